@@ -1,0 +1,101 @@
+"""zrt: ONNX models through ONNX Runtime's C API with nothing in between.
+
+The names here are all that most users need. Each is imported at its first use, so that ``import zrt`` stays light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from zrt import errors as errors
+    from zrt import providers as providers
+    from zrt.audit import LaneAudit as LaneAudit
+    from zrt.audit import PortAudit as PortAudit
+    from zrt.binding import IoBinding as IoBinding
+    from zrt.buffers import Buffer as Buffer
+    from zrt.buffers import BufferPolicy as BufferPolicy
+    from zrt.dynamic import DynamicRuntime as DynamicRuntime
+    from zrt.environment import Environment as Environment
+    from zrt.errors import Error as Error
+    from zrt.errors import OrtError as OrtError
+    from zrt.errors import ZrtError as ZrtError
+    from zrt.lane import Lane as Lane
+    from zrt.memory import Allocator as Allocator
+    from zrt.memory import AllocatorStats as AllocatorStats
+    from zrt.memory import MemoryInfo as MemoryInfo
+    from zrt.metadata import ModelMetadata as ModelMetadata
+    from zrt.metadata import ValueInfo as ValueInfo
+    from zrt.options import RunOptions as RunOptions
+    from zrt.options import SessionOptions as SessionOptions
+    from zrt.ports import LaneMemory as LaneMemory
+    from zrt.prepared import PreparedRun as PreparedRun
+    from zrt.providers import available_providers as available_providers
+    from zrt.providers import prefer_gpu as prefer_gpu
+    from zrt.runtime import Runtime as Runtime
+    from zrt.session import Session as Session
+    from zrt.session import infer as infer
+    from zrt.transfer import copy as copy
+    from zrt.transfer import copy_all as copy_all
+    from zrt.types import ElementType as ElementType
+    from zrt.types import ExecutionMode as ExecutionMode
+    from zrt.types import GraphOptimizationLevel as GraphOptimizationLevel
+    from zrt.types import LogSeverity as LogSeverity
+    from zrt.values import Value as Value
+
+# Where each name lives; None stands for a module that is a name itself.
+_HOMES: dict[str, str | None] = {
+    "Allocator": "memory",
+    "AllocatorStats": "memory",
+    "Buffer": "buffers",
+    "BufferPolicy": "buffers",
+    "DynamicRuntime": "dynamic",
+    "ElementType": "types",
+    "Environment": "environment",
+    "Error": "errors",
+    "ExecutionMode": "types",
+    "GraphOptimizationLevel": "types",
+    "IoBinding": "binding",
+    "Lane": "lane",
+    "LaneAudit": "audit",
+    "LaneMemory": "ports",
+    "LogSeverity": "types",
+    "MemoryInfo": "memory",
+    "ModelMetadata": "metadata",
+    "OrtError": "errors",
+    "PortAudit": "audit",
+    "PreparedRun": "prepared",
+    "RunOptions": "options",
+    "Runtime": "runtime",
+    "Session": "session",
+    "SessionOptions": "options",
+    "Value": "values",
+    "ValueInfo": "metadata",
+    "ZrtError": "errors",
+    "available_providers": "providers",
+    "copy": "transfer",
+    "copy_all": "transfer",
+    "errors": None,
+    "infer": "session",
+    "prefer_gpu": "providers",
+    "providers": None,
+}
+
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'zrt' has no attribute {name!r}")
+    home = _HOMES[name]
+    module = importlib.import_module(f"zrt.{home or name}")
+    value = module if home is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,144 @@
+"""Builds the extension module `zrt._native._ort`: the cffi declarations and the C files beside this one.
+
+Run `python zrt/_native/build.py` for a build in place; the packaging hook calls `build` too. It imports
+nothing of zrt, which cannot be imported before it is built.
+
+Two modes. **Exact**, where ``ZRT_ORT_INCLUDE_DIR`` names official headers of ONNX Runtime: the C code
+includes those, and cffi checks every declaration of ours against them. **Portable**, elsewhere: the C code
+includes ours.
+
+``ZRT_ORT_LINK_ARGS`` (whitespace-separated, as for a shell) links a static core of ONNX Runtime in; it wants
+exact mode, with the headers of that core.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import cffi
+
+HERE = Path(__file__).resolve().parent
+NAME = "zrt._native._ort"
+
+# In the order in which they refer to each other.
+DECLARATIONS = (
+    "decl/handles.h",
+    "decl/enums.h",
+    "decl/callbacks.h",
+    "decl/providers.h",
+    "decl/interop.h",
+    "decl/custom_op.h",
+    "decl/editor.h",
+    "decl/compile.h",
+    "decl/api.h",
+    "handle.h",
+    "library.h",
+    "lane.h",
+    "call.h",
+    "memory.h",
+)
+SOURCES = ("handle.c", "library.c", "lane.c", "call.c", "memory.c")
+
+COMPILE_ARGS = (
+    "-O3",
+    "-std=gnu11",
+    "-fvisibility=hidden",
+    # Debug information would carry the name of the scratch folder: two builds should give the same bytes.
+    "-g0",
+    # A wrong type of a function pointer is what proves a declaration wrong; cffi's own C code is not ours.
+    "-Werror=incompatible-pointer-types",
+    # Undeclared, a function is taken to return an int: half a pointer.
+    "-Werror=implicit-function-declaration",
+)
+
+PREAMBLE = "\n".join(
+    ["#include <stdint.h>", '#include "ort.h"']
+    + [f'#include "{name}"' for name in DECLARATIONS if not name.startswith("decl/")]
+)
+
+
+def declarations(folder: Path = HERE) -> str:
+    """The text for `cffi.FFI.cdef`: our headers without what only a preprocessor understands."""
+    text = "\n".join((folder / name).read_text() for name in DECLARATIONS)
+    return re.sub(r"^#(?!define).*$", "", text, flags=re.MULTILINE)
+
+
+def as_in(header: str, text: str) -> str:
+    """Our declarations with the one argument that 1.27.0 and 1.27.1 type differently as `header` has it."""
+    slot = re.search(r"AddInitializerToGraph,[^;]*;", header)
+    if slot and "const OrtValue" not in slot[0]:
+        text = re.sub(r"(\(\*AddInitializerToGraph\)[^;]*)const OrtValue", r"\1OrtValue", text)
+    return text
+
+
+def abi3() -> bool:
+    """Whether this interpreter has the limited API, so that one module serves all later versions."""
+    return not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
+def extension_filename() -> str:
+    """The module's file name, with the suffix that this interpreter imports."""
+    suffix = ".abi3.so" if abi3() else sysconfig.get_config_var("EXT_SUFFIX")
+    return NAME.rpartition(".")[2] + suffix
+
+
+def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) -> cffi.FFI:
+    """The configured cffi builder; `include_dir` holds official headers or is None for portable mode."""
+    text = declarations(folder)
+    if include_dir:
+        text = as_in((Path(include_dir) / "onnxruntime_c_api.h").read_text("utf-8"), text)
+    ffi = cffi.FFI()
+    ffi.cdef(text)
+    macros: list[tuple[str, str | None]] = []
+    include_dirs = [str(folder)]
+    if abi3():
+        # Of 3.10, which 3.11 has too: with a later one Python.h leaves out C headers that cffi 2.0 relies on.
+        macros.append(("Py_LIMITED_API", "0x030A0000"))
+    else:
+        macros.append(("_CFFI_NO_LIMITED_API", ""))
+    if include_dir:
+        macros.append(("ZRT_EXACT", None))
+        include_dirs.append(include_dir)
+    if link_args:
+        macros.append(("ZRT_STATIC_CORE", None))
+    ffi.set_source(
+        NAME,
+        PREAMBLE,
+        sources=[str(folder / name) for name in SOURCES],
+        include_dirs=include_dirs,
+        define_macros=macros,
+        extra_compile_args=list(COMPILE_ARGS),
+        extra_link_args=link_args + ([] if sys.platform == "darwin" else ["-ldl", "-Wl,-z,noexecstack"]),
+        py_limited_api=abi3(),
+    )
+    return ffi
+
+
+def build(target_folder: Path = HERE, folder: Path = HERE) -> Path:
+    """Compiles the module from the sources in `folder` into `target_folder`; returns its path."""
+    include_dir = os.environ.get("ZRT_ORT_INCLUDE_DIR") or None
+    if include_dir and not (Path(include_dir) / "onnxruntime_c_api.h").is_file():
+        raise FileNotFoundError(f"ZRT_ORT_INCLUDE_DIR={include_dir}: no onnxruntime_c_api.h there")
+    link_args = shlex.split(os.environ.get("ZRT_ORT_LINK_ARGS", ""))
+    if link_args and not include_dir:
+        raise ValueError("ZRT_ORT_LINK_ARGS needs ZRT_ORT_INCLUDE_DIR: the headers of the core that is linked in")
+    ffi = maker(include_dir, link_args, folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        made = Path(ffi.compile(tmpdir=scratch, target="*"))
+        target = target_folder / extension_filename()
+        # Replaced at once, never overwritten: a running process may have the old one mapped.
+        fresh = target.with_suffix(f".{os.getpid()}")
+        fresh.write_bytes(made.read_bytes())
+        fresh.chmod(0o755)
+        fresh.replace(target)
+    return target
+
+
+if __name__ == "__main__":
+    print(build())

@@ -1,0 +1,64 @@
+#include <stdint.h>
+#include <string.h>
+
+#include "ort.h"
+#include "handle.h"
+#include "call.h"
+
+static OrtStatus *wrap(const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory,
+    OrtValue **values)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (memory[i] == NULL)
+            continue;
+        const zrt_tensor *tensor = &tensors[i];
+        OrtStatus *status = call->api->CreateTensorWithDataAsOrtValue(call->memory, memory[i], tensor->bytes,
+            tensor->dims, tensor->rank, tensor->type, &values[i]);
+        if (status != NULL)
+            return status;
+    }
+    return NULL;
+}
+
+static void release(const zrt_call *call, OrtValue **values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (values[i] != NULL)
+            call->api->ReleaseValue(values[i]);
+}
+
+uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_options, OrtValue *const *inputs,
+    void *const *outputs, OrtValue **values)
+{
+    const zrt_call *call = handle->pointer;
+    size_t count = call->output_count;
+    OrtValue *results[count ? count : 1];
+    memset(results, 0, sizeof results);
+    OrtStatus *status = wrap(call, call->outputs, count, outputs, results);
+    if (status == NULL)
+        status = call->api->Run(call->session, run_options != NULL ? run_options : call->run_options,
+            call->input_names, (const OrtValue *const *)inputs, call->input_count, call->output_names, count,
+            results);
+    for (size_t i = 0; status == NULL && values != NULL && i < count; i++)
+        if (outputs[i] == NULL) {
+            values[i] = results[i];
+            results[i] = NULL;
+        }
+    release(call, results, count);
+    return (uintptr_t)status;
+}
+
+uintptr_t zrt_call_run(zrt_handle *handle, const OrtRunOptions *run_options, void *const *inputs,
+    void *const *outputs, OrtValue **values)
+{
+    const zrt_call *call = handle->pointer;
+    size_t count = call->input_count;
+    OrtValue *wrapped[count ? count : 1];
+    memset(wrapped, 0, sizeof wrapped);
+    OrtStatus *status = wrap(call, call->inputs, count, inputs, wrapped);
+    uintptr_t result = status != NULL
+        ? (uintptr_t)status
+        : zrt_call_run_values(handle, run_options, wrapped, outputs, values);
+    release(call, wrapped, count);
+    return result;
+}

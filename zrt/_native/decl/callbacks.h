@@ -1,0 +1,64 @@
+struct OrtAllocator {
+    uint32_t version;
+    void *(*Alloc)(OrtAllocator *allocator, size_t size);
+    void (*Free)(OrtAllocator *allocator, void *data);
+    const OrtMemoryInfo *(*Info)(const OrtAllocator *allocator);
+    void *(*Reserve)(OrtAllocator *allocator, size_t size);
+    OrtStatusPtr (*GetStats)(const OrtAllocator *allocator, OrtKeyValuePairs **out);
+    void *(*AllocOnStream)(OrtAllocator *allocator, size_t size, OrtSyncStream *stream);
+    OrtStatusPtr (*Shrink)(OrtAllocator *allocator);
+};
+
+typedef void (*OrtLoggingFunction)(void *user_data, OrtLoggingLevel logging_level, const char *category,
+    const char *id, const char *location, const char *message);
+
+typedef OrtStatus *(*EpSelectionDelegate)(const OrtEpDevice **devices, size_t count,
+    const OrtKeyValuePairs *model, const OrtKeyValuePairs *runtime, const OrtEpDevice **chosen,
+    size_t room, size_t *chosen_count, void *user_data);
+
+typedef OrtStatus *(*OrtWriteBufferFunc)(void *user_data, const void *data, size_t size);
+
+typedef OrtStatus *(*OrtGetInitializerLocationFunc)(void *user_data, const char *name, const OrtValue *value,
+    const OrtExternalInitializerInfo *info, OrtExternalInitializerInfo **out);
+
+typedef void (*OrtThreadWorkerFn)(void *user_data);
+
+typedef const struct OrtCustomHandleType {
+    char __place_holder;
+} *OrtCustomThreadHandle;
+
+typedef OrtCustomThreadHandle (*OrtCustomCreateThreadFn)(void *user_data, OrtThreadWorkerFn worker,
+    void *worker_data);
+
+typedef void (*OrtCustomJoinThreadFn)(OrtCustomThreadHandle handle);
+
+typedef void *(*OrtThreadPoolWorkEnqueueFn)(void *user_data);
+
+typedef void (*OrtThreadPoolWorkStartFn)(void *user_data, void *data);
+
+typedef void (*OrtThreadPoolWorkStopFn)(void *user_data, void *data);
+
+typedef void (*OrtThreadPoolWorkAbandonFn)(void *user_data, void *data);
+
+typedef struct OrtThreadPoolCallbacksConfig {
+    uint32_t version;
+    OrtThreadPoolWorkEnqueueFn on_enqueue;
+    OrtThreadPoolWorkStartFn on_start_work;
+    OrtThreadPoolWorkStopFn on_stop_work;
+    OrtThreadPoolWorkAbandonFn on_abandon;
+    void *user_context;
+} OrtThreadPoolCallbacksConfig;
+
+typedef OrtStatus *(*RegisterCustomOpsFn)(OrtSessionOptions *options, const OrtApiBase *api_base);
+
+typedef void (*RunAsyncCallbackFn)(void *user_data, OrtValue **out, size_t count, OrtStatusPtr status);
+
+typedef struct OrtEnvCreationOptions {
+    uint32_t version;
+    int32_t logging_severity_level;
+    const char *log_id;
+    OrtLoggingFunction custom_logging_function;
+    void *custom_logging_param;
+    const OrtThreadingOptions *threading_options;
+    const OrtKeyValuePairs *config_entries;
+} OrtEnvCreationOptions;

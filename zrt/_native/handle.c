@@ -1,0 +1,63 @@
+#include <Python.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "handle.h"
+
+zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const *parents, size_t count)
+{
+    zrt_handle *handle = malloc(sizeof *handle + count * sizeof *parents);
+    if (handle == NULL)
+        return NULL;
+    handle->pointer = pointer;
+    handle->release = release;
+    handle->references = 1;
+    handle->parent_count = count;
+    handle->parents = (zrt_handle **)(handle + 1);
+    for (size_t i = 0; i < count; i++) {
+        __atomic_fetch_add(&parents[i]->references, 1, __ATOMIC_RELAXED);
+        handle->parents[i] = parents[i];
+    }
+    return handle;
+}
+
+zrt_handle *zrt_handle_block(size_t size, zrt_handle *const *parents, size_t count)
+{
+    void *block = calloc(1, size ? size : 1);
+    zrt_handle *handle = block ? zrt_handle_new(block, free, parents, count) : NULL;
+    if (handle == NULL)
+        free(block);
+    return handle;
+}
+
+static void release_object(void *object)
+{
+    /* After the interpreter's end there is nobody to give the reference back to. */
+    if (!Py_IsInitialized())
+        return;
+    PyGILState_STATE state = PyGILState_Ensure();
+    Py_DecRef(object);
+    PyGILState_Release(state);
+}
+
+zrt_handle *zrt_handle_object(uintptr_t object)
+{
+    zrt_handle *handle = zrt_handle_new((void *)object, release_object, NULL, 0);
+    if (handle != NULL) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        Py_IncRef((void *)object);
+        PyGILState_Release(state);
+    }
+    return handle;
+}
+
+void zrt_handle_unref(zrt_handle *handle)
+{
+    if (__atomic_sub_fetch(&handle->references, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    handle->release(handle->pointer);
+    for (size_t i = 0; i < handle->parent_count; i++)
+        zrt_handle_unref(handle->parents[i]);
+    free(handle);
+}

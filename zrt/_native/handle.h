@@ -1,0 +1,24 @@
+/* One owner for each thing that must be released, counted in C so that no order of Python's collector matters. */
+#pragma once
+
+typedef void (*zrt_release)(void *pointer);
+
+typedef struct zrt_handle {
+    void *pointer;
+    zrt_release release;
+    size_t references;
+    size_t parent_count;
+    struct zrt_handle **parents;
+} zrt_handle;
+
+/* Takes over `pointer`; keeps every parent alive until after `release(pointer)`. NULL when memory is short:
+   then nothing was taken over. */
+zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const *parents, size_t count);
+
+/* The same around `size` zeroed bytes of the C heap. */
+zrt_handle *zrt_handle_block(size_t size, zrt_handle *const *parents, size_t count);
+
+/* The same around a Python object, given by its address; the caller holds a reference during the call. */
+zrt_handle *zrt_handle_object(uintptr_t object);
+
+void zrt_handle_unref(zrt_handle *handle);

@@ -1,0 +1,100 @@
+"""Ownership of what C made: `Handle` owns one thing, `Owner` is the base of every object that has one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from zrt._native import ffi, lib
+from zrt.errors import AllocationError, ClosedError
+
+_unref = lib.zrt_handle_unref
+
+
+def _references(parents: Sequence[Handle]) -> list[Any]:
+    # A borrowed thing has no reference: ORT keeps it to the end of the process.
+    return [parent.reference for parent in parents if parent.reference is not None]
+
+
+class Handle:
+    """One owned pointer, released once, after which its parents may go.
+
+    The count lives in C (handle.c), so the order is right whatever the garbage collector does. Hold the `Handle`
+    in a local variable while its `pointer` is in use: another thread may close the object that it came from.
+    """
+
+    __slots__ = ("__weakref__", "pointer", "reference")
+
+    pointer: Any
+    reference: Any
+
+    def __init__(self, reference: Any, pointer: Any) -> None:
+        self.reference = reference
+        self.pointer = pointer
+
+    @classmethod
+    def own(cls, pointer: Any, release: Any, parents: Sequence[Handle] = ()) -> Handle:
+        """Takes over `pointer`; `release` is the C function that frees it, `parents` outlive it."""
+        release = ffi.cast("zrt_release", release)
+        references = _references(parents)
+        reference = lib.zrt_handle_new(pointer, release, references, len(references))
+        if not reference:
+            release(pointer)
+            raise AllocationError("no memory for a handle")
+        return cls(ffi.gc(reference, _unref), pointer)
+
+    @classmethod
+    def block(cls, ctype: str, parents: Sequence[Handle] = ()) -> Handle:
+        """A zeroed C object of type `ctype` ("zrt_lane", "int64_t[3]") on the C heap."""
+        references = _references(parents)
+        reference = lib.zrt_handle_block(ffi.sizeof(ctype), references, len(references))
+        if not reference:
+            raise AllocationError(f"no memory for {ctype}")
+        kind = ctype.partition("[")[0] + " *"
+        return cls(ffi.gc(reference, _unref), ffi.cast(kind, reference.pointer))
+
+    @classmethod
+    def borrow(cls, pointer: Any) -> Handle:
+        """Something that ORT keeps to the end of the process: nothing to release."""
+        return cls(None, pointer)
+
+    @classmethod
+    def pin(cls, thing: object) -> Handle:
+        """Keeps a Python object alive for as long as anything in C depends on it."""
+        reference = lib.zrt_handle_object(id(thing))
+        if not reference:
+            raise AllocationError("no memory for a handle")
+        return cls(ffi.gc(reference, _unref), reference.pointer)
+
+
+class Owner:
+    """Something with a handle: `close()` or ``with`` gives it up at once, views and runs over it stay valid."""
+
+    __slots__ = ("__weakref__", "_handle")
+
+    _handle: Handle | None
+
+    def _open(self) -> Handle:
+        handle = self._handle
+        if handle is None:
+            raise ClosedError(f"this {type(self).__name__} is closed")
+        return handle
+
+    def close(self) -> None:
+        """Closes it; closing twice is fine. What still runs or looks on keeps the memory until it ends."""
+        self._handle = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._handle is None
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,51 @@
+"""Lets hatchling compile the extension module: into the wheel, or in place for an editable install."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+def builder(root: Path) -> Any:
+    """The module build.py, loaded by its path: importing the package needs numpy and the extension itself."""
+    spec = importlib.util.spec_from_file_location("zrt_build", root / "zrt" / "_native" / "build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def tag(abi3: bool) -> str:
+    """The wheel's tag: CPython 3.11 and later where the limited API allows, elsewhere this very one."""
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    interpreter = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    return f"cp311-abi3-{platform}" if abi3 else f"{interpreter}-{interpreter}t-{platform}"
+
+
+class ExtensionHook(BuildHookInterface[Any]):
+    """Builds for the targets `wheel` (standard and editable); the sdist carries sources alone."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compiles the module before hatchling collects the wheel's files."""
+        build = builder(Path(self.root))
+        build_data["pure_python"] = False
+        build_data["tag"] = tag(build.abi3())
+        if version == "editable":
+            build.build()
+            return
+        # Outside the source folder, which may belong to somebody who runs from it.
+        self.scratch = tempfile.TemporaryDirectory()
+        module = build.build(Path(self.scratch.name))
+        build_data["force_include"][str(module)] = f"zrt/_native/{module.name}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Removes what `initialize` compiled, once the wheel has it."""
+        if version != "editable":
+            self.scratch.cleanup()

@@ -1,0 +1,116 @@
+#include <stdint.h>
+#include <time.h>
+
+#include "ort.h"
+#include "handle.h"
+#include "lane.h"
+
+#define RETURN_IF_FAILED(expression)                      \
+    do {                                                  \
+        OrtStatus *status_ = (expression);                \
+        if (__builtin_expect(status_ != NULL, 0))         \
+            return (uintptr_t)status_;                    \
+    } while (0)
+
+uint64_t zrt_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uintptr_t run(const zrt_lane *lane, const OrtRunOptions *run_options)
+{
+    const OrtApi *api = lane->api;
+    for (size_t i = 0; i < lane->input_count; i++)
+        RETURN_IF_FAILED(api->BindInput(lane->binding, lane->input_names[i], lane->input_values[i]));
+    for (size_t i = 0; i < lane->output_count; i++)
+        RETURN_IF_FAILED(
+            api->BindOutputToDevice(lane->binding, lane->output_names[i], lane->output_memories[i]));
+    if (lane->synchronize)
+        RETURN_IF_FAILED(api->SynchronizeBoundInputs(lane->binding));
+    RETURN_IF_FAILED(api->RunWithBinding(lane->session, run_options, lane->binding));
+    if (lane->synchronize)
+        RETURN_IF_FAILED(api->SynchronizeBoundOutputs(lane->binding));
+    return ZRT_OK;
+}
+
+static int claim(zrt_lane *lane)
+{
+    return __atomic_exchange_n(&lane->busy, 1, __ATOMIC_ACQUIRE);
+}
+
+static void release(zrt_lane *lane)
+{
+    __atomic_store_n(&lane->busy, 0, __ATOMIC_RELEASE);
+}
+
+uintptr_t zrt_lane_run_with(zrt_handle *handle, const OrtRunOptions *run_options)
+{
+    zrt_lane *lane = handle->pointer;
+    if (__builtin_expect(claim(lane), 0))
+        return ZRT_BUSY;
+    uintptr_t result = run(lane, run_options);
+    release(lane);
+    return result;
+}
+
+uintptr_t zrt_lane_run(zrt_handle *handle)
+{
+    const zrt_lane *lane = handle->pointer;
+    return zrt_lane_run_with(handle, lane->run_options);
+}
+
+int zrt_lane_claim(zrt_handle *handle)
+{
+    return claim(handle->pointer);
+}
+
+void zrt_lane_free(zrt_handle *handle)
+{
+    release(handle->pointer);
+}
+
+uintptr_t zrt_lane_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds)
+{
+    uint64_t start = zrt_clock();
+    uintptr_t result = ZRT_OK;
+    for (size_t i = 0; i < count && result == ZRT_OK; i++)
+        result = zrt_lane_run(handle);
+    *nanoseconds = zrt_clock() - start;
+    return result;
+}
+
+static uintptr_t plain_run(const zrt_lane *lane)
+{
+    const OrtApi *api = lane->api;
+    RETURN_IF_FAILED(api->SynchronizeBoundInputs(lane->binding));
+    RETURN_IF_FAILED(api->RunWithBinding(lane->session, lane->run_options, lane->binding));
+    RETURN_IF_FAILED(api->SynchronizeBoundOutputs(lane->binding));
+    return ZRT_OK;
+}
+
+uintptr_t zrt_plain_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds)
+{
+    zrt_lane *lane = handle->pointer;
+    if (claim(lane))
+        return ZRT_BUSY;
+    uint64_t start = zrt_clock();
+    uintptr_t result = ZRT_OK;
+    for (size_t i = 0; i < count && result == ZRT_OK; i++)
+        result = plain_run(lane);
+    *nanoseconds = zrt_clock() - start;
+    release(lane);
+    return result;
+}
+
+uintptr_t zrt_lane_times(zrt_handle *handle, size_t count, uint64_t *nanoseconds)
+{
+    uintptr_t result = ZRT_OK;
+    for (size_t i = 0; i < count && result == ZRT_OK; i++) {
+        uint64_t start = zrt_clock();
+        result = zrt_lane_run(handle);
+        nanoseconds[i] = zrt_clock() - start;
+    }
+    return result;
+}

@@ -1,0 +1,217 @@
+"""Finds libonnxruntime, loads it, checks its version and hands out the API table.
+
+The places, in this order: the file that ``ZRT_ORT_LIBRARY`` names, the core built into zrt, the file that
+``ORT_DYLIB_PATH`` names, the library inside an installed ``onnxruntime`` or ``onnxruntime-gpu`` distribution,
+the system's loader. A library named by a variable is taken or refused, never passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from zrt._native import ffi, lib
+from zrt.errors import LibraryError
+
+__all__ = ["Library", "api", "library"]
+
+WANTED = f"1.{lib.ORT_API_VERSION}"
+DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
+if sys.platform == "darwin":
+    FILE_PATTERN = "libonnxruntime.*dylib"
+    LOADER_NAMES: tuple[str, ...] = ("libonnxruntime.dylib",)
+else:
+    FILE_PATTERN = "libonnxruntime.so*"
+    LOADER_NAMES = ("libonnxruntime.so.1", "libonnxruntime.so")
+
+# Named one by one: cffi aborts when an opaque struct is asked for its fields.
+STRUCTS = (
+    "OrtApiBase",
+    "OrtApi",
+    "OrtModelEditorApi",
+    "OrtCompileApi",
+    "OrtInteropApi",
+    "OrtAllocator",
+    "OrtCustomOp",
+    "OrtEnvCreationOptions",
+    "OrtThreadPoolCallbacksConfig",
+    "OrtCustomHandleType",
+    "OrtCUDAProviderOptions",
+    "OrtROCMProviderOptions",
+    "OrtTensorRTProviderOptions",
+    "OrtMIGraphXProviderOptions",
+    "OrtOpenVINOProviderOptions",
+    "OrtExternalMemoryDescriptor",
+    "OrtExternalSemaphoreDescriptor",
+    "OrtExternalTensorDescriptor",
+    "OrtGraphicsInteropConfig",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The ONNX Runtime in use; there is one per process.
+
+    `path` is what was loaded, or None for the core built into zrt. `source` is where it was found:
+    ``ZRT_ORT_LIBRARY``, ``built in``, ``ORT_DYLIB_PATH``, ``onnxruntime distribution 1.27.0`` or
+    ``system loader``. `version` is the library's own (``GetVersionString``), `api_version` that of the table.
+    """
+
+    path: str | None
+    source: str
+    version: str
+    api_version: int
+
+
+class _UnusableError(Exception):
+    """Why one candidate cannot be used."""
+
+
+_lock = threading.Lock()
+_table: Any = None
+_library: Library | None = None
+
+
+def api() -> Any:
+    """The ``OrtApi`` table of the loaded library (loads it at the first call).
+
+    Raises `LibraryError` where no usable library is found (``OrtGetApiBase``, ``GetApi``); the next call
+    tries again.
+    """
+    return _table or _load()[0]
+
+
+def library() -> Library:
+    """Which ONNX Runtime is in use (loads it at the first call).
+
+    Raises `LibraryError` where no usable library is found (``OrtGetApiBase``, ``GetVersionString``).
+    """
+    return _library or _load()[1]
+
+
+def _load() -> tuple[Any, Library]:
+    global _library, _table
+    with _lock:
+        if _library is None:
+            _touch_declarations()
+            _table, _library = _find()
+        return _table, _library
+
+
+def _touch_declarations() -> None:
+    """Completes every struct of ONNX Runtime's that has fields.
+
+    cffi checks a struct's fields against the compiled ones at its first use only: without this, two swapped
+    slots of one type would pass until something called one of them.
+    """
+    for name in STRUCTS:
+        _ = ffi.typeof(f"struct {name}").fields
+
+
+def _find() -> tuple[Any, Library]:
+    looked: list[str] = []
+    found = _named("ZRT_ORT_LIBRARY", looked) or _built_in(looked) or _named("ORT_DYLIB_PATH", looked)
+    found = found or _distributed(looked) or _system(looked)
+    if found is None:
+        places = "\n".join(f"  {line}" for line in looked)
+        raise LibraryError(
+            f"no usable ONNX Runtime library (libonnxruntime {WANTED} or later); looked at:\n{places}\n"
+            'Install one: pip install "zrt[cpu]" (for CUDA: pip install "zrt[cuda]")'
+        )
+    return found
+
+
+def _named(variable: str, looked: list[str]) -> tuple[Any, Library] | None:
+    path = os.environ.get(variable)
+    if not path:
+        looked.append(f"{variable}: not set")
+        return None
+    try:
+        # As for dlopen: a name without a folder is the system loader's to find.
+        if os.sep in path:
+            _require_file(path)
+        return _open(path, variable)
+    except _UnusableError as error:
+        raise LibraryError(
+            f"{variable}={path}: {error}. Let {variable} name the file of a libonnxruntime {WANTED} or "
+            'later, or unset it and install one: pip install "zrt[cpu]"'
+        ) from None
+
+
+def _require_file(path: str) -> None:
+    if os.path.isdir(path):
+        raise _UnusableError("it is a folder, not a library file")
+    if not os.path.exists(path):
+        raise _UnusableError("there is no such file")
+
+
+def _built_in(looked: list[str]) -> tuple[Any, Library] | None:
+    base = lib.zrt_library_builtin()
+    if not base:
+        looked.append("built in: this zrt was built without a core of its own")
+        return None
+    try:
+        return _table_of(base, None, "built in")
+    except _UnusableError as error:
+        looked.append(f"built in: {error}")
+        return None
+
+
+def _distributed(looked: list[str]) -> tuple[Any, Library] | None:
+    # Imported here: it costs milliseconds, and a named or built-in library does without.
+    from importlib import metadata
+
+    for name in DISTRIBUTIONS:
+        try:
+            distribution = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            looked.append(f"{name} distribution: not installed")
+            continue
+        source = f"{name} distribution {distribution.version}"
+        path = _library_file(distribution)
+        if path is None:
+            looked.append(f"{source}: it holds no {FILE_PATTERN}")
+            continue
+        try:
+            return _open(path, source)
+        except _UnusableError as error:
+            looked.append(f"{source}: {path}: {error}")
+    return None
+
+
+def _library_file(distribution: Any) -> str | None:
+    """The library among the distribution's files; where they are not recorded, in its usual folder."""
+    recorded = [file for file in distribution.files or () if file.match(FILE_PATTERN)]
+    usual = sorted(Path(distribution.locate_file("onnxruntime/capi")).glob(FILE_PATTERN))
+    paths = [Path(distribution.locate_file(file)) for file in recorded] + usual
+    return next((os.path.abspath(path) for path in paths if path.is_file()), None)
+
+
+def _system(looked: list[str]) -> tuple[Any, Library] | None:
+    for name in LOADER_NAMES:
+        try:
+            return _open(name, "system loader")
+        except _UnusableError as error:
+            looked.append(f"system loader: {name}: {error}")
+    return None
+
+
+def _open(path: str, source: str) -> tuple[Any, Library]:
+    message = ffi.new("char[]", 1024)
+    base = lib.zrt_library_open(os.fsencode(path), message, len(message))
+    if not base:
+        reason = ffi.string(message).decode(errors="replace") or "its OrtGetApiBase returns nothing"
+        raise _UnusableError(f"it cannot be loaded: {reason.removeprefix(f'{path}: ')}")
+    return _table_of(base, path, source)
+
+
+def _table_of(base: Any, path: str | None, source: str) -> tuple[Any, Library]:
+    version = ffi.string(base.GetVersionString()).decode(errors="replace")
+    table = base.GetApi(lib.ORT_API_VERSION)
+    if not table:
+        raise _UnusableError(f"it is ONNX Runtime {version}, and zrt needs {WANTED} or later")
+    return table, Library(path, source, version, lib.ORT_API_VERSION)

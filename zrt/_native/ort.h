@@ -1,0 +1,18 @@
+/* The C API of ONNX Runtime: the official headers where they are given (exact mode), ours elsewhere. */
+#pragma once
+#ifdef ZRT_EXACT
+#include <onnxruntime_c_api.h>
+#else
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "decl/handles.h"
+#include "decl/enums.h"
+#include "decl/callbacks.h"
+#include "decl/providers.h"
+#include "decl/interop.h"
+#include "decl/custom_op.h"
+#include "decl/editor.h"
+#include "decl/compile.h"
+#include "decl/api.h"
+#endif

@@ -1,0 +1,159 @@
+"""`Call`: what stays the same between runs with the same names, types and shapes, laid out for one C call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from zrt import arrays
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.errors import Error, FailError, TerminatedError
+from zrt.metadata import ValueInfo
+from zrt.options import RunOptions
+from zrt.shapes import Shape
+from zrt.types import ElementType, creation_code, nbytes
+from zrt.values import Value
+
+# An array, or a `Value` for what numpy has no type for; Any, so that users need not tell type checkers which.
+Result: TypeAlias = Any
+
+NULL = ffi.NULL
+run_arrays = lib.zrt_call_run
+run_values = lib.zrt_call_run_values
+
+
+def failure(address: int, options: RunOptions | None) -> Error:
+    """The exception for a run's status, given by its address: one of its own where the options ended the run."""
+    error = status.to_error_at(address)
+    if options is not None and options.terminated and type(error) is FailError:
+        return TerminatedError(str(error))
+    return error
+
+
+def shape_was_wrong(error: Error) -> bool:
+    """Whether the run failed because an output turned out otherwise than the array it was to go into."""
+    return "output OrtValue provided for output" in str(error)
+
+
+class Wanted:
+    """One output of a call: its shape where the feeds settle it, so that ORT writes into a fresh array."""
+
+    __slots__ = ("dtype", "info", "passes_through", "shape")
+
+    def __init__(self, info: ValueInfo, shape: Shape | None, passes_through: bool = False) -> None:
+        kind = info.element_type
+        plain = info.is_tensor and not kind.packed and kind is not ElementType.STRING
+        self.info = info
+        self.dtype = kind.dtype if plain else None
+        # ORT never writes an output that is a fed input: it hands the feed out again.
+        self.passes_through = passes_through
+        self.shape = shape if plain and not passes_through else None
+
+
+class Call:
+    """A run, prepared for all feeds of one set of names, types and shapes."""
+
+    __slots__ = ("count", "inputs", "outputs", "reference", "settled")
+
+    def __init__(
+        self,
+        session: Handle,
+        run_options: Handle,
+        memory: Handle,
+        inputs: Sequence[tuple[ValueInfo, Shape]],
+        outputs: Sequence[Wanted],
+    ) -> None:
+        kept: list[Any] = []
+        input_names = _names([info.name for info, _ in inputs], kept)
+        output_names = _names([wanted.info.name for wanted in outputs], kept)
+        input_tensors = _tensors([(info.element_type, shape) for info, shape in inputs], kept)
+        output_tensors = _tensors([(wanted.info.element_type, wanted.shape) for wanted in outputs], kept)
+        block = Handle.block("zrt_call", [session, run_options, memory, Handle.pin(kept)])
+        call = block.pointer
+        call.api = api()
+        call.session = session.pointer
+        call.run_options = run_options.pointer
+        call.memory = memory.pointer
+        call.input_count, call.output_count = len(inputs), len(outputs)
+        call.input_names, call.output_names = input_names, output_names
+        call.inputs, call.outputs = input_tensors, output_tensors
+        self.reference = block.reference
+        self.count = len(inputs)
+        self.inputs = tuple((info.name, info.element_type.dtype, shape) for info, shape in inputs)
+        self.outputs = tuple(outputs)
+        # For the fast path of Session.run: every output's shape and dtype, or None where one is left to ORT.
+        self.settled: tuple[tuple[Any, Any], ...] | None = (
+            tuple((wanted.shape, wanted.dtype) for wanted in outputs)
+            if all(wanted.shape is not None for wanted in outputs)
+            else None
+        )
+
+    def run_arrays(self, memory: list[Any], options: RunOptions | None = None) -> list[Result]:
+        """One run over the inputs' memory."""
+        return self._run(run_arrays, memory, (), options)
+
+    def run_values(self, pointers: Any, feeds: Sequence[Handle], options: RunOptions | None = None) -> list[Result]:
+        """One run over values: `pointers` has an ``OrtValue`` for each input, `feeds` the handles that own them."""
+        return self._run(run_values, pointers, feeds, options)
+
+    def _run(self, function: Any, inputs: Any, feeds: Sequence[Handle], options: RunOptions | None) -> list[Result]:
+        results: list[Any] = []
+        places = []
+        for wanted in self.outputs:
+            if wanted.shape is None:
+                results.append(None)
+                places.append(NULL)
+            else:
+                array = np.empty(wanted.shape, wanted.dtype)
+                results.append(array)
+                places.append(arrays.memory_of(array))
+        left = NULL if self.settled is not None else ffi.new("OrtValue *[]", len(results))
+        if options is None:
+            code = function(self.reference, NULL, inputs, places, left)
+        else:
+            handle = options._open()
+            code = function(self.reference, handle.pointer, inputs, places, left)
+        if code:
+            raise failure(code, options)
+        if self.settled is None:
+            for index, wanted in enumerate(self.outputs):
+                if wanted.shape is None:
+                    results[index] = _take(left[index], wanted, feeds)
+        return results
+
+
+def _take(pointer: Any, wanted: Wanted, feeds: Sequence[Handle]) -> Result:
+    """What ORT made: a view where numpy has the type, the value itself elsewhere, None where there is nothing."""
+    if not pointer:
+        return None
+    value = Value.own(pointer, feeds if wanted.passes_through else ())
+    if wanted.dtype is None or not value.memory.is_host:
+        return value
+    array = value.numpy()
+    return array.copy() if wanted.passes_through else array
+
+
+def _names(names: Sequence[str], kept: list[Any]) -> Any:
+    texts = [ffi.new("char[]", name.encode()) for name in names]
+    pointers = ffi.new("const char *[]", texts)
+    kept += [*texts, pointers]
+    return pointers
+
+
+def _tensors(tensors: Sequence[tuple[ElementType, Shape | None]], kept: list[Any]) -> Any:
+    table = ffi.new("zrt_tensor[]", len(tensors))
+    for row, (element_type, shape) in zip(table, tensors, strict=True):
+        if shape is None:
+            continue
+        dims = ffi.new("int64_t[]", shape)
+        kept.append(dims)
+        row.type = creation_code(element_type)
+        row.bytes = nbytes(element_type, shape)
+        row.rank = len(shape)
+        row.dims = dims
+    kept.append(table)
+    return table

@@ -1,0 +1,267 @@
+"""`DynamicRuntime`: a bucket of lanes for each concrete shape, kept in the order of their use."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self, TypeAlias
+
+from zrt import loading, settling, sources
+from zrt.errors import ArgumentError, BusyError, DTypeError
+from zrt.lane import Lane
+from zrt.options import SessionOptions, integer
+from zrt.providers import ProviderLike
+from zrt.runtime import Runtime
+from zrt.session import Session
+from zrt.settling import ShapesLike
+from zrt.shapes import Shape
+from zrt.sources import Factory
+
+Spec: TypeAlias = "ShapesLike | tuple[ShapesLike, ShapesLike]"
+Key: TypeAlias = "tuple[tuple[Shape, ...], tuple[Shape | None, ...]]"
+
+_IN_USE = "this DynamicRuntime is in use by another thread"
+
+
+@dataclass(slots=True)
+class Bucket:
+    """The lanes for one set of shapes."""
+
+    shapes: dict[str, Shape]
+    """The inputs' shapes."""
+    output_shapes: dict[str, Shape]
+    """The outputs' shapes that were given."""
+    runtime: Runtime
+    key: Key = field(repr=False)
+    spellings: list[Any] = field(default_factory=list, repr=False)
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """The lanes; each belongs to one thread at a time."""
+        return self.runtime.lanes
+
+
+@dataclass(slots=True)
+class Counters:
+    """How often a `DynamicRuntime` found a bucket, made one, and let one go to make room."""
+
+    hits: int = 0
+    misses: int = 0
+    evictions: int = 0
+
+
+class DynamicRuntime:
+    """Lanes for models whose shapes vary: each set of input shapes (and given output shapes) has its bucket.
+
+    A bucket is made at its first use, with `lanes` lanes, or beforehand by `prebuild` and `warm`. There are at most
+    `max_buckets`; the one that was not used for longest goes first, and a lane of it that is still held stays
+    usable. `lane_arguments` are `Lane`'s, without the shapes.
+
+    One thread owns it: a call while another thread's is under way raises `BusyError`. The lanes that it hands out
+    may run in any thread.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_arguments",
+        "_buckets",
+        "_lock",
+        "_sessions",
+        "_spellings",
+        "counters",
+        "max_buckets",
+    )
+
+    counters: Counters
+    """Hits, misses and evictions so far."""
+
+    def __init__(self, session: Session, lanes: int = 1, *, max_buckets: int = 16, **lane_arguments: Any) -> None:
+        self._build(sources.shared(session, lanes), max_buckets, lane_arguments)
+
+    @classmethod
+    def replicate(
+        cls,
+        model: loading.Model,
+        lanes: int = 1,
+        options: SessionOptions | None = None,
+        providers: Iterable[ProviderLike] | None = None,
+        *,
+        share_weights: bool = False,
+        external_data_dir: str | os.PathLike[str] | None = None,
+        max_buckets: int = 16,
+        **lane_arguments: Any,
+    ) -> Self:
+        """A session of its own for each lane; `share_weights=True` keeps the weights in memory once."""
+        runtime = cls.__new__(cls)
+        sessions = sources.replicated(model, lanes, options, providers, share_weights, external_data_dir)
+        runtime._build(sessions, max_buckets, lane_arguments)
+        return runtime
+
+    @classmethod
+    def from_factory(cls, factory: Factory, lanes: int = 1, *, max_buckets: int = 16, **lane_arguments: Any) -> Self:
+        """The session of each lane comes from ``factory(index)``."""
+        runtime = cls.__new__(cls)
+        runtime._build(sources.made(factory, lanes), max_buckets, lane_arguments)
+        return runtime
+
+    def _build(self, sessions: Sequence[Session], max_buckets: int, lane_arguments: Mapping[str, Any]) -> None:
+        for name in ("shapes", "output_shapes"):
+            if name in lane_arguments:
+                raise ArgumentError(f"{name}: a DynamicRuntime takes shapes when it hands out lanes")
+        self.max_buckets = integer(max_buckets, "max_buckets", 1)
+        self.counters = Counters()
+        self._sessions = tuple(sessions)
+        self._arguments = dict(lane_arguments)
+        self._buckets: OrderedDict[Key, Bucket] = OrderedDict()
+        # The same shapes may be written in several ways; each that was seen leads straight to its bucket.
+        self._spellings: dict[Any, Bucket] = {}
+        self._lock = threading.Lock()
+
+    def lane(self, shapes: ShapesLike, index: int = 0, output_shapes: ShapesLike = None) -> Lane:
+        """A lane for these shapes: a dictionary's look-up where they were seen before."""
+        # `_owned` by hand: a context manager of Python's costs more than the look-up.
+        if not self._lock.acquire(blocking=False):
+            raise BusyError(_IN_USE)
+        try:
+            lanes = self._bucket(shapes, output_shapes).runtime.lanes
+        finally:
+            self._lock.release()
+        return lanes[index]
+
+    def _bucket(self, shapes: ShapesLike, output_shapes: ShapesLike) -> Bucket:
+        spelling: Any = None
+        try:
+            if output_shapes is None and isinstance(shapes, Mapping):
+                spelling = tuple(shapes.items())
+                bucket = self._spellings[spelling]
+                self._buckets.move_to_end(bucket.key)
+                self.counters.hits += 1
+                return bucket
+        except (KeyError, TypeError):
+            # Not seen yet, or spelled with lists, which are no keys.
+            pass
+        bucket = self._find(shapes, output_shapes)
+        if spelling is not None:
+            self._remember(spelling, bucket)
+        return bucket
+
+    def _find(self, shapes: ShapesLike, output_shapes: ShapesLike) -> Bucket:
+        """The bucket for shapes in any spelling, made where there is none."""
+        key = self._key(shapes, output_shapes)
+        bucket = self._buckets.get(key)
+        if bucket is not None:
+            self._buckets.move_to_end(key)
+            self.counters.hits += 1
+            return bucket
+        given = dict(zip(self._sessions[0].output_names, key[1], strict=True))
+        outputs = {name: shape for name, shape in given.items() if shape is not None}
+        inputs = dict(zip(self._sessions[0].input_names, key[0], strict=True))
+        runtime = Runtime.over(self._sessions, shapes=inputs, output_shapes=outputs, **self._arguments)
+        self.counters.misses += 1
+        if len(self._buckets) >= self.max_buckets:
+            _, oldest = self._buckets.popitem(last=False)
+            self._forget(oldest)
+            self.counters.evictions += 1
+        bucket = self._buckets[key] = Bucket(inputs, outputs, runtime, key)
+        return bucket
+
+    def _key(self, shapes: ShapesLike, output_shapes: ShapesLike) -> Key:
+        session = self._sessions[0]
+        inputs = tuple(settling.input_shapes(session, shapes))
+        outputs = settling.by_name(output_shapes, session.outputs, "output")
+        return inputs, tuple(outputs.get(name) for name in session.output_names)
+
+    def _remember(self, spelling: Any, bucket: Bucket) -> None:
+        """Lets the next look-up in this spelling go straight to the bucket."""
+        try:
+            self._spellings[spelling] = bucket
+            bucket.spellings.append(spelling)
+        except TypeError:
+            # A shape that is a list is no key: it goes the long way each time.
+            pass
+
+    def _forget(self, bucket: Bucket) -> None:
+        for spelling in bucket.spellings:
+            del self._spellings[spelling]
+
+    @contextmanager
+    def _owned(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise BusyError(_IN_USE)
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def prebuild(self, specs: Iterable[Spec]) -> None:
+        """Makes the buckets for these shapes now; a spec is input shapes, or a pair of input and output shapes.
+
+        More different shapes than `max_buckets` are an `ArgumentError`, and then nothing is made.
+        """
+        with self._owned():
+            self._prebuild(specs)
+
+    def _prebuild(self, specs: Iterable[Spec]) -> list[Bucket]:
+        pairs = [_pair(spec) for spec in specs]
+        different = {self._key(*pair) for pair in pairs}
+        if len(different) > self.max_buckets:
+            raise ArgumentError(f"{len(different)} different shapes do not fit into max_buckets={self.max_buckets}")
+        return [self._find(*pair) for pair in pairs]
+
+    def warm(self, specs: Iterable[Spec], runs: int = 1) -> None:
+        """`prebuild`, and `runs` runs of every lane of these buckets."""
+        with self._owned():
+            for bucket in self._prebuild(specs):
+                bucket.runtime.prime(runs)
+
+    def prime(self, runs: int = 1) -> None:
+        """Runs every lane of every bucket `runs` times."""
+        with self._owned():
+            for bucket in self._buckets.values():
+                bucket.runtime.prime(runs)
+
+    @property
+    def buckets(self) -> tuple[Bucket, ...]:
+        """The buckets, the one that goes next first."""
+        with self._owned():
+            return tuple(self._buckets.values())
+
+    def remove(self, shapes: ShapesLike, output_shapes: ShapesLike = None) -> bool:
+        """Lets the bucket for these shapes go; whether there was one. Lanes that are held stay usable."""
+        with self._owned():
+            bucket = self._buckets.pop(self._key(shapes, output_shapes), None)
+            if bucket is None:
+                return False
+            self._forget(bucket)
+            return True
+
+    def clear(self) -> None:
+        """Lets every bucket go. Lanes that are held stay usable."""
+        with self._owned():
+            self._buckets.clear()
+            self._spellings.clear()
+
+    def close(self) -> None:
+        """Lets every bucket go, as `clear`; the sessions are the caller's, or go with the lanes."""
+        self.clear()
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _pair(spec: Spec) -> tuple[ShapesLike, ShapesLike]:
+    if not isinstance(spec, tuple):
+        return spec, None
+    if len(spec) != 2:
+        raise DTypeError(f"specs: expected shapes or a pair of input and output shapes, got {spec!r}")
+    return spec

@@ -1,0 +1,326 @@
+"""`Lane`: one exclusive, fully bound way through a session; running it is one C call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zrt import settling
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle, Owner
+from zrt._native.library import api
+from zrt.arrays import address_of
+from zrt.audit import LaneAudit, PortAudit
+from zrt.binding import bound_values, claimed, lane_block, run_failure
+from zrt.calls import shape_was_wrong
+from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError
+from zrt.memory import Allocator, AllocatorStats, MemoryInfo
+from zrt.options import RunOptions, boolean, integer
+from zrt.ports import LaneMemory, Port, Ports, View, checked_memory, make_port, view
+from zrt.session import Session
+from zrt.settling import ShapesLike
+from zrt.values import Value
+
+_run = lib.zrt_lane_run
+_run_with = lib.zrt_lane_run_with
+
+
+def _closed_block() -> Handle:
+    block = Handle.block("zrt_lane")
+    lib.zrt_lane_claim(block.reference)
+    return block
+
+
+# What a closed lane runs instead: a lane that is always busy, so that the hot path needs no check of its own.
+_CLOSED = _closed_block()
+
+
+@dataclass(frozen=True, slots=True)
+class RunStats:
+    """An allocator's counters before and after a run of a lane."""
+
+    before: AllocatorStats
+    after: AllocatorStats
+
+    @property
+    def delta(self) -> AllocatorStats:
+        """What the run added."""
+        return self.after - self.before
+
+
+class _Bound:
+    """Reads what is bound as outputs. Apart from `Lane`, which thus stays out of reference cycles."""
+
+    __slots__ = ("_binding", "_block", "_keepers", "_names")
+
+    def __init__(self, block: Handle, binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+        self._block = block
+        self._binding = binding
+        self._names = [port.info.name for port in outputs]
+        self._keepers = [port.handle() for port in (*inputs, *outputs) if port.value is not None]
+
+    def values(self) -> list[Value | None]:
+        """The values that are bound as outputs now; None for those that no run has made yet."""
+        with claimed(self._block, "Lane"):
+            return bound_values(self._binding, self._keepers)
+
+    def read(self, index: int) -> View:
+        """The output that ORT made in the last run."""
+        value = self.values()[index]
+        if value is None:
+            raise ArgumentError(f"output {self._names[index]!r} is made by a run, and there was none yet")
+        return view(value)
+
+
+class Lane(Owner):
+    """A session's inputs and outputs, bound once to memory of their own; `run` is one C call and nothing else.
+
+    `shapes` gives the inputs' shapes, by name or in order, where the model leaves sizes open; `output_shapes` the
+    outputs'. Output shapes that are not given are solved from the inputs'; those that stay open are found by
+    trial runs on made-up data. An output whose shape changes with the data is left to ORT and read anew after each
+    run; `audit` says so.
+
+    `inputs` and `outputs` say where the memory lies (`LaneMemory`). `rebind_inputs=True` binds the inputs anew
+    before each run; by default only those that ORT copies to a device are. `synchronize` waits for devices before
+    and after each run; by default only where there are any.
+
+    A lane belongs to one run at a time: a second thread gets `BusyError`. It goes on working after its session was
+    closed. ``OrtApi::RunWithBinding``.
+    """
+
+    __slots__ = (
+        "_bound",
+        "_devices",
+        "_in",
+        "_inputs",
+        "_out",
+        "_outputs",
+        "_reference",
+        "rebound",
+        "session",
+        "synchronize",
+    )
+
+    session: Session
+    """The session that the lane runs."""
+
+    rebound: frozenset[str]
+    """The inputs that are bound anew before each run."""
+    synchronize: bool
+    """Whether each run waits for the devices before and after."""
+
+    def __init__(
+        self,
+        session: Session,
+        shapes: ShapesLike = None,
+        output_shapes: ShapesLike = None,
+        *,
+        inputs: LaneMemory | None = None,
+        outputs: LaneMemory | None = None,
+        rebind_inputs: bool | None = None,
+        synchronize: bool | None = None,
+    ) -> None:
+        self._handle = None
+        self._reference = _CLOSED.reference
+        if not isinstance(session, Session):
+            raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
+        owner = session._open()
+        where_in, where_out = checked_memory(inputs, "inputs"), checked_memory(outputs, "outputs")
+        if where_in.kind == "left":
+            raise ArgumentError("inputs: only outputs can be left to ORT")
+        wanted = settling.input_shapes(session, shapes)
+        ports_in = [
+            make_port(session, info, shape, where_in, f"input {info.name!r}")
+            for info, shape in zip(session.inputs, wanted, strict=True)
+        ]
+        settled = settling.output_shapes(session, wanted, output_shapes)
+        ports_out = _output_ports(session, where_out, settled, ports_in)
+
+        table = api()
+        binding = Handle.own(
+            status.make(table.CreateIoBinding, "OrtIoBinding", owner.pointer), table.ReleaseIoBinding, [owner]
+        )
+        _bind(binding, ports_in, ports_out)
+        devices = _input_devices(session, owner)
+        copied = [port for port, memory in zip(ports_in, devices, strict=True) if _is_copied(port, memory)]
+        if rebind_inputs is not None:
+            copied = ports_in if boolean(rebind_inputs, "rebind_inputs") else []
+        if synchronize is None:
+            places = [port.where.memory for port in (*ports_in, *ports_out)]
+            synchronize = len(session.providers) > 1 or not all(memory.is_host for memory in places)
+        self.rebound = frozenset(port.info.name for port in copied)
+        self.synchronize = boolean(synchronize, "synchronize")
+        self.session = session
+        self._devices = devices
+        self._in, self._out = ports_in, ports_out
+        self._handle = lane_block(
+            session,
+            owner,
+            binding,
+            synchronize=self.synchronize,
+            rebound=[(port.info.name, port.handle()) for port in copied],
+            left=[(port.info.name, port.where.memory) for port in ports_out if port.value is None],
+            parents=[port.handle() for port in (*ports_in, *ports_out) if port.value is not None],
+        )
+        self._reference = self._handle.reference
+        self._bound = _Bound(self._handle, binding, ports_in, ports_out)
+        self._inputs = Ports("input", ports_in, self._bound.read)
+        self._outputs = Ports("output", ports_out, self._bound.read)
+
+    def run(self) -> None:
+        """One inference over what the inputs hold now; the outputs hold its results afterwards."""
+        code = _run(self._reference)
+        if code:
+            raise self._failure(code, None)
+
+    def run_with(self, options: RunOptions) -> None:
+        """`run` under `RunOptions`: a tag, log settings, and `RunOptions.terminate` from another thread."""
+        if not isinstance(options, RunOptions):
+            raise DTypeError(f"options: expected RunOptions, got {type(options).__name__}")
+        handle = options._open()
+        code = _run_with(self._reference, handle.pointer)
+        if code:
+            raise self._failure(code, options)
+
+    def _failure(self, code: int, options: RunOptions | None) -> Error:
+        if self._handle is None:
+            return ClosedError("this Lane is closed")
+        error = run_failure(code, "Lane", options)
+        if shape_was_wrong(error):
+            return ShapeError(
+                f"{error} Let ORT make the output anew in each run: outputs=LaneMemory.left(), or give its "
+                "shape in output_shapes"
+            )
+        return error
+
+    def prime(self, runs: int = 1) -> None:
+        """Runs `runs` times before serving, so that ORT plans its memory for these shapes."""
+        for _ in range(integer(runs, "runs")):
+            self.run()
+
+    def run_with_allocator_stats(self, allocator: Allocator | None = None) -> RunStats:
+        """One run between two looks at an allocator's counters (by default the session's on the host)."""
+        allocator = allocator or self.session.allocator()
+        before = allocator.stats()
+        self.run()
+        return RunStats(before, allocator.stats())
+
+    @property
+    def inputs(self) -> Ports:
+        """What ORT reads: write into these views."""
+        self._open()
+        return self._inputs
+
+    @property
+    def outputs(self) -> Ports:
+        """What ORT writes: the same views after every run, but for outputs that are left to ORT."""
+        self._open()
+        return self._outputs
+
+    def audit(self) -> LaneAudit:
+        """What each run does: addresses, bytes, memory, and whatever is copied or allocated on the way.
+
+        For the time of set-up: it allocates, and takes its time.
+        """
+        self._open()
+        inputs = []
+        for port, device in zip(self._in, self._devices, strict=True):
+            copies = ""
+            if _is_copied(port, device):
+                copies = f"ORT wants it on {device.name}, our memory is on {port.where.memory.name}"
+            inputs.append(_audit(port, port.value, port.info.name in self.rebound, copies))
+        outputs = [_audit(port, value, False, "") for port, value in zip(self._out, self._bound.values(), strict=True)]
+        return LaneAudit(tuple(inputs), tuple(outputs), self.synchronize)
+
+    def close(self) -> None:
+        """Closes the lane; views of its inputs and outputs stay valid."""
+        super().close()
+        self._reference = _CLOSED.reference
+        self._in, self._out = [], []
+
+    def __repr__(self) -> str:
+        if self._handle is None:
+            return "Lane(closed)"
+        return f"Lane({', '.join(map(_describe, self._in))} -> {', '.join(map(_describe, self._out))})"
+
+
+def _describe(port: Port) -> str:
+    return str(port.info) if port.value is None else f"{port.info.name}: {list(port.value.shape)}"
+
+
+def _output_ports(
+    session: Session, where: LaneMemory, settled: dict[str, tuple[int, ...]], inputs: Sequence[Port]
+) -> list[Port]:
+    """A port for each output: bound where its shape is settled, else left to ORT with the reason."""
+    left = LaneMemory.left(where.memory)
+    passing = set(session.input_names)
+    wanted = [info for info in session.outputs if info.name not in passing and info.name not in settled]
+    if where.kind != "left":
+        fed = [(port.info, port.value) for port in inputs if port.value is not None]
+        settled = settled | settling.try_out(session, fed, wanted)
+    ports = []
+    for info in session.outputs:
+        if where.kind == "left":
+            ports.append(Port(info, left, why="left to ORT"))
+        elif info.name in passing:
+            ports.append(Port(info, left, why="is an input as well, and ORT hands that out"))
+        elif not info.is_tensor:
+            ports.append(Port(info, left, why=f"is a {info.kind.name.lower()}"))
+        elif info.name not in settled:
+            ports.append(Port(info, left, why="its shape depends on the data"))
+        else:
+            ports.append(make_port(session, info, settled[info.name], where, f"output {info.name!r}"))
+    return ports
+
+
+def _bind(binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+    """Binds every port, in the session's order."""
+    table = api()
+    for port in inputs:
+        status.check(table.BindInput(binding.pointer, port.info.name.encode(), port.handle().pointer))
+    for port in outputs:
+        name = port.info.name.encode()
+        if port.value is None:
+            where = port.where.memory.handle()
+            status.check(table.BindOutputToDevice(binding.pointer, name, where.pointer))
+        else:
+            status.check(table.BindOutput(binding.pointer, name, port.handle().pointer))
+
+
+def _input_devices(session: Session, owner: Handle) -> list[MemoryInfo]:
+    """Where the session wants each input. ``OrtApi::SessionGetMemoryInfoForInputs``."""
+    count = len(session.inputs)
+    memories = ffi.new("const OrtMemoryInfo *[]", count)
+    status.check(api().SessionGetMemoryInfoForInputs(owner.pointer, memories, count))
+    return [MemoryInfo.read(memories[i]) for i in range(count)]
+
+
+def _is_copied(port: Port, wanted: MemoryInfo) -> bool:
+    """Whether ORT copies the input to another device when it is bound."""
+    return port.where.memory.is_host and not wanted.is_host
+
+
+def _audit(port: Port, value: Value | None, rebound: bool, copies: str) -> PortAudit:
+    tensor = value is not None and value.is_tensor
+    ours = None
+    if port.value is not None and port.value.memory.is_host:
+        ours = address_of(port.value.numpy())
+    theirs = value.address if value is not None and tensor else None
+    where = theirs if theirs is not None else ours
+    if ours is not None and theirs is not None and ours != theirs:
+        copies = copies or f"ORT's tensor lies at {theirs:#x}, ours at {ours:#x}"
+    return PortAudit(
+        name=port.info.name,
+        element_type=port.info.element_type,
+        shape=value.shape if value is not None and tensor else None,
+        nbytes=value.nbytes if value is not None else 0,
+        memory=value.memory if value is not None else port.where.memory,
+        kind=port.where.kind,
+        address=ours,
+        ort_address=theirs,
+        alignment=min(where & -where, 1 << 21) if where else None,
+        policy=str(port.buffer.resolved) if port.buffer is not None else "",
+        rebound=rebound,
+        copies=copies,
+        allocates=port.why,
+    )

@@ -1,0 +1,129 @@
+"""From a model, in whatever form it comes, to an ``OrtSession``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from zrt._native import ffi, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.environment import current
+from zrt.errors import DTypeError, Error, ModelError, ModelNotFoundError
+from zrt.options import path_bytes
+
+# protobuf's own limit for one message.
+LARGEST_IN_MEMORY = 2**31 - 1
+
+
+@runtime_checkable
+class ModelProto(Protocol):
+    """What zrt needs of an ``onnx.ModelProto``, so that importing onnx is the caller's business."""
+
+    def SerializeToString(self) -> bytes: ...  # noqa: N802 (protobuf's name)
+
+    def ByteSize(self) -> int: ...  # noqa: N802 (protobuf's name)
+
+
+Model: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto"
+
+
+class Source:
+    """A model to load: a path, or bytes with a word for messages."""
+
+    __slots__ = ("data", "path", "subject")
+
+    def __init__(self, model: Model) -> None:
+        self.path: bytes | None = None
+        self.data: Any = None
+        if isinstance(model, (str, os.PathLike)):
+            self.path = path_bytes(model, "model")
+            self.subject = f"model {os.fsdecode(self.path)!r}"
+            _check_file(Path(os.fsdecode(self.path)), self.subject)
+        elif isinstance(model, (bytes, bytearray, memoryview)):
+            self.subject = "model in memory"
+            self.data = _check_bytes(model, self.subject)
+        elif isinstance(model, ModelProto):
+            self.subject = "ModelProto"
+            self.data = _serialize(model, self.subject)
+        else:
+            raise DTypeError(
+                f"model: expected a path, bytes or an onnx.ModelProto, got {type(model).__name__} {model!r:.80}"
+            )
+
+
+def _check_file(path: Path, subject: str) -> None:
+    try:
+        if path.is_dir():
+            raise ModelError(f"{subject} is a directory")
+        size = path.stat().st_size
+        if size:
+            # Opened only to hear the system's own reason.
+            path.open("rb").close()
+    except FileNotFoundError:
+        raise ModelNotFoundError(f"{subject}: there is no such file") from None
+    except OSError as error:
+        raise ModelError(f"{subject} cannot be read: {error.strerror}") from error
+    if size == 0:
+        raise ModelError(f"{subject} is empty")
+
+
+def _check_bytes(data: bytes | bytearray | memoryview, subject: str) -> Any:
+    try:
+        size = memoryview(data).nbytes
+        held = ffi.from_buffer(data)
+    except (ValueError, BufferError) as error:
+        raise ModelError(f"{subject}: {error}") from error
+    if size == 0:
+        raise ModelError(f"{subject} is empty")
+    if size > LARGEST_IN_MEMORY:
+        raise ModelError(
+            f"{subject} has {size} bytes, more than the 2 GB that protobuf takes: keep its weights outside the model"
+        )
+    return held
+
+
+def _serialize(model: ModelProto, subject: str) -> Any:
+    advice = "keep its weights outside the model (onnx.save with save_as_external_data=True)"
+    try:
+        if model.ByteSize() > LARGEST_IN_MEMORY:
+            raise ModelError(f"{subject} is larger than the 2 GB that protobuf takes: {advice}")
+        return _check_bytes(model.SerializeToString(), subject)
+    except ModelError:
+        raise
+    # protobuf raises classes of its own, which differ between its implementations.
+    except Exception as error:
+        raise ModelError(f"{subject} cannot be serialized ({error}); if it is larger than 2 GB, {advice}") from error
+
+
+def create(source: Source, options: Handle, container: Handle | None = None) -> Handle:
+    """The session. ``CreateSession`` or ``CreateSessionFromArray``, with a prepacked-weights container or not."""
+    table = api()
+    environment = current().pointer
+    shared = () if container is None else (container.pointer,)
+    try:
+        if source.path is not None:
+            function = table.CreateSessionWithPrepackedWeightsContainer if shared else table.CreateSession
+            pointer = status.make(function, "OrtSession", environment, source.path, options.pointer, *shared)
+        else:
+            function = (
+                table.CreateSessionFromArrayWithPrepackedWeightsContainer if shared else table.CreateSessionFromArray
+            )
+            pointer = status.make(
+                function,
+                "OrtSession",
+                environment,
+                source.data,
+                ffi.sizeof(source.data),
+                options.pointer,
+                *shared,
+            )
+    except Error as error:
+        if "model IR version" in str(error):
+            raise ModelError(
+                f"{source.subject} is written in a newer form than this library reads ({error}): "
+                "set the model's ir_version to what the library supports"
+            ) from error
+        raise status.about(source.subject, error) from error
+    return Handle.own(pointer, table.ReleaseSession, [] if container is None else [container])

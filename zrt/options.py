@@ -1,0 +1,260 @@
+"""`SessionOptions` and `RunOptions`, with the names that ONNX Runtime's own Python package gives their fields."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, TypeVar
+
+from zrt._native import status
+from zrt._native.handle import Handle, Owner
+from zrt._native.library import api
+from zrt.errors import ArgumentError, DTypeError, Error
+from zrt.types import ExecutionMode, GraphOptimizationLevel, LogSeverity
+
+Choice = TypeVar("Choice", bound=IntEnum)
+
+INT32_MAX = 2**31 - 1
+
+
+def choose(kind: type[Choice], value: Any, subject: str) -> Choice:
+    """A member of `kind` from itself, its number or its name in any case."""
+    try:
+        if isinstance(value, str):
+            return kind[value.upper()]
+        if isinstance(value, bool):
+            raise ValueError
+        return kind(value)
+    except (KeyError, ValueError):
+        names = ", ".join(member.name for member in kind)
+        raise ArgumentError(f"{subject}: {value!r} is none of {names}") from None
+
+
+def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> int:
+    """An int between `low` and `high`, which is never a bool."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DTypeError(f"{subject}: expected an int, got {type(value).__name__} {value!r}")
+    if not low <= value <= high:
+        raise ArgumentError(f"{subject}: {value} is not between {low} and {high}")
+    return value
+
+
+def boolean(value: Any, subject: str) -> bool:
+    """True or False and nothing like them."""
+    if not isinstance(value, bool):
+        raise DTypeError(f"{subject}: expected True or False, got {type(value).__name__} {value!r}")
+    return value
+
+
+def text(value: Any, subject: str) -> bytes:
+    """A string as C takes it."""
+    if not isinstance(value, str):
+        raise DTypeError(f"{subject}: expected a str, got {type(value).__name__} {value!r}")
+    if "\0" in value:
+        raise ArgumentError(f"{subject}: {value!r} holds a NUL character")
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise ArgumentError(f"{subject}: {value!r} cannot be written as UTF-8") from None
+
+
+def path_bytes(value: Any, subject: str) -> bytes:
+    """A path as the system takes it."""
+    try:
+        path = os.fsencode(value)
+    except TypeError:
+        raise DTypeError(f"{subject}: expected a path, got {type(value).__name__} {value!r}") from None
+    except UnicodeEncodeError:
+        raise ArgumentError(f"{subject}: {value!r} cannot be written in the system's encoding") from None
+    if b"\0" in path:
+        raise ArgumentError(f"{subject}: {value!r} holds a NUL character")
+    return path
+
+
+def entries(value: Any, subject: str) -> list[tuple[bytes, bytes]]:
+    """A mapping of strings to strings, as C takes it."""
+    if not isinstance(value, Mapping):
+        raise DTypeError(f"{subject}: expected a dict of strings, got {type(value).__name__}")
+    return [(text(key, subject), text(entry, f"{subject}[{key!r}]")) for key, entry in value.items()]
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionOptions:
+    """How a session is loaded and run (``OrtSessionOptions``).
+
+    `None` leaves a field to ONNX Runtime, whose defaults are meant by the values that stand here.
+    """
+
+    graph_optimization_level: GraphOptimizationLevel | str = GraphOptimizationLevel.ENABLE_ALL
+    """How much the graph is rewritten at load."""
+    intra_op_num_threads: int = 0
+    """Threads within an operator; 0: one for each core, 1: the caller's own and no pool."""
+    inter_op_num_threads: int = 0
+    """Threads between operators, where `execution_mode` is PARALLEL; 0: one for each core."""
+    execution_mode: ExecutionMode | str = ExecutionMode.SEQUENTIAL
+    """Whether independent operators run one after another or at the same time."""
+    enable_mem_pattern: bool = True
+    """Whether the intermediate tensors of one shape share one planned block."""
+    enable_cpu_mem_arena: bool = True
+    """Whether the host's allocator keeps freed memory for the next run."""
+    intra_op_allow_spinning: bool | None = None
+    """Whether idle threads within operators spin: quicker to wake, and a busy processor."""
+    inter_op_allow_spinning: bool | None = None
+    """The same for the threads between operators."""
+    free_dimension_overrides: Mapping[str, int] = field(default_factory=dict)
+    """Fixed sizes for symbolic dimensions, by name."""
+    free_dimension_overrides_by_denotation: Mapping[str, int] = field(default_factory=dict)
+    """Fixed sizes for dimensions, by what the model denotes them as ("DATA_BATCH")."""
+    logid: str | None = None
+    """What this session's log lines are called."""
+    log_severity_level: LogSeverity | str | None = None
+    """The least level that this session logs."""
+    log_verbosity_level: int | None = None
+    """How much of VERBOSE is logged."""
+    profile_file_prefix: str | os.PathLike[str] | None = None
+    """Turns profiling on; the trace is written to this prefix and a time stamp."""
+    optimized_model_filepath: str | os.PathLike[str] | None = None
+    """Where the optimized model is written at load."""
+    use_deterministic_compute: bool = False
+    """Whether kernels must give the same bits each time."""
+    config_entries: Mapping[str, str] = field(default_factory=dict)
+    """Further settings by the keys of ORT's ``onnxruntime_session_options_config_keys.h``."""
+    record_placement: bool = False
+    """Whether the session remembers which provider runs each node."""
+
+    def handle(self) -> Handle:
+        """A new ``OrtSessionOptions`` with these settings; a bad field is an error that names it."""
+        table = api()
+        handle = Handle.own(status.make(table.CreateSessionOptions, "OrtSessionOptions"), table.ReleaseSessionOptions)
+        for subject, function, *arguments in self._calls(table):
+            try:
+                status.check(function(handle.pointer, *arguments))
+            except Error as error:
+                raise ArgumentError(f"SessionOptions.{subject}: {error}") from error
+        return handle
+
+    def _calls(self, table: Any) -> list[tuple[Any, ...]]:
+        """Each field's name, the function of the table that sets it, and its arguments."""
+        level = choose(GraphOptimizationLevel, self.graph_optimization_level, "graph_optimization_level")
+        mode = choose(ExecutionMode, self.execution_mode, "execution_mode")
+        pattern = boolean(self.enable_mem_pattern, "enable_mem_pattern")
+        arena = boolean(self.enable_cpu_mem_arena, "enable_cpu_mem_arena")
+        calls: list[tuple[Any, ...]] = [
+            ("graph_optimization_level", table.SetSessionGraphOptimizationLevel, int(level)),
+            (
+                "intra_op_num_threads",
+                table.SetIntraOpNumThreads,
+                integer(self.intra_op_num_threads, "intra_op_num_threads"),
+            ),
+            (
+                "inter_op_num_threads",
+                table.SetInterOpNumThreads,
+                integer(self.inter_op_num_threads, "inter_op_num_threads"),
+            ),
+            ("execution_mode", table.SetSessionExecutionMode, int(mode)),
+            ("enable_mem_pattern", table.EnableMemPattern if pattern else table.DisableMemPattern),
+            ("enable_cpu_mem_arena", table.EnableCpuMemArena if arena else table.DisableCpuMemArena),
+            (
+                "use_deterministic_compute",
+                table.SetDeterministicCompute,
+                boolean(self.use_deterministic_compute, "use_deterministic_compute"),
+            ),
+        ]
+        for subject, function in (
+            ("free_dimension_overrides", table.AddFreeDimensionOverrideByName),
+            ("free_dimension_overrides_by_denotation", table.AddFreeDimensionOverride),
+        ):
+            overrides = getattr(self, subject)
+            if not isinstance(overrides, Mapping):
+                raise DTypeError(f"{subject}: expected a dict of sizes, got {type(overrides).__name__}")
+            for name, size in overrides.items():
+                calls.append(
+                    (
+                        subject,
+                        function,
+                        text(name, subject),
+                        integer(size, f"{subject}[{name!r}]", 0, 2**63 - 1),
+                    )
+                )
+        if self.logid is not None:
+            calls.append(("logid", table.SetSessionLogId, text(self.logid, "logid")))
+        if self.log_severity_level is not None:
+            severity = choose(LogSeverity, self.log_severity_level, "log_severity_level")
+            calls.append(("log_severity_level", table.SetSessionLogSeverityLevel, int(severity)))
+        if self.log_verbosity_level is not None:
+            verbosity = integer(self.log_verbosity_level, "log_verbosity_level")
+            calls.append(("log_verbosity_level", table.SetSessionLogVerbosityLevel, verbosity))
+        if self.profile_file_prefix is not None:
+            prefix = path_bytes(self.profile_file_prefix, "profile_file_prefix")
+            calls.append(("profile_file_prefix", table.EnableProfiling, prefix))
+        if self.optimized_model_filepath is not None:
+            path = path_bytes(self.optimized_model_filepath, "optimized_model_filepath")
+            calls.append(("optimized_model_filepath", table.SetOptimizedModelFilePath, path))
+        for key, entry in self._config():
+            calls.append((f"config_entries[{key.decode()!r}]", table.AddSessionConfigEntry, key, entry))
+        return calls
+
+    def _config(self) -> list[tuple[bytes, bytes]]:
+        """The config entries, those of the typed fields first."""
+        typed: list[tuple[bytes, bytes]] = []
+        for subject, key in (
+            ("intra_op_allow_spinning", b"session.intra_op.allow_spinning"),
+            ("inter_op_allow_spinning", b"session.inter_op.allow_spinning"),
+        ):
+            value = getattr(self, subject)
+            if value is not None:
+                typed.append((key, b"1" if boolean(value, subject) else b"0"))
+        if boolean(self.record_placement, "record_placement"):
+            typed.append((b"session.record_ep_graph_assignment_info", b"1"))
+        return typed + entries(self.config_entries, "config_entries")
+
+
+class RunOptions(Owner):
+    """How runs are logged, and the switch that ends them (``OrtRunOptions``).
+
+    `tag` marks the run's log lines. One object serves any number of runs, at the same time too: `terminate` ends
+    them all with `TerminatedError`, and the object then refuses further runs until `reset`.
+    """
+
+    __slots__ = ("config_entries", "log_severity_level", "log_verbosity_level", "tag", "terminated")
+
+    def __init__(
+        self,
+        *,
+        tag: str | None = None,
+        log_severity_level: LogSeverity | str | None = None,
+        log_verbosity_level: int | None = None,
+        config_entries: Mapping[str, str] | None = None,
+    ) -> None:
+        table = api()
+        handle = Handle.own(status.make(table.CreateRunOptions, "OrtRunOptions"), table.ReleaseRunOptions)
+        self.tag = tag
+        self.log_severity_level = log_severity_level
+        self.log_verbosity_level = log_verbosity_level
+        self.config_entries = dict(config_entries or {})
+        self.terminated = False
+        if tag is not None:
+            status.check(table.RunOptionsSetRunTag(handle.pointer, text(tag, "tag")))
+        if log_severity_level is not None:
+            severity = choose(LogSeverity, log_severity_level, "log_severity_level")
+            status.check(table.RunOptionsSetRunLogSeverityLevel(handle.pointer, int(severity)))
+        if log_verbosity_level is not None:
+            verbosity = integer(log_verbosity_level, "log_verbosity_level")
+            status.check(table.RunOptionsSetRunLogVerbosityLevel(handle.pointer, verbosity))
+        for key, entry in entries(self.config_entries, "config_entries"):
+            status.check(table.AddRunConfigEntry(handle.pointer, key, entry))
+        self._handle = handle
+
+    def terminate(self) -> None:
+        """Ends every run that uses this object, as soon as the operator in hand is done; from any thread."""
+        handle = self._open()
+        self.terminated = True
+        status.check(api().RunOptionsSetTerminate(handle.pointer))
+
+    def reset(self) -> None:
+        """Makes the object usable again after `terminate`."""
+        handle = self._open()
+        status.check(api().RunOptionsUnsetTerminate(handle.pointer))
+        self.terminated = False

@@ -1,0 +1,102 @@
+"""`Runtime`: a fixed set of exclusive lanes, under a server that says which request takes which.
+
+It neither schedules, queues nor locks: the caller gives each lane to one thread at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+from zrt import loading, sources
+from zrt.audit import LaneAudit
+from zrt.lane import Lane
+from zrt.options import SessionOptions
+from zrt.providers import ProviderLike
+from zrt.session import Session
+from zrt.sources import Factory
+
+
+class Runtime:
+    """A fixed set of lanes: over one session, over a session each (`replicate`), or over a factory's sessions.
+
+    `lane_arguments` are `Lane`'s: shapes, memories, and so on, the same for every lane. One session shares its
+    weights and its thread pool; a session each costs memory and keeps lanes out of each other's way.
+    """
+
+    __slots__ = ("__weakref__", "lanes")
+
+    lanes: tuple[Lane, ...]
+    """The lanes; each belongs to one thread at a time."""
+
+    def __init__(self, session: Session, lanes: int = 1, **lane_arguments: Any) -> None:
+        self._build(sources.shared(session, lanes), lane_arguments)
+
+    @classmethod
+    def replicate(
+        cls,
+        model: loading.Model,
+        lanes: int = 1,
+        options: SessionOptions | None = None,
+        providers: Iterable[ProviderLike] | None = None,
+        *,
+        share_weights: bool = False,
+        external_data_dir: str | os.PathLike[str] | None = None,
+        **lane_arguments: Any,
+    ) -> Self:
+        """A session of its own for each lane; `share_weights=True` keeps the weights in memory once.
+
+        Sharing needs the ``onnx`` package, and works on the processor only.
+        """
+        sessions = sources.replicated(model, lanes, options, providers, share_weights, external_data_dir)
+        return cls.over(sessions, **lane_arguments)
+
+    @classmethod
+    def from_factory(cls, factory: Factory, lanes: int = 1, **lane_arguments: Any) -> Self:
+        """The session of each lane comes from ``factory(index)``."""
+        return cls.over(sources.made(factory, lanes), **lane_arguments)
+
+    @classmethod
+    def over(cls, sessions: Sequence[Session], **lane_arguments: Any) -> Self:
+        """A lane over each of these sessions, which may be the same one."""
+        runtime = cls.__new__(cls)
+        runtime._build(sessions, lane_arguments)
+        return runtime
+
+    def _build(self, sessions: Sequence[Session], lane_arguments: Mapping[str, Any]) -> None:
+        self.lanes = tuple(Lane(session, **lane_arguments) for session in sessions)
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The session of each lane."""
+        return tuple(lane.session for lane in self.lanes)
+
+    def prime(self, runs: int = 1) -> None:
+        """Runs every lane `runs` times before serving."""
+        for lane in self.lanes:
+            lane.prime(runs)
+
+    def audit(self) -> tuple[LaneAudit, ...]:
+        """Every lane's `Lane.audit`."""
+        return tuple(lane.audit() for lane in self.lanes)
+
+    def close(self) -> None:
+        """Closes the lanes; the sessions are the caller's, or go with the lanes."""
+        for lane in self.lanes:
+            lane.close()
+
+    def __getitem__(self, index: int) -> Lane:
+        return self.lanes[index]
+
+    def __len__(self) -> int:
+        return len(self.lanes)
+
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(self.lanes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

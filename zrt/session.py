@@ -1,0 +1,342 @@
+"""`Session`: a model loaded into ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zrt import arrays, loading, shapes
+from zrt._native import status
+from zrt._native.handle import Handle, Owner
+from zrt._native.library import api
+from zrt.buffers import Buffer
+from zrt.calls import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong
+from zrt.errors import ArgumentError, DTypeError, Error, ModelNotFoundError, UnknownNameError
+from zrt.feeds import Feeds, by_name, names_of, right_array, right_value
+from zrt.memory import CPU, Allocator, MemoryInfo, default_allocator, take_string
+from zrt.metadata import ModelMetadata, ValueInfo, read_metadata, read_values
+from zrt.options import RunOptions, SessionOptions, path_bytes
+from zrt.prepared import PreparedRun
+from zrt.providers import CPU as CPU_PROVIDER
+from zrt.providers import ProviderLike, append, parse_all
+from zrt.values import Value
+
+if TYPE_CHECKING:
+    from zrt.binding import IoBinding
+    from zrt.lane import Lane
+    from zrt.settling import ShapesLike
+
+from_buffer = arrays.from_buffer
+empty = np.empty
+
+# How many combinations of names and shapes a session keeps prepared.
+CALLS_KEPT = 64
+
+
+def prepare_options(
+    options: SessionOptions | None,
+    providers: Sequence[tuple[str, Mapping[str, str]]],
+    external_data_dir: str | os.PathLike[str] | None = None,
+) -> Handle:
+    """The ``OrtSessionOptions`` of a load."""
+    if options is not None and not isinstance(options, SessionOptions):
+        raise DTypeError(f"options: expected SessionOptions, got {type(options).__name__}")
+    handle = (options or SessionOptions()).handle()
+    for name, settings in providers:
+        append(handle, name, settings)
+    if external_data_dir is not None:
+        folder = path_bytes(external_data_dir, "external_data_dir")
+        if not os.path.isdir(folder):
+            raise ModelNotFoundError(f"external_data_dir {os.fsdecode(folder)!r}: there is no such folder")
+        key = b"session.model_external_initializers_file_folder_path"
+        status.check(api().AddSessionConfigEntry(handle.pointer, key, folder))
+    return handle
+
+
+class Session(Owner):
+    """A model, loaded and ready to run (``OrtSession``).
+
+    `model` is a path, the model's bytes, or an ``onnx.ModelProto``. Weights outside the model are looked for
+    beside the path, or in `external_data_dir`. `providers` is what it may run on, best first (see
+    `zrt.providers`); the processor comes last of itself.
+
+    Everything that can be asked of the model is read once, here. A session may be used from any number of threads
+    at the same time, and `close` (or the end of a ``with``) ends it as soon as its last run and lane end.
+
+    Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason, with the model's name.
+    """
+
+    __slots__ = (
+        "_calls",
+        "_latest",
+        "_memory",
+        "_run_options",
+        "_unsettled",
+        "initializers",
+        "inputs",
+        "metadata",
+        "outputs",
+        "providers",
+    )
+
+    inputs: tuple[ValueInfo, ...]
+    """What must be fed, in the model's order."""
+    outputs: tuple[ValueInfo, ...]
+    """What comes back, in the model's order."""
+    initializers: tuple[ValueInfo, ...]
+    """Weights that a run may override by feeding them."""
+    metadata: ModelMetadata
+    """What the model's author wrote into it."""
+    providers: tuple[str, ...]
+    """The full names of the providers that the session may use, best first."""
+
+    def __init__(
+        self,
+        model: loading.Model,
+        options: SessionOptions | None = None,
+        providers: Iterable[ProviderLike] | None = None,
+        *,
+        external_data_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._handle = None
+        source = loading.Source(model)
+        chosen = parse_all(providers)
+        settings = prepare_options(options, chosen, external_data_dir)
+        self._adopt(loading.create(source, settings), [name for name, _ in chosen])
+
+    @classmethod
+    def adopt(cls, handle: Handle, chosen: Sequence[tuple[str, Mapping[str, str]]]) -> Session:
+        """A session around an ``OrtSession`` that was loaded elsewhere in zrt, on the `chosen` providers."""
+        session = cls.__new__(cls)
+        session._handle = None
+        session._adopt(handle, [name for name, _ in chosen])
+        return session
+
+    def _adopt(self, handle: Handle, chosen: Sequence[str]) -> None:
+        """Takes over a loaded ``OrtSession`` and reads all that can be asked of it."""
+        table = api()
+        session = handle.pointer
+        self.inputs = read_values(
+            session, table.SessionGetInputCount, table.SessionGetInputName, table.SessionGetInputTypeInfo
+        )
+        self.outputs = read_values(
+            session, table.SessionGetOutputCount, table.SessionGetOutputName, table.SessionGetOutputTypeInfo
+        )
+        self.initializers = read_values(
+            session,
+            table.SessionGetOverridableInitializerCount,
+            table.SessionGetOverridableInitializerName,
+            table.SessionGetOverridableInitializerTypeInfo,
+        )
+        self.metadata = read_metadata(session)
+        self.providers = (*(name for name in chosen if name != CPU_PROVIDER.name), CPU_PROVIDER.name)
+        self._run_options = Handle.own(status.make(table.CreateRunOptions, "OrtRunOptions"), table.ReleaseRunOptions)
+        self._memory = CPU.handle()
+        self._calls: dict[Any, Call] = {}
+        self._latest: Call | None = None
+        self._unsettled: frozenset[str] = frozenset()
+        self._handle = handle
+
+    def close(self) -> None:
+        """Closes the session; runs and lanes that are under way end as if nothing had happened."""
+        super().close()
+        # Prepared calls hold the session too.
+        self._latest = None
+        self._calls = {}
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The inputs' names, in the model's order."""
+        return tuple(info.name for info in self.inputs)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The outputs' names, in the model's order."""
+        return tuple(info.name for info in self.outputs)
+
+    def run(
+        self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
+    ) -> list[Result]:
+        """One inference; returns a fresh array for each output.
+
+        `feeds` are arrays by name, or in the model's order. An array that is strided or byte-swapped is copied
+        first, one of another type than the model's is refused. `outputs` names those to compute, None means all.
+        `options` (`RunOptions`) tags the run and can end it from another thread.
+
+        Where the feeds settle an output's shape, ORT writes straight into the array; elsewhere the array is a view
+        on ORT's memory, which it keeps alive. Sequences, maps, strings and packed types come as `Value`.
+        ``OrtApi::Run``.
+        """
+        call = self._latest
+        if call is None or outputs is not None or options is not None:
+            return self._run_checked(feeds, outputs, options)
+        settled: Any = call.settled
+        given: Any = feeds
+        memory = []
+        try:
+            if len(feeds) != call.count:
+                return self._run_checked(feeds, outputs, options)
+            for name, dtype, shape in call.inputs:
+                # A list raises TypeError here and goes the long way.
+                array = given[name]
+                if array.dtype is not dtype or array.shape != shape:
+                    return self._run_checked(feeds, outputs, options)
+                memory.append(from_buffer(array))
+        except (KeyError, TypeError, AttributeError, ValueError, BufferError):
+            return self._run_checked(feeds, outputs, options)
+        results: list[Result] = []
+        places = []
+        for shape, dtype in settled:
+            array = empty(shape, dtype)
+            results.append(array)
+            places.append(from_buffer(array))
+        code = run_arrays(call.reference, NULL, memory, places, NULL)
+        if code:
+            error = failure(code, None)
+            if shape_was_wrong(error):
+                return self._run_checked(feeds, outputs, options)
+            raise error
+        return results
+
+    def _run_checked(self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
+        """`run` with every check; it prepares what the short way of the next runs needs."""
+        if options is not None and not isinstance(options, RunOptions):
+            raise DTypeError(f"options: expected RunOptions, got {type(options).__name__}")
+        wanted = self._wanted(outputs)
+        fed = by_name(given, self.inputs, self.initializers)
+        if any(isinstance(feed, (Value, Buffer)) for _, feed in fed):
+            values = [_value_of(info, feed) for info, feed in fed]
+            handles = [value._open() for value in values]
+            pointers = [handle.pointer for handle in handles]
+            return self._attempt(
+                [(info, value.shape) for (info, _), value in zip(fed, values, strict=True)],
+                wanted,
+                lambda call: call.run_values(pointers, handles, options),
+            )
+        checked = [right_array(info, feed) for info, feed in fed]
+        memory = [arrays.memory_of(array) for array in checked]
+        return self._attempt(
+            [(info, array.shape) for (info, _), array in zip(fed, checked, strict=True)],
+            wanted,
+            lambda call: call.run_arrays(memory, options),
+        )
+
+    def _attempt(
+        self,
+        inputs: Sequence[tuple[ValueInfo, shapes.Shape]],
+        wanted: tuple[str, ...] | None,
+        run: Callable[[Call], list[Result]],
+    ) -> list[Result]:
+        """Runs, once more if the model's declaration of an output's shape turned out wrong."""
+        call = self._call(inputs, wanted)
+        try:
+            return run(call)
+        except Error as error:
+            if not shape_was_wrong(error):
+                raise
+        # The model lies about these: from now on ORT says their shapes.
+        self._unsettled |= {output.info.name for output in call.outputs}
+        self._calls = {}
+        return run(self._call(inputs, wanted))
+
+    def _wanted(self, outputs: Sequence[str] | None) -> tuple[str, ...] | None:
+        if outputs is None:
+            return None
+        if isinstance(outputs, str) or not isinstance(outputs, Sequence):
+            raise DTypeError(f"outputs: expected a list of names, got {outputs!r}")
+        known = set(self.output_names)
+        for name in outputs:
+            if name not in known:
+                raise UnknownNameError(f"outputs: the model has no output {name!r}; it has {names_of(self.outputs)}")
+        if not outputs or len(set(outputs)) != len(outputs):
+            raise ArgumentError(f"outputs: expected names, each once, got {list(outputs)}")
+        return tuple(outputs)
+
+    def _call(self, inputs: Sequence[tuple[ValueInfo, shapes.Shape]], wanted: tuple[str, ...] | None) -> Call:
+        """The prepared call for these inputs and outputs, made where it is the first of its kind."""
+        handle = self._open()
+        key = (wanted, tuple((info.name, shape) for info, shape in inputs))
+        call = self._calls.get(key)
+        if call is None:
+            sizes = shapes.bind([info for info, _ in inputs], [shape for _, shape in inputs])
+            fed = {info.name for info, _ in inputs}
+            by_name = {info.name: info for info in self.outputs}
+            call = Call(
+                handle,
+                self._run_options,
+                self._memory,
+                inputs,
+                [
+                    Wanted(
+                        by_name[name],
+                        None if name in self._unsettled else shapes.solve(by_name[name], sizes),
+                        passes_through=name in fed,
+                    )
+                    for name in wanted or self.output_names
+                ],
+            )
+            calls = self._calls
+            if len(calls) >= CALLS_KEPT:
+                # Whoever reads the old dictionary at this moment goes on with it.
+                calls = self._calls = {}
+            calls[key] = call
+        if wanted is None and call.settled is not None and self._handle is not None:
+            self._latest = call
+        return call
+
+    def prepare(self, feeds: Feeds) -> PreparedRun:
+        """A run over these very feeds: they are borrowed in place, and later writes to them are seen.
+
+        A feed that would need a copy is refused (`ArgumentError`, `DTypeError`).
+        """
+        fed = by_name(feeds, self.inputs, self.initializers)
+        values = [right_value(info, feed) for info, feed in fed]
+        inputs = [(info, value.shape) for (info, _), value in zip(fed, values, strict=True)]
+        return PreparedRun(self._call(inputs, None), values)
+
+    def allocator(self, memory: MemoryInfo = CPU) -> Allocator:
+        """The session's allocator for a memory. ``OrtApi::CreateAllocator``."""
+        return Allocator(self, memory)
+
+    def lane(self, shapes: ShapesLike = None, output_shapes: ShapesLike = None, **arguments: Any) -> Lane:
+        """A `Lane` of this session; the arguments are `Lane`'s."""
+        from zrt.lane import Lane
+
+        return Lane(self, shapes, output_shapes, **arguments)
+
+    def binding(self) -> IoBinding:
+        """An empty `IoBinding` of this session."""
+        from zrt.binding import IoBinding
+
+        return IoBinding(self)
+
+    def end_profiling(self) -> str:
+        """Ends the profiling that `SessionOptions.profile_file_prefix` began; returns the trace's path."""
+        handle = self._open()
+        allocator = default_allocator()
+        return take_string(allocator, status.make(api().SessionEndProfiling, "char", handle.pointer, allocator))
+
+    def __repr__(self) -> str:
+        if self._handle is None:
+            return "Session(closed)"
+        inputs, outputs = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
+        return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
+
+
+def _value_of(info: ValueInfo, feed: Any) -> Value:
+    return right_value(info, feed if isinstance(feed, (Value, Buffer)) else right_array(info, feed))
+
+
+def infer(
+    model: loading.Model,
+    feeds: Feeds,
+    outputs: Sequence[str] | None = None,
+    options: SessionOptions | None = None,
+    providers: Iterable[ProviderLike] | None = None,
+) -> list[Result]:
+    """Loads a model, runs it once and lets it go: `Session` and `Session.run` in one."""
+    with Session(model, options, providers) as session:
+        return session.run(feeds, outputs)

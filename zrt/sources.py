@@ -1,0 +1,58 @@
+"""Where a runtime's sessions come from: one shared by all lanes, one each from a model, or a caller's factory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+from zrt import loading
+from zrt.errors import DTypeError
+from zrt.options import SessionOptions, integer
+from zrt.providers import ProviderLike, parse_all
+from zrt.session import Session, prepare_options
+
+Factory: TypeAlias = Callable[[int], Session]
+
+
+def _count(lanes: int) -> int:
+    return integer(lanes, "lanes", 1, 1 << 16)
+
+
+def shared(session: Session, lanes: int) -> list[Session]:
+    """The same session for every lane."""
+    if not isinstance(session, Session):
+        raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
+    session._open()
+    return [session] * _count(lanes)
+
+
+def replicated(
+    model: loading.Model,
+    lanes: int,
+    options: SessionOptions | None = None,
+    providers: Iterable[ProviderLike] | None = None,
+    share_weights: bool = False,
+    external_data_dir: str | os.PathLike[str] | None = None,
+) -> list[Session]:
+    """A session for each lane; with `share_weights`, all over one copy of the weights."""
+    count = _count(lanes)
+    chosen = None if providers is None else list(providers)
+    if not share_weights:
+        return [Session(model, options, chosen, external_data_dir=external_data_dir) for _ in range(count)]
+    from zrt.sharing import SharedWeights
+
+    weights = SharedWeights(model, external_data_dir)
+    parsed = parse_all(chosen)
+    return [
+        Session.adopt(weights.load(prepare_options(options, parsed, external_data_dir)), parsed) for _ in range(count)
+    ]
+
+
+def made(factory: Factory, lanes: int) -> list[Session]:
+    """What the caller's factory makes of each lane's index."""
+    sessions = [factory(index) for index in range(_count(lanes))]
+    for index, session in enumerate(sessions):
+        if not isinstance(session, Session):
+            raise DTypeError(f"factory: lane {index} got a {type(session).__name__}, not a Session")
+    return sessions

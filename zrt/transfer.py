@@ -1,0 +1,139 @@
+"""Copies between arrays, values and buffers, on the host and on devices."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from zrt import arrays
+from zrt._native import ffi, status
+from zrt._native.library import api, library
+from zrt.buffers import Buffer
+from zrt.environment import current
+from zrt.errors import ArgumentError, DTypeError, NotImplementedByOrtError, ShapeError, UnsupportedError
+from zrt.memory import MemoryInfo
+from zrt.metadata import type_name
+from zrt.types import ElementType
+from zrt.values import Value, as_value
+
+_lock = threading.Lock()
+_cuda_registered = False
+
+Copyable: TypeAlias = "np.ndarray[Any, Any] | Value | Buffer"
+
+
+def copy(source: Copyable, destination: Copyable) -> None:
+    """Copies one tensor's content into another of the same element type and shape. See `copy_all`."""
+    copy_all([(source, destination)])
+
+
+def copy_all(pairs: Iterable[tuple[Copyable, Copyable]]) -> None:
+    """Copies each (source, destination) pair; all are checked before the first byte moves.
+
+    On the host it is a plain copy, and arrays may be strided. Where a device is involved it is
+    ``OrtApi::CopyTensors``, whose transfers come with the device's provider library.
+
+    Raises `DTypeError` or `ShapeError` on a mismatch, `ArgumentError` for a read-only destination, and
+    `UnsupportedError` where nothing here can reach the device.
+    """
+    checked = [_check(pair, index) for index, pair in enumerate(pairs)]
+    for source, destination in checked:
+        if isinstance(source, np.ndarray) and isinstance(destination, np.ndarray):
+            np.copyto(destination, source, casting="equiv")
+    _copy_devices([(s, d) for s, d in checked if isinstance(s, Value) and isinstance(d, Value)])
+
+
+def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | tuple[Value, Value]:
+    """Both sides as arrays where both are on the host, else both as values."""
+    try:
+        source, destination = pair
+    except (TypeError, ValueError):
+        raise DTypeError(f"copy {index}: expected a (source, destination) pair, got {pair!r:.80}") from None
+    subject = f"copy {index}"
+    kinds, forms = zip(*(_describe(side, subject) for side in (source, destination)), strict=True)
+    if kinds[0] is not kinds[1]:
+        raise DTypeError(f"{subject}: the source holds {type_name(kinds[0])}, the destination {type_name(kinds[1])}")
+    if forms[0] != forms[1]:
+        raise ShapeError(f"{subject}: the source has shape {list(forms[0])}, the destination {list(forms[1])}")
+    if isinstance(destination, np.ndarray) and not destination.flags.writeable:
+        raise ArgumentError(f"{subject}: the destination is read-only")
+    if _on_host(source) and _on_host(destination):
+        return _array(source), _array(destination)
+    return as_value(source, f"{subject}, source"), as_value(destination, f"{subject}, destination")
+
+
+def _describe(side: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
+    if isinstance(side, np.ndarray):
+        return arrays.element_type_of(side, subject), side.shape
+    if isinstance(side, (Value, Buffer)):
+        side._open()
+        if isinstance(side, Value) and not side.is_tensor:
+            raise UnsupportedError(f"{subject}: a {side.kind.name.lower()} cannot be copied, only tensors can")
+        if side.element_type is ElementType.STRING:
+            raise UnsupportedError(f"{subject}: strings cannot be copied as bytes")
+        return side.element_type, side.shape
+    raise DTypeError(f"{subject}: expected an array, a Value or a Buffer, got {type(side).__name__}")
+
+
+def _on_host(side: Copyable) -> bool:
+    return not isinstance(side, Value) or side.memory.is_host
+
+
+def _array(side: Copyable) -> np.ndarray[Any, Any]:
+    if isinstance(side, Buffer):
+        return side.array
+    return side.numpy() if isinstance(side, Value) else side
+
+
+def _copy_devices(pairs: list[tuple[Value, Value]]) -> None:
+    """``OrtApi::CopyTensors`` for pairs on devices; one call takes pairs of one origin and one target."""
+    routes: dict[tuple[MemoryInfo, MemoryInfo], list[tuple[Value, Value]]] = {}
+    for source, destination in pairs:
+        routes.setdefault((source.memory, destination.memory), []).append((source, destination))
+    for (origin, target), group in routes.items():
+        try:
+            _copy_route(group)
+        except NotImplementedByOrtError as error:
+            if not _register_cuda(origin, target):
+                raise UnsupportedError(
+                    f"no copy from {origin.name} to {target.name}: no provider library that knows the way is "
+                    f"registered with this process's environment ({error})"
+                ) from error
+            _copy_route(group)
+
+
+def _copy_route(group: list[tuple[Value, Value]]) -> None:
+    sources = [source._open() for source, _ in group]
+    destinations = [destination._open() for _, destination in group]
+    status.check(
+        api().CopyTensors(
+            current().pointer,
+            [handle.pointer for handle in sources],
+            [handle.pointer for handle in destinations],
+            ffi.NULL,
+            len(group),
+        )
+    )
+
+
+def _register_cuda(*memories: MemoryInfo) -> bool:
+    """Registers CUDA's provider library, which brings its copies along; False where that cannot help.
+
+    A session on CUDA does not do so: ORT knows the copies of plugin providers only.
+    """
+    global _cuda_registered
+    path = library().path
+    with _lock:
+        if _cuda_registered or path is None or not any(memory.name.startswith("Cuda") for memory in memories):
+            return False
+        provider = Path(path).with_name("libonnxruntime_providers_cuda.so")
+        if not provider.exists():
+            return False
+        status.check(api().RegisterExecutionProviderLibrary(current().pointer, b"zrt.cuda", os.fsencode(provider)))
+        _cuda_registered = True
+        return True

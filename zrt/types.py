@@ -1,0 +1,299 @@
+"""ONNX's element types and their numpy dtypes, packed arrays, and the small enums of the C API."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from enum import IntEnum
+from functools import cache
+from typing import Any, Final, Self
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from zrt._native import ffi
+from zrt._native.library import api
+from zrt._native.status import check, make
+from zrt.errors import DTypeError, ShapeError
+
+__all__ = [
+    "AllocatorType",
+    "DeviceType",
+    "ElementType",
+    "ExecutionMode",
+    "GraphOptimizationLevel",
+    "LogSeverity",
+    "MemType",
+    "ValueKind",
+    "as_shape",
+    "creation_code",
+    "nbytes",
+    "pack",
+    "unpack",
+]
+
+NO_COMPLEX = "ONNX Runtime 1.27 has no tensors of complex numbers"
+
+
+class ElementType(IntEnum):
+    """The element types of a tensor, with the values of C's ``ONNXTensorElementDataType``.
+
+    Each row: the value, ONNX's name, the dtype of numpy or ml_dtypes, the bits of one element, and why ONNX
+    Runtime refuses a tensor of it, if it does.
+    """
+
+    onnx_name: str
+    """ONNX Runtime's word for it, as in ``tensor(float)``."""
+    dtype: np.dtype[Any]
+    """What an array of it has: ml_dtypes' where numpy has none; objects for STRING, void for UNDEFINED."""
+    bits: int
+    """The size of one element; 0 for STRING and UNDEFINED, which have none."""
+    refused: str | None
+    """Why ONNX Runtime makes no tensor of it; None where it does."""
+
+    # The defaults are for type checkers, so that they accept the look-up `ElementType(1)`.
+    def __new__(
+        cls, value: int, onnx_name: str = "", scalar: Any = None, bits: int = 0, refused: str | None = None
+    ) -> Self:
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.onnx_name = onnx_name
+        member.dtype = np.dtype(scalar)
+        member.bits = bits
+        member.refused = refused
+        return member
+
+    UNDEFINED = 0, "undefined", np.void, 0, "it stands for an element type that is not known"
+    FLOAT = 1, "float", np.float32, 32
+    UINT8 = 2, "uint8", np.uint8, 8
+    INT8 = 3, "int8", np.int8, 8
+    UINT16 = 4, "uint16", np.uint16, 16
+    INT16 = 5, "int16", np.int16, 16
+    INT32 = 6, "int32", np.int32, 32
+    INT64 = 7, "int64", np.int64, 64
+    STRING = 8, "string", object, 0
+    BOOL = 9, "bool", np.bool_, 8
+    FLOAT16 = 10, "float16", np.float16, 16
+    DOUBLE = 11, "double", np.float64, 64
+    UINT32 = 12, "uint32", np.uint32, 32
+    UINT64 = 13, "uint64", np.uint64, 64
+    COMPLEX64 = 14, "complex64", np.complex64, 64, NO_COMPLEX
+    COMPLEX128 = 15, "complex128", np.complex128, 128, NO_COMPLEX
+    BFLOAT16 = 16, "bfloat16", ml_dtypes.bfloat16, 16
+    FLOAT8E4M3FN = 17, "float8e4m3fn", ml_dtypes.float8_e4m3fn, 8
+    FLOAT8E4M3FNUZ = 18, "float8e4m3fnuz", ml_dtypes.float8_e4m3fnuz, 8
+    FLOAT8E5M2 = 19, "float8e5m2", ml_dtypes.float8_e5m2, 8
+    FLOAT8E5M2FNUZ = 20, "float8e5m2fnuz", ml_dtypes.float8_e5m2fnuz, 8
+    UINT4 = 21, "uint4", ml_dtypes.uint4, 4
+    INT4 = 22, "int4", ml_dtypes.int4, 4
+    FLOAT4E2M1 = 23, "float4e2m1", ml_dtypes.float4_e2m1fn, 4
+    UINT2 = 24, "uint2", ml_dtypes.uint2, 2
+    INT2 = 25, "int2", ml_dtypes.int2, 2
+    FLOAT8E8M0 = 26, "float8e8m0", ml_dtypes.float8_e8m0fnu, 8
+
+    @property
+    def packed(self) -> bool:
+        """Whether one byte holds several elements; such a tensor travels as a `uint8` array of its bytes."""
+        return 0 < self.bits < 8
+
+    @property
+    def onnx_code(self) -> int:
+        """Its number in ONNX's ``TensorProto.DataType``, another one for UINT2, INT2 and FLOAT8E8M0."""
+        return _ONNX_CODES.get(self, int(self))
+
+    @classmethod
+    def of(cls, dtype_like: object) -> ElementType:
+        """The element type of a numpy dtype, a scalar type, a dtype's name or an `ElementType`.
+
+        Byte order does not matter: ``">f4"`` is FLOAT. Arrays of `str`, `bytes` and objects are STRING.
+        Raises `DTypeError` for a dtype that ONNX does not have.
+        """
+        try:
+            known = _BY_DTYPE.get(dtype_like)
+        except TypeError:  # not hashable, as a structured dtype's list of fields
+            known = None
+        return known if known is not None else _of_unusual(dtype_like)
+
+
+_ONNX_CODES: Final = {ElementType.FLOAT8E8M0: 24, ElementType.UINT2: 25, ElementType.INT2: 26}
+_BY_DTYPE: Final[dict[object, ElementType]] = {
+    key: kind for kind in ElementType if kind.value for key in (kind.dtype, kind.dtype.type)
+}
+
+
+def _of_unusual(dtype_like: object) -> ElementType:
+    """`ElementType.of` for what is neither a native dtype nor its scalar type."""
+    if isinstance(dtype_like, ElementType):
+        return dtype_like
+    if dtype_like is None:  # numpy reads None as float64
+        raise DTypeError("None is not a dtype")
+    try:
+        dtype = np.dtype(dtype_like)  # type: ignore[call-overload]
+    except (TypeError, ValueError) as error:
+        raise DTypeError(f"{dtype_like!r} is not a dtype: {error}") from error
+    if dtype.kind in "OSTU":
+        return ElementType.STRING
+    known = _BY_DTYPE.get(dtype) or _BY_DTYPE.get(dtype.newbyteorder("="))
+    if known is None:
+        raise DTypeError(f"ONNX has no element type for the dtype {dtype}")
+    return known
+
+
+@cache
+def creation_code(element_type: ElementType) -> int:
+    """The number to give ONNX Runtime's creating functions, so that they make a tensor of `element_type`.
+
+    ``CreateTensorAsOrtValue`` and its like read their type argument as a ``TensorProto.DataType`` in 1.27,
+    while everything that is read back follows the C enum. The two differ for UINT2, INT2 and FLOAT8E8M0; for
+    these the library is asked, so that a later one that agrees with its own enum is served too.
+    """
+    code = element_type.onnx_code
+    if code == element_type:
+        return code
+    table = api()
+    allocator = make(table.GetAllocatorWithDefaultOptions, "OrtAllocator")
+    value = make(table.CreateTensorAsOrtValue, "OrtValue", allocator, ffi.NULL, 0, code)
+    try:
+        made = ffi.new("ONNXTensorElementDataType *")
+        dims, rank = ffi.new("const int64_t **"), ffi.new("size_t *")
+        check(table.GetTensorElementTypeAndShapeDataReference(value, made, dims, rank))
+    finally:
+        table.ReleaseValue(value)
+    return code if made[0] == element_type else int(element_type)
+
+
+def as_shape(shape: Iterable[object]) -> tuple[int, ...]:
+    """`shape` as a tuple of ints. Raises `ShapeError` where a dimension is no int from 0 to 2**63 - 1."""
+    try:
+        dims = tuple(operator.index(dim) for dim in shape)  # type: ignore[arg-type]
+    except TypeError:
+        raise ShapeError(f"{shape!r} is not a shape: a sequence of ints is wanted") from None
+    if not all(0 <= dim < 2**63 for dim in dims):
+        raise ShapeError(f"shape {dims}: a dimension is not between 0 and 2**63 - 1")
+    return dims
+
+
+def nbytes(element_type: ElementType, shape: Iterable[object]) -> int:
+    """The bytes that ONNX Runtime stores for a tensor of `shape`; packed types round up to a whole byte.
+
+    Raises `ShapeError` for a bad dimension and `DTypeError` for STRING and UNDEFINED, whose elements have no
+    size. The rule is that of ``GetTensorSizeInBytes``.
+    """
+    if not element_type.bits:
+        raise DTypeError(f"elements of type {element_type.name} have no fixed size")
+    return (math.prod(as_shape(shape)) * element_type.bits + 7) // 8
+
+
+def pack(array: npt.NDArray[Any], element_type: object) -> npt.NDArray[np.uint8]:
+    """The packed bytes of `array`, as a `uint8` array of one dimension: the first element in the lowest bits.
+
+    `array` has the dtype of `element_type` (``ml_dtypes.int4`` for INT4) and any shape; `element_type` may be
+    anything that `ElementType.of` takes. Bits that no element fills are zero; the order is that of ONNX's
+    ``TensorProto.raw_data``. Raises `DTypeError` for an array of another dtype or a type that is not packed.
+    """
+    element_type = _packed_type(element_type)
+    _require(array, element_type.dtype, f"pack to {element_type.name}")
+    bits = element_type.bits
+    groups = np.zeros((nbytes(element_type, array.shape), 8 // bits), np.uint8)
+    groups.reshape(-1)[: array.size] = array.reshape(-1).view(np.uint8) & (2**bits - 1)
+    groups <<= np.arange(0, 8, bits, dtype=np.uint8)
+    packed: npt.NDArray[np.uint8] = np.bitwise_or.reduce(groups, axis=1)
+    return packed
+
+
+def unpack(packed: npt.NDArray[np.uint8], element_type: object, shape: Iterable[object]) -> npt.NDArray[Any]:
+    """The elements in the bytes `packed`, as a fresh ml_dtypes array of the logical `shape`.
+
+    Raises `DTypeError` where `packed` is not `uint8` or `element_type` is not packed, and `ShapeError` where
+    the bytes are not as many as `shape` needs.
+    """
+    element_type = _packed_type(element_type)
+    _require(packed, np.dtype(np.uint8), f"unpack of {element_type.name}")
+    dims = as_shape(shape)
+    wanted = nbytes(element_type, dims)
+    if packed.size != wanted:
+        raise ShapeError(f"{element_type.name} of shape {dims} is {wanted} bytes packed, not {packed.size}")
+    bits = element_type.bits
+    elements = (packed.reshape(-1, 1) >> np.arange(0, 8, bits, dtype=np.uint8)) & np.uint8(2**bits - 1)
+    return elements.reshape(-1)[: math.prod(dims)].view(element_type.dtype).reshape(dims)
+
+
+def _packed_type(dtype_like: object) -> ElementType:
+    element_type = ElementType.of(dtype_like)
+    if not element_type.packed:
+        raise DTypeError(f"{element_type.name} is not a packed type")
+    return element_type
+
+
+def _require(array: object, dtype: np.dtype[Any], subject: str) -> None:
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        came = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        raise DTypeError(f"{subject}: expected an array of {dtype}, got {came}")
+
+
+class GraphOptimizationLevel(IntEnum):
+    """How far ONNX Runtime rewrites a graph at load (``SetSessionGraphOptimizationLevel``)."""
+
+    DISABLE_ALL = 0
+    ENABLE_BASIC = 1
+    ENABLE_EXTENDED = 2
+    ENABLE_LAYOUT = 3
+    ENABLE_ALL = 99
+
+
+class ExecutionMode(IntEnum):
+    """Whether nodes of one run follow each other or run side by side (``SetSessionExecutionMode``)."""
+
+    SEQUENTIAL = 0
+    PARALLEL = 1
+
+
+class LogSeverity(IntEnum):
+    """How grave a message of ONNX Runtime's log is (``OrtLoggingLevel``)."""
+
+    VERBOSE = 0
+    INFO = 1
+    WARNING = 2
+    ERROR = 3
+    FATAL = 4
+
+
+class ValueKind(IntEnum):
+    """What an ``OrtValue`` holds (``ONNXType``)."""
+
+    UNKNOWN = 0
+    TENSOR = 1
+    SEQUENCE = 2
+    MAP = 3
+    OPAQUE = 4
+    SPARSE_TENSOR = 5
+    OPTIONAL = 6
+
+
+class AllocatorType(IntEnum):
+    """How an allocator gets its memory (``OrtAllocatorType``)."""
+
+    INVALID = -1
+    DEVICE = 0
+    ARENA = 1
+    READ_ONLY = 2
+
+
+class MemType(IntEnum):
+    """What memory is for, seen from an execution provider (``OrtMemType``)."""
+
+    CPU_INPUT = -2
+    CPU_OUTPUT = -1
+    CPU = -1
+    DEFAULT = 0
+
+
+class DeviceType(IntEnum):
+    """The kind of device that memory belongs to (``OrtMemoryInfoDeviceType``)."""
+
+    CPU = 0
+    GPU = 1
+    FPGA = 2
+    NPU = 3
