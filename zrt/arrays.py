@@ -11,6 +11,7 @@ from zrt._native.handle import Handle
 from zrt.errors import DTypeError, ShapeError
 from zrt.types import ElementType, nbytes
 
+# A contiguous array's memory as C sees it; what it returns keeps the array alive.
 from_buffer = ffi.from_buffer
 
 
@@ -19,17 +20,19 @@ class _Foreign:
 
     __slots__ = ("__array_interface__", "handle")
 
-    def __init__(self, handle: Handle, address: int, size: int) -> None:
+    def __init__(self, handle: Handle, address: int, size: int, writeable: bool) -> None:
         self.handle = handle
         self.__array_interface__ = {
             "version": 3,
             "shape": (size,),
             "typestr": "|u1",
-            "data": (address, False),
+            "data": (address, not writeable),
         }
 
 
-def view(handle: Handle, address: int, shape: tuple[int, ...], element_type: ElementType) -> np.ndarray[Any, Any]:
+def view(
+    handle: Handle, address: int, shape: tuple[int, ...], element_type: ElementType, writeable: bool = True
+) -> np.ndarray[Any, Any]:
     """An array over the memory at `address`, which `handle` owns and the array keeps alive.
 
     Packed types come as the uint8 array of their packed bytes.
@@ -38,22 +41,13 @@ def view(handle: Handle, address: int, shape: tuple[int, ...], element_type: Ele
     dtype = np.dtype(np.uint8) if element_type.packed else element_type.dtype
     if size == 0:
         return np.empty((0,) if element_type.packed else shape, dtype)
-    raw = np.asarray(_Foreign(handle, address, size))
+    raw = np.asarray(_Foreign(handle, address, size, writeable))
     return raw if element_type.packed else raw.view(dtype).reshape(shape)
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
     """Where the array's first element lies."""
     return int(array.__array_interface__["data"][0])
-
-
-def memory_of(array: np.ndarray[Any, Any]) -> Any:
-    """The array's memory as C sees it (keeps the array alive); the array is contiguous."""
-    try:
-        return from_buffer(array)
-    except ValueError:
-        # numpy does not export dtypes that the buffer protocol has no letter for, ml_dtypes' among them.
-        return from_buffer(array.reshape(-1).view(np.uint8))
 
 
 def element_type_of(array: np.ndarray[Any, Any], subject: str) -> ElementType:

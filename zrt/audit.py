@@ -35,7 +35,7 @@ class PortAudit:
     copies: str
     """Why a run copies it, or "" where none does."""
     allocates: str
-    """Why a run allocates it, or "" where none does."""
+    """Why each run hands out a tensor anew, which it mostly allocates, or "" where it is always the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class LaneAudit:
 
     @property
     def allocations(self) -> tuple[str, ...]:
-        """What is allocated in each run, and why."""
+        """What each run hands out anew, and why."""
         return tuple(f"{port.name}: {port.allocates}" for port in (*self.inputs, *self.outputs) if port.allocates)
 
     @property

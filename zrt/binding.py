@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.buffers import Buffer
-from zrt.calls import failure
-from zrt.errors import ArgumentError, BusyError, DTypeError, Error, UnknownNameError
-from zrt.feeds import check_type, names_of, right_value
+from zrt.calls import failure, shape_was_wrong
+from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError, Error, ShapeError, UnknownNameError
+from zrt.feeds import check_kind, check_type, names_of, right_value
 from zrt.memory import CPU, MemoryInfo, default_allocator
 from zrt.metadata import ValueInfo
 from zrt.options import RunOptions
@@ -99,42 +100,76 @@ def bound_values(binding: Handle, keepers: Sequence[Handle]) -> list[Value | Non
 
 def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:
     """A value for ORT to write an output into: of the model's type, and of a shape that it admits."""
-    if isinstance(place, np.ndarray) and not place.flags.writeable:
-        raise ArgumentError(f"{subject}: the array is read-only")
+    check_kind(info, subject)
     value = as_value(place, subject)
+    if not value.writeable:
+        raise ArgumentError(f"{subject}: the array is read-only")
     check_type(info, value.element_type, subject)
     check(info, value.shape, subject)
     return value
 
 
+@dataclass(slots=True)
+class _Bound:
+    """All that an open binding holds, in one attribute, so that closing in one thread leaves a run in another whole."""
+
+    session: Session
+    binding: Handle
+    block: Handle
+    inputs: dict[str, Handle] = field(default_factory=dict)
+    outputs: dict[str, Handle | MemoryInfo] = field(default_factory=dict)
+    left: Any = None
+
+    def hand_back(self, names: Iterable[str]) -> None:
+        """Leaves these outputs to ORT, where they are bound without memory, and lets go what the last run made."""
+        for name in names:
+            memory = self.outputs.get(name)
+            if isinstance(memory, MemoryInfo):
+                where = memory.handle()
+                status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), where.pointer))
+
+    def leave(self) -> None:
+        """Has each run hand the outputs without memory of the caller's back to ORT (see lane.h)."""
+        places = {name: place.handle() for name, place in self.outputs.items() if isinstance(place, MemoryInfo)}
+        texts = [ffi.new("char[]", name.encode()) for name in places]
+        names = ffi.new("const char *[]", texts)
+        memories = ffi.new("const OrtMemoryInfo *[]", [place.pointer for place in places.values()])
+        lane = self.block.pointer
+        lane.output_count, lane.output_names, lane.output_memories = len(places), names, memories
+        self.left = (texts, names, memories, places)
+
+
 class IoBinding(Owner):
     """What a run reads and writes, bound by name (``OrtIoBinding``).
 
-    The binding keeps alive what is bound to it. A second thread that uses it at the same time gets `BusyError`.
+    The binding keeps alive what is bound to it, and goes on working when its session is closed. A second thread
+    that uses it at the same time gets `BusyError`.
     """
 
-    __slots__ = ("_block", "_inputs", "_outputs", "_owner", "_session")
+    __slots__ = ("_bound",)
 
     def __init__(self, session: Session) -> None:
         self._handle = None
+        self._bound: _Bound | None = None
+        if not isinstance(session, Session):
+            raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
         table = api()
         owner = session._open()
         pointer = status.make(table.CreateIoBinding, "OrtIoBinding", owner.pointer)
-        handle = Handle.own(pointer, table.ReleaseIoBinding, [owner])
-        # The session's own handle: the binding goes on working when the session is closed.
-        self._owner = owner
-        self._session = session
-        self._inputs: dict[str, Handle] = {}
-        self._outputs: dict[str, Handle | MemoryInfo] = {}
-        self._block = lane_block(session, owner, handle, synchronize=False)
-        self._handle = handle
+        binding = Handle.own(pointer, table.ReleaseIoBinding, [owner])
+        self._handle = lane_block(session, owner, binding, synchronize=len(session.providers) > 1)
+        self._bound = _Bound(session, binding, self._handle)
+
+    def _opened(self) -> _Bound:
+        bound = self._bound
+        if bound is None:
+            raise ClosedError("this IoBinding is closed")
+        return bound
 
     def close(self) -> None:
-        """Closes it; what was bound is let go, unless a run is under way: then with the object."""
+        """Closes it; what was bound is let go, by a run that is under way at its end."""
         super().close()
-        if not lib.zrt_lane_claim(self._block.reference):
-            self._inputs, self._outputs = {}, {}
-            lib.zrt_lane_free(self._block.reference)
+        self._bound = None
 
     def bind_input(self, name: str, feed: np.ndarray[Any, Any] | Value | Buffer) -> None:
         """Binds an input to the feed's own memory; binding a name again replaces what was bound.
@@ -142,60 +177,64 @@ class IoBinding(Owner):
         For an input that the session wants on a device, ORT copies the feed there now, and later writes to it are
         seen only after binding it again. ``OrtApi::BindInput``.
         """
-        handle = self._open()
-        info = _find(name, (*self._session.inputs, *self._session.initializers), "input")
+        bound = self._opened()
+        info = _find(name, (*bound.session.inputs, *bound.session.initializers), "input")
         value = right_value(info, feed)._open()
-        with claimed(self._block, "IoBinding"), _about(f"input {name!r}"):
-            status.check(api().BindInput(handle.pointer, name.encode(), value.pointer))
-            self._inputs[name] = value
+        with claimed(bound.block, "IoBinding"), _about(f"input {name!r}"):
+            status.check(api().BindInput(bound.binding.pointer, name.encode(), value.pointer))
+            # An output of that name is the former feed's memory, which may go now.
+            bound.hand_back([name])
+            bound.inputs[name] = value
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
         """Binds an output to the caller's memory, or leaves it to ORT on a memory (None: on the host).
 
         ``OrtApi::BindOutput``, ``BindOutputToDevice``.
         """
-        handle = self._open()
-        info = _find(name, self._session.outputs, "output")
+        bound = self._opened()
+        info = _find(name, bound.session.outputs, "output")
         subject = f"output {name!r}"
         if place is None or isinstance(place, MemoryInfo):
-            memory = place or CPU
-            where = memory.handle()
-            with claimed(self._block, "IoBinding"), _about(subject):
-                status.check(api().BindOutputToDevice(handle.pointer, name.encode(), where.pointer))
-                self._outputs[name] = memory
+            with claimed(bound.block, "IoBinding"), _about(subject):
+                bound.outputs[name] = place or CPU
+                bound.hand_back([name])
+                bound.leave()
             return
-        if name in self._session.input_names:
+        if any(name == info.name for info in (*bound.session.inputs, *bound.session.initializers)):
             raise ArgumentError(f"{subject} is an input as well: ORT hands it out again and writes nothing")
         value = writable_value(info, place, subject)._open()
-        with claimed(self._block, "IoBinding"), _about(subject):
-            status.check(api().BindOutput(handle.pointer, name.encode(), value.pointer))
-            self._outputs[name] = value
+        with claimed(bound.block, "IoBinding"), _about(subject):
+            status.check(api().BindOutput(bound.binding.pointer, name.encode(), value.pointer))
+            bound.outputs[name] = value
+            bound.leave()
 
     def clear_inputs(self) -> None:
         """Forgets every bound input. ``OrtApi::ClearBoundInputs``."""
-        handle = self._open()
-        with claimed(self._block, "IoBinding"):
-            api().ClearBoundInputs(handle.pointer)
-            self._inputs = {}
+        bound = self._opened()
+        with claimed(bound.block, "IoBinding"):
+            api().ClearBoundInputs(bound.binding.pointer)
+            bound.hand_back(bound.inputs)
+            bound.inputs = {}
 
     def clear_outputs(self) -> None:
         """Forgets every bound output. ``OrtApi::ClearBoundOutputs``."""
-        handle = self._open()
-        with claimed(self._block, "IoBinding"):
-            api().ClearBoundOutputs(handle.pointer)
-            self._outputs = {}
+        bound = self._opened()
+        with claimed(bound.block, "IoBinding"):
+            api().ClearBoundOutputs(bound.binding.pointer)
+            bound.outputs = {}
+            bound.leave()
 
     def synchronize_inputs(self) -> None:
         """Waits until the devices have the bound inputs. ``OrtApi::SynchronizeBoundInputs``."""
-        handle = self._open()
-        with claimed(self._block, "IoBinding"):
-            status.check(api().SynchronizeBoundInputs(handle.pointer))
+        bound = self._opened()
+        with claimed(bound.block, "IoBinding"):
+            status.check(api().SynchronizeBoundInputs(bound.binding.pointer))
 
     def synchronize_outputs(self) -> None:
         """Waits until the devices have written the bound outputs. ``OrtApi::SynchronizeBoundOutputs``."""
-        handle = self._open()
-        with claimed(self._block, "IoBinding"):
-            status.check(api().SynchronizeBoundOutputs(handle.pointer))
+        bound = self._opened()
+        with claimed(bound.block, "IoBinding"):
+            status.check(api().SynchronizeBoundOutputs(bound.binding.pointer))
 
     def run(self, options: RunOptions | None = None) -> None:
         """One inference over what is bound. ``OrtApi::RunWithBinding``.
@@ -203,38 +242,29 @@ class IoBinding(Owner):
         On a session with devices the calls that synchronize come before and after it by themselves. An input that
         is not bound is an `ArgumentError`; an output that is not bound is not computed.
         """
-        handle = self._open()
-        missing = [info for info in self._session.inputs if info.name not in self._inputs]
+        bound = self._opened()
+        missing = [info for info in bound.session.inputs if info.name not in bound.inputs]
         if missing:
             raise ArgumentError(f"input {names_of(missing)} is not bound")
-        if not self._outputs:
+        if not bound.outputs:
             raise ArgumentError("no output is bound")
-        if options is not None and not isinstance(options, RunOptions):
-            raise DTypeError(f"options: expected RunOptions, got {type(options).__name__}")
-        chosen = options._open() if options is not None else self._session._run_options
-        with claimed(self._block, "IoBinding"):
-            table = api()
-            devices = len(self._session.providers) > 1
-            for name, place in self._outputs.items():
-                if isinstance(place, MemoryInfo):
-                    # ORT would take what it made in the last run for memory of the caller's.
-                    where = place.handle()
-                    status.check(table.BindOutputToDevice(handle.pointer, name.encode(), where.pointer))
-            if devices:
-                status.check(table.SynchronizeBoundInputs(handle.pointer))
-            result = table.RunWithBinding(self._owner.pointer, chosen.pointer, handle.pointer)
-            if result:
-                raise failure(int(ffi.cast("uintptr_t", result)), options)
-            if devices:
-                status.check(table.SynchronizeBoundOutputs(handle.pointer))
+        chosen = RunOptions.opened(options) or bound.session._run_options
+        code = lib.zrt_lane_run_with(bound.block.reference, chosen.pointer)
+        if code:
+            error = run_failure(code, "IoBinding", options)
+            if shape_was_wrong(error):
+                raise ShapeError(f"{error} Bind that output without memory, and ORT makes it anew in each run")
+            raise error
 
     def outputs(self) -> dict[str, Value]:
         """The outputs that the last run wrote, by name, in the order of their binding."""
-        handle = self._open()
-        with claimed(self._block, "IoBinding"):
-            keepers = [place for place in self._outputs.values() if isinstance(place, Handle)]
-            values = bound_values(handle, keepers)
-            return {name: value for name, value in zip(self._outputs, values, strict=True) if value is not None}
+        bound = self._opened()
+        with claimed(bound.block, "IoBinding"):
+            # An output that is an input as well is that input's memory.
+            places = (*bound.inputs.values(), *bound.outputs.values())
+            keepers = [place for place in places if isinstance(place, Handle)]
+            values = bound_values(bound.binding, keepers)
+            return {name: value for name, value in zip(bound.outputs, values, strict=True) if value is not None}
 
     def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """The same as numpy views on their memory; what lies on a device is refused (see `Value.numpy`)."""

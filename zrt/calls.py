@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt import arrays
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import Error, FailError, TerminatedError
+from zrt.errors import AllocationError, Error, FailError, TerminatedError
 from zrt.metadata import ValueInfo
 from zrt.options import RunOptions
 from zrt.shapes import Shape
@@ -22,6 +22,7 @@ from zrt.values import Value
 Result: TypeAlias = Any
 
 NULL = ffi.NULL
+from_buffer = ffi.from_buffer
 run_arrays = lib.zrt_call_run
 run_values = lib.zrt_call_run_values
 
@@ -49,15 +50,24 @@ class Wanted:
         plain = info.is_tensor and not kind.packed and kind is not ElementType.STRING
         self.info = info
         self.dtype = kind.dtype if plain else None
+        if plain and shape is not None and nbytes(kind, shape) > sys.maxsize:
+            raise AllocationError(f"output {info.name!r}: no memory has room for {list(shape)}")
         # ORT never writes an output that is a fed input: it hands the feed out again.
         self.passes_through = passes_through
         self.shape = shape if plain and not passes_through else None
+
+    def empty(self) -> np.ndarray[Any, Any]:
+        """A fresh array for ORT to write into."""
+        try:
+            return np.empty(self.shape, self.dtype)
+        except (MemoryError, ValueError) as error:
+            raise AllocationError(f"output {self.info.name!r}: {error}") from error
 
 
 class Call:
     """A run, prepared for all feeds of one set of names, types and shapes."""
 
-    __slots__ = ("count", "inputs", "outputs", "reference", "settled")
+    __slots__ = ("_made_of", "count", "inputs", "outputs", "reference", "settled")
 
     def __init__(
         self,
@@ -81,16 +91,24 @@ class Call:
         call.input_count, call.output_count = len(inputs), len(outputs)
         call.input_names, call.output_names = input_names, output_names
         call.inputs, call.outputs = input_tensors, output_tensors
+        self._made_of = (session, run_options, memory, inputs)
         self.reference = block.reference
-        self.count = len(inputs)
-        self.inputs = tuple((info.name, info.element_type.dtype, shape) for info, shape in inputs)
         self.outputs = tuple(outputs)
-        # For the fast path of Session.run: every output's shape and dtype, or None where one is left to ORT.
+        # For the short way of Session.run: what an array must have to be fed as it is. No array is a packed tensor.
+        self.count = len(inputs)
+        self.inputs = tuple(
+            (info.name, None if info.element_type.packed else info.element_type.dtype, shape) for info, shape in inputs
+        )
+        # Every output's shape and dtype, or None where one is left to ORT.
         self.settled: tuple[tuple[Any, Any], ...] | None = (
             tuple((wanted.shape, wanted.dtype) for wanted in outputs)
             if all(wanted.shape is not None for wanted in outputs)
             else None
         )
+
+    def left_open(self) -> Call:
+        """The same call with every output's shape left to ORT."""
+        return Call(*self._made_of, [Wanted(wanted.info, None, wanted.passes_through) for wanted in self.outputs])
 
     def run_arrays(self, memory: list[Any], options: RunOptions | None = None) -> list[Result]:
         """One run over the inputs' memory."""
@@ -108,15 +126,12 @@ class Call:
                 results.append(None)
                 places.append(NULL)
             else:
-                array = np.empty(wanted.shape, wanted.dtype)
+                array = wanted.empty()
                 results.append(array)
-                places.append(arrays.memory_of(array))
+                places.append(from_buffer(array))
         left = NULL if self.settled is not None else ffi.new("OrtValue *[]", len(results))
-        if options is None:
-            code = function(self.reference, NULL, inputs, places, left)
-        else:
-            handle = options._open()
-            code = function(self.reference, handle.pointer, inputs, places, left)
+        chosen = RunOptions.opened(options)
+        code = function(self.reference, NULL if chosen is None else chosen.pointer, inputs, places, left)
         if code:
             raise failure(code, options)
         if self.settled is None:
@@ -131,7 +146,11 @@ def _take(pointer: Any, wanted: Wanted, feeds: Sequence[Handle]) -> Result:
     if not pointer:
         return None
     value = Value.own(pointer, feeds if wanted.passes_through else ())
-    if wanted.dtype is None or not value.memory.is_host:
+    if not value.memory.is_host:
+        return value
+    if wanted.passes_through and value.element_type.packed:
+        return Value.from_packed(value.numpy().copy(), value.element_type, value.shape)
+    if wanted.dtype is None:
         return value
     array = value.numpy()
     return array.copy() if wanted.passes_through else array

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 from zrt import loading, settling, sources
-from zrt.errors import ArgumentError, BusyError, DTypeError
+from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError
 from zrt.lane import Lane
 from zrt.options import SessionOptions, integer
 from zrt.providers import ProviderLike
-from zrt.runtime import Runtime
+from zrt.runtime import Runtime, pick
 from zrt.session import Session
 from zrt.settling import ShapesLike
 from zrt.shapes import Shape
@@ -114,7 +114,7 @@ class DynamicRuntime:
                 raise ArgumentError(f"{name}: a DynamicRuntime takes shapes when it hands out lanes")
         self.max_buckets = integer(max_buckets, "max_buckets", 1)
         self.counters = Counters()
-        self._sessions = tuple(sessions)
+        self._sessions: tuple[Session, ...] = tuple(sessions)
         self._arguments = dict(lane_arguments)
         self._buckets: OrderedDict[Key, Bucket] = OrderedDict()
         # The same shapes may be written in several ways; each that was seen leads straight to its bucket.
@@ -124,29 +124,29 @@ class DynamicRuntime:
     def lane(self, shapes: ShapesLike, index: int = 0, output_shapes: ShapesLike = None) -> Lane:
         """A lane for these shapes: a dictionary's look-up where they were seen before."""
         # `_owned` by hand: a context manager of Python's costs more than the look-up.
-        if not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(False):
             raise BusyError(_IN_USE)
         try:
             lanes = self._bucket(shapes, output_shapes).runtime.lanes
         finally:
             self._lock.release()
-        return lanes[index]
+        return pick(lanes, index)
 
     def _bucket(self, shapes: ShapesLike, output_shapes: ShapesLike) -> Bucket:
-        spelling: Any = None
         try:
-            if output_shapes is None and isinstance(shapes, Mapping):
-                spelling = tuple(shapes.items())
-                bucket = self._spellings[spelling]
-                self._buckets.move_to_end(bucket.key)
-                self.counters.hits += 1
-                return bucket
-        except (KeyError, TypeError):
-            # Not seen yet, or spelled with lists, which are no keys.
-            pass
+            spelling = _spelling(shapes), _spelling(output_shapes)
+            bucket = self._spellings.get(spelling)
+        except TypeError:
+            # Spelled with lists, which are no keys: the long way each time.
+            return self._find(shapes, output_shapes)
+        if bucket is not None:
+            self._buckets.move_to_end(bucket.key)
+            self.counters.hits += 1
+            return bucket
         bucket = self._find(shapes, output_shapes)
-        if spelling is not None:
-            self._remember(spelling, bucket)
+        if _lasts(shapes) and _lasts(output_shapes):
+            self._spellings[spelling] = bucket
+            bucket.spellings.append(spelling)
         return bucket
 
     def _find(self, shapes: ShapesLike, output_shapes: ShapesLike) -> Bucket:
@@ -170,19 +170,11 @@ class DynamicRuntime:
         return bucket
 
     def _key(self, shapes: ShapesLike, output_shapes: ShapesLike) -> Key:
+        self._check_open()
         session = self._sessions[0]
         inputs = tuple(settling.input_shapes(session, shapes))
         outputs = settling.by_name(output_shapes, session.outputs, "output")
         return inputs, tuple(outputs.get(name) for name in session.output_names)
-
-    def _remember(self, spelling: Any, bucket: Bucket) -> None:
-        """Lets the next look-up in this spelling go straight to the bucket."""
-        try:
-            self._spellings[spelling] = bucket
-            bucket.spellings.append(spelling)
-        except TypeError:
-            # A shape that is a list is no key: it goes the long way each time.
-            pass
 
     def _forget(self, bucket: Bucket) -> None:
         for spelling in bucket.spellings:
@@ -190,12 +182,17 @@ class DynamicRuntime:
 
     @contextmanager
     def _owned(self) -> Iterator[None]:
-        if not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(False):
             raise BusyError(_IN_USE)
         try:
+            self._check_open()
             yield
         finally:
             self._lock.release()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ClosedError("this DynamicRuntime is closed")
 
     def prebuild(self, specs: Iterable[Spec]) -> None:
         """Makes the buckets for these shapes now; a spec is input shapes, or a pair of input and output shapes.
@@ -210,6 +207,9 @@ class DynamicRuntime:
         different = {self._key(*pair) for pair in pairs}
         if len(different) > self.max_buckets:
             raise ArgumentError(f"{len(different)} different shapes do not fit into max_buckets={self.max_buckets}")
+        for key in different & self._buckets.keys():
+            # In use from now on, so that none of them goes to make room for another.
+            self._buckets.move_to_end(key)
         return [self._find(*pair) for pair in pairs]
 
     def warm(self, specs: Iterable[Spec], runs: int = 1) -> None:
@@ -246,17 +246,38 @@ class DynamicRuntime:
             self._spellings.clear()
 
     def close(self) -> None:
-        """Lets every bucket go, as `clear`; the sessions are the caller's, or go with the lanes."""
-        self.clear()
+        """Lets every bucket and the sessions go; lanes that are held stay usable, and closing twice is fine."""
+        if not self.closed:
+            self.clear()
+            self._sessions = ()
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return not self._sessions
 
     def __len__(self) -> int:
         return len(self._buckets)
 
     def __enter__(self) -> Self:
+        self._check_open()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _spelling(shapes: Any) -> tuple[Any, ...]:
+    """Shapes as they were written, as a key; a sequence is told from a dict by the None in front."""
+    if shapes is None:
+        return ()
+    return tuple(shapes.items()) if isinstance(shapes, Mapping) else (None, *shapes)
+
+
+def _lasts(shapes: Any) -> bool:
+    """Whether a spelling means the same shapes for ever: that of an object that may change does not."""
+    each = shapes.values() if isinstance(shapes, Mapping) else shapes or ()
+    return all(isinstance(shape, (tuple, int)) for shape in each)
 
 
 def _pair(spec: Spec) -> tuple[ShapesLike, ShapesLike]:

@@ -8,6 +8,7 @@ from typing import Any
 from zrt._native import status
 from zrt._native.library import api
 from zrt.errors import ArgumentError
+from zrt.options import choose, text
 from zrt.types import LogSeverity
 
 _lock = threading.Lock()
@@ -31,16 +32,17 @@ class Environment:
     log_severity: LogSeverity
     pointer: Any
 
-    def __new__(cls, log_id: str = "zrt", log_severity: LogSeverity = LogSeverity.WARNING) -> Environment:
+    def __new__(cls, log_id: str = "zrt", log_severity: LogSeverity | str = LogSeverity.WARNING) -> Environment:
         global _current
-        severity = LogSeverity(log_severity)
+        name = text(log_id, "log_id")
+        severity = choose(LogSeverity, log_severity, "log_severity")
         with _lock:
             if _current is None:
                 created = super().__new__(cls)
                 created.log_id = log_id
                 created.log_severity = severity
                 # Never released: ORT's threads and values may outlive every Python object.
-                created.pointer = status.make(api().CreateEnv, "OrtEnv", int(severity), log_id.encode())
+                created.pointer = status.make(api().CreateEnv, "OrtEnv", int(severity), name)
                 _current = created
             elif (_current.log_id, _current.log_severity) != (log_id, severity):
                 raise ArgumentError(

@@ -28,6 +28,7 @@ __all__ = [
     "ModelRequiresCompilationError",
     "NoModelError",
     "NoSuchFileError",
+    "NotCopyableError",
     "NotFoundError",
     "NotImplementedByOrtError",
     "OrtError",
@@ -185,6 +186,10 @@ class UnsupportedError(ZrtError, NotImplementedError):
 
 class ClosedError(ZrtError, ValueError):
     """The object was closed before."""
+
+
+class NotCopyableError(ZrtError, TypeError):
+    """The object stands for one thing in ONNX Runtime, so `copy` and `pickle` are refused."""
 
 
 class BusyError(ZrtError, RuntimeError):

@@ -9,7 +9,7 @@ import numpy as np
 
 from zrt import arrays, shapes
 from zrt.buffers import Buffer
-from zrt.errors import ArgumentError, DTypeError, UnknownNameError, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, DTypeError, UnknownNameError, UnsupportedError
 from zrt.metadata import ValueInfo, type_name
 from zrt.types import ElementType
 from zrt.values import Value, as_value
@@ -45,10 +45,16 @@ def by_name(
     return [(info, given[info.name]) for info in (*inputs, *initializers) if info.name in given]
 
 
+def check_kind(info: ValueInfo, subject: str) -> None:
+    """Refuses what is no tensor of numbers in the model."""
+    if not info.is_tensor:
+        raise UnsupportedError(f"{subject} is a {info.kind.name.lower()}: only tensors of numbers can be given")
+    if info.element_type is ElementType.STRING:
+        raise UnsupportedError(f"{subject} holds strings: only tensors of numbers can be given")
+
+
 def check_type(info: ValueInfo, element_type: ElementType, subject: str) -> None:
     """Refuses another element type than the model's: nothing is cast in silence."""
-    if not info.is_tensor:
-        raise UnsupportedError(f"{subject}: the model wants a {info.kind.name.lower()}, which cannot be fed here")
     if element_type is not info.element_type:
         raise DTypeError(f"{subject}: expected {type_name(info.element_type)}, got {type_name(element_type)}")
 
@@ -56,25 +62,28 @@ def check_type(info: ValueInfo, element_type: ElementType, subject: str) -> None
 def right_array(info: ValueInfo, feed: Any) -> np.ndarray[Any, Any]:
     """The feed as an array that ORT can read: contiguous, native, of the model's type and a shape it admits."""
     subject = f"input {info.name!r}"
+    check_kind(info, subject)
     try:
         array = np.asarray(feed)
     except (ValueError, TypeError) as error:
         raise DTypeError(f"{subject}: {error}") from error
-    if array.dtype == object and info.element_type is not ElementType.STRING:
-        raise DTypeError(f"{subject}: expected {type_name(info.element_type)}, got {type(feed).__name__}")
+    if array.dtype == object:
+        raise DTypeError(f"{subject}: expected {type_name(info.element_type)}, got objects ({type(feed).__name__})")
     element_type = arrays.element_type_of(array, subject)
     check_type(info, element_type, subject)
-    if element_type is ElementType.STRING:
-        raise UnsupportedError(f"{subject}: strings cannot be fed as arrays")
     if element_type.packed:
         raise DTypeError(f"{subject}: ONNX Runtime packs {element_type.name}; feed a Value.from_packed")
     shapes.check(info, array.shape, subject)
-    return arrays.native(array)
+    try:
+        return arrays.native(array)
+    except MemoryError as error:
+        raise AllocationError(f"{subject}: {error}") from error
 
 
 def right_value(info: ValueInfo, feed: Feed) -> Value:
     """The feed as a value over its own memory: what would need a copy is refused."""
     subject = f"input {info.name!r}"
+    check_kind(info, subject)
     value = as_value(feed, subject)
     check_type(info, value.element_type, subject)
     shapes.check(info, value.shape, subject)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from zrt import settling
 from zrt._native import ffi, lib, status
@@ -11,12 +14,12 @@ from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.arrays import address_of
 from zrt.audit import LaneAudit, PortAudit
-from zrt.binding import bound_values, claimed, lane_block, run_failure
+from zrt.binding import BUSY, bound_values, claimed, lane_block, run_failure
 from zrt.calls import shape_was_wrong
 from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError
 from zrt.memory import Allocator, AllocatorStats, MemoryInfo
 from zrt.options import RunOptions, boolean, integer
-from zrt.ports import LaneMemory, Port, Ports, View, checked_memory, make_port, view
+from zrt.ports import LaneMemory, Port, Ports, View, checked_memory, make_port, unbindable, view
 from zrt.session import Session
 from zrt.settling import ShapesLike
 from zrt.values import Value
@@ -48,7 +51,7 @@ class RunStats:
         return self.after - self.before
 
 
-class _Bound:
+class _Reader:
     """Reads what is bound as outputs. Apart from `Lane`, which thus stays out of reference cycles."""
 
     __slots__ = ("_binding", "_block", "_keepers", "_names")
@@ -68,8 +71,25 @@ class _Bound:
         """The output that ORT made in the last run."""
         value = self.values()[index]
         if value is None:
-            raise ArgumentError(f"output {self._names[index]!r} is made by a run, and there was none yet")
+            raise ArgumentError(
+                f"output {self._names[index]!r} is not there: each run makes it anew, and there was none yet "
+                "or the last one failed"
+            )
         return view(value)
+
+
+class _Bound(NamedTuple):
+    """All that an open lane holds, in one attribute, so that closing in one thread never leaves half to another."""
+
+    session: Session
+    owner: Handle
+    reader: _Reader
+    ports_in: Sequence[Port]
+    ports_out: Sequence[Port]
+    places_in: Sequence[MemoryInfo]
+    places_out: Sequence[MemoryInfo]
+    inputs: Ports
+    outputs: Ports
 
 
 class Lane(Owner):
@@ -88,21 +108,7 @@ class Lane(Owner):
     closed. ``OrtApi::RunWithBinding``.
     """
 
-    __slots__ = (
-        "_bound",
-        "_devices",
-        "_in",
-        "_inputs",
-        "_out",
-        "_outputs",
-        "_reference",
-        "rebound",
-        "session",
-        "synchronize",
-    )
-
-    session: Session
-    """The session that the lane runs."""
+    __slots__ = ("_bound", "_reference", "rebound", "synchronize")
 
     rebound: frozenset[str]
     """The inputs that are bound anew before each run."""
@@ -121,11 +127,12 @@ class Lane(Owner):
         synchronize: bool | None = None,
     ) -> None:
         self._handle = None
+        self._bound: _Bound | None = None
         self._reference = _CLOSED.reference
         if not isinstance(session, Session):
             raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
         owner = session._open()
-        where_in, where_out = checked_memory(inputs, "inputs"), checked_memory(outputs, "outputs")
+        where_in, where_out = checked_memory(inputs, owner, "inputs"), checked_memory(outputs, owner, "outputs")
         if where_in.kind == "left":
             raise ArgumentError("inputs: only outputs can be left to ORT")
         wanted = settling.input_shapes(session, shapes)
@@ -141,8 +148,9 @@ class Lane(Owner):
             status.make(table.CreateIoBinding, "OrtIoBinding", owner.pointer), table.ReleaseIoBinding, [owner]
         )
         _bind(binding, ports_in, ports_out)
-        devices = _input_devices(session, owner)
-        copied = [port for port, memory in zip(ports_in, devices, strict=True) if _is_copied(port, memory)]
+        places_in = _places(table.SessionGetMemoryInfoForInputs, owner, len(ports_in))
+        places_out = _places(table.SessionGetMemoryInfoForOutputs, owner, len(ports_out))
+        copied = [port for port, place in zip(ports_in, places_in, strict=True) if not port.where.memory.beside(place)]
         if rebind_inputs is not None:
             copied = ports_in if boolean(rebind_inputs, "rebind_inputs") else []
         if synchronize is None:
@@ -150,9 +158,6 @@ class Lane(Owner):
             synchronize = len(session.providers) > 1 or not all(memory.is_host for memory in places)
         self.rebound = frozenset(port.info.name for port in copied)
         self.synchronize = boolean(synchronize, "synchronize")
-        self.session = session
-        self._devices = devices
-        self._in, self._out = ports_in, ports_out
         self._handle = lane_block(
             session,
             owner,
@@ -163,9 +168,24 @@ class Lane(Owner):
             parents=[port.handle() for port in (*ports_in, *ports_out) if port.value is not None],
         )
         self._reference = self._handle.reference
-        self._bound = _Bound(self._handle, binding, ports_in, ports_out)
-        self._inputs = Ports("input", ports_in, self._bound.read)
-        self._outputs = Ports("output", ports_out, self._bound.read)
+        reader = _Reader(self._handle, binding, ports_in, ports_out)
+        self._bound = _Bound(
+            session,
+            owner,
+            reader,
+            ports_in,
+            ports_out,
+            places_in,
+            places_out,
+            Ports("input", ports_in, reader.read),
+            Ports("output", ports_out, reader.read),
+        )
+
+    def _opened(self) -> _Bound:
+        bound = self._bound
+        if bound is None:
+            raise ClosedError("this Lane is closed")
+        return bound
 
     def run(self) -> None:
         """One inference over what the inputs hold now; the outputs hold its results afterwards."""
@@ -183,12 +203,12 @@ class Lane(Owner):
             raise self._failure(code, options)
 
     def _failure(self, code: int, options: RunOptions | None) -> Error:
-        if self._handle is None:
+        if code == BUSY and self._bound is None:
             return ClosedError("this Lane is closed")
         error = run_failure(code, "Lane", options)
         if shape_was_wrong(error):
             return ShapeError(
-                f"{error} Let ORT make the output anew in each run: outputs=LaneMemory.left(), or give its "
+                f"{error} Let ORT make the output anew in each run: outputs=LaneMemory.left(), or correct its "
                 "shape in output_shapes"
             )
         return error
@@ -200,48 +220,56 @@ class Lane(Owner):
 
     def run_with_allocator_stats(self, allocator: Allocator | None = None) -> RunStats:
         """One run between two looks at an allocator's counters (by default the session's on the host)."""
-        allocator = allocator or self.session.allocator()
+        if allocator is None:
+            allocator = Allocator.of(self._opened().owner)
+        if not isinstance(allocator, Allocator):
+            raise DTypeError(f"allocator: expected an Allocator, got {type(allocator).__name__}")
         before = allocator.stats()
         self.run()
         return RunStats(before, allocator.stats())
 
     @property
+    def session(self) -> Session:
+        """The session that the lane runs."""
+        return self._opened().session
+
+    @property
     def inputs(self) -> Ports:
         """What ORT reads: write into these views."""
-        self._open()
-        return self._inputs
+        return self._opened().inputs
 
     @property
     def outputs(self) -> Ports:
         """What ORT writes: the same views after every run, but for outputs that are left to ORT."""
-        self._open()
-        return self._outputs
+        return self._opened().outputs
 
     def audit(self) -> LaneAudit:
         """What each run does: addresses, bytes, memory, and whatever is copied or allocated on the way.
 
         For the time of set-up: it allocates, and takes its time.
         """
-        self._open()
-        inputs = []
-        for port, device in zip(self._in, self._devices, strict=True):
-            copies = ""
-            if _is_copied(port, device):
-                copies = f"ORT wants it on {device.name}, our memory is on {port.where.memory.name}"
-            inputs.append(_audit(port, port.value, port.info.name in self.rebound, copies))
-        outputs = [_audit(port, value, False, "") for port, value in zip(self._out, self._bound.values(), strict=True)]
-        return LaneAudit(tuple(inputs), tuple(outputs), self.synchronize)
+        bound = self._opened()
+        inputs = tuple(
+            _audit(port, port.value, f"ORT reads it on {place.name}", place, port.info.name in self.rebound)
+            for port, place in zip(bound.ports_in, bound.places_in, strict=True)
+        )
+        outputs = tuple(
+            _audit(port, value, f"ORT writes it on {place.name}", place)
+            for port, value, place in zip(bound.ports_out, bound.reader.values(), bound.places_out, strict=True)
+        )
+        return LaneAudit(inputs, outputs, self.synchronize)
 
     def close(self) -> None:
         """Closes the lane; views of its inputs and outputs stay valid."""
         super().close()
+        self._bound = None
         self._reference = _CLOSED.reference
-        self._in, self._out = [], []
 
     def __repr__(self) -> str:
-        if self._handle is None:
+        bound = self._bound
+        if bound is None:
             return "Lane(closed)"
-        return f"Lane({', '.join(map(_describe, self._in))} -> {', '.join(map(_describe, self._out))})"
+        return f"Lane({', '.join(map(_describe, bound.ports_in))} -> {', '.join(map(_describe, bound.ports_out))})"
 
 
 def _describe(port: Port) -> str:
@@ -254,7 +282,11 @@ def _output_ports(
     """A port for each output: bound where its shape is settled, else left to ORT with the reason."""
     left = LaneMemory.left(where.memory)
     passing = set(session.input_names)
-    wanted = [info for info in session.outputs if info.name not in passing and info.name not in settled]
+    wanted = [
+        info
+        for info in session.outputs
+        if info.name not in passing and info.name not in settled and not unbindable(info)
+    ]
     if where.kind != "left":
         fed = [(port.info, port.value) for port in inputs if port.value is not None]
         settled = settled | settling.try_out(session, fed, wanted)
@@ -264,8 +296,8 @@ def _output_ports(
             ports.append(Port(info, left, why="left to ORT"))
         elif info.name in passing:
             ports.append(Port(info, left, why="is an input as well, and ORT hands that out"))
-        elif not info.is_tensor:
-            ports.append(Port(info, left, why=f"is a {info.kind.name.lower()}"))
+        elif unbindable(info):
+            ports.append(Port(info, left, why=unbindable(info)))
         elif info.name not in settled:
             ports.append(Port(info, left, why="its shape depends on the data"))
         else:
@@ -287,33 +319,30 @@ def _bind(binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> N
             status.check(table.BindOutput(binding.pointer, name, port.handle().pointer))
 
 
-def _input_devices(session: Session, owner: Handle) -> list[MemoryInfo]:
-    """Where the session wants each input. ``OrtApi::SessionGetMemoryInfoForInputs``."""
-    count = len(session.inputs)
+def _places(function: Any, owner: Handle, count: int) -> list[MemoryInfo]:
+    """Where the session reads its inputs or writes its outputs, by the function of the table that says so."""
     memories = ffi.new("const OrtMemoryInfo *[]", count)
-    status.check(api().SessionGetMemoryInfoForInputs(owner.pointer, memories, count))
+    status.check(function(owner.pointer, memories, count))
     return [MemoryInfo.read(memories[i]) for i in range(count)]
 
 
-def _is_copied(port: Port, wanted: MemoryInfo) -> bool:
-    """Whether ORT copies the input to another device when it is bound."""
-    return port.where.memory.is_host and not wanted.is_host
-
-
-def _audit(port: Port, value: Value | None, rebound: bool, copies: str) -> PortAudit:
-    tensor = value is not None and value.is_tensor
-    ours = None
-    if port.value is not None and port.value.memory.is_host:
-        ours = address_of(port.value.numpy())
-    theirs = value.address if value is not None and tensor else None
+def _audit(port: Port, value: Value | None, does: str, place: MemoryInfo, rebound: bool = False) -> PortAudit:
+    """What is true of a port whose bound value is `value`, where the session `does` its part on `place`."""
+    # Of strings and sequences there is neither a size nor an address that would say anything.
+    numbers = value if value is not None and not unbindable(port.info) else None
+    ours = address_of(port.view) if isinstance(port.view, np.ndarray) else None
+    theirs = numbers.address if numbers is not None else None
     where = theirs if theirs is not None else ours
-    if ours is not None and theirs is not None and ours != theirs:
-        copies = copies or f"ORT's tensor lies at {theirs:#x}, ours at {ours:#x}"
+    copies = ""
+    if not port.where.memory.beside(place):
+        copies = f"{does}, it is bound on {port.where.memory.name}"
+    elif numbers is not None and numbers.nbytes and ours is not None and ours != theirs:
+        copies = f"ORT's tensor lies at {theirs:#x}, ours at {ours:#x}"
     return PortAudit(
         name=port.info.name,
         element_type=port.info.element_type,
-        shape=value.shape if value is not None and tensor else None,
-        nbytes=value.nbytes if value is not None else 0,
+        shape=value.shape if value is not None and value.is_tensor else None,
+        nbytes=numbers.nbytes if numbers is not None else 0,
         memory=value.memory if value is not None else port.where.memory,
         kind=port.where.kind,
         address=ours,

@@ -16,6 +16,9 @@ from zrt.options import path_bytes
 # protobuf's own limit for one message.
 LARGEST_IN_MEMORY = 2**31 - 1
 
+# With this setting a session reads a model in ORT's own format from the caller's bytes for as long as it lives.
+BYTES_IN_USE = b"session.use_ort_model_bytes_directly"
+
 
 @runtime_checkable
 class ModelProto(Protocol):
@@ -126,4 +129,7 @@ def create(source: Source, options: Handle, container: Handle | None = None) -> 
                 "set the model's ir_version to what the library supports"
             ) from error
         raise status.about(source.subject, error) from error
-    return Handle.own(pointer, table.ReleaseSession, [] if container is None else [container])
+    parents = [] if container is None else [container]
+    if source.path is None and status.fetch(table.HasSessionConfigEntry, "int", options.pointer, BYTES_IN_USE):
+        parents.append(Handle.pin(source.data))
+    return Handle.own(pointer, table.ReleaseSession, parents)

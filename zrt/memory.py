@@ -61,6 +61,12 @@ class MemoryInfo:
         # Pinned memory carries its GPU's device type and is still the host's.
         return self.device_type == DeviceType.CPU or self.mem_type in (MemType.CPU_INPUT, MemType.CPU_OUTPUT)
 
+    def beside(self, other: MemoryInfo) -> bool:
+        """Whether both lie on the host, or both on the same device: ORT then copies nothing between them."""
+        if self.is_host or other.is_host:
+            return self.is_host and other.is_host
+        return (self.device_type, self.device_id) == (other.device_type, other.device_id)
+
     def handle(self) -> Handle:
         """A new ``OrtMemoryInfo`` of this description. ``OrtApi::CreateMemoryInfo``."""
         table = api()
@@ -75,6 +81,10 @@ class MemoryInfo:
             )
         except Error as error:
             raise ArgumentError(f"memory {self.name!r}: {error}") from error
+        except OverflowError as error:
+            raise ArgumentError(f"memory {self.name!r}: device_id {self.device_id}: {error}") from error
+        except (AttributeError, TypeError) as error:
+            raise DTypeError(f"{self!r}: name is a str, device_id an int: {error}") from error
         return Handle.own(pointer, table.ReleaseMemoryInfo)
 
 
@@ -159,11 +169,24 @@ class Allocator(Owner):
     def __init__(self, session: Owner, memory: MemoryInfo = CPU) -> None:
         if not isinstance(memory, MemoryInfo):
             raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
+        if not isinstance(session, Owner):
+            raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
+        self._make(session._open(), memory)
+
+    @classmethod
+    def of(cls, owner: Handle, memory: MemoryInfo = CPU) -> Allocator:
+        """The allocator of a session, given by its handle."""
+        allocator = cls.__new__(cls)
+        allocator._make(owner, memory)
+        return allocator
+
+    def _make(self, owner: Handle, memory: MemoryInfo) -> None:
         table = api()
-        owner = session._open()
         where = memory.handle()
         try:
             pointer = status.make(table.CreateAllocator, "OrtAllocator", owner.pointer, where.pointer)
+        except TypeError as error:
+            raise DTypeError(f"session: expected a Session: {error}") from error
         except Error as error:
             raise ArgumentError(f"this session has no allocator for {memory.name!r}: {error}") from error
         self._handle = Handle.own(pointer, table.ReleaseAllocator, [owner])

@@ -214,8 +214,9 @@ class SessionOptions:
 class RunOptions(Owner):
     """How runs are logged, and the switch that ends them (``OrtRunOptions``).
 
-    `tag` marks the run's log lines. One object serves any number of runs, at the same time too: `terminate` ends
-    them all with `TerminatedError`, and the object then refuses further runs until `reset`.
+    `tag` marks the run's log lines. The settings are those given here, for good. One object serves any number of
+    runs, at the same time too: `terminate` ends them all with `TerminatedError`, and the object then refuses
+    further runs until `reset`.
     """
 
     __slots__ = ("config_entries", "log_severity_level", "log_verbosity_level", "tag", "terminated")
@@ -233,7 +234,8 @@ class RunOptions(Owner):
         self.tag = tag
         self.log_severity_level = log_severity_level
         self.log_verbosity_level = log_verbosity_level
-        self.config_entries = dict(config_entries or {})
+        config = entries({} if config_entries is None else config_entries, "config_entries")
+        self.config_entries = {key.decode(): entry.decode() for key, entry in config}
         self.terminated = False
         if tag is not None:
             status.check(table.RunOptionsSetRunTag(handle.pointer, text(tag, "tag")))
@@ -243,9 +245,18 @@ class RunOptions(Owner):
         if log_verbosity_level is not None:
             verbosity = integer(log_verbosity_level, "log_verbosity_level")
             status.check(table.RunOptionsSetRunLogVerbosityLevel(handle.pointer, verbosity))
-        for key, entry in entries(self.config_entries, "config_entries"):
+        for key, entry in config:
             status.check(table.AddRunConfigEntry(handle.pointer, key, entry))
         self._handle = handle
+
+    @staticmethod
+    def opened(options: RunOptions | None) -> Handle | None:
+        """The handle of a run's options, or None where there are none; anything else is a `DTypeError`."""
+        if options is None:
+            return None
+        if not isinstance(options, RunOptions):
+            raise DTypeError(f"options: expected RunOptions, got {type(options).__name__}")
+        return options._open()
 
     def terminate(self) -> None:
         """Ends every run that uses this object, as soon as the operator in hand is done; from any thread."""

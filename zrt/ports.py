@@ -8,9 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from zrt._native import status
 from zrt._native.handle import Handle
 from zrt.buffers import Buffer, BufferPolicy
-from zrt.errors import DTypeError, UnknownNameError, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.memory import CPU, Allocator, MemoryInfo
 from zrt.metadata import ValueInfo
 from zrt.session import Session
@@ -52,6 +53,7 @@ class Port:
     info: ValueInfo
     where: LaneMemory
     value: Value | None = None
+    view: View | None = None
     buffer: Buffer | None = None
     why: str = ""
 
@@ -68,26 +70,50 @@ def view(value: Value) -> View:
     return value
 
 
+def clear(array: np.ndarray[Any, Any]) -> None:
+    """Sets every byte of a contiguous array to 0: not every type has a number for that (float8e8m0)."""
+    array.reshape(-1).view(np.uint8).fill(0)
+
+
+def unbindable(info: ValueInfo) -> str:
+    """Why no memory can be bound for it: "" for tensors of numbers."""
+    if not info.is_tensor:
+        return f"is a {info.kind.name.lower()}"
+    return "holds strings" if info.element_type is ElementType.STRING else ""
+
+
 def make_port(session: Session, info: ValueInfo, shape: Shape, where: LaneMemory, subject: str) -> Port:
     """Zeroed memory for a tensor of that shape (on a device: as it comes), and the value over it."""
-    if not info.is_tensor or info.element_type is ElementType.STRING:
-        kind = "strings" if info.is_tensor else f"a {info.kind.name.lower()}"
-        raise UnsupportedError(f"{subject}: a lane binds tensors of numbers, this is {kind}")
+    reason = unbindable(info)
+    if reason:
+        raise UnsupportedError(f"{subject} {reason}: a lane binds tensors of numbers")
     if where.kind == "allocated":
         value = Value.allocate(shape, info.element_type, Allocator(session, where.memory), subject)
-        if value.memory.is_host:
-            value.numpy()[...] = 0
-        return Port(info, where, value)
-    buffer = Buffer(shape, info.element_type, where.policy)
-    return Port(info, where, Value.from_buffer(buffer, subject), buffer)
+        seen = view(value)
+        if isinstance(seen, np.ndarray):
+            clear(seen)
+        return Port(info, where, value, seen)
+    try:
+        buffer = Buffer(shape, info.element_type, where.policy)
+    except (AllocationError, DTypeError, ShapeError) as error:
+        raise status.about(subject, error) from error
+    value = Value.from_buffer(buffer, subject)
+    return Port(info, where, value, view(value), buffer)
 
 
-def checked_memory(where: LaneMemory | None, subject: str) -> LaneMemory:
-    """The argument, or the default."""
+def checked_memory(where: LaneMemory | None, session: Handle, subject: str) -> LaneMemory:
+    """The argument, or the default; memory that the session does not have is refused."""
     if where is None:
         return LaneMemory()
     if not isinstance(where, LaneMemory):
         raise DTypeError(f"{subject}: expected a LaneMemory, got {type(where).__name__}")
+    if not isinstance(where.memory, MemoryInfo):
+        raise DTypeError(f"{subject}: expected a MemoryInfo, got {type(where.memory).__name__}")
+    if where.memory != CPU:
+        try:
+            Allocator.of(session, where.memory)
+        except ArgumentError as error:
+            raise status.about(subject, error) from error
     return where
 
 
@@ -103,7 +129,7 @@ class Ports(Mapping[str, Any]):
         self._read = read
         self._views: dict[str | int, View | None] = {}
         for index, port in enumerate(ports):
-            self._views[index] = self._views[port.info.name] = None if port.value is None else view(port.value)
+            self._views[index] = self._views[port.info.name] = port.view
 
     def __getitem__(self, key: str | int) -> Any:
         try:
@@ -112,8 +138,12 @@ class Ports(Mapping[str, Any]):
             names = ", ".join(map(repr, self._names)) or "none"
             raise UnknownNameError(f"the lane has no {self._what} {key!r}; it has {names}") from None
         if found is None:
-            return self._read(key if isinstance(key, int) else self._names.index(key))
+            return self._read(self._names.index(key) if isinstance(key, str) else int(key))
         return found
+
+    def __contains__(self, key: object) -> bool:
+        # Mapping's own would read the output, which may not be there yet.
+        return key in self._names
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

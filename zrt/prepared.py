@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
+import numpy as np
+
 from zrt._native import ffi
 from zrt._native.handle import Handle
-from zrt.calls import Call, Result
-from zrt.errors import ClosedError
+from zrt.calls import NULL, Call, Result, failure, run_values, shape_was_wrong
+from zrt.errors import ClosedError, Error
 from zrt.options import RunOptions
 from zrt.values import Value
+
+from_buffer = ffi.from_buffer
+empty = np.empty
 
 
 class PreparedRun:
@@ -28,15 +33,32 @@ class PreparedRun:
         handles: list[Handle] = [value._open() for value in feeds]
         pointers = ffi.new("OrtValue *[]", [handle.pointer for handle in handles])
         # One attribute for all, so that closing in one thread never leaves half to another.
-        self._prepared: tuple[Call, list[Handle], Any] | None = (call, handles, pointers)
+        self._prepared: list[Any] | None = [call, pointers, handles]
 
     def run(self, options: RunOptions | None = None) -> list[Result]:
         """One inference over the feeds as they are now; returns a fresh array for each output."""
         prepared = self._prepared
         if prepared is None:
             raise ClosedError("this PreparedRun is closed")
-        call, handles, pointers = prepared
-        return call.run_values(pointers, handles, options)
+        call, pointers, _ = prepared
+        if options is not None or call.settled is None:
+            return _run_checked(prepared, options)
+        results: list[Result] = []
+        places = []
+        try:
+            for shape, dtype in call.settled:
+                array = empty(shape, dtype)
+                results.append(array)
+                places.append(from_buffer(array))
+        except MemoryError:
+            return _run_checked(prepared, options)
+        code = run_values(call.reference, NULL, pointers, places, NULL)
+        if code:
+            error = failure(code, None)
+            if shape_was_wrong(error):
+                return _run_checked(prepared, options)
+            raise error
+        return results
 
     def close(self) -> None:
         """Gives the feeds back; closing twice is fine."""
@@ -54,3 +76,16 @@ class PreparedRun:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _run_checked(prepared: list[Any], options: RunOptions | None) -> list[Result]:
+    """`PreparedRun.run` in every case; once more if the model's declaration of an output's shape is wrong."""
+    call: Call = prepared[0]
+    _, pointers, handles = prepared
+    try:
+        return call.run_values(pointers, handles, options)
+    except Error as error:
+        if not shape_was_wrong(error):
+            raise
+    prepared[0] = call = call.left_open()
+    return call.run_values(pointers, handles, options)

@@ -16,7 +16,7 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import current
 from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
-from zrt.options import boolean, integer, text
+from zrt.options import boolean, entries, integer, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,10 @@ class Provider:
             if item.name == "extra" or value is None:
                 continue
             settings[item.name] = ("1" if value else "0") if isinstance(value, bool) else str(value)
-        for key, value in self.extra.items():
-            subject = f"{self.name} option {key!r}"
-            if key in settings:
-                raise ProviderError(f"{subject} is given twice")
-            settings[text(key, subject).decode()] = text(value, subject).decode()
+        for key, value in entries(self.extra, f"{self.name} extra"):
+            if key.decode() in settings:
+                raise ProviderError(f"{self.name} option {key.decode()!r} is given twice")
+            settings[key.decode()] = value.decode()
         return settings
 
 
@@ -143,7 +142,7 @@ def parse_all(providers: Iterable[ProviderLike] | None) -> list[tuple[str, dict[
     """The providers of a session in their order, each once; None is the processor alone."""
     if providers is None:
         return []
-    if isinstance(providers, (str, Provider)):
+    if isinstance(providers, (str, Provider)) or not isinstance(providers, Iterable):
         raise DTypeError(f"providers: expected a list, got {providers!r} alone")
     parsed = [parse(provider) for provider in providers]
     names = [name for name, _ in parsed]
@@ -172,9 +171,9 @@ def append(options: Handle, name: str, settings: Mapping[str, str]) -> None:
             status.check(table.UpdateCUDAProviderOptions(cuda.pointer, keys, values, len(keys)))
             status.check(table.SessionOptionsAppendExecutionProvider_CUDA_V2(options.pointer, cuda.pointer))
         else:
-            short = name.removesuffix("ExecutionProvider")
+            # By the full name, since ORT's own short ones are spelled in ways of their own.
             status.check(
-                table.SessionOptionsAppendExecutionProvider(options.pointer, short.encode(), keys, values, len(keys))
+                table.SessionOptionsAppendExecutionProvider(options.pointer, name.encode(), keys, values, len(keys))
             )
     except Error as error:
         raise ProviderError(f"{name}: {error}") from error

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from zrt import loading, sources
 from zrt.audit import LaneAudit
+from zrt.errors import ArgumentError
 from zrt.lane import Lane
 from zrt.options import SessionOptions
 from zrt.providers import ProviderLike
@@ -65,6 +66,8 @@ class Runtime:
         return runtime
 
     def _build(self, sessions: Sequence[Session], lane_arguments: Mapping[str, Any]) -> None:
+        if not sessions:
+            raise ArgumentError("sessions: a runtime has at least one lane, and each a session")
         self.lanes = tuple(Lane(session, **lane_arguments) for session in sessions)
 
     @property
@@ -82,12 +85,12 @@ class Runtime:
         return tuple(lane.audit() for lane in self.lanes)
 
     def close(self) -> None:
-        """Closes the lanes; the sessions are the caller's, or go with the lanes."""
+        """Closes the lanes, which let their sessions go; closing twice is fine."""
         for lane in self.lanes:
             lane.close()
 
     def __getitem__(self, index: int) -> Lane:
-        return self.lanes[index]
+        return pick(self.lanes, index)
 
     def __len__(self) -> int:
         return len(self.lanes)
@@ -100,3 +103,11 @@ class Runtime:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def pick(lanes: Sequence[Lane], index: int) -> Lane:
+    """One of a runtime's lanes."""
+    try:
+        return lanes[index]
+    except IndexError:
+        raise IndexError(f"lane {index}: there are {len(lanes)}, counted from 0") from None

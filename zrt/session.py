@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zrt import arrays, loading, shapes
-from zrt._native import status
+from zrt import loading, shapes
+from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.buffers import Buffer
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from zrt.lane import Lane
     from zrt.settling import ShapesLike
 
-from_buffer = arrays.from_buffer
+from_buffer = ffi.from_buffer
 empty = np.empty
 
 # How many combinations of names and shapes a session keeps prepared.
@@ -76,8 +76,10 @@ class Session(Owner):
         "_run_options",
         "_unsettled",
         "initializers",
+        "input_names",
         "inputs",
         "metadata",
+        "output_names",
         "outputs",
         "providers",
     )
@@ -86,6 +88,10 @@ class Session(Owner):
     """What must be fed, in the model's order."""
     outputs: tuple[ValueInfo, ...]
     """What comes back, in the model's order."""
+    input_names: tuple[str, ...]
+    """The inputs' names, in the model's order."""
+    output_names: tuple[str, ...]
+    """The outputs' names, in the model's order."""
     initializers: tuple[ValueInfo, ...]
     """Weights that a run may override by feeding them."""
     metadata: ModelMetadata
@@ -125,6 +131,8 @@ class Session(Owner):
         self.outputs = read_values(
             session, table.SessionGetOutputCount, table.SessionGetOutputName, table.SessionGetOutputTypeInfo
         )
+        self.input_names = tuple(info.name for info in self.inputs)
+        self.output_names = tuple(info.name for info in self.outputs)
         self.initializers = read_values(
             session,
             table.SessionGetOverridableInitializerCount,
@@ -147,16 +155,6 @@ class Session(Owner):
         self._latest = None
         self._calls = {}
 
-    @property
-    def input_names(self) -> tuple[str, ...]:
-        """The inputs' names, in the model's order."""
-        return tuple(info.name for info in self.inputs)
-
-    @property
-    def output_names(self) -> tuple[str, ...]:
-        """The outputs' names, in the model's order."""
-        return tuple(info.name for info in self.outputs)
-
     def run(
         self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
     ) -> list[Result]:
@@ -173,83 +171,74 @@ class Session(Owner):
         call = self._latest
         if call is None or outputs is not None or options is not None:
             return self._run_checked(feeds, outputs, options)
-        settled: Any = call.settled
+        settled = call.settled
         given: Any = feeds
         memory = []
+        results: list[Result] = []
+        places = []
         try:
-            if len(feeds) != call.count:
+            if type(given) is not dict and isinstance(given, (list, tuple)):
+                given = dict(zip(self.input_names, given, strict=True))
+            if len(given) != call.count:
                 return self._run_checked(feeds, outputs, options)
             for name, dtype, shape in call.inputs:
-                # A list raises TypeError here and goes the long way.
                 array = given[name]
                 if array.dtype is not dtype or array.shape != shape:
                     return self._run_checked(feeds, outputs, options)
                 memory.append(from_buffer(array))
-        except (KeyError, TypeError, AttributeError, ValueError, BufferError):
+            for shape, dtype in settled or ():
+                array = empty(shape, dtype)
+                results.append(array)
+                places.append(from_buffer(array))
+        except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
+            # Whatever it is, the long way puts it right or says what is wrong.
             return self._run_checked(feeds, outputs, options)
-        results: list[Result] = []
-        places = []
-        for shape, dtype in settled:
-            array = empty(shape, dtype)
-            results.append(array)
-            places.append(from_buffer(array))
+        if settled is None:
+            return self._attempt(call, Call.run_arrays, memory)
         code = run_arrays(call.reference, NULL, memory, places, NULL)
         if code:
             error = failure(code, None)
             if shape_was_wrong(error):
-                return self._run_checked(feeds, outputs, options)
+                return self._distrust(call).run_arrays(memory)
             raise error
         return results
 
     def _run_checked(self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
         """`run` with every check; it prepares what the short way of the next runs needs."""
-        if options is not None and not isinstance(options, RunOptions):
-            raise DTypeError(f"options: expected RunOptions, got {type(options).__name__}")
         wanted = self._wanted(outputs)
         fed = by_name(given, self.inputs, self.initializers)
         if any(isinstance(feed, (Value, Buffer)) for _, feed in fed):
             values = [_value_of(info, feed) for info, feed in fed]
             handles = [value._open() for value in values]
-            pointers = [handle.pointer for handle in handles]
-            return self._attempt(
-                [(info, value.shape) for (info, _), value in zip(fed, values, strict=True)],
-                wanted,
-                lambda call: call.run_values(pointers, handles, options),
-            )
+            call = self._call([(info, value.shape) for (info, _), value in zip(fed, values, strict=True)], wanted)
+            return self._attempt(call, Call.run_values, [handle.pointer for handle in handles], handles, options)
         checked = [right_array(info, feed) for info, feed in fed]
-        memory = [arrays.memory_of(array) for array in checked]
-        return self._attempt(
-            [(info, array.shape) for (info, _), array in zip(fed, checked, strict=True)],
-            wanted,
-            lambda call: call.run_arrays(memory, options),
-        )
+        call = self._call([(info, array.shape) for (info, _), array in zip(fed, checked, strict=True)], wanted)
+        return self._attempt(call, Call.run_arrays, [from_buffer(array) for array in checked], options)
 
-    def _attempt(
-        self,
-        inputs: Sequence[tuple[ValueInfo, shapes.Shape]],
-        wanted: tuple[str, ...] | None,
-        run: Callable[[Call], list[Result]],
-    ) -> list[Result]:
+    def _attempt(self, call: Call, run: Callable[..., list[Result]], *arguments: Any) -> list[Result]:
         """Runs, once more if the model's declaration of an output's shape turned out wrong."""
-        call = self._call(inputs, wanted)
         try:
-            return run(call)
+            return run(call, *arguments)
         except Error as error:
             if not shape_was_wrong(error):
                 raise
-        # The model lies about these: from now on ORT says their shapes.
+        return run(self._distrust(call), *arguments)
+
+    def _distrust(self, call: Call) -> Call:
+        """The call with its outputs' shapes left to ORT, as in all calls to come: the model lies about them."""
         self._unsettled |= {output.info.name for output in call.outputs}
         self._calls = {}
-        return run(self._call(inputs, wanted))
+        self._latest = None
+        return call.left_open()
 
     def _wanted(self, outputs: Sequence[str] | None) -> tuple[str, ...] | None:
         if outputs is None:
             return None
         if isinstance(outputs, str) or not isinstance(outputs, Sequence):
             raise DTypeError(f"outputs: expected a list of names, got {outputs!r}")
-        known = set(self.output_names)
         for name in outputs:
-            if name not in known:
+            if name not in self.output_names:
                 raise UnknownNameError(f"outputs: the model has no output {name!r}; it has {names_of(self.outputs)}")
         if not outputs or len(set(outputs)) != len(outputs):
             raise ArgumentError(f"outputs: expected names, each once, got {list(outputs)}")
@@ -283,8 +272,11 @@ class Session(Owner):
                 # Whoever reads the old dictionary at this moment goes on with it.
                 calls = self._calls = {}
             calls[key] = call
-        if wanted is None and call.settled is not None and self._handle is not None:
+        if wanted is None:
             self._latest = call
+        if self._handle is None:
+            # Another thread closed the session meanwhile, and must not find it held by the call just kept.
+            self.close()
         return call
 
     def prepare(self, feeds: Feeds) -> PreparedRun:
@@ -336,7 +328,9 @@ def infer(
     outputs: Sequence[str] | None = None,
     options: SessionOptions | None = None,
     providers: Iterable[ProviderLike] | None = None,
+    *,
+    external_data_dir: str | os.PathLike[str] | None = None,
 ) -> list[Result]:
     """Loads a model, runs it once and lets it go: `Session` and `Session.run` in one."""
-    with Session(model, options, providers) as session:
+    with Session(model, options, providers, external_data_dir=external_data_dir) as session:
         return session.run(feeds, outputs)

@@ -12,9 +12,11 @@ from zrt.binding import IoBinding
 from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnknownNameError
 from zrt.feeds import names_of
 from zrt.metadata import ValueInfo, format_shape
+from zrt.options import RunOptions
+from zrt.ports import clear
 from zrt.session import Session
 from zrt.shapes import Shape
-from zrt.types import ElementType
+from zrt.types import ElementType, LogSeverity
 from zrt.values import Value
 
 ShapesLike: TypeAlias = "Mapping[str, Any] | Sequence[Any] | None"
@@ -96,10 +98,11 @@ def try_out(
     Inputs are filled with made-up data, and with zeros at the end. Nothing is found where a run fails, or where
     the inputs lie on a device.
     """
-    outputs = [info for info in outputs if info.is_tensor]
     if not outputs or not all(value.memory.is_host for _, value in inputs):
         return {}
     generator = np.random.default_rng(0)
+    # A trial that fails is no news, and ORT would write it to standard error.
+    quiet = RunOptions(log_severity_level=LogSeverity.FATAL)
     seen: list[dict[str, Shape]] = []
     binding = IoBinding(session)
     try:
@@ -109,13 +112,13 @@ def try_out(
             for info, value in inputs:
                 _fill(value, trial, generator)
                 binding.bind_input(info.name, value)
-            binding.run()
+            binding.run(quiet)
             seen.append({name: value.shape for name, value in binding.outputs().items()})
     except Error:
         # Made-up data may well be none that the model takes.
         return {}
     finally:
         for _, value in inputs:
-            value.numpy()[...] = 0
+            clear(value.numpy())
     first, *others = seen
     return {name: shape for name, shape in first.items() if all(other.get(name) == shape for other in others)}

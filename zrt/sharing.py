@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from zrt import arrays, loading
-from zrt._native import status
+from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.buffers import Buffer
-from zrt.errors import DTypeError, ModelError, UnsupportedError
+from zrt.errors import ModelError, UnsupportedError
 from zrt.options import path_bytes
 from zrt.types import ElementType
 from zrt.values import Value
@@ -23,22 +27,30 @@ SMALLEST_SHARED = 1024
 class SharedWeights:
     """A model's large initializers, in memory once, and their prepacked forms.
 
-    Every session that is loaded with it takes its weights from here (``OrtApi::AddInitializer``) and shares what
-    the kernels make of them (``PrepackedWeightsContainer``, which works for the CPU provider only). Needs the
-    ``onnx`` package, which reads them from the model.
+    Every session that is loaded with it takes its weights from here and shares what the kernels make of them
+    (``PrepackedWeightsContainer``, which works for the CPU provider only). What the optimizer makes anew of the
+    weights, each session keeps for itself: a convolution's and its batch norm's, say. Needs the ``onnx`` package,
+    which reads them from the model.
     """
 
-    __slots__ = ("_values", "container", "source")
+    __slots__ = ("_folder", "_values", "container", "source")
 
     def __init__(self, model: loading.Model, external_data_dir: str | os.PathLike[str] | None = None) -> None:
+        proto, subject, beside = _parse(model)
+        # A folder of the caller's is among the options already.
+        self._folder = beside if external_data_dir is None else b""
+        folder = beside if external_data_dir is None else path_bytes(external_data_dir, "external_data_dir")
         self._values: dict[str, Value] = {}
-        table = api()
-        pointer = status.make(table.CreatePrepackedWeightsContainer, "OrtPrepackedWeightsContainer")
-        self.source = loading.Source(model)
-        for name, array in _large_initializers(model, external_data_dir).items():
+        for tensor, array in _large_initializers(proto, os.fsdecode(folder)):
             buffer = Buffer(array.shape, array.dtype)
             buffer.array[...] = array
-            self._values[name] = Value.from_buffer(buffer, f"initializer {name!r}")
+            self._values[tensor.name] = Value.from_buffer(buffer, f"initializer {tensor.name!r}")
+            _leave_out(tensor, buffer.nbytes)
+        # What is left of the model: each session parses it, and finds no weights to copy.
+        self.source = loading.Source(proto)
+        self.source.subject = subject
+        table = api()
+        pointer = status.make(table.CreatePrepackedWeightsContainer, "OrtPrepackedWeightsContainer")
         # The container goes after the sessions, the weights after both.
         parents = [value._open() for value in self._values.values()]
         self.container = Handle.own(pointer, table.ReleasePrepackedWeightsContainer, parents)
@@ -56,49 +68,68 @@ class SharedWeights:
     def load(self, options: Handle) -> Handle:
         """A new session with these weights."""
         table = api()
-        for name, value in self._values.items():
-            status.check(table.AddInitializer(options.pointer, name.encode(), value._open().pointer))
+        names = [ffi.new("char[]", name.encode()) for name in self._values]
+        handles = [value._open() for value in self._values.values()]
+        pointers = [handle.pointer for handle in handles]
+        # They stand in for data outside the model, which saves a copy in each session ...
+        status.check(table.AddExternalInitializers(options.pointer, names, pointers, len(names)))
+        for name, pointer in zip(names, pointers, strict=True):
+            # ... and are the caller's, without which the container keeps nothing of them.
+            status.check(table.AddInitializer(options.pointer, name, pointer))
+        if self._folder:
+            # For what stays outside: small initializers, and those of subgraphs.
+            key = b"session.model_external_initializers_file_folder_path"
+            status.check(table.AddSessionConfigEntry(options.pointer, key, self._folder))
         return loading.create(self.source, options, self.container)
 
 
-def _large_initializers(model: loading.Model, external_data_dir: str | os.PathLike[str] | None) -> Mapping[str, Any]:
-    """The initializers worth sharing, as arrays by name."""
-    proto, folder = _parse(model)
+def trim_heap() -> None:
+    """Gives the system back what loading freed: glibc would keep more of it than the weights take."""
+    # No other C library has the function, nor the habit.
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _large_initializers(proto: Any, folder: str) -> Iterator[tuple[Any, np.ndarray[Any, Any]]]:
+    """The initializers worth sharing, each with its content."""
     from onnx import TensorProto, numpy_helper
 
-    if external_data_dir is not None:
-        folder = os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))
     fed = {value.name for value in proto.graph.input}
-    found = {}
     for tensor in proto.graph.initializer:
         if tensor.name in fed or tensor.data_type == TensorProto.STRING:
             continue
         try:
             array = numpy_helper.to_array(tensor, base_dir=folder)
-        except (OSError, ValueError) as error:
+        # A file that is missing, too short or outside the folder raises what the onnx package pleases.
+        except Exception as error:
             raise ModelError(f"initializer {tensor.name!r}: {error}") from error
         if array.nbytes >= SMALLEST_SHARED and not ElementType.of(array.dtype).packed:
-            found[tensor.name] = arrays.native(array)
-    return found
+            yield tensor, arrays.native(array)
 
 
-def _parse(model: loading.Model) -> tuple[Any, str]:
-    """The model as an ``onnx.ModelProto`` with external data left where it is, and the folder it lies in."""
+def _leave_out(tensor: Any, nbytes: int) -> None:
+    """Turns an initializer into one whose data is said to lie outside the model, where nobody looks for it."""
+    described = type(tensor)(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+    described.data_location = type(tensor).EXTERNAL
+    for key, entry in (("location", "shared"), ("offset", "0"), ("length", str(nbytes))):
+        described.external_data.add(key=key, value=entry)
+    tensor.CopyFrom(described)
+
+
+def _parse(model: loading.Model) -> tuple[Any, str, bytes]:
+    """The model as an ``onnx.ModelProto`` of our own, its name in messages, and the folder of its external data."""
     try:
         import onnx
     except ImportError:
         raise UnsupportedError(
             'share_weights reads the model with the onnx package: pip install "onnx==1.21.*"'
         ) from None
-    if isinstance(model, onnx.ModelProto):
-        return model, ""
+    source = loading.Source(model)
     try:
-        if isinstance(model, (bytes, bytearray, memoryview)):
-            return onnx.load_model_from_string(bytes(model)), ""
-        if isinstance(model, (str, os.PathLike)):
-            path = os.fsdecode(path_bytes(model, "model"))
-            return onnx.load(path, load_external_data=False), os.path.dirname(path)
+        if source.path is None:
+            return onnx.ModelProto.FromString(bytes(ffi.buffer(source.data))), source.subject, b""
+        proto = onnx.load(os.fsdecode(source.path), load_external_data=False)
+        return proto, source.subject, os.path.dirname(os.path.abspath(source.path))
     # protobuf raises classes of its own, which differ between its implementations.
     except Exception as error:
-        raise ModelError(f"the model cannot be read: {error}") from error
-    raise DTypeError(f"model: {type(model).__name__} holds no initializers that could be read")
+        raise ModelError(f"{source.subject} cannot be read: {error}") from error

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from zrt import loading
 from zrt.errors import DTypeError
-from zrt.options import SessionOptions, integer
+from zrt.options import SessionOptions, boolean, integer
 from zrt.providers import ProviderLike, parse_all
 from zrt.session import Session, prepare_options
 
@@ -38,19 +38,23 @@ def replicated(
     """A session for each lane; with `share_weights`, all over one copy of the weights."""
     count = _count(lanes)
     chosen = None if providers is None else list(providers)
-    if not share_weights:
+    if not boolean(share_weights, "share_weights"):
         return [Session(model, options, chosen, external_data_dir=external_data_dir) for _ in range(count)]
-    from zrt.sharing import SharedWeights
+    from zrt.sharing import SharedWeights, trim_heap
 
-    weights = SharedWeights(model, external_data_dir)
     parsed = parse_all(chosen)
-    return [
-        Session.adopt(weights.load(prepare_options(options, parsed, external_data_dir)), parsed) for _ in range(count)
-    ]
+    # The options first: a mistake in them shows before the weights are read.
+    settings = [prepare_options(options, parsed, external_data_dir) for _ in range(count)]
+    weights = SharedWeights(model, external_data_dir)
+    sessions = [Session.adopt(weights.load(each), parsed) for each in settings]
+    trim_heap()
+    return sessions
 
 
 def made(factory: Factory, lanes: int) -> list[Session]:
     """What the caller's factory makes of each lane's index."""
+    if not callable(factory):
+        raise DTypeError(f"factory: expected a function of a lane's index, got {type(factory).__name__}")
     sessions = [factory(index) for index in range(_count(lanes))]
     for index, session in enumerate(sessions):
         if not isinstance(session, Session):

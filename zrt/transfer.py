@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt import arrays
-from zrt._native import ffi, status
+from zrt._native import _ort, ffi, status
 from zrt._native.library import api, library
 from zrt.buffers import Buffer
 from zrt.environment import current
@@ -60,7 +60,12 @@ def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
         raise DTypeError(f"{subject}: the source holds {type_name(kinds[0])}, the destination {type_name(kinds[1])}")
     if forms[0] != forms[1]:
         raise ShapeError(f"{subject}: the source has shape {list(forms[0])}, the destination {list(forms[1])}")
-    if isinstance(destination, np.ndarray) and not destination.flags.writeable:
+    if kinds[0].packed and isinstance(source, np.ndarray) != isinstance(destination, np.ndarray):
+        raise DTypeError(
+            f"{subject}: an array of {type_name(kinds[0])} has a byte for each element, a value or a buffer packs "
+            "them: see zrt.types.pack and unpack"
+        )
+    if _on_host(destination) and not _array(destination).flags.writeable:
         raise ArgumentError(f"{subject}: the destination is read-only")
     if _on_host(source) and _on_host(destination):
         return _array(source), _array(destination)
@@ -69,15 +74,17 @@ def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
 
 def _describe(side: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
     if isinstance(side, np.ndarray):
-        return arrays.element_type_of(side, subject), side.shape
-    if isinstance(side, (Value, Buffer)):
+        element_type = arrays.element_type_of(side, subject)
+    elif isinstance(side, (Value, Buffer)):
         side._open()
         if isinstance(side, Value) and not side.is_tensor:
             raise UnsupportedError(f"{subject}: a {side.kind.name.lower()} cannot be copied, only tensors can")
-        if side.element_type is ElementType.STRING:
-            raise UnsupportedError(f"{subject}: strings cannot be copied as bytes")
-        return side.element_type, side.shape
-    raise DTypeError(f"{subject}: expected an array, a Value or a Buffer, got {type(side).__name__}")
+        element_type = side.element_type
+    else:
+        raise DTypeError(f"{subject}: expected an array, a Value or a Buffer, got {type(side).__name__}")
+    if element_type is ElementType.STRING:
+        raise UnsupportedError(f"{subject}: strings cannot be copied as bytes")
+    return element_type, side.shape
 
 
 def _on_host(side: Copyable) -> bool:
@@ -99,10 +106,10 @@ def _copy_devices(pairs: list[tuple[Value, Value]]) -> None:
         try:
             _copy_route(group)
         except NotImplementedByOrtError as error:
-            if not _register_cuda(origin, target):
+            missing = _register_cuda(origin, target)
+            if missing:
                 raise UnsupportedError(
-                    f"no copy from {origin.name} to {target.name}: no provider library that knows the way is "
-                    f"registered with this process's environment ({error})"
+                    f"no copy from {origin.name} to {target.name}: {missing} (ONNX Runtime: {error})"
                 ) from error
             _copy_route(group)
 
@@ -121,19 +128,21 @@ def _copy_route(group: list[tuple[Value, Value]]) -> None:
     )
 
 
-def _register_cuda(*memories: MemoryInfo) -> bool:
-    """Registers CUDA's provider library, which brings its copies along; False where that cannot help.
+def _register_cuda(*memories: MemoryInfo) -> str:
+    """Registers CUDA's provider library, which brings its copies along; says what is missing where it cannot.
 
     A session on CUDA does not do so: ORT knows the copies of plugin providers only.
     """
     global _cuda_registered
-    path = library().path
+    if not any(memory.name.startswith("Cuda") for memory in memories):
+        return "no provider library that knows the way is registered with this process's environment"
     with _lock:
-        if _cuda_registered or path is None or not any(memory.name.startswith("Cuda") for memory in memories):
-            return False
-        provider = Path(path).with_name("libonnxruntime_providers_cuda.so")
+        if _cuda_registered:
+            return ""
+        # ORT looks for it beside the binary with its own code, which is our extension where the core is built in.
+        provider = Path(library().path or str(_ort.__file__)).with_name("libonnxruntime_providers_cuda.so")
         if not provider.exists():
-            return False
+            return f'CUDA\'s provider library is not there: {provider} (pip install "zrt[cuda]" brings it)'
         status.check(api().RegisterExecutionProviderLibrary(current().pointer, b"zrt.cuda", os.fsencode(provider)))
         _cuda_registered = True
-        return True
+        return ""

@@ -12,7 +12,7 @@ from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.buffers import Buffer
-from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, ShapeError, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnsupportedError
 from zrt.memory import CPU, Allocator, MemoryInfo
 from zrt.types import ElementType, ValueKind, creation_code, nbytes
 from zrt.types import unpack as unpack_bytes
@@ -58,11 +58,12 @@ class Value(Owner):
     (`allocate`). A value keeps alive what its memory belongs to, and outlives the session that made it.
     """
 
-    __slots__ = ("_element_type", "_kind", "_memory", "_shape")
+    __slots__ = ("_element_type", "_kind", "_memory", "_shape", "_writeable")
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: Handle, writeable: bool = True) -> None:
         """Takes over the handle of an ``OrtValue``; the class methods are the ways in for users."""
         self._handle = handle
+        self._writeable = writeable
         table = api()
         self._kind = ValueKind(status.fetch(table.GetValueType, "enum ONNXType", handle.pointer))
         self._element_type = ElementType.UNDEFINED
@@ -101,8 +102,9 @@ class Value(Owner):
         element_type = arrays.element_type_of(array, subject)
         if element_type.packed:
             raise DTypeError(f"{subject}: ONNX Runtime packs {element_type.name}; give the packed bytes to from_packed")
-        memory = arrays.memory_of(array)
-        return cls(_over(memory, array.nbytes, array.shape, element_type, [Handle.pin(memory)], subject))
+        memory = arrays.from_buffer(array)
+        handle = _over(memory, array.nbytes, array.shape, element_type, [Handle.pin(memory)], subject)
+        return cls(handle, array.flags.writeable)
 
     @classmethod
     def from_packed(
@@ -127,12 +129,14 @@ class Value(Owner):
             raise ShapeError(
                 f"{subject}: {element_type.name} of shape {shape} takes {size} bytes, the array has {packed.nbytes}"
             )
-        memory = arrays.memory_of(packed)
-        return cls(_over(memory, size, shape, element_type, [Handle.pin(memory)], subject))
+        memory = arrays.from_buffer(packed)
+        return cls(_over(memory, size, shape, element_type, [Handle.pin(memory)], subject), packed.flags.writeable)
 
     @classmethod
     def from_buffer(cls, buffer: Buffer, subject: str = "buffer") -> Value:
         """A tensor over a `Buffer`."""
+        if not isinstance(buffer, Buffer):
+            raise DTypeError(f"{subject}: expected a Buffer, got {type(buffer).__name__}")
         handle = buffer._open()
         address = ffi.cast("void *", buffer.address)
         return cls(_over(address, buffer.nbytes, buffer.shape, buffer.element_type, [handle], subject))
@@ -146,6 +150,8 @@ class Value(Owner):
         ``OrtApi::CreateTensorAsOrtValue``. `AllocationError` where there is not that much memory.
         """
         allocator = allocator or Allocator.default()
+        if not isinstance(allocator, Allocator):
+            raise DTypeError(f"{subject}: expected an Allocator, got {type(allocator).__name__}")
         element_type = ElementType.of(dtype)
         if element_type.refused:
             raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
@@ -200,6 +206,11 @@ class Value(Owner):
         return self._memory
 
     @property
+    def writeable(self) -> bool:
+        """Whether its memory may be written; not where it was made over a read-only array."""
+        return self._writeable
+
+    @property
     def address(self) -> int:
         """Where the tensor's memory begins, on its own device. ``OrtApi::GetTensorMutableData``."""
         handle = self._tensor()
@@ -212,7 +223,7 @@ class Value(Owner):
         return handle
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """A view on the tensor's memory, without a copy; it keeps the memory alive.
+        """A view on the tensor's memory, without a copy; it keeps the memory alive, and is read-only where it is.
 
         Packed types come as the uint8 array of the packed bytes (see `unpack`). `UnsupportedError` for memory of
         a device (`zrt.copy` brings it to the host) and for strings.
@@ -224,7 +235,7 @@ class Value(Owner):
             )
         if self._element_type is ElementType.STRING:
             raise UnsupportedError("a tensor of strings has no numpy view")
-        return arrays.view(handle, self.address, self._shape, self._element_type)
+        return arrays.view(handle, self.address, self._shape, self._element_type, self._writeable)
 
     def unpack(self) -> np.ndarray[Any, Any]:
         """A packed tensor's elements as a new ml_dtypes array of the logical shape."""
@@ -240,11 +251,14 @@ class Value(Owner):
 
 def as_value(thing: object, subject: str) -> Value:
     """A `Value` over an array, a `Buffer` or a `Value`, never with a copy."""
-    if isinstance(thing, Value):
-        thing._open()
-        return thing
-    if isinstance(thing, Buffer):
-        return Value.from_buffer(thing, subject)
+    try:
+        if isinstance(thing, Value):
+            thing._open()
+            return thing
+        if isinstance(thing, Buffer):
+            return Value.from_buffer(thing, subject)
+    except ClosedError as error:
+        raise status.about(subject, error) from None
     if isinstance(thing, np.ndarray):
         return Value.from_array(thing, subject)
     raise DTypeError(f"{subject}: expected an array, a Value or a Buffer, got {type(thing).__name__}")

@@ -146,12 +146,8 @@ class TestBuild:
 
     @pytest.mark.parametrize("official", ["const OrtValue* ort_value", "OrtValue* tensor"])
     def test_the_argument_that_two_releases_type_differently(self, official: str) -> None:
-        header = (
-            f"ORT_API2_STATUS(AddInitializerToGraph, OrtGraph* graph, const char* name, {official}, bool e);"
-        )
-        [slot] = re.findall(
-            r"\(\*AddInitializerToGraph\)[^;]*;", build.as_in(header, build.declarations(NATIVE))
-        )
+        header = f"ORT_API2_STATUS(AddInitializerToGraph, OrtGraph* graph, const char* name, {official}, bool e);"
+        [slot] = re.findall(r"\(\*AddInitializerToGraph\)[^;]*;", build.as_in(header, build.declarations(NATIVE)))
         assert ("const OrtValue *" in slot) == official.startswith("const")
 
     def test_include_folder_without_headers(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

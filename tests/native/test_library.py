@@ -113,9 +113,7 @@ def show(tmp_path: Path) -> Callable[..., Any]:
     return run
 
 
-def install_fake(
-    root: Path, name: str, version: str, files: dict[Path, Path], *, record: bool = True
-) -> None:
+def install_fake(root: Path, name: str, version: str, files: dict[Path, Path], *, record: bool = True) -> None:
     """Puts a distribution's files and metadata under `root`."""
     info = root / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir()
@@ -188,9 +186,7 @@ class TestVariable:
         return str(request.param)
 
     def refusal(self, variable: str, path: str | Path, reason: str) -> str:
-        start = (
-            f"{variable}={path}: {reason}. Let {variable} name the file of a libonnxruntime 1.27 or later, "
-        )
+        start = f"{variable}={path}: {reason}. Let {variable} name the file of a libonnxruntime 1.27 or later, "
         return start + MEND
 
     def test_missing_file(self, show: Any, tmp_path: Path, variable: str) -> None:
@@ -280,23 +276,17 @@ class TestDistribution:
 
     def test_distribution_without_library(self, show: Any, tmp_path: Path) -> None:
         install_fake(tmp_path, "onnxruntime", "1.27.0", {})
-        assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(
-            HIDE_SYSTEM + SHOW
-        )
+        assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(HIDE_SYSTEM + SHOW)
 
     def test_record_of_files_that_are_gone(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
         fake = compile_fake("fake")
         inside = Path("onnxruntime/capi", library.FILE_PATTERN.replace("*", ".1.27.0"))
         install_fake(tmp_path, "onnxruntime", "1.27.0", {fake: inside})
         (tmp_path / inside).unlink()
-        assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(
-            HIDE_SYSTEM + SHOW
-        )
+        assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(HIDE_SYSTEM + SHOW)
 
 
-@pytest.mark.skipif(
-    not os.environ.get("ZRT_ORT_INCLUDE_DIR"), reason="ZRT_ORT_INCLUDE_DIR names no official headers"
-)
+@pytest.mark.skipif(not os.environ.get("ZRT_ORT_INCLUDE_DIR"), reason="ZRT_ORT_INCLUDE_DIR names no official headers")
 class TestBuiltIn:
     """A zrt that a core is linked into; here the core is the fake."""
 
@@ -314,9 +304,7 @@ class TestBuiltIn:
 
         return make
 
-    def test_built_in_core_comes_before_the_shared_variable(
-        self, link: Any, compile_fake: Any, show: Any
-    ) -> None:
+    def test_built_in_core_comes_before_the_shared_variable(self, link: Any, compile_fake: Any, show: Any) -> None:
         link(version="1.27.3")
         named = compile_fake("named.so", version="1.27.9")
         assert show(ORT_DYLIB_PATH=named) == {

@@ -125,6 +125,9 @@ def build(target_folder: Path = HERE, folder: Path = HERE) -> Path:
     include_dir = os.environ.get("ZRT_ORT_INCLUDE_DIR") or None
     if include_dir and not (Path(include_dir) / "onnxruntime_c_api.h").is_file():
         raise FileNotFoundError(f"ZRT_ORT_INCLUDE_DIR={include_dir}: no onnxruntime_c_api.h there")
+    if include_dir:
+        # cffi compiles from within the scratch folder.
+        include_dir = os.path.abspath(include_dir)
     link_args = shlex.split(os.environ.get("ZRT_ORT_LINK_ARGS", ""))
     if link_args and not include_dir:
         raise ValueError("ZRT_ORT_LINK_ARGS needs ZRT_ORT_INCLUDE_DIR: the headers of the core that is linked in")

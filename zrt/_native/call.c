@@ -1,9 +1,27 @@
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ort.h"
 #include "handle.h"
 #include "call.h"
+
+/* So many values have room on the stack. More go to the heap: a model may have any number of inputs, and a thread's
+   stack may be small. */
+#define ON_STACK 64
+
+static OrtValue **room(OrtValue **stack, size_t count)
+{
+    if (count > ON_STACK)
+        return calloc(count, sizeof *stack);
+    memset(stack, 0, count * sizeof *stack);
+    return stack;
+}
+
+static uintptr_t no_room(const zrt_call *call)
+{
+    return (uintptr_t)call->api->CreateStatus(ORT_FAIL, "no memory for the values of a run");
+}
 
 static OrtStatus *wrap(const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory,
     OrtValue **values)
@@ -25,6 +43,8 @@ static void release(const zrt_call *call, OrtValue **values, size_t count)
     for (size_t i = 0; i < count; i++)
         if (values[i] != NULL)
             call->api->ReleaseValue(values[i]);
+    if (count > ON_STACK)
+        free(values);
 }
 
 uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_options, OrtValue *const *inputs,
@@ -32,8 +52,10 @@ uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_optio
 {
     const zrt_call *call = handle->pointer;
     size_t count = call->output_count;
-    OrtValue *results[count ? count : 1];
-    memset(results, 0, sizeof results);
+    OrtValue *stack[ON_STACK];
+    OrtValue **results = room(stack, count);
+    if (results == NULL)
+        return no_room(call);
     OrtStatus *status = wrap(call, call->outputs, count, outputs, results);
     if (status == NULL)
         status = call->api->Run(call->session, run_options != NULL ? run_options : call->run_options,
@@ -53,8 +75,10 @@ uintptr_t zrt_call_run(zrt_handle *handle, const OrtRunOptions *run_options, voi
 {
     const zrt_call *call = handle->pointer;
     size_t count = call->input_count;
-    OrtValue *wrapped[count ? count : 1];
-    memset(wrapped, 0, sizeof wrapped);
+    OrtValue *stack[ON_STACK];
+    OrtValue **wrapped = room(stack, count);
+    if (wrapped == NULL)
+        return no_room(call);
     OrtStatus *status = wrap(call, call->inputs, count, inputs, wrapped);
     uintptr_t result = status != NULL
         ? (uintptr_t)status

@@ -5,6 +5,13 @@
 
 #include "handle.h"
 
+/* How many forks lie between this process and the one that loaded zrt. */
+static unsigned generation;
+
+/* Whether this thread is releasing handles, and those that come next. */
+static _Thread_local int releasing;
+static _Thread_local zrt_handle *dying;
+
 zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const *parents, size_t count)
 {
     zrt_handle *handle = malloc(sizeof *handle + count * sizeof *parents);
@@ -13,6 +20,7 @@ zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const
     handle->pointer = pointer;
     handle->release = release;
     handle->references = 1;
+    handle->generation = generation;
     handle->parent_count = count;
     handle->parents = (zrt_handle **)(handle + 1);
     for (size_t i = 0; i < count; i++) {
@@ -52,12 +60,36 @@ zrt_handle *zrt_handle_object(uintptr_t object)
     return handle;
 }
 
+static void release_one(zrt_handle *handle)
+{
+    if (handle->generation == generation) {
+        handle->release(handle->pointer);
+        for (size_t i = 0; i < handle->parent_count; i++)
+            zrt_handle_unref(handle->parents[i]);
+    }
+    free(handle);
+}
+
 void zrt_handle_unref(zrt_handle *handle)
 {
     if (__atomic_sub_fetch(&handle->references, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    handle->release(handle->pointer);
-    for (size_t i = 0; i < handle->parent_count; i++)
-        zrt_handle_unref(handle->parents[i]);
-    free(handle);
+    /* A list rather than recursion: a chain of parents, or of Python objects with handles, may be longer than the
+       stack is deep. */
+    handle->next = dying;
+    dying = handle;
+    if (releasing)
+        return;
+    releasing = 1;
+    while (dying != NULL) {
+        handle = dying;
+        dying = handle->next;
+        release_one(handle);
+    }
+    releasing = 0;
+}
+
+void zrt_handle_forked(void)
+{
+    generation++;
 }

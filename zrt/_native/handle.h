@@ -7,6 +7,9 @@ typedef struct zrt_handle {
     void *pointer;
     zrt_release release;
     size_t references;
+    unsigned generation;
+    /* Among the handles that are about to be released. */
+    struct zrt_handle *next;
     size_t parent_count;
     struct zrt_handle **parents;
 } zrt_handle;
@@ -22,3 +25,7 @@ zrt_handle *zrt_handle_block(size_t size, zrt_handle *const *parents, size_t cou
 zrt_handle *zrt_handle_object(uintptr_t object);
 
 void zrt_handle_unref(zrt_handle *handle);
+
+/* To be called in the child after a fork: from then on what the parent process made is never released here, since
+   the threads that a release would wait for are the parent's. */
+void zrt_handle_forked(void);

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from zrt._native import ffi, lib
-from zrt.errors import AllocationError, ClosedError
+from zrt.errors import AllocationError, ClosedError, NotCopyableError
 
 _unref = lib.zrt_handle_unref
+
+os.register_at_fork(after_in_child=lib.zrt_handle_forked)
 
 
 def _references(parents: Sequence[Handle]) -> list[Any]:
@@ -32,6 +35,9 @@ class Handle:
     def __init__(self, reference: Any, pointer: Any) -> None:
         self.reference = reference
         self.pointer = pointer
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise NotCopyableError("a Handle owns one pointer: no copy, no pickle")
 
     @classmethod
     def own(cls, pointer: Any, release: Any, parents: Sequence[Handle] = ()) -> Handle:
@@ -74,6 +80,10 @@ class Owner:
     __slots__ = ("__weakref__", "_handle")
 
     _handle: Handle | None
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        # What copy and pickle would make of the slots is a second owner that knows nothing of the first.
+        raise NotCopyableError(f"a {type(self).__name__} stands for one thing in ONNX Runtime: no copy, no pickle")
 
     def _open(self) -> Handle:
         handle = self._handle

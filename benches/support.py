@@ -1,0 +1,252 @@
+"""What the suites share: contenders that are checked, then take turns, and the clock that pytest-benchmark reads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from itertools import repeat
+from pathlib import Path
+from time import perf_counter_ns as clock
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from benches.models import build
+from zrt.bench import harness, synthetic, timing
+from zrt.bench.contenders import CLoop
+from zrt.bench.harness import Contender, Plan, Series, python_contender
+from zrt.ports import LaneMemory
+from zrt.shapes import Shape
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Feeds: TypeAlias = "dict[str, Array]"
+Check: TypeAlias = "Callable[[], None]"
+Batch: TypeAlias = "Callable[[int], int]"
+Compare: TypeAlias = "Callable[[Group, str], None]"
+
+ONE_THREAD: Final[dict[str, Any]] = {"intra_op_num_threads": 1}
+WARM_UP_RUNS: Final = 5
+# Short enough that many a batch runs undisturbed on a busy machine.
+BATCH_NS: Final = 3_000_000
+TRIES: Final = 5
+MIB: Final = 1 << 20
+
+
+class BatchClock:
+    """pytest-benchmark's timer: it moves by what a batch measured, so that a round reads as one run of that batch."""
+
+    __slots__ = ("_seconds",)
+
+    def __init__(self) -> None:
+        self._seconds = 0.0
+
+    def read(self) -> float:
+        """The seconds so far."""
+        return self._seconds
+
+    def add(self, nanoseconds: float) -> None:
+        """Lets time pass."""
+        self._seconds += nanoseconds * 1e-9
+
+
+CLOCK: Final = BatchClock()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A contender, and what shows that it computes the right thing."""
+
+    contender: Contender
+    check: Check
+
+
+@dataclass(slots=True)
+class Group:
+    """What is compared with each other: one table of pytest-benchmark's.
+
+    All of it is measured when the first is asked for, in batches that take turns.
+    """
+
+    name: str
+    entries: Sequence[Entry]
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Why a contender is not among them, by its key."""
+    batch_ns: int = BATCH_NS
+    """How long a batch lasts, by the wall clock; at least one run."""
+    _series: Mapping[str, Series] = field(default_factory=dict, init=False)
+
+    def entry(self, key: str) -> Entry:
+        """The entry of that key; skips the test where it is missing."""
+        if key in self.missing:
+            pytest.skip(self.missing[key])
+        return next(entry for entry in self.entries if entry.contender.key == key)
+
+    def series(self, seconds: float, fewest: int) -> Mapping[str, Series]:
+        """Every contender's batches: so many seconds of each contender's, and that many rounds at least."""
+        if not self._series:
+            contenders = [entry.contender for entry in self.entries]
+            harness.warm_up(contenders, WARM_UP_RUNS)
+            self._series = harness.measure(contenders, self._plan(contenders, seconds, fewest))
+        return self._series
+
+    def _plan(self, contenders: Sequence[Contender], seconds: float, fewest: int) -> Plan:
+        """Batches of equal length by the wall clock, whatever part of it a contender counts."""
+        walled = [replace(contender, batch=_walled(contender)) for contender in contenders]
+        with timing.without_gc():
+            runs = {contender.key: _fitting_runs(contender, self.batch_ns) for contender in walled}
+            a_round = sum(contender.batch(runs[contender.key]) for contender in walled)
+        return Plan(max(fewest, int(seconds * len(walled) * 1e9 / max(a_round, 1))), runs)
+
+
+def _fitting_runs(contender: Contender, wanted_ns: int) -> int:
+    """How many runs last so long where nothing disturbs them; a disturbed try finds too few."""
+    return max(harness.fitting_runs(contender, wanted_ns) for _ in range(TRIES))
+
+
+def _walled(contender: Contender) -> Batch:
+    def batch(runs: int) -> int:
+        start = clock()
+        contender.batch(runs)
+        return clock() - start
+
+    return batch
+
+
+def contender(key: str, batch: Batch) -> Contender:
+    """A contender with a batch of its own."""
+    return Contender(key, key, batch, lambda runs: [batch(1) for _ in range(runs)])
+
+
+def fresh(key: str, prepare: Callable[[], Any], act: Callable[[Any], Any]) -> Contender:
+    """What `act` takes each time on something new from `prepare`; making it and letting it go does not count."""
+
+    def batch(runs: int) -> int:
+        took = 0
+        for _ in range(runs):
+            thing = prepare()
+            start = clock()
+            result = act(thing)
+            took += clock() - start
+            del thing, result
+        return took
+
+    return contender(key, batch)
+
+
+def in_threads(key: str, batches: Sequence[Batch]) -> Contender:
+    """Batches at the same time, a thread each: the time from the first start to the last end, over all runs."""
+    count = len(batches)
+    pool = ThreadPoolExecutor(count)
+    barrier = threading.Barrier(count)
+
+    def span(one: Batch, runs: int) -> tuple[int, int]:
+        barrier.wait()
+        start = clock()
+        one(runs)
+        return start, clock()
+
+    def batch(runs: int) -> int:
+        each = -(-runs // count)
+        spans = list(pool.map(span, batches, repeat(each)))
+        took = max(stop for _, stop in spans) - min(start for start, _ in spans)
+        return round(took * runs / (each * count))
+
+    return contender(key, batch)
+
+
+def per_item(one: Contender, items: int) -> Contender:
+    """The same, counting items where each run does `items` of them."""
+
+    def batch(wanted: int) -> int:
+        runs = -(-wanted // items)
+        return round(one.batch(runs) * wanted / (runs * items))
+
+    return contender(one.key, batch)
+
+
+def assert_same(results: Iterable[Array], expected: Iterable[Array]) -> None:
+    """The same arrays, but for rounding: kernels may sum in another order."""
+    for result, wanted in zip(results, expected, strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+def lane_entry(key: str, lane: zrt.Lane, expected: Sequence[Array]) -> Entry:
+    """`Lane.run`."""
+    return Entry(python_contender(key, key, lane.run), lambda: assert_fills(lane, lane.run, expected))
+
+
+def c_loop_entry(key: str, lane: zrt.Lane, expected: Sequence[Array]) -> Entry:
+    """What a C program would write, over the binding of `lane`."""
+    loop = CLoop(lane)
+    return Entry(contender(key, loop.batch), lambda: assert_fills(lane, lambda: loop.batch(1), expected))
+
+
+def call_entry(key: str, expected: Sequence[Array], call: Callable[..., Sequence[Array]], *arguments: Any) -> Entry:
+    """A call with up to two arguments that returns arrays."""
+    return Entry(python_contender(key, key, call, *arguments), lambda: assert_same(call(*arguments), expected))
+
+
+def assert_fills(lane: zrt.Lane, call: Callable[[], Any], expected: Sequence[Array]) -> None:
+    """Whether `call` writes what is expected into the outputs of `lane`."""
+    for port in lane.audit().outputs:
+        if not port.allocates:
+            lane.outputs[port.name].fill(np.nan)
+    call()
+    assert_same(lane.outputs.values(), expected)
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A model in a file, inputs for it, and the outputs that onnxruntime computes from them."""
+
+    path: Path
+    shapes: dict[str, Shape]
+    inputs: Feeds
+    expected: list[Array]
+
+    @classmethod
+    def of(cls, path: Path, shapes: Mapping[str, Shape] | None = None) -> Workload:
+        """Made-up inputs of these shapes; sizes that stay open are 1."""
+        with zrt.Session(path, zrt.SessionOptions(**ONE_THREAD)) as session:
+            wanted = synthetic.input_shapes(session, shapes)
+            inputs = synthetic.make_all(session, wanted)
+        return cls(path, wanted, inputs, ort_session(path).run(None, inputs))
+
+    def session(self, **options: Any) -> zrt.Session:
+        """The model loaded into zrt, on one thread."""
+        return zrt.Session(self.path, zrt.SessionOptions(**ONE_THREAD, **options))
+
+    def lane(self, session: zrt.Session, memory: LaneMemory | None = None, **arguments: Any) -> zrt.Lane:
+        """A lane that holds the inputs; `memory` is for inputs and outputs alike."""
+        lane = session.lane(self.shapes, **{"inputs": memory, "outputs": memory} | arguments)
+        self.fill(lane)
+        return lane
+
+    def fill(self, lane: zrt.Lane) -> None:
+        """Writes the inputs into a lane."""
+        for name, array in self.inputs.items():
+            lane.inputs[name][...] = array
+
+
+def ort_session(path: Path) -> Any:
+    """The model loaded into the official package, on one thread; skips the test where there is none."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="the official package is the judge here")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
+
+
+def digits() -> onnx.ModelProto:
+    """The classifier that ships with zrt."""
+    return onnx.load_model_from_string(resources.files("zrt.models").joinpath("digits.onnx").read_bytes())
+
+
+MODELS: Final[dict[str, Callable[[], onnx.ModelProto]]] = {"digits": digits} | build.MODELS
+"""What the suites run, by name."""

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from zrt.bench import harness
+from zrt.bench.harness import Contender, Plan, Series
+
+
+class Fake:
+    """A contender whose runs take exactly as long as it says, on a clock of its own."""
+
+    def __init__(self, key: str, nanoseconds: float, log: list[tuple[str, int]] | None = None) -> None:
+        self.nanoseconds = nanoseconds
+        self.log = log if log is not None else []
+        self.contender = Contender(key, key, self.batch, lambda runs: [round(nanoseconds)] * runs)
+
+    def batch(self, runs: int) -> int:
+        self.log.append((self.contender.key, runs))
+        return round(runs * self.nanoseconds)
+
+
+def contenders(*nanoseconds: float, log: list[tuple[str, int]] | None = None) -> list[Contender]:
+    return [Fake(f"c{index}", each, log).contender for index, each in enumerate(nanoseconds)]
+
+
+class TestPlan:
+    @pytest.mark.parametrize("nanoseconds", [3, 900, 25_000, 5_000_000])
+    def test_a_batch_lasts_about_ten_milliseconds(self, nanoseconds):
+        runs = harness.fitting_runs(Fake("c", nanoseconds).contender)
+        assert 5e6 <= runs * nanoseconds <= 20e6
+
+    def test_a_slow_run_is_a_batch_by_itself(self):
+        assert harness.fitting_runs(Fake("c", 3e9).contender) == 1
+
+    def test_a_disturbed_batch_does_not_make_the_others_short(self):
+        waits = iter([0, 0, 4e6, *[0] * 20])
+        fake = Fake("c", 1000)
+        disturbed = Contender("c", "c", lambda runs: fake.batch(runs) + round(next(waits)), lambda _: [])
+        assert harness.fitting_runs(disturbed) == pytest.approx(10_000, rel=0.01)
+
+    def test_a_clock_that_stands_still_does_not_hang(self):
+        assert harness.fitting_runs(Fake("c", 0.01).contender) > 1000
+
+    def test_fast_models_get_many_rounds_and_slow_ones_fewer(self):
+        assert harness.make_plan(contenders(900, 4000)).rounds == harness.ROUNDS
+        assert harness.make_plan(contenders(9e7, 1e8)).rounds == 20
+        assert harness.make_plan(contenders(900, 3e9)).rounds == harness.FEWEST_ROUNDS
+
+    def test_each_contender_has_its_own_number_of_runs(self):
+        plan = harness.make_plan(contenders(1000, 4000))
+        assert plan.runs["c0"] == pytest.approx(4 * plan.runs["c1"], rel=0.01)
+
+    @pytest.mark.parametrize("wanted", [1, 7, 100, 101, 5000, 10_000_000])
+    def test_given_runs_are_made_at_least_and_alike_by_all(self, wanted):
+        plan = harness.make_plan(contenders(1000, 4000), wanted)
+        (runs,) = set(plan.runs.values())
+        assert wanted <= plan.rounds * runs < wanted + plan.rounds
+        assert plan.rounds <= harness.ROUNDS
+
+
+class TestMeasure:
+    def test_every_contender_has_its_batch_in_every_round(self):
+        log: list[tuple[str, int]] = []
+        found = harness.measure(contenders(10, 20, log=log), Plan(6, {"c0": 4, "c1": 2}))
+        assert sorted(log) == [("c0", 4)] * 6 + [("c1", 2)] * 6
+        assert found == {"c0": Series(4, (10.0,) * 6), "c1": Series(2, (20.0,) * 6)}
+
+    def test_everybody_takes_every_place_in_the_order(self):
+        log: list[tuple[str, int]] = []
+        harness.measure(contenders(1, 1, 1, log=log), Plan(6, dict.fromkeys(("c0", "c1", "c2"), 1)))
+        rounds = [tuple(key for key, _ in log[start : start + 3]) for start in range(0, 18, 3)]
+        assert sorted(rounds) == sorted(itertools.permutations(("c0", "c1", "c2")))
+
+    def test_progress_goes_to_the_end(self):
+        told = []
+        harness.measure(contenders(1), Plan(3, {"c0": 1}), lambda *step: told.append(step))
+        assert told == [("batches", done, 3) for done in range(4)]
+
+    def test_a_failure_of_a_contender_comes_through(self):
+        def fail(_runs: int) -> int:
+            raise RuntimeError("the model failed")
+
+        with pytest.raises(RuntimeError, match="the model failed"):
+            harness.measure([Contender("c", "c", fail, lambda _: [])], Plan(1, {"c": 1}))
+
+
+class TestSeries:
+    def test_the_ratio_is_taken_round_by_round(self):
+        # Round two was disturbed as a whole: both took ten times as long, and their ratio stayed.
+        assert Series(1, (20.0, 220.0, 20.0)).ratio(Series(1, (10.0, 110.0, 10.0))) == 2.0
+
+    def test_one_disturbed_batch_does_not_count(self):
+        assert Series(1, (10.0, 500.0, 10.0)).median == 10.0

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests import models
+from zrt import Session
+from zrt.bench import lanes
+from zrt.errors import ZrtError
+
+
+def test_every_lane_has_its_figures():
+    with Session(models.add()) as session:
+        found = lanes.measure([session.lane() for _ in range(3)], typical_ns=1000.0, runs=50)
+    assert [len(latency.samples) for latency in found.latencies] == [50] * 3
+    assert found.single_per_s > 0
+    assert found.all_per_s > 0
+
+
+def test_a_failing_lane_is_an_error_and_no_hang():
+    with Session(models.add()) as session:
+        several = [session.lane() for _ in range(2)]
+    several[1].close()
+    with pytest.raises(ZrtError, match="closed"):
+        lanes.measure(several, typical_ns=1000.0, runs=5)
+    assert threading.active_count() < 10

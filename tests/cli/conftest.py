@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zrt.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _no_default_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ZRT_MODEL", raising=False)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Callable[[bytes], Path]:
+    """Writes a model to a file."""
+
+    def save(model: bytes, name: str = "model.onnx") -> Path:
+        path = tmp_path / name
+        path.write_bytes(model)
+        return path
+
+    return save
+
+
+@pytest.fixture
+def zrt(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs the command and gives its standard output; its exit status must be `status`."""
+
+    def run(*arguments: object, status: int = 0) -> str:
+        code = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert code == status, err
+        return out
+
+    return run
+
+
+@pytest.fixture
+def zrt_json(zrt: Callable[..., str]) -> Callable[..., Any]:
+    """The same with ``--json``: the document."""
+    return lambda *arguments, status=0: json.loads(zrt(*arguments, "--json", status=status))
+
+
+@pytest.fixture
+def complaint(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs the command, which must fail with `status` and print nothing but its complaint, which is given."""
+
+    def run(*arguments: object, status: int) -> str:
+        code = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert (code, out) == (status, ""), err
+        assert "Traceback" not in err
+        return err
+
+    return run
+
+
+@pytest.fixture
+def missing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes a package look as if it were not installed."""
+    return lambda package: monkeypatch.setitem(sys.modules, package, None)

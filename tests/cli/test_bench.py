@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from tests import models
+from zrt import providers
+
+OURS = ["c_loop", "lane", "prepared_run", "session_run"]
+THEIRS = ["ort_run", "ort_run_with_iobinding"]
+PERCENTILES = {"samples", "p50_ns", "p90_ns", "p99_ns", "p99_9_ns", "max_ns"}
+
+
+class TestJson:
+    @pytest.mark.official
+    def test_every_contender_has_every_figure(self, zrt_json, saved):
+        pytest.importorskip("onnxruntime")
+        found = zrt_json("bench", saved(models.add()), "--runs", 20, "--warmup", 2)
+        assert list(found["contenders"]) == OURS + THEIRS
+        for figures in found["contenders"].values():
+            assert figures["median_ns"] > 0
+            assert figures["ratio_to_c_loop"] > 0
+            assert figures["runs"] >= 20
+            assert set(figures["latency"]) == PERCENTILES
+            assert figures["latency"]["samples"] >= 20
+        assert found["contenders"]["c_loop"]["ratio_to_c_loop"] == 1
+        assert found["unmeasured"] == {}
+
+    @pytest.mark.official
+    def test_ratios_to_the_c_loop_and_to_the_same_work_in_onnxruntime(self, zrt_json, saved):
+        pytest.importorskip("onnxruntime")
+        found = zrt_json("bench", saved(models.add()), "--runs", 5)["ratios"]
+        assert set(found) == {f"{key}_to_c_loop" for key in (OURS + THEIRS)[1:]} | {
+            "lane_to_ort_run_with_iobinding",
+            "prepared_run_to_ort_run",
+            "session_run_to_ort_run",
+        }
+
+    def test_the_header_and_what_came_before(self, zrt_json, saved):
+        path = saved(models.double())
+        found = zrt_json("bench", path, "--runs", 3, "--threads", 2, "--shape", "x=8,4", "--policy", "latency")
+        assert found["model"]["path"] == str(path)
+        assert found["model"]["inputs"]["x"] == {"type": "float32", "shape": [8, 4], "source": "made up"}
+        settings = found["settings"]
+        assert (settings["provider"], settings["threads"]) == ("CPUExecutionProvider", 2)
+        assert (settings["policy"], settings["warmup"]) == ("latency", 10)
+        assert {"zrt", "onnxruntime", "path", "source", "api_version"} == set(found["versions"])
+        assert {"processor", "cores", "python", "numpy"} < set(found["machine"])
+        set_up = found["set_up"]
+        assert set_up["load_ns"] > 0
+        assert set_up["first_run_ns"] > 0
+        assert set_up["resident_after_first_run"] >= set_up["resident_before_load"] > 0
+
+    def test_the_timer_is_accounted_for(self, zrt_json, saved):
+        timer = zrt_json("bench", saved(models.add()), "--runs", 3)["timer"]
+        assert set(timer["python"]) == set(timer["c"]) == PERCENTILES
+        assert timer["python"]["p50_ns"] > 0
+        assert timer["empty_loop_ns"] > 0
+
+    def test_lanes_are_measured_where_they_are_asked_for(self, zrt_json, saved):
+        path = saved(models.add())
+        assert zrt_json("bench", path, "--runs", 3)["lanes"] is None
+        found = zrt_json("bench", path, "--runs", 30, "--lanes", 2)["lanes"]
+        assert found["count"] == len(found["latency"]) == 2
+        assert found["runs_per_second"] > 0
+        assert found["scaling"] == pytest.approx(found["runs_per_second"] / found["single_runs_per_second"])
+
+    def test_neither_rich_nor_onnxruntime_is_needed(self, zrt_json, missing, saved):
+        missing("rich")
+        missing("onnxruntime")
+        found = zrt_json("bench", saved(models.add()), "--runs", 3)
+        assert list(found["contenders"]) == OURS
+        assert list(found["unmeasured"]) == THEIRS
+        assert all("onnxruntime" in reason for reason in found["unmeasured"].values())
+
+
+class TestPeople:
+    def test_the_tables(self, zrt):
+        out = zrt("bench", "--runs", 20, "--lanes", 2)
+        for fact in (
+            "digits.onnx: image float32[1, 1, 8, 8]",
+            "1 thread",
+            "C loop",
+            "lane",
+            "prepared run",
+            "Session.run",
+            "1.000",
+            "p99.9",
+            "The timer itself takes",
+            "load time",
+            "first run",
+            "resident memory",
+            "2 lanes at once",
+        ):
+            assert fact in out
+
+    def test_what_is_not_measured_is_said(self, zrt, missing, saved):
+        missing("onnxruntime")
+        out = zrt("bench", saved(models.add()), "--runs", 3)
+        assert "not measured: onnxruntime run: onnxruntime cannot be imported" in out
+        assert "not measured: onnxruntime run_with_iobinding" in out
+
+    def test_lines_fit_a_page_where_there_is_no_terminal(self, zrt):
+        assert max(map(len, zrt("bench", "--runs", 3).splitlines())) <= 120
+
+
+class TestPlot:
+    def test_a_png(self, zrt_json, saved, tmp_path):
+        pytest.importorskip("matplotlib")
+        picture = tmp_path / "figures.png"
+        zrt_json("bench", saved(models.add()), "--runs", 30, "--plot", picture)
+        content = picture.read_bytes()
+        assert content.startswith(b"\x89PNG\r\n\x1a\n")
+        assert len(content) > 20_000
+
+    def test_an_svg(self, zrt, saved, tmp_path):
+        pytest.importorskip("matplotlib")
+        picture = tmp_path / "figures.SVG"
+        assert str(picture) in zrt("bench", saved(models.add()), "--runs", 1, "--plot", picture)
+        assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+
+    def test_a_missing_package_is_said_before_the_measuring(self, complaint, missing, tmp_path):
+        missing("matplotlib")
+        err = complaint("bench", "nope.onnx", "--plot", tmp_path / "figures.png", status=1)
+        assert 'pip install "zrt[plot]"' in err
+
+
+@pytest.mark.parametrize("model", [models.convolution(), models.picky_reshape()], ids=["conv", "reshape"])
+def test_a_model_that_does_not_run_is_status_1(complaint, saved, model):
+    assert "zrt bench: " in complaint("bench", saved(model), status=1)
+
+
+def test_a_shape_that_is_missing_is_wrong_usage(complaint, saved):
+    assert "'x'" in complaint("bench", saved(models.flatten_of_unknown_rank()), status=2)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(providers.usable("CUDAExecutionProvider") is not None, reason="there is no CUDA to run on")
+def test_on_cuda_onnxruntime_has_a_process_of_its_own(zrt_json, saved):
+    found = zrt_json(
+        "bench", saved(models.convolution()), "--shape", "image=1,1,64,64", "--runs", 5, "--provider", "cuda"
+    )
+    assert found["onnxruntime_package"]["own_process"] is True
+    assert list(found["contenders"])[:3] == ["c_loop", "lane", "lane_copying"]
+    assert found["copies"]

@@ -1,0 +1,207 @@
+"""What all commands share: usage, exit statuses, where output goes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import zrt as package
+from tests import models
+from zrt.cli import main
+
+COMMANDS = ("bench", "info", "inspect", "run")
+COMMAND = [sys.executable, "-m", "zrt"]
+
+
+def start(*arguments: object, **options) -> subprocess.Popen[str]:
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+class TestUsage:
+    def test_help_names_every_command(self, zrt):
+        out = zrt("--help")
+        assert all(command in out for command in COMMANDS)
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_every_command_explains_itself(self, zrt, command):
+        assert "--json" in zrt(command, "--help")
+
+    def test_the_version(self, zrt):
+        assert zrt("--version").strip() == f"zrt {package.__version__}"
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            (),
+            ("nope",),
+            ("info", "--nope"),
+            ("info", "model.onnx"),
+            ("bench", "a.onnx", "b.onnx"),
+            ("bench", "--runs", "0"),
+            ("bench", "--runs", "many"),
+            ("bench", "--threads", "-1"),
+            ("bench", "--lanes", "0"),
+            ("bench", "--warmup", "1.5"),
+            ("bench", "--shape", "x"),
+            ("bench", "--shape", "=1,2"),
+            ("bench", "--shape", "x=1,two"),
+            ("bench", "--shape", "x=1,-2"),
+            ("bench", "--policy", "huge"),
+            ("bench", "--plot", "picture.txt"),
+            ("bench", "--plot", "no-such-folder/picture.png"),
+            ("run", "--input", "x"),
+            ("run", "--input", "x="),
+        ],
+        ids=" ".join,
+    )
+    def test_wrong_usage_is_status_2_with_a_hint(self, complaint, arguments):
+        assert "usage: zrt" in complaint(*arguments, status=2)
+
+    @pytest.mark.parametrize("command", ["bench", "run"])
+    def test_an_unknown_provider_is_wrong_usage_and_named(self, complaint, command):
+        assert "'warp'" in complaint(command, "--provider", "warp", status=2)
+
+    @pytest.mark.parametrize("command", ["bench", "run"])
+    @pytest.mark.parametrize(
+        ("shapes", "said"),
+        [
+            (["nope=1"], "'nope'.*'image'"),
+            (["image=1,2"], r"'image'.*batch, 1, 8, 8.*\[1, 2\]"),
+            (["image=1,1,8,8", "image=2,1,8,8"], "'image' twice"),
+        ],
+    )
+    def test_a_shape_that_the_model_does_not_take_is_wrong_usage(self, complaint, command, shapes, said):
+        options = [part for shape in shapes for part in ("--shape", shape)]
+        assert re.search(said, complaint(command, *options, status=2))
+
+
+class TestFailure:
+    @pytest.mark.parametrize("command", ["bench", "inspect", "run"])
+    def test_a_missing_model_is_one_line(self, complaint, command):
+        err = complaint(command, "nope.onnx", status=1)
+        assert err == f"zrt {command}: model 'nope.onnx': there is no such file\n"
+
+    @pytest.mark.parametrize("command", ["bench", "inspect", "run"])
+    def test_what_is_no_model_is_named(self, complaint, saved, command):
+        assert "broken.onnx" in complaint(command, saved(b"no model", "broken.onnx"), status=1)
+
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_without_rich_a_message_says_what_to_install(self, complaint, missing, command):
+        missing("rich")
+        assert 'pip install "zrt[cli]"' in complaint(command, status=1)
+
+    def test_a_missing_library_is_said_once_and_readably(self):
+        with start("info", env={**os.environ, "ZRT_ORT_LIBRARY": "/nope/libonnxruntime.so"}) as process:
+            out, err = process.communicate()
+        assert process.returncode == 1
+        assert out == ""
+        assert "/nope/libonnxruntime.so" in err
+        assert "Traceback" not in err
+
+
+class TestDefaultModel:
+    def test_the_variable_names_another(self, zrt_json, saved, monkeypatch):
+        path = saved(models.add())
+        monkeypatch.setenv("ZRT_MODEL", str(path))
+        assert zrt_json("inspect")["model"] == str(path)
+        assert zrt_json("run")["model"] == str(path)
+        assert zrt_json("bench", "--runs", 1)["model"]["path"] == str(path)
+
+    def test_the_command_line_goes_before_the_variable(self, zrt_json, saved, monkeypatch):
+        monkeypatch.setenv("ZRT_MODEL", "nope.onnx")
+        path = saved(models.add())
+        assert zrt_json("inspect", path)["model"] == str(path)
+
+    def test_an_empty_variable_names_none(self, zrt_json, monkeypatch):
+        monkeypatch.setenv("ZRT_MODEL", "")
+        assert Path(zrt_json("inspect")["model"]).name == "digits.onnx"
+
+
+class TestProcess:
+    """What can only be seen from outside."""
+
+    def test_json_is_all_that_standard_output_gets(self, saved):
+        with start("bench", saved(models.add()), "--runs", 2, "--json") as process:
+            out, _ = process.communicate()
+        assert process.returncode == 0
+        assert (out[0], out[-2:]) == ("{", "}\n")
+
+    @pytest.mark.parametrize("options", [[], ["--json"]], ids=["people", "json"])
+    def test_a_reader_that_goes_away_is_no_error(self, options):
+        with start("inspect", *options) as process:
+            assert process.stdout is not None
+            process.stdout.close()
+            err = process.stderr.read()
+        assert (process.returncode, err) == (141, "")
+
+    def test_ctrl_c_ends_it_quietly(self, tmp_path):
+        marker = tmp_path / "started.onnx"
+        os.mkfifo(marker)
+        # Opening the pipe waits until the command reads it, so it is well under way.
+        with start("run", "--input", f"image={marker}") as process, marker.open("w"):
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+        assert (process.returncode, err) == (130, "")
+
+    def test_an_encoding_without_the_signs_is_no_error(self):
+        with start("run", env={**os.environ, "PYTHONIOENCODING": "ascii"}) as process:
+            out, err = process.communicate()
+        assert process.returncode == 0, err
+        assert "353 of 360 right" in out
+
+    def test_a_terminal_sees_a_progress_bar_and_then_no_trace_of_it(self, saved):
+        master, terminal = pty.openpty()
+        command = [*COMMAND, "bench", str(saved(models.convolution())), "--shape", "image=1,1,64,64", "--runs", "40"]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=terminal)
+        os.close(terminal)
+        seen = _read_all(master)
+        assert process.wait(30) == 0
+        assert b"batches" in seen
+        assert b"single calls" in seen
+        # It ends by erasing its lines.
+        assert seen.rstrip(b"\r\n").endswith(b"\x1b[2K")
+
+
+def _read_all(descriptor: int) -> bytes:
+    """What comes through a pseudo-terminal until its other end is closed."""
+    seen = b""
+    deadline = time.monotonic() + 30
+    try:
+        while time.monotonic() < deadline:
+            chunk = os.read(descriptor, 4096)
+            if not chunk:
+                break
+            seen += chunk
+    except OSError:
+        # What Linux says when nobody is left on the other side.
+        pass
+    finally:
+        os.close(descriptor)
+    return seen
+
+
+def test_main_returns_the_status(capsys):
+    assert main(["inspect", "--json"]) == 0
+    assert main(["inspect", "nope.onnx"]) == 1
+    assert main(["inspect", "--nope"]) == 2
+    capsys.readouterr()
+
+
+DOCUMENTED = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_documented(zrt, command):
+    _, _, section = DOCUMENTED.partition(f"\n## zrt {command}\n")
+    section, _, _ = section.partition("\n## ")
+    options = set(re.findall(r"--[a-z]+", zrt(command, "--help"))) - {"--help"}
+    assert {option for option in options if f"`{option}" not in section} == set()

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import platform
+
+import numpy as np
+
+import zrt as package
+from zrt import available_providers, providers
+from zrt._native.library import library
+
+
+def test_everything_is_there_for_programs(zrt_json):
+    found = zrt_json("info")
+    loaded = library()
+    assert found["versions"] == {
+        "zrt": package.__version__,
+        "onnxruntime": loaded.version,
+        "api_version": loaded.api_version,
+        "path": loaded.path,
+        "source": loaded.source,
+    }
+    assert found["machine"]["numpy"] == np.__version__
+    assert platform.python_version() in found["machine"]["python"]
+    assert found["machine"]["processor"]
+    assert set(found["mode"]) == {"core", "extension", "gil"}
+
+
+def test_each_provider_is_usable_or_has_a_reason(zrt_json):
+    found = zrt_json("info")["providers"]
+    assert list(found) == available_providers()
+    assert found["CPUExecutionProvider"] == {"usable": True, "reason": None}
+    for name, state in found.items():
+        assert state["reason"] == providers.usable(name)
+
+
+def test_people_read_the_same(zrt):
+    out = zrt("info")
+    loaded = library()
+    for fact in (package.__version__, loaded.version, loaded.source, np.__version__, "CPUExecutionProvider"):
+        assert fact in out
+
+
+def test_no_rich_is_needed_for_json(zrt_json, missing):
+    missing("rich")
+    assert zrt_json("info")["versions"]

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from zrt.cli import outputs
+
+
+def top(array) -> list[int] | None:
+    found = outputs.describe(np.asarray(array, np.float32))["top"]
+    return found and [entry["index"] for entry in found]
+
+
+@pytest.mark.parametrize("shape", [(1, 10), (3, 10), (1, 10, 1, 1), (1, 1, 10)])
+def test_scores_of_classes_have_a_top_five(shape):
+    scores = np.zeros(shape, np.float32)
+    scores.reshape(-1)[:10] = [0, 9, 1, 8, 2, 7, 3, 6, 4, 5]
+    assert top(scores) == [1, 3, 5, 7, 9]
+
+
+@pytest.mark.parametrize("shape", [(), (10,), (1, 1), (2, 3, 4), (1, 100_001), (0, 10), (1, 0)])
+def test_other_shapes_have_none(shape):
+    assert top(np.zeros(shape, np.float32)) is None
+
+
+def test_numbers_of_another_kind_are_no_scores():
+    assert outputs.describe(np.zeros((1, 10), np.int64))["top"] is None
+
+
+def test_fewer_classes_than_five():
+    assert top([[1, 3, 2]]) == [1, 2, 0]
+
+
+def test_nothing_has_a_kind_of_its_own():
+    assert outputs.describe(None) == {"kind": "nothing"}
+
+
+def test_large_integers_do_not_overflow():
+    found = outputs.describe(np.array([2**63 - 1, -(2**63)], np.int64))
+    assert (found["min"], found["max"]) == (-(2.0**63), 2.0**63)
+
+
+def test_only_what_is_not_finite():
+    found = outputs.describe(np.array([np.nan, np.inf, -np.inf], np.float32))
+    assert (found["nan"], found["infinite"], found["min"], found["mean"]) == (1, 2, None, None)
+    assert not outputs.is_finite(found)

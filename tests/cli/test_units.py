@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import pytest
+
+from zrt.cli.units import duration, mebibytes, plural
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [(891, "0.891 µs"), (25_897, "25.90 µs"), (290_815, "290.8 µs"), (4_369_257, "4.369 ms"), (2e9, "2,000.0 ms")],
+)
+def test_times_have_the_unit_that_fits(nanoseconds, text):
+    assert duration(nanoseconds) == text
+
+
+def test_words():
+    assert (plural(1, "thread"), plural(2, "thread")) == ("1 thread", "2 threads")
+    assert mebibytes(3 << 19) == "1.5 MiB"

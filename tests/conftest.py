@@ -1,0 +1,183 @@
+"""What the tests share: small models, sessions over them, onnxruntime's own results, and when a test is skipped."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from zrt.providers import usable
+
+ROOT = Path(__file__).parents[1]
+
+# y = x * 2**n, one doubling an iteration: it runs for as long as a test wishes.
+LOOP = """
+(int64 n, float[k] x) => (float[k] y) {
+    go = Constant <value = bool {1}> ()
+    y = Loop (n, go, x) <body = step (int64 i, bool c, float[k] a) => (bool d, float[k] b) {
+        d = Identity(c)
+        b = Add(a, a)
+    }>
+}
+"""
+ENDLESS = np.array(2**62)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu"):
+        reason = usable("CUDA")
+        if reason:
+            pytest.skip(f"no CUDA session can be made here: {reason}")
+    if item.get_closest_marker("official") and importlib.util.find_spec("onnxruntime") is None:
+        pytest.skip("the onnxruntime Python package is not installed")
+
+
+def _build(text: str, opset: int = 21, ir_version: int = 10) -> onnx.ModelProto:
+    return onnx.parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["" : {opset}]> test {text}')
+
+
+@pytest.fixture(scope="session")
+def build() -> Callable[..., onnx.ModelProto]:
+    """A model from ONNX's own notation: `build("(float[n] x) => (float[n] y) { y = Relu(x) }")`."""
+    return _build
+
+
+@pytest.fixture(scope="session")
+def load() -> Callable[..., zrt.Session]:
+    """A session over a model in that notation, on the caller's thread alone and silent; keywords are `build`'s."""
+
+    def load(text: str, **keywords: Any) -> zrt.Session:
+        options = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
+        return zrt.Session(_build(text, **keywords), options)
+
+    return load
+
+
+@pytest.fixture
+def relu(load: Callable[..., zrt.Session]) -> zrt.Session:
+    """`y = Relu(x)` over float32 [n]."""
+    return load("(float[n] x) => (float[n] y) { y = Relu(x) }")
+
+
+@pytest.fixture
+def add(load: Callable[..., zrt.Session]) -> zrt.Session:
+    """`z = x + y` over float32 [n]."""
+    return load("(float[n] x, float[n] y) => (float[n] z) { z = Add(x, y) }")
+
+
+@pytest.fixture
+def nonzero(load: Callable[..., zrt.Session]) -> zrt.Session:
+    """`where = NonZero(x)`: the output's shape depends on the data."""
+    return load("(float[n] x) => (int64[1, k] where) { where = NonZero(x) }")
+
+
+@pytest.fixture
+def loop(load: Callable[..., zrt.Session]) -> zrt.Session:
+    """`y = x * 2**n` in n steps; fed with `ENDLESS` as n it runs until it is terminated."""
+    return load(LOOP)
+
+
+@pytest.fixture
+def endless() -> dict[str, np.ndarray[Any, Any]]:
+    """Feeds with which `loop` runs until it is terminated."""
+    return {"n": ENDLESS, "x": np.ones(4, np.float32)}
+
+
+@pytest.fixture(scope="session")
+def official() -> Callable[..., list[Any]]:
+    """onnxruntime's own results for a model and feeds by name."""
+
+    def results(model: onnx.ModelProto, feeds: dict[str, Any]) -> list[Any]:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+        return list(session.run(None, feeds))
+
+    return results
+
+
+class Background:
+    """A call in a thread of its own: `result()` is what it returned, or raises what it raised."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._result = self._call()
+        except BaseException as error:
+            self._error = error
+
+    @property
+    def running(self) -> bool:
+        return self.thread.is_alive()
+
+    def result(self, timeout: float = 60) -> Any:
+        self.thread.join(timeout)
+        assert not self.running, "the call in the background does not end"
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+@pytest.fixture
+def background() -> Iterator[Callable[[Callable[[], Any]], Background]]:
+    """Runs a call in a thread: `background(lambda: session.run(feeds))`."""
+    started: list[Background] = []
+
+    def start(call: Callable[[], Any]) -> Background:
+        started.append(Background(call))
+        return started[-1]
+
+    yield start
+    for job in started:
+        job.thread.join(60)
+        assert not job.running, "a call in the background outlived its test"
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Callable[..., None]:
+    """Waits until a condition holds, for a minute at most."""
+
+    def wait(condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline, "it never came to hold"
+            time.sleep(0.001)
+
+    return wait
+
+
+@pytest.fixture(scope="session")
+def python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a script in a process of its own, which must end well."""
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run

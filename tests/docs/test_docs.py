@@ -1,0 +1,272 @@
+"""The user guide holds what it says: its examples run, its tables are the code's, its links lead somewhere.
+
+A page's ```python fences run in order in one namespace, in a process and a folder of their own, where `model.onnx` is
+the classifier that ships with zrt. A ```text fence right after one of them is what that one prints. A fence marked
+```python no-run is not run.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import zrt
+from zrt import errors
+from zrt.types import ElementType
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+GUIDE = sorted(DOCS.glob("*.md"))
+PAGES = [ROOT / "README.md", *GUIDE]
+TEXTS = [*PAGES, ROOT / "CHANGELOG.md"]
+
+FENCE = re.compile(r"^```(?P<info>[^`\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+
+# Runs fences given as [[line, source], ...] and writes what each one prints, or where the first one failed.
+RUNNER = """
+import contextlib, io, json, sys, traceback
+
+page, fences = json.load(sys.stdin)
+namespace = {"__name__": "__main__"}
+printed, failure = [], None
+for line, source in fences:
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out):
+            exec(compile("\\n" * (line - 1) + source, page, "exec"), namespace)
+    except BaseException as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == page]
+        failure = [lines[0] if lines else getattr(error, "lineno", None) or line, traceback.format_exc()]
+        break
+    printed.append(out.getvalue())
+json.dump([printed, failure], sys.stdout)
+"""
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A fenced block; `line` is that of its first line of text, counted from 1."""
+
+    info: str
+    body: str
+    line: int
+    start: int
+    end: int
+
+
+def fences(text: str) -> list[Fence]:
+    return [
+        Fence(match["info"], match["body"], text.count("\n", 0, match.start("body")) + 1, *match.span())
+        for match in FENCE.finditer(text)
+    ]
+
+
+def outside_of_fences(text: str) -> str:
+    return FENCE.sub("", text)
+
+
+def examples(text: str) -> Iterator[tuple[Fence, Fence | None]]:
+    """The fences to run, each with the one that shows its output, if there is one."""
+    found = fences(text)
+    for fence, after in zip(found, [*found[1:], None], strict=True):
+        if fence.info == "python":
+            shown = after is not None and after.info == "text" and not text[fence.end : after.start].strip()
+            yield fence, after if shown else None
+
+
+def run_page(text: str, name: str, folder: Path) -> None:
+    """Runs a page's examples in `folder`; fails with page and line."""
+    __tracebackhide__ = True
+    shutil.copy(Path(zrt.__file__).with_name("models") / "digits.onnx", folder / "model.onnx")
+    pairs = list(examples(text))
+    environment = dict(os.environ, PYTHONPATH=str(Path(zrt.__file__).parents[1]))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RUNNER],
+        input=json.dumps([name, [[fence.line, fence.body] for fence, _ in pairs]]),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment,
+        timeout=120,
+    )
+    if done.returncode:
+        pytest.fail(f"{name}: the examples ended with {done.returncode}:\n{done.stdout}{done.stderr}", pytrace=False)
+    printed, failure = json.loads(done.stdout)
+    if failure:
+        line, trace = failure
+        pytest.fail(f"{name}:{line}: the example fails:\n{trace}", pytrace=False)
+    for (fence, shown), came in zip(pairs, printed, strict=True):
+        if shown is not None and came != shown.body:
+            where = f"{name}:{shown.line}: the example in line {fence.line}"
+            pytest.fail(f"{where} prints\n{came}\nnot\n{shown.body}", pytrace=False)
+
+
+def table(page: Path, first: str) -> list[list[str]]:
+    """The rows of the page's table whose head begins with the cell `first`."""
+    rows: list[list[str]] = []
+    for line in page.read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
+        if rows and not cells:
+            break
+        if rows or cells[:1] == [first]:
+            rows.append(cells)
+    assert rows, f"{page.name} has no table that begins with {first!r}"
+    return rows[2:]
+
+
+def anchors(text: str) -> set[str]:
+    """What a link may name after the #: the headings, as web pages spell them."""
+    headings = re.findall(r"^#+ (.+)$", outside_of_fences(text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def page_name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+class TestExamples:
+    @pytest.mark.parametrize("page", PAGES, ids=page_name)
+    def test_run_and_print_what_is_shown(self, page: Path, tmp_path: Path) -> None:
+        run_page(page.read_text("utf-8"), page_name(page), tmp_path)
+
+    def test_few_are_not_run(self) -> None:
+        infos = [fence.info for page in PAGES for fence in fences(page.read_text("utf-8"))]
+        assert infos.count("python no-run") <= 4
+        assert set(infos) <= {"python", "python no-run", "text", "sh", "json", "toml"}
+
+    def test_the_quick_start_shows_what_it_prints(self) -> None:
+        pairs = list(examples((ROOT / "README.md").read_text("utf-8")))
+        assert len(pairs) >= 2
+        assert all(shown is not None for _, shown in pairs)
+
+    def test_a_failure_names_page_and_line(self, tmp_path: Path) -> None:
+        text = "# Page\n\n```python\nx = 1\n```\n\n```python\n\nassert x == 2\n```\n"
+        with pytest.raises(pytest.fail.Exception, match=r"^docs/page\.md:9: the example fails:"):
+            run_page(text, "docs/page.md", tmp_path)
+
+    def test_a_mistake_in_the_syntax_names_page_and_line(self, tmp_path: Path) -> None:
+        with pytest.raises(pytest.fail.Exception, match=r"^docs/page\.md:3: the example fails:"):
+            run_page("\n```python\nif\n```\n", "docs/page.md", tmp_path)
+
+    def test_other_output_than_shown_is_a_failure(self, tmp_path: Path) -> None:
+        text = "```python\nprint(1)\n```\n\n```text\n2\n```\n"
+        with pytest.raises(pytest.fail.Exception, match=r"^docs/page\.md:6: the example in line 2 prints"):
+            run_page(text, "docs/page.md", tmp_path)
+
+
+class TestTables:
+    def test_element_types(self) -> None:
+        def travels(kind: ElementType) -> str:
+            if kind.refused:
+                return "refused"
+            if kind is ElementType.STRING:
+                return "a `Value`"
+            return "packed bytes, `uint8`" if kind.packed else "itself"
+
+        wanted = [
+            [
+                f"`{kind.name}`",
+                str(int(kind)),
+                f"`{kind.onnx_name}`",
+                f"`{kind.dtype.name}`" if kind.bits else "",
+                str(kind.bits or ""),
+                travels(kind),
+            ]
+            for kind in ElementType
+        ]
+        assert table(DOCS / "types.md", "element type") == wanted
+
+    def test_errors(self) -> None:
+        def builtins_of(kind: type[errors.Error]) -> list[str]:
+            """The builtins that catch it, without those that follow from others of them."""
+            found = [base for base in kind.__mro__ if base.__module__ == "builtins"]
+            return [
+                f"`{base.__name__}`"
+                for base in found
+                if base is not Exception and not any(issubclass(other, base) for other in found if other is not base)
+            ]
+
+        def row(kind: type[errors.Error]) -> list[str]:
+            parents = [f"`{base.__name__}`" for base in kind.__bases__ if issubclass(base, errors.Error)]
+            code = str(kind.code) if issubclass(kind, errors.OrtError) and kind is not errors.OrtError else ""
+            return [f"`{kind.__name__}`", ", ".join(parents), ", ".join(builtins_of(kind)), code]
+
+        rows = table(DOCS / "errors.md", "class")
+        assert sorted(cells[:4] for cells in rows) == sorted(row(getattr(errors, name)) for name in errors.__all__)
+        assert all(when for *_, when in rows), "each class says when it is raised"
+
+    def test_errors_stand_below_what_they_derive_from(self) -> None:
+        seen: set[str] = set()
+        for name, parent, *_ in table(DOCS / "errors.md", "class"):
+            assert not parent or parent in seen, f"{name} stands above {parent}"
+            seen.add(name)
+
+    def test_session_options(self) -> None:
+        named = {name for row in table(DOCS / "sessions.md", "field") for name in re.findall(r"`(\w+)`", row[0])}
+        assert named == set(inspect.signature(zrt.SessionOptions).parameters)
+
+
+class TestLinks:
+    @pytest.mark.parametrize("page", TEXTS, ids=page_name)
+    def test_lead_somewhere(self, page: Path) -> None:
+        text = page.read_text("utf-8")
+        for match in LINK.finditer(outside_of_fences(text)):
+            target = match["target"]
+            if "://" in target:
+                continue
+            path, _, anchor = target.partition("#")
+            found = (page.parent / path).resolve() if path else page
+            assert found.exists(), f"{page_name(page)} links to {target}"
+            if anchor:
+                assert anchor in anchors(found.read_text("utf-8")), f"{page_name(page)} links to {target}"
+
+    def test_only_to_hosts_that_are_no_index_of_packages(self) -> None:
+        for page in TEXTS:
+            hosts = set(re.findall(r"https?://([^/\s)>`\"']+)", page.read_text("utf-8")))
+            assert hosts <= {"onnxruntime.ai", "onnx.ai", "github.com", "numpy.org"}, page_name(page)
+
+    def test_the_index_names_every_page(self) -> None:
+        linked = {match["target"] for match in LINK.finditer((DOCS / "index.md").read_text("utf-8"))}
+        assert {page.name for page in GUIDE} - {"index.md"} <= linked
+
+
+class TestWords:
+    @pytest.mark.parametrize("name", zrt.__all__)
+    def test_every_public_name_is_mentioned(self, name: str) -> None:
+        mention = re.compile(rf"(?<![\w]){re.escape(name)}(?!\w)")
+        code = [
+            span for page in PAGES for span in re.findall(r"```.*?```|`[^`\n]+`", page.read_text("utf-8"), re.DOTALL)
+        ]
+        assert any(mention.search(span) for span in code)
+
+    @pytest.mark.parametrize("page", TEXTS, ids=page_name)
+    def test_no_path_of_a_machine(self, page: Path) -> None:
+        text = page.read_text("utf-8")
+        assert not re.findall(r"(?<![\w.])/(?:home|root|work|tmp|Users|mnt|media)\b\S*", text)
+        assert str(ROOT) not in text
+
+    def test_the_readme_has_the_two_lines(self) -> None:
+        lines = [
+            line
+            for fence in fences((ROOT / "README.md").read_text("utf-8"))
+            if fence.info == "sh"
+            for line in [fence.body.rstrip("\n")]
+        ]
+        assert all("\n" not in line for line in lines)
+        assert [line.endswith("zrt bench") for line in lines].count(True) == 1
+        assert [line.endswith("-m pytest -q") for line in lines].count(True) == 1
+
+    def test_the_version_is_the_package_s(self) -> None:
+        assert zrt.__version__ in (DOCS / "index.md").read_text("utf-8")
+        assert zrt.__version__ in (ROOT / "CHANGELOG.md").read_text("utf-8")

@@ -1,0 +1,198 @@
+"""How to use lanes: memory bound once, one call for each inference. Each test shows one thing."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import zrt
+from benches.models import build
+from tests import models
+
+
+def test_run_a_model_through_a_lane():
+    session = zrt.Session(build.cnn())
+    lane = session.lane({"image": (1, 1, 28, 28)})
+
+    lane.inputs["image"][...] = 0.5  # a numpy view on the memory that ONNX Runtime reads
+    lane.run()  # one C call: no allocation, no copy, no look-up of names
+    logits = lane.outputs["logits"]  # the same view after every run
+
+    assert logits.shape == (1, 10)
+    lane.inputs["image"][...] = 1.0
+    lane.run()
+    assert lane.outputs["logits"] is logits
+
+
+def test_shapes_come_from_the_model_where_it_fixes_them():
+    lane = zrt.Session(build.add(4)).lane()
+
+    lane.inputs["x"][...] = [1, 2, 3, 4]
+    lane.inputs["y"][...] = 10
+    lane.run()
+
+    assert lane.outputs["z"].tolist() == [11, 12, 13, 14]
+
+
+def test_inputs_and_outputs_by_index():
+    lane = zrt.Session(build.add(4)).lane()
+
+    lane.inputs[0][...] = lane.inputs[1][...] = 2
+    lane.run()
+
+    assert lane.outputs[0].tolist() == [4, 4, 4, 4]
+
+
+def test_keep_a_result_beyond_the_next_run():
+    lane = zrt.Session(build.add(4)).lane()
+    lane.inputs["x"][...] = 1
+    lane.run()
+
+    kept = lane.outputs["z"].copy()  # the view itself shows whatever the last run wrote
+    lane.inputs["x"][...] = 2
+    lane.run()
+
+    assert kept.tolist() == [1, 1, 1, 1]
+    assert lane.outputs["z"].tolist() == [2, 2, 2, 2]
+
+
+def test_warm_up_before_serving():
+    lane = zrt.Session(build.cnn()).lane([(8, 1, 28, 28)])
+
+    lane.prime(3)  # ONNX Runtime plans its memory for these shapes
+
+
+def test_choose_the_memory():
+    session = zrt.Session(build.relay(4 << 20))
+    lane = session.lane(
+        inputs=zrt.LaneMemory.buffers(zrt.BufferPolicy(alignment=4096, prefault=True)),
+        outputs=zrt.LaneMemory.allocated(),  # by the session's own allocator
+    )
+
+    assert lane.inputs["x"].ctypes.data % 4096 == 0
+    assert [port.kind for port in lane.audit().outputs] == ["allocated"]
+
+
+def test_outputs_whose_shape_depends_on_the_data():
+    lane = zrt.Session(models.non_zero()).lane()
+
+    lane.inputs["x"][...] = [0, 5, 0, 7]
+    lane.run()
+    indices = lane.outputs["indices"]  # ONNX Runtime makes it anew in each run
+
+    lane.inputs["x"][...] = [1, 1, 1, 1]
+    lane.run()
+    assert indices.tolist() == [[1, 3]]  # earlier results stay as they were
+    assert lane.outputs["indices"].tolist() == [[0, 1, 2, 3]]
+
+
+def test_give_an_outputs_shape_that_you_know_better():
+    lane = zrt.Session(models.non_zero()).lane(output_shapes={"indices": (1, 2)})
+
+    lane.inputs["x"][...] = [0, 5, 0, 7]
+    lane.run()
+
+    assert lane.outputs["indices"].tolist() == [[1, 3]]
+    assert lane.audit().allocations == ()
+
+
+def test_packed_types_are_their_packed_bytes():
+    from onnx import TensorProto
+
+    from zrt.types import ElementType, pack
+
+    lane = zrt.Session(models.casts(TensorProto.INT4, [3])).lane()
+
+    lane.inputs["q"][...] = pack(np.array([1, -2, 7], ElementType.INT4.dtype), ElementType.INT4)
+    lane.run()
+
+    assert lane.inputs["q"].dtype == np.uint8
+    assert lane.outputs["q_cast"].tolist() == [1, -2, 7]
+
+
+def test_ask_what_each_run_does():
+    lane = zrt.Session(build.add(4)).lane()
+
+    audit = lane.audit()
+
+    audit.require_zero_copy()  # raises where a copy is left
+    x = audit.inputs[0]
+    assert x.address == x.ort_address == lane.inputs["x"].ctypes.data
+    assert (x.name, x.nbytes, x.memory.name, x.policy) == ("x", 16, "Cpu", "plain")
+    assert audit.synchronize is False
+
+
+def test_see_what_a_run_allocates():
+    lane = zrt.Session(build.cnn()).lane([(1, 1, 28, 28)])
+    lane.prime(2)
+
+    stats = lane.run_with_allocator_stats()
+
+    assert stats.delta.num_arena_extensions == 0  # nothing was fetched from the system
+    assert stats.after.bytes_in_use == stats.before.bytes_in_use
+
+
+def test_end_a_run_from_another_thread():
+    lane = zrt.Session(models.counting_loop()).lane()
+    lane.inputs["turns"][...] = 10**12  # days of work
+    options = zrt.RunOptions(tag="request 7")
+    threading.Timer(0.05, options.terminate).start()
+
+    with pytest.raises(zrt.errors.TerminatedError):
+        lane.run_with(options)
+
+    options.reset()
+    lane.inputs["turns"][...] = 2
+    lane.run_with(options)
+    assert lane.outputs["end"].tolist() == [2, 2]
+
+
+def test_a_lane_belongs_to_one_run_at_a_time():
+    lane = zrt.Session(models.counting_loop()).lane()
+    lane.inputs["turns"][...] = 10**12
+    options = zrt.RunOptions()
+
+    def use(_: int) -> str:
+        try:
+            lane.run_with(options)
+        except zrt.errors.BusyError:  # an exception, never a race
+            options.terminate()
+            return "refused"
+        except zrt.errors.TerminatedError:
+            return "ended"
+        return "done"
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(use, range(2))) == ["ended", "refused"]
+
+
+def test_a_lane_outlives_its_session():
+    with zrt.Session(build.add(4)) as session:
+        lane = session.lane()
+
+    lane.inputs["x"][...] = 3
+    lane.run()
+    view = lane.outputs["z"]
+    lane.close()
+
+    assert view.tolist() == [3, 3, 3, 3]  # and views outlive the lane
+    with pytest.raises(zrt.errors.ClosedError):
+        lane.run()
+
+
+@pytest.mark.gpu
+def test_keep_inputs_and_outputs_on_the_gpu():
+    session = zrt.Session(build.cnn(), providers=["CUDA"])
+    on_gpu = zrt.LaneMemory.allocated(zrt.MemoryInfo.cuda())
+    lane = session.lane([(8, 1, 28, 28)], inputs=on_gpu, outputs=on_gpu)
+    lane.audit().require_zero_copy()
+
+    zrt.copy(np.ones((8, 1, 28, 28), np.float32), lane.inputs["image"])
+    lane.run()
+    logits = np.empty((8, 10), np.float32)
+    zrt.copy(lane.outputs["logits"], logits)
+
+    assert np.isfinite(logits).all()

@@ -1,0 +1,97 @@
+"""What the figures were measured on: processor, cores, versions, and the process's memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import zrt
+from zrt._native.library import library
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine and the interpreter."""
+
+    processor: str
+    architecture: str
+    cores: int
+    """The processor's cores, as the system counts them."""
+    usable_cores: int
+    """Those that this process may run on."""
+    system: str
+    python: str
+    numpy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """zrt and the ONNX Runtime that it has loaded."""
+
+    zrt: str
+    onnxruntime: str
+    api_version: int
+    path: str | None
+    """The library's file; None where it is built into zrt."""
+    source: str
+    """Where it was found."""
+
+
+def describe() -> Machine:
+    """The machine that this process runs on."""
+    return Machine(
+        processor=processor(),
+        architecture=platform.machine(),
+        cores=os.cpu_count() or 1,
+        usable_cores=usable_cores(),
+        system=f"{platform.system()} {platform.release()}",
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        numpy=np.__version__,
+    )
+
+
+def versions() -> Versions:
+    """What is loaded; raises `LibraryError` where there is no ONNX Runtime."""
+    loaded = library()
+    return Versions(zrt.__version__, loaded.version, loaded.api_version, loaded.path, loaded.source)
+
+
+@cache
+def processor() -> str:
+    """The processor's name, as its maker sells it where the system tells."""
+    try:
+        if sys.platform == "darwin":
+            command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+            name = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        else:
+            lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+            name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration, subprocess.SubprocessError):
+        name = ""
+    return name or platform.processor() or platform.machine()
+
+
+def usable_cores() -> int:
+    """The cores that this process may run on."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def resident_bytes() -> int:
+    """The memory that this process holds now; where the system has no such figure, the most it ever held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,135 @@
+"""What a study found, and the same as plain data for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from zrt.bench.harness import Series
+from zrt.bench.lanes import Together
+from zrt.bench.latency import Latency
+from zrt.bench.machine import Machine, Versions
+from zrt.bench.synthetic import FedInput
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One contender's figures."""
+
+    key: str
+    label: str
+    series: Series
+    ratio: float
+    """To the C loop: the median of the ratios within each round."""
+    latency: Latency
+
+
+@dataclass(frozen=True, slots=True)
+class SetUp:
+    """What came before the first measured run; times in nanoseconds, memory in bytes."""
+
+    library_ns: int
+    """Finding and opening ONNX Runtime and making its environment; next to nothing where that was done before."""
+    load_ns: int
+    """From the model to a session that can run."""
+    first_run_ns: int
+    """The session's first run, which plans its memory."""
+    lane_ns: int
+    """Making a lane and running it once."""
+    resident_before_load: int
+    resident_after_load: int
+    resident_after_first_run: int
+
+
+@dataclass(frozen=True, slots=True)
+class OfficialSetUp:
+    """The same of the onnxruntime package, as far as it was measured."""
+
+    version: str
+    load_ns: int
+    first_run_ns: int
+    own_process: bool
+    """Whether it ran in a process of its own, as it does with CUDA."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `zrt.bench.study` found."""
+
+    model: Path
+    inputs: Mapping[str, FedInput]
+    provider: str
+    threads: int
+    policy: str
+    warmup: int
+    rounds: int
+    machine: Machine
+    versions: Versions
+    set_up: SetUp
+    official: OfficialSetUp
+    rows: Sequence[Row]
+    """The C loop first."""
+    ratios: Mapping[str, float]
+    """Further ratios, by name: "lane_to_ort_run_with_iobinding"."""
+    unmeasured: Mapping[str, str]
+    """Why a contender is missing, by its key."""
+    python_timer: Latency
+    """What the timer around Python calls reads where nothing is called."""
+    c_timer: Latency
+    """What the C loop's timer reads where nothing runs."""
+    empty_loop_ns: float
+    """What one turn of the loop costs in which Python contenders are called; it is part of their times."""
+    together: Together | None
+    """Several lanes at once, where that was asked for."""
+    copies: Sequence[str]
+    """What a run of the lane copies, and why."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; times in nanoseconds, memory in bytes."""
+        return {
+            "model": {"path": str(self.model), "inputs": {name: asdict(fed) for name, fed in self.inputs.items()}},
+            "settings": {
+                "provider": self.provider,
+                "threads": self.threads,
+                "policy": self.policy,
+                "warmup": self.warmup,
+                "rounds": self.rounds,
+            },
+            "machine": asdict(self.machine),
+            "versions": asdict(self.versions),
+            "set_up": asdict(self.set_up),
+            "onnxruntime_package": asdict(self.official),
+            "contenders": {row.key: _row(row) for row in self.rows},
+            "ratios": dict(self.ratios),
+            "unmeasured": dict(self.unmeasured),
+            "timer": {
+                "python": self.python_timer.summary(),
+                "c": self.c_timer.summary(),
+                "empty_loop_ns": self.empty_loop_ns,
+            },
+            "lanes": None if self.together is None else _together(self.together),
+            "copies": list(self.copies),
+        }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        "label": row.label,
+        "median_ns": row.series.median,
+        "ratio_to_c_loop": row.ratio,
+        "runs": row.series.runs * len(row.series.means),
+        "runs_per_batch": row.series.runs,
+        "latency": row.latency.summary(),
+    }
+
+
+def _together(together: Together) -> dict[str, Any]:
+    return {
+        "count": len(together.latencies),
+        "runs_per_second": together.all_per_s,
+        "single_runs_per_second": together.single_per_s,
+        "scaling": together.all_per_s / together.single_per_s,
+        "latency": [latency.summary() for latency in together.latencies],
+    }

@@ -1,0 +1,176 @@
+"""`measure`: one model, all contenders, from loading to the last percentile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter_ns as clock
+
+from zrt import environment
+from zrt.bench import apart, harness, lanes, latency, machine, official, synthetic, timing
+from zrt.bench.contenders import YARDSTICK, CLoop, Inputs, bound_lane, own_contenders
+from zrt.bench.harness import Progress, Series, ignore_progress
+from zrt.bench.official import Official, Place
+from zrt.bench.report import OfficialSetUp, Report, Row, SetUp
+from zrt.bench.synthetic import FedInput
+from zrt.buffers import BufferPolicy
+from zrt.lane import Lane
+from zrt.metadata import type_name
+from zrt.options import SessionOptions
+from zrt.ports import LaneMemory
+from zrt.providers import CPU, CUDA
+from zrt.session import Session
+from zrt.shapes import Shape
+
+# Which contenders do the same work, by their keys: ours against onnxruntime's.
+PAIRS = (
+    ("lane", official.RUN_WITH_IOBINDING[0]),
+    ("prepared_run", official.RUN[0]),
+    ("session_run", official.RUN[0]),
+)
+EMPTY_LOOP_RUNS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to measure, and how."""
+
+    model: Path
+    provider: str = CPU.name
+    """The full name of the provider; the processor stands behind it."""
+    threads: int = 1
+    """Threads within an operator, for zrt and for onnxruntime; 0: one for each core."""
+    lanes: int = 1
+    """How many lanes are measured at the same time, where it is more than one."""
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    """Shapes of inputs; sizes that stay open are 1."""
+    runs: int | None = None
+    """The runs of each contender in the batches, at least, and as many timed calls; None: what a few seconds hold."""
+    warmup: int = 10
+    """The runs of each contender before anything is timed."""
+    policy: BufferPolicy = BufferPolicy.AUTO
+    """The lanes' memory."""
+    own_process: bool | None = None
+    """Whether onnxruntime runs in a process of its own; None: where CUDA is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A model that is loaded and bound."""
+
+    session: Session
+    wanted: dict[str, Shape]
+    inputs: Inputs
+    memory: LaneMemory
+    lane: Lane
+    set_up: SetUp
+
+    def more_lanes(self, count: int) -> list[Lane]:
+        """Further lanes, with the same inputs."""
+        return [bound_lane(self.session, self.inputs, self.memory, self.wanted) for _ in range(count)]
+
+
+def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
+    """Measures every contender on the model. Raises what loading or running it raises."""
+    progress("loading", 0, 1)
+    ready = _set_up(settings)
+    session, lane = ready.session, ready.lane
+    ours = own_contenders(session, ready.inputs, ready.memory, ready.wanted, lane)
+    own_process = settings.own_process
+    if own_process is None:
+        own_process = settings.provider == CUDA.name
+    with _official(settings, ready, own_process) as theirs:
+        progress("loading", 1, 1)
+        contenders = [*ours, *theirs.contenders]
+        harness.warm_up(contenders, settings.warmup)
+        plan = harness.make_plan(contenders, settings.runs)
+        series = harness.measure(contenders, plan, progress)
+        typical = {key: found.median for key, found in series.items()}
+        calls = latency.measure(contenders, typical, settings.runs, progress)
+    together = None
+    if settings.lanes > 1:
+        progress(f"{settings.lanes} lanes", 0, 1)
+        together = lanes.measure(ready.more_lanes(settings.lanes), typical["lane"], settings.runs)
+        progress(f"{settings.lanes} lanes", 1, 1)
+    yardstick = series[YARDSTICK]
+    return Report(
+        model=settings.model,
+        inputs={info.name: FedInput(type_name(info.element_type), ready.wanted[info.name]) for info in session.inputs},
+        provider=settings.provider,
+        threads=settings.threads,
+        policy=str(settings.policy),
+        warmup=settings.warmup,
+        rounds=plan.rounds,
+        machine=machine.describe(),
+        versions=machine.versions(),
+        set_up=ready.set_up,
+        official=OfficialSetUp(theirs.version, theirs.load_ns, theirs.first_run_ns, own_process),
+        rows=[
+            Row(one.key, one.label, series[one.key], series[one.key].ratio(yardstick), calls[one.key])
+            for one in contenders
+        ],
+        ratios=_ratios(series),
+        unmeasured=theirs.unmeasured,
+        python_timer=latency.timer_cost(timing.timer_times),
+        c_timer=latency.timer_cost(CLoop(lane).timer_times),
+        empty_loop_ns=timing.empty_loop(EMPTY_LOOP_RUNS) / EMPTY_LOOP_RUNS,
+        together=together,
+        copies=lane.audit().copies,
+    )
+
+
+def _set_up(settings: Settings) -> _Ready:
+    """Loads the model, runs it, and binds a lane, each with a look at the clock and at the memory."""
+    start = clock()
+    environment.current()
+    library_ns = clock() - start
+    resident = [machine.resident_bytes()]
+    start = clock()
+    options = SessionOptions(intra_op_num_threads=settings.threads)
+    session = Session(settings.model, options, providers=[settings.provider])
+    load_ns = clock() - start
+    resident.append(machine.resident_bytes())
+    wanted = synthetic.input_shapes(session, settings.shapes)
+    inputs = synthetic.make_all(session, wanted)
+    feeds = {info.name: synthetic.as_feed(info, inputs[info.name], wanted[info.name]) for info in session.inputs}
+    start = clock()
+    session.run(feeds)
+    first_run_ns = clock() - start
+    resident.append(machine.resident_bytes())
+    memory = LaneMemory.buffers(settings.policy)
+    start = clock()
+    lane = bound_lane(session, inputs, memory, wanted)
+    lane_ns = clock() - start
+    set_up = SetUp(library_ns, load_ns, first_run_ns, lane_ns, *resident)
+    return _Ready(session, wanted, inputs, memory, lane, set_up)
+
+
+def _ratios(series: Mapping[str, Series]) -> dict[str, float]:
+    """Every contender to the C loop, and ours to those of onnxruntime that do the same work."""
+    pairs = [(key, YARDSTICK) for key in series if key != YARDSTICK]
+    pairs += [(mine, its) for mine, its in PAIRS if its in series]
+    return {f"{mine}_to_{its}": series[mine].ratio(series[its]) for mine, its in pairs}
+
+
+def _official(settings: Settings, ready: _Ready, own_process: bool) -> AbstractContextManager[Official]:
+    """onnxruntime's contenders over the lane's memory, or over copies of it in another process."""
+    session, lane = ready.session, ready.lane
+    inputs = [
+        Place(info.name, info.element_type.onnx_code, ready.wanted[info.name], lane.inputs[info.name])
+        for info in session.inputs
+    ]
+    outputs = [
+        Place(
+            info.name,
+            info.element_type.onnx_code,
+            port.shape or (),
+            None if port.allocates else lane.outputs[info.name],
+        )
+        for info, port in zip(session.outputs, lane.audit().outputs, strict=True)
+    ]
+    providers = list(dict.fromkeys([settings.provider, CPU.name]))
+    if own_process:
+        return apart.set_up(settings.model, settings.threads, providers, inputs, outputs)
+    return nullcontext(official.set_up(settings.model, settings.threads, providers, inputs, outputs))

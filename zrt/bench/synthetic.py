@@ -1,0 +1,88 @@
+"""Made-up inputs, the same each time: what a model is run on where nobody gives it anything better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zrt import settling, shapes
+from zrt.errors import ArgumentError, ShapeError, UnsupportedError
+from zrt.metadata import ValueInfo, format_shape
+from zrt.session import Session
+from zrt.settling import ShapesLike
+from zrt.shapes import Shape
+from zrt.types import ElementType, nbytes
+from zrt.values import Value
+
+FREE_DIMENSION = 1
+
+
+class InputShapeError(ShapeError):
+    """The shapes that were asked for are not what the model takes, or one is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class FedInput:
+    """What an input was fed with."""
+
+    type: str
+    shape: Shape
+    source: str = "made up"
+    """Where it is from."""
+
+    def __str__(self) -> str:
+        return f"{self.type}{format_shape(self.shape)}"
+
+
+def input_shapes(session: Session, given: ShapesLike = None) -> dict[str, Shape]:
+    """The shape of each input: given, else the model's with 1 for every size that stays open.
+
+    A symbolic size that a given shape settles holds for the other inputs too. Raises `InputShapeError`.
+    """
+    try:
+        named = settling.by_name(given, session.inputs, "input")
+    except ArgumentError as error:
+        raise InputShapeError(str(error)) from error
+    known = [info for info in session.inputs if info.name in named]
+    sizes = shapes.bind(known, [named[info.name] for info in known])
+    return {info.name: named[info.name] if info.name in named else _closed(info, sizes) for info in session.inputs}
+
+
+def _closed(info: ValueInfo, sizes: dict[str, int]) -> Shape:
+    if not info.is_tensor:
+        raise UnsupportedError(f"input {info.name!r} is a {info.kind.name.lower()}: only tensors can be made up")
+    if info.shape is None:
+        raise InputShapeError(f"input {info.name!r}: the model leaves its rank open, so its shape must be given")
+    return tuple(dim if isinstance(dim, int) else sizes.get(dim or "", FREE_DIMENSION) for dim in info.shape)
+
+
+def make(element_type: ElementType, shape: Shape, generator: np.random.Generator) -> np.ndarray[Any, Any]:
+    """Normal noise for floats; for integers and booleans zeros and ones, the first of them 1.
+
+    Integers stay that small because most are indices, masks or token types. Packed types come as their bytes.
+    """
+    if element_type is ElementType.STRING:
+        return np.full(shape, "text", object)
+    if element_type.packed:
+        return generator.integers(0, 2, nbytes(element_type, shape), np.uint8)
+    dtype = element_type.dtype
+    if dtype.kind in "iub":
+        array = generator.integers(0, 2, shape).astype(dtype)
+        array.flat[:1] = 1
+        return array
+    noise = generator.standard_normal(shape)
+    # This type has exponents and nothing else: no sign, no zero.
+    return (np.exp2(noise) if element_type is ElementType.FLOAT8E8M0 else noise).astype(dtype)
+
+
+def make_all(session: Session, wanted: dict[str, Shape], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+    """An array for each input, of the `wanted` shapes."""
+    generator = np.random.default_rng(seed)
+    return {info.name: make(info.element_type, wanted[info.name], generator) for info in session.inputs}
+
+
+def as_feed(info: ValueInfo, array: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any] | Value:
+    """What `Session.run` takes: the array itself, or a value over the bytes of a packed type."""
+    return Value.from_packed(array, info.element_type, shape) if info.element_type.packed else array

@@ -1,0 +1,117 @@
+"""``zrt bench``: how long a run takes, through zrt and through onnxruntime, against a loop in C."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from zrt.bench import harness, study
+from zrt.buffers import BufferPolicy
+from zrt.cli import common
+from zrt.errors import ArgumentError
+from zrt.providers import CPU
+
+SUMMARY = "Measure a model's runs through zrt and through onnxruntime against a loop in C."
+
+PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``zrt bench``."""
+    common.add_model(parser)
+    parser.add_argument(
+        "--provider", default=CPU.name, metavar="NAME", help="the execution provider, such as cuda (default: cpu)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=common.integer_argument(0),
+        default=1,
+        metavar="N",
+        help="threads within an operator, for zrt and onnxruntime alike; 0: one for each core (default: 1)",
+    )
+    parser.add_argument(
+        "--lanes",
+        type=common.integer_argument(1),
+        default=1,
+        metavar="N",
+        help="measure N lanes in N threads at the same time, too (default: 1)",
+    )
+    common.add_shapes(parser)
+    parser.add_argument(
+        "--runs",
+        type=common.integer_argument(1),
+        metavar="N",
+        help="runs of each contender, in the batches and one by one (default: what a few seconds hold)",
+    )
+    parser.add_argument(
+        "--warmup",
+        type=common.integer_argument(0),
+        default=10,
+        metavar="N",
+        help="runs of each contender before anything is timed (default: 10)",
+    )
+    parser.add_argument(
+        "--policy",
+        type=_policy,
+        default=BufferPolicy.AUTO,
+        help="the lanes' memory: a preset such as latency, or wishes such as alignment=4096,prefault (default: auto)",
+    )
+    parser.add_argument("--plot", type=_picture, metavar="FILE", help="draw a picture (.png, .svg or .pdf)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt bench``."""
+    if arguments.plot is not None:
+        # Now, and not after all the measuring.
+        common.require("matplotlib", "plot", "--plot")
+    if not arguments.json:
+        common.require_terminal()
+    settings = study.Settings(
+        model=common.chosen_model(arguments.model),
+        provider=common.provider_named(arguments.provider),
+        threads=arguments.threads,
+        lanes=arguments.lanes,
+        shapes=common.once_each("--shape", arguments.shape),
+        runs=arguments.runs,
+        warmup=arguments.warmup,
+        policy=arguments.policy,
+    )
+    with _progress() as progress:
+        report = study.measure(settings, progress)
+    if arguments.plot is not None:
+        from zrt.cli import plot
+
+        plot.draw(report, arguments.plot)
+    if arguments.json:
+        common.print_json(report.to_dict())
+    else:
+        from zrt.cli import bench_view
+
+        bench_view.show(report, arguments.plot)
+    return 0
+
+
+def _progress() -> AbstractContextManager[harness.Progress]:
+    if importlib.util.find_spec("rich") is None:
+        return nullcontext(harness.ignore_progress)
+    from zrt.cli.terminal import progress_bar
+
+    return progress_bar()
+
+
+def _policy(text: str) -> BufferPolicy:
+    try:
+        return BufferPolicy.parse(text)
+    except ArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _picture(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in PICTURE_SUFFIXES:
+        raise argparse.ArgumentTypeError(f"{text!r} should end in one of {', '.join(PICTURE_SUFFIXES)}")
+    if not path.absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r}: there is no such folder")
+    return path

@@ -1,0 +1,133 @@
+"""What the commands share: the model they work on, arguments with a syntax of their own, output as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+from collections.abc import Callable, Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+from zrt import providers
+from zrt.errors import ProviderError
+
+Parsed = TypeVar("Parsed")
+
+
+class UsageError(Exception):
+    """The command line asks for something that makes no sense; exit status 2."""
+
+
+class CommandError(Exception):
+    """The command cannot be carried out, for a reason outside ONNX Runtime; exit status 1."""
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The model to work on, which need not be named."""
+    parser.add_argument(
+        "model",
+        nargs="?",
+        type=Path,
+        metavar="MODEL",
+        help="an ONNX file; without it what ZRT_MODEL names, else the digit classifier inside zrt",
+    )
+
+
+def add_shapes(parser: argparse.ArgumentParser) -> None:
+    """Shapes of inputs."""
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        type=shape_argument,
+        metavar="NAME=DIMS",
+        help="an input's shape, such as x=8,3,224,224; sizes that stay open are 1 (may be repeated)",
+    )
+
+
+def named_model(model: Path | None) -> Path | None:
+    """The model that the user named on the command line or in ``ZRT_MODEL``; None for the one inside zrt."""
+    if model is not None:
+        return model
+    variable = os.environ.get("ZRT_MODEL")
+    return Path(variable) if variable else None
+
+
+def shipped(name: str) -> Path:
+    """A file that ships inside zrt."""
+    return Path(str(resources.files("zrt.models"))) / name
+
+
+def model_label(model: Path | None) -> str:
+    """The model as people are told of it."""
+    named = named_model(model)
+    return str(named) if named is not None else "the digit classifier inside zrt"
+
+
+def chosen_model(model: Path | None) -> Path:
+    """The model to work on."""
+    return named_model(model) or shipped("digits.onnx")
+
+
+def shape_argument(text: str) -> tuple[str, tuple[int, ...]]:
+    """``x=8,3,224,224`` as a name and a shape; ``x=`` is a scalar."""
+    name, given, dims = text.rpartition("=")
+    try:
+        if not given or not name:
+            raise ValueError
+        shape = tuple(int(dim) for dim in dims.split(",")) if dims.strip() else ()
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a shape: expected NAME=DIMS, such as x=8,3,224,224"
+        ) from None
+    if any(dim < 0 for dim in shape):
+        raise argparse.ArgumentTypeError(f"{text!r}: a size cannot be negative")
+    return name, shape
+
+
+def integer_argument(low: int) -> Callable[[str], int]:
+    """A whole number that is at least `low`."""
+
+    def parse(text: str) -> int:
+        if not text.strip().isdecimal() or int(text) < low:
+            raise argparse.ArgumentTypeError(f"expected a whole number of at least {low}, got {text!r}")
+        return int(text)
+
+    return parse
+
+
+def once_each(option: str, named: Iterable[tuple[str, Parsed]]) -> dict[str, Parsed]:
+    """A repeated option's values by name; the same name twice is a mistake."""
+    found: dict[str, Parsed] = {}
+    for name, value in named:
+        if name in found:
+            raise UsageError(f"{option} gives {name!r} twice")
+        found[name] = value
+    return found
+
+
+def provider_named(name: str) -> str:
+    """A provider's full name; `UsageError` for one that the library does not have."""
+    try:
+        return providers.full_name(name)
+    except ProviderError as error:
+        raise UsageError(f"--provider: {error}") from None
+
+
+def print_json(document: Any) -> None:
+    """The one document that a program reads."""
+    print(json.dumps(document, indent=2, allow_nan=False))
+
+
+def require(package: str, extra: str, purpose: str) -> None:
+    """Raises where a package is missing that only some commands need; `extra` is the one of zrt's that brings it."""
+    if importlib.util.find_spec(package) is None:
+        raise CommandError(f'{purpose} needs the {package} package: pip install "zrt[{extra}]"')
+
+
+def require_terminal() -> None:
+    """Raises where the package that draws for people is missing."""
+    require("rich", "cli", "output for people (without --json)")

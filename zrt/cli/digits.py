@@ -1,0 +1,80 @@
+"""The digits that ship with the classifier: real ones, which it was not trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from zrt.cli.common import shipped
+
+INPUT: Final = "image"
+SHADES: Final = " ░▒▓█"
+PLAIN_SHADES: Final = " .:*#"
+GREATEST_PIXEL: Final = 16
+SHOWN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """Pictures of digits, and what they are."""
+
+    images: np.ndarray[Any, np.dtype[np.uint8]]
+    labels: np.ndarray[Any, np.dtype[np.uint8]]
+
+    @property
+    def feed(self) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """All pictures, as the classifier takes them."""
+        return (self.images[:, np.newaxis] / np.float32(GREATEST_PIXEL)).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the classifier takes the digits for."""
+
+    predicted: np.ndarray[Any, np.dtype[np.int64]]
+    probability: np.ndarray[Any, np.dtype[np.float32]]
+    """How sure it is of each."""
+    right: int
+
+    @classmethod
+    def of(cls, known: Digits, probabilities: np.ndarray[Any, Any]) -> Reading:
+        """From the classifier's output."""
+        predicted = probabilities.argmax(axis=1)
+        return cls(predicted, probabilities.max(axis=1), int((predicted == known.labels).sum()))
+
+    def to_dict(self, known: Digits) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return {
+            "predicted": self.predicted.tolist(),
+            "labels": known.labels.tolist(),
+            "right": self.right,
+            "count": len(known.labels),
+        }
+
+
+def held_back() -> Digits:
+    """The digits that the classifier never saw in training."""
+    with np.load(shipped("digits.npz")) as file:
+        return Digits(file["images"], file["labels"])
+
+
+def picked(known: Digits, reading: Reading) -> list[int]:
+    """A few to show: the first ones, and the first that was read wrongly."""
+    wrong = np.flatnonzero(reading.predicted != known.labels)[:1]
+    first = [index for index in range(SHOWN) if index not in wrong]
+    return [*first[: SHOWN - len(wrong)], *map(int, wrong)]
+
+
+def draw(image: np.ndarray[Any, np.dtype[np.uint8]], shades: str = SHADES) -> list[str]:
+    """A picture in block characters, line by line; each pixel is two characters wide."""
+    scaled = np.rint(image * ((len(shades) - 1) / GREATEST_PIXEL)).astype(int)
+    return ["".join(shades[level] * 2 for level in row) for row in scaled]
+
+
+def caption(known: Digits, reading: Reading, index: int) -> str:
+    """What it was read as, how surely, and what it is where that is something else."""
+    text = f"{reading.predicted[index]} ({reading.probability[index] * 100:.1f} %)"
+    is_wrong = reading.predicted[index] != known.labels[index]
+    return f"{text}, it is {known.labels[index]}" if is_wrong else text

@@ -1,0 +1,79 @@
+"""``zrt info``: which ONNX Runtime is in use, what it can run on, and on which machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from zrt import providers
+from zrt._native import _ort
+from zrt.bench import machine
+from zrt.cli import common
+from zrt.cli.units import plural
+
+SUMMARY = "Say which ONNX Runtime is in use, what it can run on, and on which machine."
+
+
+def add_arguments(_parser: argparse.ArgumentParser) -> None:
+    """``zrt info`` has no options of its own."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt info``."""
+    if not arguments.json:
+        common.require_terminal()
+    found = describe()
+    if arguments.json:
+        common.print_json(found)
+    else:
+        _show(found)
+    return 0
+
+
+def describe() -> dict[str, Any]:
+    """All that there is to say."""
+    versions = machine.versions()
+    reasons = {name: providers.usable(name) for name in providers.available_providers()}
+    return {
+        "versions": asdict(versions),
+        "mode": {
+            "core": "built in" if versions.path is None else "shared library",
+            "extension": "abi3" if ".abi3." in str(_ort.__file__) else "this Python only",
+            "gil": _has_gil(),
+        },
+        "providers": {name: {"usable": reason is None, "reason": reason} for name, reason in reasons.items()},
+        "machine": asdict(machine.describe()),
+    }
+
+
+def _has_gil() -> bool:
+    """Whether this Python has its global lock on; all did before 3.13."""
+    enabled = getattr(sys, "_is_gil_enabled", None)
+    return enabled is None or bool(enabled())
+
+
+def _show(found: dict[str, Any]) -> None:
+    from zrt.cli.terminal import console, facts, table
+
+    versions, mode, host = found["versions"], found["mode"], found["machine"]
+    threads = "with the GIL" if mode["gil"] else "free-threaded"
+    out = console()
+    out.print(
+        facts(
+            ("zrt", versions["zrt"]),
+            ("ONNX Runtime", f"{versions['onnxruntime']}, API version {versions['api_version']}"),
+            ("library", versions["path"] or "the core built into zrt"),
+            ("found as", versions["source"]),
+            ("mode", f"{mode['core']}, extension for {mode['extension']}"),
+            ("Python", f"{host['python']}, {threads}, numpy {host['numpy']}"),
+            ("processor", f"{host['processor']}, {plural(host['cores'], 'core')}, {host['architecture']}"),
+            ("system", host["system"]),
+        ),
+        soft_wrap=True,
+    )
+    made = table("provider", "usable here", left=2)
+    for name, state in found["providers"].items():
+        made.add_row(name, "yes" if state["usable"] else f"no: {state['reason']}")
+    out.print(made)

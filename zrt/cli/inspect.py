@@ -1,0 +1,106 @@
+"""``zrt inspect``: what a model takes and gives, and what its author wrote into it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from zrt.cli import common
+from zrt.metadata import ModelMetadata, ValueInfo, format_shape, type_name
+from zrt.session import Session
+
+SUMMARY = "Show a model's inputs, outputs, overridable initializers and metadata."
+
+# What ONNX Runtime says where the model gives no version.
+NO_VERSION = 2**63 - 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``zrt inspect``."""
+    common.add_model(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt inspect``."""
+    if not arguments.json:
+        common.require_terminal()
+    path = common.chosen_model(arguments.model)
+    with Session(path) as session:
+        found = describe(path, session)
+        if arguments.json:
+            common.print_json(found)
+        else:
+            _show(common.model_label(arguments.model), found, session)
+    return 0
+
+
+def describe(path: Path, session: Session) -> dict[str, Any]:
+    """All that the session says of its model."""
+    return {
+        "model": str(path),
+        "bytes": path.stat().st_size,
+        "inputs": _values(session.inputs),
+        "outputs": _values(session.outputs),
+        "overridable_initializers": _values(session.initializers),
+        "metadata": _metadata(session.metadata),
+        "providers": list(session.providers),
+    }
+
+
+def _values(infos: Iterable[ValueInfo]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": info.name,
+            "kind": info.kind.name.lower(),
+            "type": type_name(info.element_type) if info.is_tensor else None,
+            "shape": None if info.shape is None else list(info.shape),
+            "symbolic_dimensions": list(info.symbolic_dimensions),
+        }
+        for info in infos
+    ]
+
+
+def _metadata(metadata: ModelMetadata) -> dict[str, Any]:
+    return {
+        "producer": metadata.producer_name,
+        "graph": metadata.graph_name,
+        "domain": metadata.domain,
+        "description": metadata.description,
+        "graph_description": metadata.graph_description,
+        "version": None if metadata.version == NO_VERSION else metadata.version,
+        "custom": metadata.custom_metadata_map,
+    }
+
+
+def _show(label: str, found: dict[str, Any], session: Session) -> None:
+    from zrt.cli.terminal import console, facts, table
+
+    out = console()
+    out.print(facts(("model", label), ("file", f"{found['bytes']:,} bytes")), soft_wrap=True)
+    made = table("", "name", "type", "shape", left=4)
+    for word, infos in (
+        ("input", session.inputs),
+        ("output", session.outputs),
+        ("initializer", session.initializers),
+    ):
+        for info in infos:
+            kind = type_name(info.element_type) if info.is_tensor else info.kind.name.lower()
+            made.add_row(word, info.name, kind, format_shape(info.shape) if info.is_tensor else "")
+    out.print(made)
+    symbols = {name for info in (*session.inputs, *session.outputs) for name in info.symbolic_dimensions}
+    metadata = found["metadata"]
+    rows = [("symbolic sizes", ", ".join(sorted(symbols)) or "none")]
+    rows += [
+        (word.replace("_", " "), str(text))
+        for word, text in metadata.items()
+        if word != "custom" and text not in ("", None)
+    ]
+    rows += [("providers", ", ".join(found["providers"]))]
+    out.print(facts(*rows))
+    if metadata["custom"]:
+        made = table("custom metadata", "", left=2)
+        for key, text in metadata["custom"].items():
+            made.add_row(key, text)
+        out.print(made)

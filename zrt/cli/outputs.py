@@ -1,0 +1,68 @@
+"""An output in a few numbers: range, mean, deviation, what is not finite, and the best of its classes."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from zrt.calls import Result
+from zrt.metadata import type_name
+from zrt.types import ElementType
+from zrt.values import Value
+
+MOST_CLASSES: Final = 100_000
+TOP: Final = 5
+
+
+def describe(result: Result | None) -> dict[str, Any]:
+    """Plain data for JSON. What holds no numbers only has its ``kind``; numbers are of the finite elements."""
+    if result is None:
+        return {"kind": "nothing"}
+    if isinstance(result, Value):
+        if not result.element_type.packed:
+            return {"kind": _kind(result)}
+        result = result.unpack()
+    element_type = ElementType.of(result.dtype)
+    if element_type is ElementType.STRING:
+        return {"kind": "strings", "shape": list(result.shape)}
+    numbers = result.astype(np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    some = finite.size > 0
+    return {
+        "kind": "tensor",
+        "type": type_name(element_type),
+        "shape": list(result.shape),
+        "min": float(finite.min()) if some else None,
+        "max": float(finite.max()) if some else None,
+        "mean": float(finite.mean()) if some else None,
+        "deviation": float(finite.std()) if some else None,
+        "nan": int(np.isnan(numbers).sum()),
+        "infinite": int(np.isinf(numbers).sum()),
+        "top": _top(numbers) if element_type.dtype.kind not in "iub" else None,
+    }
+
+
+def _kind(value: Value) -> str:
+    return "strings" if value.element_type is ElementType.STRING else value.kind.name.lower()
+
+
+def is_finite(description: dict[str, Any]) -> bool:
+    """Whether the described output has neither NaN nor infinity."""
+    return not description.get("nan") and not description.get("infinite")
+
+
+def _top(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> list[dict[str, Any]] | None:
+    """The best five of the first row, where the output looks like scores of classes: [N, C], or [1, C, 1, 1]."""
+    squeezed = numbers.squeeze()
+    if numbers.ndim == 2 and numbers.shape[0] > 0:
+        row = numbers[0]
+    elif numbers.ndim > 2 and squeezed.ndim == 1:
+        row = squeezed
+    else:
+        return None
+    if not 2 <= row.size <= MOST_CLASSES:
+        return None
+    candidates = np.flatnonzero(np.isfinite(row))
+    best = candidates[np.argsort(-row[candidates], kind="stable")][:TOP]
+    return [{"index": int(index), "value": float(row[index])} for index in best]

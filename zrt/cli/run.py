@@ -1,0 +1,131 @@
+"""``zrt run``: a model on each provider, and what comes out of it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zrt import providers
+from zrt.cli import common, digits, outputs
+from zrt.cli.digits import Digits, Reading
+from zrt.cli.trial import Outcome, Trial, run_on
+from zrt.errors import Error, ProviderError
+from zrt.options import SessionOptions
+
+SUMMARY = "Run a model on each available provider and describe what comes out."
+
+FAILED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``zrt run``."""
+    common.add_model(parser)
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        type=_input,
+        metavar="NAME=FILE",
+        help="an input from a .npy file (may be repeated); others are made up, the same each time",
+    )
+    common.add_shapes(parser)
+    parser.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an execution provider, such as cuda (may be repeated; default: each that is usable here)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=common.integer_argument(0),
+        default=0,
+        metavar="N",
+        help="threads within an operator; 0: one for each core (default: 0)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt run``."""
+    if not arguments.json:
+        common.require_terminal()
+    paths = common.once_each("--input", arguments.input)
+    shapes = common.once_each("--shape", arguments.shape)
+    for name in paths.keys() & shapes.keys():
+        raise common.UsageError(f"--shape and --input both give {name!r}, whose file has a shape already")
+    given, source, known = {name: _load(name, path) for name, path in paths.items()}, "from a file", None
+    if common.named_model(arguments.model) is None and not given and not shapes:
+        known = digits.held_back()
+        given, source = {digits.INPUT: known.feed}, "digits that it never saw in training"
+    model = common.chosen_model(arguments.model)
+    trial = Trial(model, SessionOptions(intra_op_num_threads=arguments.threads), given, source, shapes)
+    outcomes, failures = _run_on_all([common.provider_named(name) for name in arguments.provider], trial)
+    if failures and not any(outcome.results for outcome in outcomes):
+        raise failures[0]
+
+    described = {outcome.provider: outcome.to_dict() for outcome in outcomes}
+    finite = all(outputs.is_finite(output) for one in described.values() for output in one.get("outputs", {}).values())
+    readings = {} if known is None else _readings(known, outcomes)
+    if arguments.json:
+        document = {"model": str(model), "finite": finite, "providers": described}
+        if known is not None:
+            document["digits"] = {name: reading.to_dict(known) for name, reading in readings.items()}
+        common.print_json(document)
+    else:
+        from zrt.cli import run_view
+
+        run_view.show(common.model_label(arguments.model), described, known, readings)
+    return 0 if finite and not failures else FAILED
+
+
+def _run_on_all(chosen: list[str], trial: Trial) -> tuple[list[Outcome], list[Error]]:
+    """Runs on the chosen providers, or on each that there is; what cannot be used fails only where it was chosen."""
+    outcomes: list[Outcome] = []
+    failures: list[Error] = []
+    for name in chosen or providers.available_providers():
+        unusable = providers.usable(name)
+        if unusable is not None:
+            outcomes.append(Outcome(name, f"not usable here: {unusable}"))
+            if chosen:
+                failures.append(ProviderError(f"{name} is not usable here: {unusable}"))
+            continue
+        try:
+            outcomes.append(run_on(name, trial))
+        except Error as error:
+            failures.append(error)
+            outcomes.append(Outcome(name, str(error)))
+    return outcomes, failures
+
+
+def _readings(known: Digits, outcomes: list[Outcome]) -> dict[str, Reading]:
+    """What each provider reads, by its name."""
+    return {
+        outcome.provider: Reading.of(known, result)
+        for outcome in outcomes
+        for result in outcome.results.values()
+        if isinstance(result, np.ndarray)
+    }
+
+
+def _input(text: str) -> tuple[str, Path]:
+    name, given, path = text.partition("=")
+    if not (name and given and path):
+        raise argparse.ArgumentTypeError(f"{text!r} is no input: expected NAME=FILE, such as x=image.npy")
+    return name, Path(path)
+
+
+def _load(name: str, path: Path) -> np.ndarray[Any, Any]:
+    """The array in a file; `CommandError` that names both where there is none."""
+    try:
+        array = np.load(path)
+    except OSError as error:
+        raise common.CommandError(f"--input {name}={path}: {error.strerror or error}") from None
+    except (ValueError, EOFError) as error:
+        raise common.CommandError(f"--input {name}={path}: not a .npy file of numbers: {error}") from None
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise common.CommandError(f"--input {name}={path}: it holds several arrays; one .npy file an input")
+    return array

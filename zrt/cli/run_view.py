@@ -1,0 +1,83 @@
+"""``zrt run`` for people: a table of outputs for each provider, the best classes, and the digits it read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from zrt.cli import digits
+from zrt.cli.digits import Digits, Reading
+from zrt.cli.terminal import console, facts, table
+from zrt.cli.units import duration
+from zrt.metadata import format_shape
+
+
+def show(model: str, described: Mapping[str, Any], known: Digits | None, readings: Mapping[str, Reading]) -> None:
+    """Prints what came of each provider."""
+    out = console()
+    out.print(facts(("model", model)), soft_wrap=True)
+    for provider, found in described.items():
+        out.print()
+        out.print(provider, style="bold")
+        if "problem" in found:
+            out.print(found["problem"], style="yellow", soft_wrap=True)
+            continue
+        _show_outputs(out, found)
+        if known is not None and provider in readings:
+            _show_digits(out, known, readings[provider])
+
+
+def _show_outputs(out: Console, found: Mapping[str, Any]) -> None:
+    times = ", ".join(
+        f"{word} {duration(found[key])}"
+        for word, key in (
+            ("load", "load_ns"),
+            ("first run", "first_run_ns"),
+            ("second run", "second_run_ns"),
+        )
+    )
+    fed = [
+        ("input", f"{name} {fed['type']}{format_shape(tuple(fed['shape']))}, {fed['source']}")
+        for name, fed in found["inputs"].items()
+    ]
+    out.print(facts(*fed, ("time", times)))
+    made = table("output", "type", "shape", "min", "max", "mean", "deviation", "NaN", "infinite", left=3)
+    for name, output in found["outputs"].items():
+        if output["kind"] != "tensor":
+            made.add_row(name, output["kind"])
+            continue
+        numbers = ["" if output[key] is None else f"{output[key]:.6g}" for key in ("min", "max", "mean", "deviation")]
+        bad = output["nan"] or output["infinite"]
+        made.add_row(
+            name,
+            output["type"],
+            format_shape(tuple(output["shape"])),
+            *numbers,
+            f"{output['nan']:,}",
+            f"{output['infinite']:,}",
+            style="red" if bad else "",
+        )
+    out.print(made)
+    for name, output in found["outputs"].items():
+        if output.get("top"):
+            best = ", ".join(f"{entry['index']} ({entry['value']:.4g})" for entry in output["top"])
+            row = ", first row" if output["shape"][0] > 1 else ""
+            out.print(f"top {len(output['top'])} of {name}{row}: {best}", soft_wrap=True)
+
+
+def _show_digits(out: Console, known: Digits, reading: Reading) -> None:
+    shades = digits.PLAIN_SHADES if out.options.ascii_only else digits.SHADES
+    pictures = Table.grid(padding=(0, 3))
+    chosen = digits.picked(known, reading)
+    for _ in chosen:
+        pictures.add_column(no_wrap=True)
+    pictures.add_row(*("\n".join(digits.draw(known.images[index], shades)) for index in chosen))
+    pictures.add_row(*(digits.caption(known, reading, index) for index in chosen), style="bold")
+    out.print()
+    out.print(pictures)
+    count = len(known.labels)
+    out.print()
+    out.print(f"{reading.right} of {count} right ({reading.right / count * 100:.1f} %)", style="bold")

@@ -1,0 +1,87 @@
+"""Output for people, drawn by rich: import this only where there is no ``--json``."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from zrt.bench import harness
+
+REFRESH_S = 0.1
+
+
+class _Console(Console):
+    """rich's own ends the process where nobody reads; the command does that itself."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def console() -> Console:
+    """Standard output. Text is printed as it stands: names of models and shapes may look like markup."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # An encoding without µ or a shade gets a question mark, not an error.
+        sys.stdout.reconfigure(errors="replace")
+    found = _Console(highlight=False, markup=False, emoji=False)
+    if not found.is_terminal:
+        # Nothing says how wide a file is.
+        found.width = max(found.width, 120)
+    return found
+
+
+def table(*columns: str, left: int = 1) -> Table:
+    """A table whose first `left` columns are text, and whose other columns are numbers."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        made.add_column(column, justify="left" if index < left else "right", no_wrap=index >= left)
+    return made
+
+
+def facts(*rows: tuple[str, str]) -> Table:
+    """Pairs of a word and what there is to say about it."""
+    made = Table.grid(padding=(0, 2))
+    made.add_column(style="dim", no_wrap=True)
+    made.add_column(overflow="fold")
+    for word, text in rows:
+        made.add_row(word, text)
+    return made
+
+
+@contextmanager
+def progress_bar() -> Iterator[harness.Progress]:
+    """A bar for each stage, on standard error where that is a terminal; gone when all is done."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        # The thread that would redraw it would get in the way of what is measured.
+        auto_refresh=False,
+    )
+    if not bar.console.is_terminal:
+        yield harness.ignore_progress
+        return
+    stages: dict[str, TaskID] = {}
+    drawn = 0.0
+
+    def show(stage: str, done: int, total: int) -> None:
+        nonlocal drawn
+        if stage not in stages:
+            stages[stage] = bar.add_task(stage, total=total)
+        bar.update(stages[stage], completed=done)
+        if done == total or time.monotonic() - drawn > REFRESH_S:
+            bar.refresh()
+            drawn = time.monotonic()
+
+    with bar:
+        yield show

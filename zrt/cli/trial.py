@@ -1,0 +1,104 @@
+"""A model on one provider: loaded, fed, run twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from time import perf_counter_ns as clock
+from typing import Any
+
+import numpy as np
+
+from zrt import feeds
+from zrt.bench import synthetic
+from zrt.bench.synthetic import FedInput
+from zrt.calls import Result
+from zrt.cli import outputs
+from zrt.cli.common import UsageError
+from zrt.errors import ArgumentError, DTypeError, UnknownNameError
+from zrt.metadata import type_name
+from zrt.options import SessionOptions
+from zrt.session import Session
+from zrt.shapes import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What to run."""
+
+    model: Path
+    options: SessionOptions
+    given: Mapping[str, np.ndarray[Any, Any]]
+    """Inputs by name; those that are missing are made up."""
+    source: str
+    """Where the given inputs are from."""
+    shapes: Mapping[str, Shape]
+    """Shapes of inputs that are made up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it."""
+
+    provider: str
+    problem: str | None = None
+    """Why there is nothing else to show."""
+    load_ns: int = 0
+    first_run_ns: int = 0
+    second_run_ns: int = 0
+    """Without what the first run does once."""
+    inputs: Mapping[str, FedInput] = field(default_factory=dict)
+    results: Mapping[str, Result | None] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        if self.problem is not None:
+            return {"problem": self.problem}
+        return {
+            "load_ns": self.load_ns,
+            "first_run_ns": self.first_run_ns,
+            "second_run_ns": self.second_run_ns,
+            "inputs": {name: asdict(fed) for name, fed in self.inputs.items()},
+            "outputs": {name: outputs.describe(result) for name, result in self.results.items()},
+        }
+
+
+def run_on(provider: str, trial: Trial) -> Outcome:
+    """Runs it on that provider; inputs that the model does not take are a `UsageError`."""
+    start = clock()
+    with Session(trial.model, trial.options, [provider]) as session:
+        load_ns = clock() - start
+        fed, inputs = _inputs(session, trial)
+        start = clock()
+        session.run(fed)
+        first_run_ns = clock() - start
+        start = clock()
+        results = session.run(fed)
+        second_run_ns = clock() - start
+        named = dict(zip(session.output_names, results, strict=True))
+    return Outcome(provider, None, load_ns, first_run_ns, second_run_ns, inputs, named)
+
+
+def _inputs(session: Session, trial: Trial) -> tuple[dict[str, Any], dict[str, FedInput]]:
+    """What to feed, and a description of each feed."""
+    infos = {info.name: info for info in (*session.inputs, *session.initializers)}
+    try:
+        for name in trial.given:
+            if name not in infos:
+                names = feeds.names_of(session.inputs)
+                raise UnknownNameError(f"--input: the model has no input {name!r}; it has {names}")
+        fed: dict[str, Any] = {name: feeds.right_array(infos[name], array) for name, array in trial.given.items()}
+        known = {name: array.shape for name, array in fed.items() if name in session.input_names}
+        wanted = synthetic.input_shapes(session, {**trial.shapes, **known})
+    except (ArgumentError, DTypeError) as error:
+        raise UsageError(str(error)) from None
+    described = {
+        name: FedInput(type_name(infos[name].element_type), array.shape, trial.source) for name, array in fed.items()
+    }
+    made_up = synthetic.make_all(session, wanted)
+    for info in session.inputs:
+        if info.name not in fed:
+            fed[info.name] = synthetic.as_feed(info, made_up[info.name], wanted[info.name])
+            described[info.name] = FedInput(type_name(info.element_type), wanted[info.name])
+    return fed, described
