@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from itertools import repeat
+from itertools import count, repeat
 from pathlib import Path
 from time import perf_counter_ns as clock
 from typing import Any, Final, TypeAlias
@@ -21,7 +21,7 @@ import zrt
 from benches.models import build
 from zrt.bench import harness, synthetic, timing
 from zrt.bench.contenders import CLoop
-from zrt.bench.harness import Contender, Plan, Series, python_contender
+from zrt.bench.harness import Contender, Series, python_contender
 from zrt.ports import LaneMemory
 from zrt.shapes import Shape
 
@@ -32,10 +32,7 @@ Batch: TypeAlias = "Callable[[int], int]"
 Compare: TypeAlias = "Callable[[Group, str], None]"
 
 ONE_THREAD: Final[dict[str, Any]] = {"intra_op_num_threads": 1}
-WARM_UP_RUNS: Final = 5
-# Short enough that many a batch runs undisturbed on a busy machine.
-BATCH_NS: Final = 3_000_000
-TRIES: Final = 5
+WARM_UP_RUNS: Final = 1
 MIB: Final = 1 << 20
 
 
@@ -78,7 +75,7 @@ class Group:
     entries: Sequence[Entry]
     missing: Mapping[str, str] = field(default_factory=dict)
     """Why a contender is not among them, by its key."""
-    batch_ns: int = BATCH_NS
+    batch_ns: int = harness.BATCH_NS
     """How long a batch lasts, by the wall clock; at least one run."""
     _series: Mapping[str, Series] = field(default_factory=dict, init=False)
 
@@ -89,34 +86,41 @@ class Group:
         return next(entry for entry in self.entries if entry.contender.key == key)
 
     def series(self, seconds: float, fewest: int) -> Mapping[str, Series]:
-        """Every contender's batches: so many seconds of each contender's, and that many rounds at least."""
+        """Every contender's batches: of so many seconds for each contender in all, but that many rounds at least."""
         if not self._series:
             contenders = [entry.contender for entry in self.entries]
-            harness.warm_up(contenders, WARM_UP_RUNS)
-            self._series = harness.measure(contenders, self._plan(contenders, seconds, fewest))
+            deadline = clock() + seconds * 1e9 * len(contenders)
+            with timing.without_gc():
+                harness.warm_up(contenders, WARM_UP_RUNS)
+                runs = {contender.key: _fitting_runs(contender, self.batch_ns) for contender in contenders}
+            self._series = _in_rounds(contenders, runs, deadline, fewest)
         return self._series
 
-    def _plan(self, contenders: Sequence[Contender], seconds: float, fewest: int) -> Plan:
-        """Batches of equal length by the wall clock, whatever part of it a contender counts."""
-        walled = [replace(contender, batch=_walled(contender)) for contender in contenders]
+
+def _in_rounds(
+    contenders: Sequence[Contender], runs: Mapping[str, int], deadline: float, fewest: int
+) -> dict[str, Series]:
+    """Every contender's batch once in each round, in another order each time, until the deadline."""
+    means: dict[str, list[float]] = {contender.key: [] for contender in contenders}
+    for turn in count():
+        if turn >= fewest and clock() > deadline:
+            break
         with timing.without_gc():
-            runs = {contender.key: _fitting_runs(contender, self.batch_ns) for contender in walled}
-            a_round = sum(contender.batch(runs[contender.key]) for contender in walled)
-        return Plan(max(fewest, int(seconds * len(walled) * 1e9 / max(a_round, 1))), runs)
+            for contender in harness.in_turn(contenders, turn):
+                batch = runs[contender.key]
+                means[contender.key].append(contender.batch(batch) / batch)
+    return {key: Series(runs[key], tuple(values)) for key, values in means.items()}
 
 
 def _fitting_runs(contender: Contender, wanted_ns: int) -> int:
-    """How many runs last so long where nothing disturbs them; a disturbed try finds too few."""
-    return max(harness.fitting_runs(contender, wanted_ns) for _ in range(TRIES))
+    """How many runs last so long by the wall clock, whatever part of it the contender counts."""
 
-
-def _walled(contender: Contender) -> Batch:
     def batch(runs: int) -> int:
         start = clock()
         contender.batch(runs)
         return clock() - start
 
-    return batch
+    return harness.fitting_runs(replace(contender, batch=batch), wanted_ns)
 
 
 def contender(key: str, batch: Batch) -> Contender:
@@ -142,9 +146,9 @@ def fresh(key: str, prepare: Callable[[], Any], act: Callable[[Any], Any]) -> Co
 
 def in_threads(key: str, batches: Sequence[Batch]) -> Contender:
     """Batches at the same time, a thread each: the time from the first start to the last end, over all runs."""
-    count = len(batches)
-    pool = ThreadPoolExecutor(count)
-    barrier = threading.Barrier(count)
+    threads = len(batches)
+    pool = ThreadPoolExecutor(threads)
+    barrier = threading.Barrier(threads)
 
     def span(one: Batch, runs: int) -> tuple[int, int]:
         barrier.wait()
@@ -153,10 +157,10 @@ def in_threads(key: str, batches: Sequence[Batch]) -> Contender:
         return start, clock()
 
     def batch(runs: int) -> int:
-        each = -(-runs // count)
+        each = -(-runs // threads)
         spans = list(pool.map(span, batches, repeat(each)))
         took = max(stop for _, stop in spans) - min(start for start, _ in spans)
-        return round(took * runs / (each * count))
+        return round(took * runs / (each * threads))
 
     return contender(key, batch)
 

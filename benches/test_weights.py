@@ -13,7 +13,6 @@ they are. ``session.disable_prepacking`` leaves that out: what is mapped is then
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -41,6 +40,7 @@ MAP_ORT_MODEL = {
 
 # A loaded session, and what has to outlive it.
 Loaded: TypeAlias = "tuple[zrt.Session, Any]"
+Load: TypeAlias = "Callable[[], Loaded]"
 
 
 class Config(NamedTuple):
@@ -75,10 +75,7 @@ def config(request: pytest.FixtureRequest) -> Config:
 def loads(work: Workload, config: Config) -> Group:
     return Group(
         f"weights: loading, {config.label}",
-        [
-            Entry(fresh(key, lambda: load, operator.call), partial(check, load, work))
-            for key, load in loaders(work.path.parent, config.entries).items()
-        ],
+        [load_entry(key, load, work) for key, load in loaders(work.path.parent, config.entries).items()],
     )
 
 
@@ -86,19 +83,24 @@ def loads(work: Workload, config: Config) -> Group:
 def first_runs(work: Workload, config: Config) -> Group:
     return Group(
         f"weights: first run, {config.label}",
-        [
-            Entry(fresh(key, load, lambda loaded: loaded[0].run(work.inputs)), partial(check, load, work))
-            for key, load in loaders(work.path.parent, config.entries).items()
-        ],
+        [first_run_entry(key, load, work) for key, load in loaders(work.path.parent, config.entries).items()],
     )
 
 
-def check(load: Callable[[], Loaded], work: Workload) -> None:
+def load_entry(key: str, load: Load, work: Workload) -> Entry:
+    return Entry(fresh(key, lambda: None, lambda _: load()), partial(check, load, work))
+
+
+def first_run_entry(key: str, load: Load, work: Workload) -> Entry:
+    return Entry(fresh(key, load, lambda loaded: loaded[0].run(work.inputs)), partial(check, load, work))
+
+
+def check(load: Load, work: Workload) -> None:
     session, _kept = load()
     assert_same(session.run(work.inputs), work.expected)
 
 
-def loaders(folder: Path, entries: dict[str, str]) -> dict[str, Callable[[], Loaded]]:
+def loaders(folder: Path, entries: dict[str, str]) -> dict[str, Load]:
     """What loads the model from each of the places."""
     external = folder / "mlp.onnx"
     shared = SharedWeights(external)

@@ -121,6 +121,13 @@ class TestOfALane:
         # Binding again to the same memory copies nothing on the host.
         audit.require_zero_copy()
 
+    def test_a_view_that_is_a_copy_is_seen(self, monkeypatch):
+        monkeypatch.setattr("zrt.ports.view", lambda value: value.numpy().copy())
+        lane = Session(models.add()).lane()
+        assert [copies.split(":")[0] for copies in lane.audit().copies] == ["x", "y", "z"]
+        with pytest.raises(ZeroCopyError, match="x: ORT's tensor lies at"):
+            lane.audit().require_zero_copy()
+
     def test_an_output_that_ort_put_elsewhere_is_seen(self):
         """Behind the lane's back the output is bound to other memory: the audit compares addresses, and finds out."""
         from zrt._native import status

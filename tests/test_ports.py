@@ -50,6 +50,10 @@ class TestLaneMemory:
         assert checked_memory(arena, owner, "inputs") is arena
         with pytest.raises(ArgumentError, match="inputs: this session has no allocator for 'Cuda'"):
             checked_memory(LaneMemory.left(MemoryInfo.cuda()), owner, "inputs")
+        with pytest.raises(
+            ArgumentError, match="inputs: a LaneMemory is of kind buffers, allocated or left, not 'own'"
+        ):
+            checked_memory(LaneMemory("own"), owner, "inputs")
         for wrong in ("buffers", BufferPolicy.AUTO, 0, LaneMemory):
             with pytest.raises(DTypeError, match="inputs: expected a LaneMemory"):
                 checked_memory(wrong, owner, "inputs")
@@ -75,7 +79,9 @@ class TestMakePort:
     )
     def test_begins_as_zero_bytes(self, session, memory, kind):
         # Memory that was in use before, so that zeros are nobody's luck.
-        Value.allocate((8, 32), ElementType.UINT8).numpy().fill(255)
+        dirty = Value.allocate((8, 32), kind, session.allocator())
+        dirty.numpy().reshape(-1).view(np.uint8).fill(255)
+        dirty.close()
         port = make_port(session, info("x", kind), (8, 32), memory, "input 'x'")
         assert port.value.element_type is kind
         assert not port.view.reshape(-1).view(np.uint8).any()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import threading
 import time
@@ -35,15 +36,11 @@ from zrt.errors import (
 from zrt.session import CALLS_KEPT
 from zrt.types import ElementType, pack
 
-PLAIN = [
-    kind
-    for kind in ElementType
-    if kind.bits and not kind.packed and not kind.refused and kind is not ElementType.STRING
-]
+PLAIN = [kind for kind in ElementType if kind.bits and not kind.packed and not kind.refused]
 PACKED = [kind for kind in ElementType if kind.packed]
 
 
-def f32(*numbers: float) -> np.ndarray:
+def f32(*numbers: object) -> np.ndarray:
     return np.array(numbers, np.float32)
 
 
@@ -67,10 +64,8 @@ class TestAttributes:
         assert zrt.Session(model, providers=["cpu"]).providers == ("CPUExecutionProvider",)
 
     def test_repr_shows_the_signature(self, load):
-        session = load("(float[batch, ?, 3] x, int64[] i) => (float[] y) { y = Gather(x, i) }")
-        assert (
-            repr(session) == "Session(x: float32[batch, ?, 3], i: int64[...] -> y: float32[...]; CPUExecutionProvider)"
-        )
+        session = load("(float[n, ?, 3] x, int64[] i) => (float[] y) { y = Gather(x, i) }")
+        assert repr(session) == "Session(x: float32[n, ?, 3], i: int64[...] -> y: float32[...]; CPUExecutionProvider)"
         session.close()
         assert repr(session) == "Session(closed)"
 
@@ -81,8 +76,6 @@ class TestAttributes:
         assert allocator.stats().num_allocs >= 0
 
     def test_copies_are_refused(self, relu):
-        import copy
-
         with pytest.raises(NotCopyableError, match="Session"):
             copy.copy(relu)
 
@@ -144,12 +137,9 @@ class TestFeeds:
             assert relu.run({"x": np.load(path, mmap_mode="r")})[0].tolist() == [0, 2]
 
     def test_scalars_for_rank_0(self, load):
-        session = load(
-            "(float a, double b, int64 c) => (float x, double y, int64 z) { x = Neg(a) y = Neg(b) z = Neg(c) }"
-        )
-        for feeds in ([np.float32(1), np.float64(2), np.int64(3)], [np.array(1, np.float32), 2.0, 3]) * 2:
-            results = session.run(feeds)
-            assert [(array.shape, array.item()) for array in results] == [((), -1), ((), -2), ((), -3)]
+        session = load("(float a, double b) => (float x, double y) { x = Neg(a)  y = Neg(b) }")
+        for feeds in ([np.float32(1), np.float64(2)], [np.array(1, np.float32), 2.0]) * 2:
+            assert [(array.shape, array.item()) for array in session.run(feeds)] == [((), -1), ((), -2)]
 
     def test_the_same_array_twice(self, add):
         x = f32(1, 2)
@@ -532,9 +522,7 @@ BAD_FEEDS = [
     pytest.param([f32(1), None], DTypeError, r"'y': expected float32, got objects \(NoneType\)", id="None"),
     pytest.param([f32(1), [[1], [2, 3]]], DTypeError, "'y': ", id="ragged"),
     pytest.param([f32(1), Unconvertible()], DTypeError, "'y': it lies on the moon", id="unconvertible"),
-    pytest.param(
-        [f32(1), np.ones((1, 1), np.float32)], ShapeError, r"'y': expected shape \[n\], got \[1, 1\]", id="rank"
-    ),
+    pytest.param([f32(1), f32([1])], ShapeError, r"'y': expected shape \[n\], got \[1, 1\]", id="rank"),
     pytest.param([f32(1), np.float32(1)], ShapeError, r"'y': expected shape \[n\], got \[\]", id="rank 0"),
     pytest.param(
         [f32(1), np.broadcast_to(np.float32(0), (2**45,))], AllocationError, "'y': .*Unable to allocate", id="huge"
@@ -559,14 +547,12 @@ class TestRefusals:
         assert type(caught.value) is error
         assert add.run([f32(1), f32(2)])[0].tolist() == [3]
 
-    @pytest.mark.parametrize(
-        "feed", [np.ones((2, 3), np.float32), np.ones((1, 2, 3), np.float32)], ids=["size", "rank"]
-    )
-    def test_a_fixed_shape(self, load, feed):
+    @pytest.mark.parametrize("shape", [(2, 3), (3, 4), (1, 2, 4), (4,), (8,), ()], ids=str)
+    def test_a_fixed_shape(self, load, shape):
         session = load("(float[2, 4] x) => (float[2, 4] y) { y = Neg(x) }")
         for _ in range(2):
             with pytest.raises(ShapeError, match=r"input 'x': expected shape \[2, 4\], got "):
-                session.run([feed])
+                session.run([np.ones(shape, np.float32)])
             assert session.run([np.ones((2, 4), np.float32)])[0].sum() == -8
 
     def test_a_closed_value_or_buffer(self, relu):
@@ -700,14 +686,10 @@ class TestThreads:
         session = zrt.Session(model, zrt.SessionOptions(intra_op_num_threads=1))
         rounds = 3 if name == "squeezenet" else 30
         with ThreadPoolExecutor(8) as pool:
-            jobs = [
-                (index, pool.submit(session.run, [images[index]]))
-                for _ in range(rounds)
-                for index in range(len(images))
-            ]
-            for index, job in jobs:
-                for result, wanted in zip(job.result(), expected[index], strict=True):
-                    np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+            jobs = [pool.submit(session.run, [image]) for image in images * rounds]
+            for job, wanted in zip(jobs, expected * rounds, strict=True):
+                for result, want in zip(job.result(), wanted, strict=True):
+                    np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-6)
 
     def test_threads_with_shapes_of_their_own(self, add):
         def work(size):

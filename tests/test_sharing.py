@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import subprocess
 import sys
@@ -138,7 +137,6 @@ class TestWeights:
                     np.testing.assert_array_equal(live.outputs["y"], expected)
                 things[index].close()
                 things[index] = None
-                gc.collect()
             assert view.shape == (1, 64)
 
 
@@ -179,7 +177,7 @@ def test_a_heap_without_trim(monkeypatch):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 def test_memory_falls(tmp_path):
-    """Eight sessions over 64 MiB of weights: alone they take as much and as much again for each; shared, once."""
+    """Four sessions over 64 MiB of weights: apart, each takes as much and more; sharing, they take it once."""
     width, depth = 1024, 16
     onnx.save_model(build.mlp(width, depth), tmp_path / "mlp.onnx")
     code = """
@@ -193,7 +191,7 @@ def test_memory_falls(tmp_path):
 
         before = resident()
         runtime = zrt.Runtime.replicate(
-            sys.argv[1], 8, zrt.SessionOptions(intra_op_num_threads=1), share_weights=sys.argv[2] == "True",
+            sys.argv[1], 4, zrt.SessionOptions(intra_op_num_threads=1), share_weights=sys.argv[2] == "True",
             shapes=[(1, int(sys.argv[3]))],
         )
         runtime.prime()
@@ -220,9 +218,9 @@ def test_memory_falls(tmp_path):
     weights = width * width * depth * 4 >> 20
     (apart, one), (shared, other) = measure(False), measure(True)
     assert one == other
-    assert apart > 7 * weights
-    # The weights, their prepacked form, and what a session takes besides.
-    assert shared < 4 * weights
+    assert apart > 4 * weights
+    # The weights, their prepacked form, and all that the sessions take besides.
+    assert shared < 3 * weights
 
 
 @pytest.mark.gpu

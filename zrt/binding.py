@@ -253,7 +253,9 @@ class IoBinding(Owner):
         if code:
             error = run_failure(code, "IoBinding", options)
             if shape_was_wrong(error):
-                raise ShapeError(f"{error} Bind that output without memory, and ORT makes it anew in each run")
+                raise ShapeError(
+                    f"an output comes in another shape than is bound (without memory, ORT makes it anew): {error}"
+                ) from error
             raise error
 
     def outputs(self) -> dict[str, Value]:

@@ -67,7 +67,7 @@ class Wanted:
 class Call:
     """A run, prepared for all feeds of one set of names, types and shapes."""
 
-    __slots__ = ("_made_of", "count", "inputs", "outputs", "reference", "settled")
+    __slots__ = ("_made_of", "count", "handle", "inputs", "outputs", "reference", "settled")
 
     def __init__(
         self,
@@ -92,6 +92,7 @@ class Call:
         call.input_names, call.output_names = input_names, output_names
         call.inputs, call.outputs = input_tensors, output_tensors
         self._made_of = (session, run_options, memory, inputs)
+        self.handle = block
         self.reference = block.reference
         self.outputs = tuple(outputs)
         # For the short way of Session.run: what an array must have to be fed as it is. No array is a packed tensor.

@@ -6,6 +6,9 @@ zrt's. Each concrete class is also the builtin that a caller would expect (`Valu
 
 from __future__ import annotations
 
+import errno
+import re
+
 __all__ = [
     "AllocationError",
     "ArgumentError",
@@ -229,8 +232,14 @@ BY_CODE: dict[int, type[OrtError]] = {
 }
 
 
+# Where the system refuses a file, ONNX Runtime puts errno in the place of a code of its own.
+_SYSTEM_REFUSED = re.compile(r'\w+ file ".*" failed: ', re.DOTALL)
+
+
 def from_code(code: int, message: str) -> OrtError:
     """The exception for ONNX Runtime's error `code`; a code of a later release becomes `OrtError`."""
+    if _SYSTEM_REFUSED.match(message):
+        code = NoSuchFileError.code if code == errno.ENOENT else FailError.code
     error = BY_CODE.get(code, OrtError)(message)
     error.code = code
     return error

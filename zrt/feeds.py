@@ -63,16 +63,15 @@ def right_array(info: ValueInfo, feed: Any) -> np.ndarray[Any, Any]:
     """The feed as an array that ORT can read: contiguous, native, of the model's type and a shape it admits."""
     subject = f"input {info.name!r}"
     check_kind(info, subject)
+    if info.element_type.packed:
+        raise DTypeError(f"{subject}: ONNX Runtime packs {info.element_type.name}; feed a Value.from_packed")
     try:
         array = np.asarray(feed)
     except (ValueError, TypeError) as error:
         raise DTypeError(f"{subject}: {error}") from error
     if array.dtype == object:
         raise DTypeError(f"{subject}: expected {type_name(info.element_type)}, got objects ({type(feed).__name__})")
-    element_type = arrays.element_type_of(array, subject)
-    check_type(info, element_type, subject)
-    if element_type.packed:
-        raise DTypeError(f"{subject}: ONNX Runtime packs {element_type.name}; feed a Value.from_packed")
+    check_type(info, arrays.element_type_of(array, subject), subject)
     shapes.check(info, array.shape, subject)
     try:
         return arrays.native(array)

@@ -19,6 +19,9 @@ LARGEST_IN_MEMORY = 2**31 - 1
 # With this setting a session reads a model in ORT's own format from the caller's bytes for as long as it lives.
 BYTES_IN_USE = b"session.use_ort_model_bytes_directly"
 
+# Where the weights of a model in memory lie; ORT heeds it only there.
+EXTERNAL_DATA_DIR = b"session.model_external_initializers_file_folder_path"
+
 
 @runtime_checkable
 class ModelProto(Protocol):
@@ -54,6 +57,16 @@ class Source:
             raise DTypeError(
                 f"model: expected a path, bytes or an onnx.ModelProto, got {type(model).__name__} {model!r:.80}"
             )
+
+    def read(self) -> Any:
+        """The model's bytes as C sees them, read from the file where it is one."""
+        if self.path is None:
+            return self.data
+        try:
+            data = Path(os.fsdecode(self.path)).read_bytes()
+        except OSError as error:
+            raise ModelError(f"{self.subject} cannot be read: {error.strerror}") from error
+        return _check_bytes(data, self.subject)
 
 
 def _check_file(path: Path, subject: str) -> None:
@@ -105,8 +118,13 @@ def create(source: Source, options: Handle, container: Handle | None = None) -> 
     table = api()
     environment = current().pointer
     shared = () if container is None else (container.pointer,)
+
+    def says(key: bytes) -> bool:
+        return bool(status.fetch(table.HasSessionConfigEntry, "int", options.pointer, key))
+
+    data = source.read() if source.path is None or says(EXTERNAL_DATA_DIR) else None
     try:
-        if source.path is not None:
+        if data is None:
             function = table.CreateSessionWithPrepackedWeightsContainer if shared else table.CreateSession
             pointer = status.make(function, "OrtSession", environment, source.path, options.pointer, *shared)
         else:
@@ -117,8 +135,8 @@ def create(source: Source, options: Handle, container: Handle | None = None) -> 
                 function,
                 "OrtSession",
                 environment,
-                source.data,
-                ffi.sizeof(source.data),
+                data,
+                ffi.sizeof(data),
                 options.pointer,
                 *shared,
             )
@@ -130,6 +148,6 @@ def create(source: Source, options: Handle, container: Handle | None = None) -> 
             ) from error
         raise status.about(source.subject, error) from error
     parents = [] if container is None else [container]
-    if source.path is None and status.fetch(table.HasSessionConfigEntry, "int", options.pointer, BYTES_IN_USE):
-        parents.append(Handle.pin(source.data))
+    if data is not None and says(BYTES_IN_USE):
+        parents.append(Handle.pin(data))
     return Handle.own(pointer, table.ReleaseSession, parents)

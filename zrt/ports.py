@@ -107,6 +107,8 @@ def checked_memory(where: LaneMemory | None, session: Handle, subject: str) -> L
         return LaneMemory()
     if not isinstance(where, LaneMemory):
         raise DTypeError(f"{subject}: expected a LaneMemory, got {type(where).__name__}")
+    if where.kind not in ("buffers", "allocated", "left"):
+        raise ArgumentError(f"{subject}: a LaneMemory is of kind buffers, allocated or left, not {where.kind!r}")
     if not isinstance(where.memory, MemoryInfo):
         raise DTypeError(f"{subject}: expected a MemoryInfo, got {type(where.memory).__name__}")
     if where.memory != CPU:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from zrt._native import ffi
-from zrt._native.handle import Handle
+from zrt._native.handle import Handle, Owner
 from zrt.calls import NULL, Call, Result, failure, run_values, shape_was_wrong
 from zrt.errors import ClosedError, Error
 from zrt.options import RunOptions
@@ -19,7 +18,7 @@ from_buffer = ffi.from_buffer
 empty = np.empty
 
 
-class PreparedRun:
+class PreparedRun(Owner):
     """A run over feeds that are borrowed in place (`Session.prepare` makes it).
 
     What is written into the fed arrays between two runs is what the next run reads. Each run returns fresh
@@ -27,11 +26,12 @@ class PreparedRun:
     into the feeds while a run reads them.
     """
 
-    __slots__ = ("__weakref__", "_prepared")
+    __slots__ = ("_prepared",)
 
     def __init__(self, call: Call, feeds: Sequence[Value]) -> None:
         handles: list[Handle] = [value._open() for value in feeds]
         pointers = ffi.new("OrtValue *[]", [handle.pointer for handle in handles])
+        self._handle = call.handle
         # One attribute for all, so that closing in one thread never leaves half to another.
         self._prepared: list[Any] | None = [call, pointers, handles]
 
@@ -50,7 +50,7 @@ class PreparedRun:
                 array = empty(shape, dtype)
                 results.append(array)
                 places.append(from_buffer(array))
-        except MemoryError:
+        except (MemoryError, ValueError):
             return _run_checked(prepared, options)
         code = run_values(call.reference, NULL, pointers, places, NULL)
         if code:
@@ -62,20 +62,8 @@ class PreparedRun:
 
     def close(self) -> None:
         """Gives the feeds back; closing twice is fine."""
+        super().close()
         self._prepared = None
-
-    @property
-    def closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._prepared is None
-
-    def __enter__(self) -> PreparedRun:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _run_checked(prepared: list[Any], options: RunOptions | None) -> list[Result]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 from_buffer = ffi.from_buffer
 empty = np.empty
+ndarray = np.ndarray
 
 # How many combinations of names and shapes a session keeps prepared.
 CALLS_KEPT = 64
@@ -51,8 +52,7 @@ def prepare_options(
         folder = path_bytes(external_data_dir, "external_data_dir")
         if not os.path.isdir(folder):
             raise ModelNotFoundError(f"external_data_dir {os.fsdecode(folder)!r}: there is no such folder")
-        key = b"session.model_external_initializers_file_folder_path"
-        status.check(api().AddSessionConfigEntry(handle.pointer, key, folder))
+        status.check(api().AddSessionConfigEntry(handle.pointer, loading.EXTERNAL_DATA_DIR, folder))
     return handle
 
 
@@ -183,7 +183,8 @@ class Session(Owner):
                 return self._run_checked(feeds, outputs, options)
             for name, dtype, shape in call.inputs:
                 array = given[name]
-                if array.dtype is not dtype or array.shape != shape:
+                # Only an array's own word counts for how much memory there is.
+                if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
                     return self._run_checked(feeds, outputs, options)
                 memory.append(from_buffer(array))
             for shape, dtype in settled or ():

@@ -100,6 +100,8 @@ class Value(Owner):
         if reason:
             raise ArgumentError(f"{subject}: {reason}, and is to be used without a copy")
         element_type = arrays.element_type_of(array, subject)
+        if element_type is ElementType.STRING:
+            raise UnsupportedError(f"{subject}: a tensor of strings cannot be over numpy's memory")
         if element_type.packed:
             raise DTypeError(f"{subject}: ONNX Runtime packs {element_type.name}; give the packed bytes to from_packed")
         memory = arrays.from_buffer(array)

@@ -27,18 +27,18 @@ def contenders(*nanoseconds: float, log: list[tuple[str, int]] | None = None) ->
 
 class TestPlan:
     @pytest.mark.parametrize("nanoseconds", [3, 900, 25_000, 5_000_000])
-    def test_a_batch_lasts_about_ten_milliseconds(self, nanoseconds):
+    def test_a_batch_lasts_about_five_milliseconds(self, nanoseconds):
         runs = harness.fitting_runs(Fake("c", nanoseconds).contender)
-        assert 5e6 <= runs * nanoseconds <= 20e6
+        assert 2.5e6 <= runs * nanoseconds <= 7.5e6
 
     def test_a_slow_run_is_a_batch_by_itself(self):
         assert harness.fitting_runs(Fake("c", 3e9).contender) == 1
 
     def test_a_disturbed_batch_does_not_make_the_others_short(self):
-        waits = iter([0, 0, 4e6, *[0] * 20])
+        waits = iter([0, 0, 4e6, 4e6, 0, 4e6, *[0] * 50])
         fake = Fake("c", 1000)
         disturbed = Contender("c", "c", lambda runs: fake.batch(runs) + round(next(waits)), lambda _: [])
-        assert harness.fitting_runs(disturbed) == pytest.approx(10_000, rel=0.01)
+        assert harness.fitting_runs(disturbed) == pytest.approx(5_000, rel=0.01)
 
     def test_a_clock_that_stands_still_does_not_hang(self):
         assert harness.fitting_runs(Fake("c", 0.01).contender) > 1000

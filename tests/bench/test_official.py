@@ -64,6 +64,11 @@ class TestInThisProcess:
         assert not found.contenders
         assert list(found.unmeasured) == KEYS
 
+    def test_a_provider_that_it_does_not_have_is_said_and_not_replaced(self, saved):
+        found = official.set_up(saved(models.add()), 1, ["WarpExecutionProvider", *CPU], *places(None))
+        assert not found.contenders
+        assert set(found.unmeasured.values()) == {"this onnxruntime has no WarpExecutionProvider"}
+
     def test_one_way_may_fail_without_the_other(self, saved):
         inputs, outputs = places(np.zeros(4, np.float32))
         wrong = Place("nope", FLOAT, (4,), np.zeros(4, np.float32))

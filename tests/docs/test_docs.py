@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def outside_of_fences(text: str) -> str:
 def examples(text: str) -> Iterator[tuple[Fence, Fence | None]]:
     """The fences to run, each with the one that shows its output, if there is one."""
     found = fences(text)
-    for fence, after in zip(found, [*found[1:], None], strict=True):
+    for fence, after in zip_longest(found, found[1:]):
         if fence.info == "python":
             shown = after is not None and after.info == "text" and not text[fence.end : after.start].strip()
             yield fence, after if shown else None

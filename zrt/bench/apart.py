@@ -37,7 +37,8 @@ class _Worker:
             print(json.dumps(order), file=self._process.stdin, flush=True)
             return json.loads(self._process.stdout.readline())
         except (BrokenPipeError, json.JSONDecodeError):
-            status = self._process.wait(PATIENCE_S)
+            _end(self._process)
+            status = self._process.wait()
             raise ZrtError(f"the process that measures onnxruntime ended with status {status}") from None
 
     def measure(self, do: str, key: str, runs: int) -> Any:

@@ -13,10 +13,14 @@ from zrt.bench import timing
 Progress: TypeAlias = "Callable[[str, int, int], None]"
 """Told what is going on, how many of its steps are done, and how many there are."""
 
-BATCH_NS = 10_000_000
-ROUNDS = 100
+# Long enough that what the previous contender left in the caches does not count, and short enough that on a busy
+# machine many batches pass undisturbed.
+BATCH_NS = 5_000_000
+ROUNDS = 200
 FEWEST_ROUNDS = 10
-LOOKS = 4
+# `fitting_runs` takes the best of so many looks at so short a time: on a busy machine some of them are undisturbed.
+LOOK_NS = 1_000_000
+LOOKS = 10
 # What the batches of one contender may take together, where the user does not say how many runs there are.
 CONTENDER_NS = 2_000_000_000
 
@@ -88,18 +92,21 @@ def fitting_runs(contender: Contender, wanted_ns: int = BATCH_NS) -> int:
     """How many runs last about `wanted_ns` nanoseconds where nothing disturbs them; at least one."""
     runs = 1
     while True:
-        # Never zero: a coarse clock may not move in one run.
-        took = max(contender.batch(runs), 1)
-        if wanted_ns // 4 <= took < wanted_ns * 4:
-            # The best of several: a batch that was disturbed would make all that follow too short.
-            took = min(took, *(max(contender.batch(runs), 1) for _ in range(LOOKS)))
-        if took >= wanted_ns // 4:
+        took = _took(contender, runs)
+        if LOOK_NS <= took < wanted_ns * 4:
+            took = min(took, *(_took(contender, runs) for _ in range(LOOKS)))
+        if took >= LOOK_NS:
             return max(1, round(runs * wanted_ns / took))
-        runs *= min(8, max(2, wanted_ns // (2 * took)))
+        runs *= min(8, max(2, 2 * LOOK_NS // took))
+
+
+def _took(contender: Contender, runs: int) -> int:
+    # Never zero: a coarse clock may not move in one run.
+    return max(contender.batch(runs), 1)
 
 
 def make_plan(contenders: Sequence[Contender], runs: int | None = None) -> Plan:
-    """Batches of about 10 ms, in up to 100 rounds.
+    """Batches of about 5 ms, in up to 200 rounds.
 
     With `runs` given each contender runs that many times at least, in batches of equal numbers.
     """

@@ -65,6 +65,9 @@ def set_up(
     except ImportError as error:
         return without(f"onnxruntime cannot be imported: {error}")
     version = str(onnxruntime.__version__)
+    if providers[0] not in onnxruntime.get_available_providers():
+        # It would take the next one with a mere warning.
+        return without(f"this onnxruntime has no {providers[0]}", version)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     # The package's errors share no base but Exception, and none of them may end the measurement of zrt.
@@ -74,6 +77,8 @@ def set_up(
         load_ns = clock() - start
     except Exception as error:
         return without(_first_line(error), version)
+    if session.get_providers()[0] != providers[0]:
+        return without(f"onnxruntime could not use {providers[0]}", version)
     feeds = {place.name: place.array for place in inputs}
     ways: list[tuple[tuple[str, str], Callable[[], tuple[Any, ...]]]] = [
         (RUN, lambda: (session.run, None, feeds)),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zrt import settling, shapes
-from zrt.errors import ArgumentError, ShapeError, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, ShapeError, UnsupportedError
 from zrt.metadata import ValueInfo, format_shape
 from zrt.session import Session
 from zrt.settling import ShapesLike
@@ -78,9 +78,16 @@ def make(element_type: ElementType, shape: Shape, generator: np.random.Generator
 
 
 def make_all(session: Session, wanted: dict[str, Shape], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
-    """An array for each input, of the `wanted` shapes."""
+    """An array for each input, of the `wanted` shapes. Raises `AllocationError` where they are too large."""
     generator = np.random.default_rng(seed)
-    return {info.name: make(info.element_type, wanted[info.name], generator) for info in session.inputs}
+    arrays = {}
+    for info in session.inputs:
+        shape = wanted[info.name]
+        try:
+            arrays[info.name] = make(info.element_type, shape, generator)
+        except (MemoryError, ValueError) as error:
+            raise AllocationError(f"input {info.name!r} of shape {list(shape)}: {error}") from error
+    return arrays
 
 
 def as_feed(info: ValueInfo, array: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any] | Value:

@@ -43,23 +43,31 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (None: the process's own) and returns the exit status."""
     try:
-        arguments = make_parser().parse_args(argv)
-    except SystemExit as stop:
-        # argparse ends the process after --help and after what it refuses.
-        return stop.code if isinstance(stop.code, int) else 0
-    try:
-        status: int = arguments.command(arguments)
+        status = _carry_out(argv)
         sys.stdout.flush()
-    except (UsageError, InputShapeError) as error:
-        return _complain(arguments.name, error, USED_WRONGLY)
-    except (Error, CommandError) as error:
-        return _complain(arguments.name, error, FAILED)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         # Python flushes standard output once more at its end; let that find an open file.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return NOBODY_READS
+    return status
+
+
+def _carry_out(argv: Sequence[str] | None) -> int:
+    try:
+        arguments = make_parser().parse_args(argv)
+    except SystemExit as stop:
+        # argparse ends the process after --help and after what it refuses.
+        return stop.code if isinstance(stop.code, int) else 0
+    try:
+        status: int = arguments.command(arguments)
+    except BrokenPipeError:
+        raise
+    except (UsageError, InputShapeError) as error:
+        return _complain(arguments.name, error, USED_WRONGLY)
+    except (Error, CommandError, OSError) as error:
+        return _complain(arguments.name, error, FAILED)
     return status
 
 

@@ -1,0 +1,99 @@
+"""What the tests of robustness share: processes of their own, in which a crash is an exit code and nothing worse."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# What every script below begins with; the scripts see nothing else of the tests.
+PROLOGUE = """
+import faulthandler, gc, os, random, sys, threading, time
+faulthandler.enable()
+import numpy as np
+import zrt
+from tests import models
+
+QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
+ADD = models.add(["n"])
+FEEDS = {"x": np.arange(4, dtype=np.float32), "y": np.ones(4, np.float32)}
+SUM = FEEDS["x"] + FEEDS["y"]
+
+def session(options=QUIET):
+    return zrt.Session(ADD, options)
+
+def lane(session):
+    made = session.lane({"x": 4, "y": 4})
+    for name, feed in FEEDS.items():
+        made.inputs[name][...] = feed
+    return made
+
+def binding(session):
+    made = session.binding()
+    for name, feed in FEEDS.items():
+        made.bind_input(name, feed)
+    made.bind_output("z")
+    return made
+"""
+
+
+class Child:
+    """Runs scripts in processes of their own."""
+
+    def start(self, script: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:
+        """A process that runs `PROLOGUE` and `script`, under way; ``sys.argv[1:]`` are the arguments."""
+        command = [sys.executable, "-c", PROLOGUE + textwrap.dedent(script), *map(str, arguments)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
+        process: subprocess.Popen[str] = subprocess.Popen(command, **(pipes | options))
+        return process
+
+    def finish(self, process: subprocess.Popen[str], timeout: float = 120) -> str:
+        """Waits for the end, which must be a good one, and gives what the process printed."""
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            _, errors = process.communicate()
+            pytest.fail(f"the process hangs\n{errors[-4000:]}", pytrace=False)
+        if process.returncode:
+            code = process.returncode
+            how = f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
+            pytest.fail(f"the process {how}\n{errors[:6000]}", pytrace=False)
+        return output
+
+    def __call__(self, script: str, *arguments: object, timeout: float = 120, **options: Any) -> str:
+        """What the script prints; any end but a good one fails the test."""
+        return self.finish(self.start(script, *arguments, **options), timeout)
+
+
+@pytest.fixture(scope="session")
+def child() -> Child:
+    return Child()
+
+
+@pytest.fixture(scope="session")
+def together() -> Callable[..., None]:
+    """Runs functions in threads that begin at the same moment; what one raises fails the test."""
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Barrier
+
+    def run(*functions: Callable[[], object]) -> None:
+        barrier = Barrier(len(functions))
+
+        def begin(function: Callable[[], object]) -> None:
+            barrier.wait()
+            function()
+
+        with ThreadPoolExecutor(len(functions)) as pool:
+            for future in [pool.submit(begin, function) for function in functions]:
+                future.result(120)
+
+    return run

@@ -1,0 +1,104 @@
+"""`zrt.calls`: how a run is laid out for C, which failures it tells apart, and what becomes of ORT's own values."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import zrt
+from zrt._native import ffi
+from zrt._native.library import api
+from zrt.calls import Call, Wanted, failure, shape_was_wrong
+from zrt.errors import AllocationError, FailError, InvalidArgumentError, TerminatedError
+from zrt.memory import CPU
+from zrt.metadata import ValueInfo
+from zrt.types import ElementType, ValueKind
+
+
+def info(kind: ElementType, *shape: int | str) -> ValueInfo:
+    return ValueInfo("y", ValueKind.TENSOR, kind, shape)
+
+
+class TestWanted:
+    def test_plain_tensors_of_known_shape_are_written_into_an_array(self):
+        wanted = Wanted(info(ElementType.BFLOAT16, "n", 2), (3, 2))
+        array = wanted.empty()
+        assert (array.dtype, array.shape) == (ElementType.BFLOAT16.dtype, (3, 2))
+
+    @pytest.mark.parametrize(
+        "wanted",
+        [
+            Wanted(info(ElementType.FLOAT, "n"), None),
+            Wanted(info(ElementType.STRING, 2), (2,)),
+            Wanted(info(ElementType.INT4, 2), (2,)),
+            Wanted(ValueInfo("y", ValueKind.SEQUENCE, ElementType.UNDEFINED, None), None),
+            Wanted(info(ElementType.FLOAT, 2), (2,), passes_through=True),
+        ],
+        ids=["open", "strings", "packed", "sequence", "an input"],
+    )
+    def test_all_else_is_left_to_ort(self, wanted):
+        assert wanted.shape is None
+
+    def test_what_no_memory_can_hold(self):
+        with pytest.raises(AllocationError, match=r"output 'y': no memory has room for \[4611686018427387904\]"):
+            Wanted(info(ElementType.FLOAT, "n"), (2**62,))
+        with pytest.raises(AllocationError, match="output 'y': "):
+            Wanted(info(ElementType.FLOAT, "n"), (2**55,)).empty()
+        Wanted(info(ElementType.UINT8, "n"), (sys.maxsize,))
+
+
+class TestCall:
+    @pytest.fixture
+    def call(self, relu):
+        x = relu.inputs[0]
+        memory = CPU.handle()
+        return Call(relu._open(), relu._run_options, memory, [(x, (2,))], [Wanted(relu.outputs[0], (2,))])
+
+    def test_runs_over_memory(self, call):
+        x = np.array([-1, 2], np.float32)
+        assert call.run_arrays([ffi.from_buffer(x)])[0].tolist() == [0, 2]
+        assert call.settled == (((2,), np.float32),)
+
+    def test_left_open_it_gives_the_same(self, call):
+        x = np.array([-1, 2], np.float32)
+        opened = call.left_open()
+        assert opened.settled is None
+        (y,) = opened.run_arrays([ffi.from_buffer(x)])
+        assert y.tolist() == [0, 2]
+        # ORT's own memory, not numpy's.
+        assert not y.flags.owndata
+
+    def test_is_all_that_keeps_the_session(self, call, relu):
+        relu.close()
+        del relu
+        value = zrt.Value.from_array(np.array([-1, 2], np.float32))
+        handle = value._open()
+        assert call.run_values([handle.pointer], [handle])[0].tolist() == [0, 2]
+
+
+class TestFailures:
+    @staticmethod
+    def status(message: bytes, code: int = 1) -> int:
+        return int(ffi.cast("uintptr_t", api().CreateStatus(code, message)))
+
+    def test_of_terminated_options(self):
+        options = zrt.RunOptions()
+        assert type(failure(self.status(b"other"), options)) is FailError
+        options.terminate()
+        error = failure(self.status(b"Exiting due to terminate flag"), options)
+        assert type(error) is TerminatedError
+        assert str(error) == "Exiting due to terminate flag"
+        # Whatever else went wrong in that run is told as it is.
+        assert type(failure(self.status(b"bad", 2), options)) is InvalidArgumentError
+        assert type(failure(self.status(b"bad"), None)) is FailError
+
+    def test_of_a_wrong_declaration(self, load):
+        binding = load("(float[n] x) => (float[n] y) { y = Neg(x) }").binding()
+        binding.bind_input("x", np.ones(3, np.float32))
+        binding.bind_output("y", np.ones(2, np.float32))
+        with pytest.raises(zrt.errors.ShapeError) as caught:
+            binding.run()
+        assert shape_was_wrong(caught.value)
+        assert not shape_was_wrong(FailError("something else"))
