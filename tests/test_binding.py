@@ -324,6 +324,16 @@ class TestOutputs:
         binding.run()
         assert binding.numpy()["y"].tolist() == [0, 4]
 
+    def test_what_was_refused_is_not_bound(self, load):
+        binding = load("(float[n] x) => (float[n] a, float[n] b) { a = Neg(x)  b = Abs(x) }").binding()
+        binding.bind_input("x", f32(-2))
+        for place in (zrt.MemoryInfo("Nowhere"), np.zeros(1)):
+            with pytest.raises(zrt.Error):
+                binding.bind_output("a", place)
+        binding.bind_output("b")
+        binding.run()
+        assert {name: array.tolist() for name, array in binding.numpy().items()} == {"b": [2]}
+
     def test_a_closed_place(self, relu):
         value, buffer = zrt.Value.from_array(f32(1)), zrt.Buffer((1,), np.float32)
         value.close()
@@ -683,7 +693,6 @@ class TestCuda:
         assert value.memory.name == "Cuda"
         with pytest.raises(UnsupportedError, match="lies on Cuda:0"):
             binding.numpy()
-        # As a feed it stays where it is.
         host = np.empty(value.shape, np.float32)
         zrt.copy(value, host)
         np.testing.assert_allclose(host, expected, rtol=1e-2, atol=1e-2)

@@ -15,7 +15,7 @@ import pytest
 
 from tests import models
 from zrt import DynamicRuntime, LaneMemory, Session, settling, shapes
-from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError, ShapeError, UnknownNameError
+from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError, OutOfRangeError, ShapeError, UnknownNameError
 from zrt.lane import Lane
 
 ROOT = Path(__file__).parents[1]
@@ -200,7 +200,7 @@ class TestLanes:
     def test_a_lane_that_is_not_there(self):
         runtime = dynamic(2)
         for index in (2, -3):
-            with pytest.raises(IndexError, match=f"lane {index}: there are 2, counted from 0"):
+            with pytest.raises(OutOfRangeError, match=f"lane {index}: there are 2, counted from 0"):
                 runtime.lane(x(1), index)
         assert runtime.lane(x(1), 1).inputs["x"].shape == (1, 4)
 

@@ -13,7 +13,7 @@ import pytest
 from benches.models import build
 from tests import models
 from zrt import BufferPolicy, Lane, LaneMemory, Runtime, Session, SessionOptions
-from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnknownNameError
+from zrt.errors import ArgumentError, ClosedError, DTypeError, OutOfRangeError, ShapeError, UnknownNameError
 
 
 def over_shared(lanes: int, **arguments) -> Runtime:
@@ -161,7 +161,7 @@ class TestAsASequence:
 
     @pytest.mark.parametrize("index", [3, -4, 1000])
     def test_a_lane_that_is_not_there(self, index):
-        with pytest.raises(IndexError, match=f"lane {index}: there are 3, counted from 0"):
+        with pytest.raises(OutOfRangeError, match=f"lane {index}: there are 3, counted from 0"):
             over_shared(3, shapes=[(1, 4)])[index]
 
     def test_prime_runs_every_lane(self):

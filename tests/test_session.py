@@ -266,8 +266,9 @@ class TestElementTypes:
         session = load(f"({name}[n] x, float[m] f) => (float[m] g) {{ g = Neg(f) }}", opset=25)
         session.run([zrt.Value.from_packed(np.zeros(8 * kind.bits // 8, np.uint8), kind, (8,)), f32(1)])
         for _ in range(2):
-            with pytest.raises(DTypeError, match=rf"input 'x': ONNX Runtime packs {kind.name}; .*from_packed"):
-                session.run([np.zeros(8, kind.dtype), f32(1)])
+            for feeds in ([np.zeros(8, kind.dtype), f32(1)], {"x": np.zeros(8, kind.dtype), "f": f32(1)}):
+                with pytest.raises(DTypeError, match=rf"input 'x': ONNX Runtime packs {kind.name}; .*from_packed"):
+                    session.run(feeds)
 
     def test_strings_are_refused_as_feeds_and_come_as_values(self, load):
         eats = load("(string[n] x) => (int64[n] y) { y = Cast <to = 7> (x) }")
@@ -448,9 +449,10 @@ class TestWrongDeclarations:
             build("(float[n] x) => (float[4] y) { y = Neg(x) }"), zrt.SessionOptions(log_severity_level="ERROR")
         )
         for size in (4, 6):
-            session.run([X[:size]])
+            session.run({"x": X[:size]})
         assert capfd.readouterr().err.count("provided for output 'y'") == 1
         for size in (6, 5, 4, 6):
+            session.run({"x": X[:size]})
             session.run([X[:size]])
         assert capfd.readouterr().err == ""
 

@@ -296,6 +296,18 @@ class TestWhatIsNoPlainTensor:
             with pytest.raises(UnsupportedError, match="this value is a sequence, not a tensor"):
                 call()
 
+    def test_more_dimensions_than_numpy_has(self, load):
+        session = load("(float[1] x, int64[k] shape) => (float[] y) { y = Reshape(x, shape) }")
+        x = np.ones(1, np.float32)
+        assert session.run([x, np.ones(64, np.int64)])[0].shape == (1,) * 64
+        with pytest.raises(UnsupportedError, match="numpy has no array of 65 dimensions"):
+            session.run([x, np.ones(65, np.int64)])
+
+
+def test_made_by_its_class_methods_alone():
+    with pytest.raises(DTypeError, match="a Value is made by from_array, from_packed, from_buffer or allocate"):
+        zrt.Value(np.zeros(1, np.float32))
+
 
 def test_unpack_is_for_packed_types():
     with pytest.raises(DTypeError, match="FLOAT is not a packed type"):

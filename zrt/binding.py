@@ -120,13 +120,17 @@ class _Bound:
     outputs: dict[str, Handle | MemoryInfo] = field(default_factory=dict)
     left: Any = None
 
-    def hand_back(self, names: Iterable[str]) -> None:
-        """Leaves these outputs to ORT, where they are bound without memory, and lets go what the last run made."""
+    def hand_back(self, name: str, memory: MemoryInfo) -> None:
+        """Leaves an output to ORT, and lets go what the last run made."""
+        where = memory.handle()
+        status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), where.pointer))
+
+    def let_go(self, names: Iterable[str]) -> None:
+        """To be called when inputs go: an output of the same name is their memory, if the last run handed it out."""
         for name in names:
             memory = self.outputs.get(name)
             if isinstance(memory, MemoryInfo):
-                where = memory.handle()
-                status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), where.pointer))
+                self.hand_back(name, memory)
 
     def leave(self) -> None:
         """Has each run hand the outputs without memory of the caller's back to ORT (see lane.h)."""
@@ -182,8 +186,7 @@ class IoBinding(Owner):
         value = right_value(info, feed)._open()
         with claimed(bound.block, "IoBinding"), _about(f"input {name!r}"):
             status.check(api().BindInput(bound.binding.pointer, name.encode(), value.pointer))
-            # An output of that name is the former feed's memory, which may go now.
-            bound.hand_back([name])
+            bound.let_go([name])
             bound.inputs[name] = value
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
@@ -196,8 +199,9 @@ class IoBinding(Owner):
         subject = f"output {name!r}"
         if place is None or isinstance(place, MemoryInfo):
             with claimed(bound.block, "IoBinding"), _about(subject):
-                bound.outputs[name] = place or CPU
-                bound.hand_back([name])
+                memory = place or CPU
+                bound.hand_back(name, memory)
+                bound.outputs[name] = memory
                 bound.leave()
             return
         if any(name == info.name for info in (*bound.session.inputs, *bound.session.initializers)):
@@ -213,7 +217,7 @@ class IoBinding(Owner):
         bound = self._opened()
         with claimed(bound.block, "IoBinding"):
             api().ClearBoundInputs(bound.binding.pointer)
-            bound.hand_back(bound.inputs)
+            bound.let_go(bound.inputs)
             bound.inputs = {}
 
     def clear_outputs(self) -> None:

@@ -35,6 +35,7 @@ __all__ = [
     "NotFoundError",
     "NotImplementedByOrtError",
     "OrtError",
+    "OutOfRangeError",
     "ProviderError",
     "RuntimeExceptionError",
     "ShapeError",
@@ -161,6 +162,10 @@ class UnknownNameError(ArgumentError, KeyError):
 
     # KeyError shows the repr of its argument; a sentence should be read as one.
     __str__ = Exception.__str__
+
+
+class OutOfRangeError(ArgumentError, IndexError):
+    """There are not so many."""
 
 
 class ShapeError(ArgumentError):

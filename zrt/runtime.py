@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from zrt import loading, sources
 from zrt.audit import LaneAudit
-from zrt.errors import ArgumentError
+from zrt.errors import ArgumentError, OutOfRangeError
 from zrt.lane import Lane
 from zrt.options import SessionOptions
 from zrt.providers import ProviderLike
@@ -110,4 +110,4 @@ def pick(lanes: Sequence[Lane], index: int) -> Lane:
     try:
         return lanes[index]
     except IndexError:
-        raise IndexError(f"lane {index}: there are {len(lanes)}, counted from 0") from None
+        raise OutOfRangeError(f"lane {index}: there are {len(lanes)}, counted from 0") from None

@@ -18,6 +18,10 @@ from zrt.types import ElementType, ValueKind, creation_code, nbytes
 from zrt.types import unpack as unpack_bytes
 
 
+# numpy's NPY_MAXDIMS, which it tells nobody.
+MOST_DIMENSIONS = 64
+
+
 def _dims(shape: tuple[int, ...]) -> Any:
     return ffi.new("int64_t[]", shape)
 
@@ -62,6 +66,8 @@ class Value(Owner):
 
     def __init__(self, handle: Handle, writeable: bool = True) -> None:
         """Takes over the handle of an ``OrtValue``; the class methods are the ways in for users."""
+        if not isinstance(handle, Handle):
+            raise DTypeError("a Value is made by from_array, from_packed, from_buffer or allocate")
         self._handle = handle
         self._writeable = writeable
         table = api()
@@ -105,7 +111,7 @@ class Value(Owner):
         if element_type.packed:
             raise DTypeError(f"{subject}: ONNX Runtime packs {element_type.name}; give the packed bytes to from_packed")
         memory = arrays.from_buffer(array)
-        handle = _over(memory, array.nbytes, array.shape, element_type, [Handle.pin(memory)], subject)
+        handle = _over(memory, ffi.sizeof(memory), array.shape, element_type, [Handle.pin(memory)], subject)
         return cls(handle, array.flags.writeable)
 
     @classmethod
@@ -237,6 +243,8 @@ class Value(Owner):
             )
         if self._element_type is ElementType.STRING:
             raise UnsupportedError("a tensor of strings has no numpy view")
+        if len(self._shape) > MOST_DIMENSIONS:
+            raise UnsupportedError(f"numpy has no array of {len(self._shape)} dimensions")
         return arrays.view(handle, self.address, self._shape, self._element_type, self._writeable)
 
     def unpack(self) -> np.ndarray[Any, Any]:

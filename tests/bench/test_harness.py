@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 
@@ -29,16 +30,30 @@ class TestPlan:
     @pytest.mark.parametrize("nanoseconds", [3, 900, 25_000, 5_000_000])
     def test_a_batch_lasts_about_five_milliseconds(self, nanoseconds):
         runs = harness.fitting_runs(Fake("c", nanoseconds).contender)
-        assert 2.5e6 <= runs * nanoseconds <= 7.5e6
+        assert 2.5e6 <= runs * nanoseconds <= 10e6
 
     def test_a_slow_run_is_a_batch_by_itself(self):
         assert harness.fitting_runs(Fake("c", 3e9).contender) == 1
 
-    def test_a_disturbed_batch_does_not_make_the_others_short(self):
-        waits = iter([0, 0, 4e6, 4e6, 0, 4e6, *[0] * 50])
-        fake = Fake("c", 1000)
-        disturbed = Contender("c", "c", lambda runs: fake.batch(runs) + round(next(waits)), lambda _: [])
-        assert harness.fitting_runs(disturbed) == pytest.approx(5_000, rel=0.01)
+    def test_on_a_busy_machine_equal_contenders_still_have_equal_batches(self):
+        noise = random.Random(0)
+
+        def disturbed(fake: Fake) -> Contender:
+            # A third of the time something else has the core for a while.
+            return Contender(
+                fake.contender.key,
+                "",
+                lambda runs: fake.batch(runs) + (4_000_000 if noise.random() < 1 / 3 else 0),
+                lambda _: [],
+            )
+
+        plan = harness.make_plan([disturbed(Fake(f"c{index}", 1000)) for index in range(4)])
+        assert max(plan.runs.values()) < 1.1 * min(plan.runs.values())
+
+    def test_a_very_slow_model_is_not_run_for_hours_to_make_a_plan(self):
+        log: list[tuple[str, int]] = []
+        harness.make_plan(contenders(60e9, 60e9, log=log))
+        assert len(log) <= 6
 
     def test_a_clock_that_stands_still_does_not_hang(self):
         assert harness.fitting_runs(Fake("c", 0.01).contender) > 1000

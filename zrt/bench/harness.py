@@ -18,9 +18,10 @@ Progress: TypeAlias = "Callable[[str, int, int], None]"
 BATCH_NS = 5_000_000
 ROUNDS = 200
 FEWEST_ROUNDS = 10
-# `fitting_runs` takes the best of so many looks at so short a time: on a busy machine some of them are undisturbed.
+# How long, and how often, everybody is looked at to see how many runs make a batch.
 LOOK_NS = 1_000_000
-LOOKS = 10
+LOOKS = 15
+ALL_LOOKS_NS = 200_000_000
 # What the batches of one contender may take together, where the user does not say how many runs there are.
 CONTENDER_NS = 2_000_000_000
 
@@ -89,20 +90,14 @@ def warm_up(contenders: Sequence[Contender], runs: int) -> None:
 
 
 def fitting_runs(contender: Contender, wanted_ns: int = BATCH_NS) -> int:
-    """How many runs last about `wanted_ns` nanoseconds where nothing disturbs them; at least one."""
+    """How many runs last about `wanted_ns` nanoseconds; at least one."""
     runs = 1
     while True:
-        took = _took(contender, runs)
-        if LOOK_NS <= took < wanted_ns * 4:
-            took = min(took, *(_took(contender, runs) for _ in range(LOOKS)))
-        if took >= LOOK_NS:
+        # Never zero: a coarse clock may not move in one run.
+        took = max(contender.batch(runs), 1)
+        if took >= wanted_ns // 4:
             return max(1, round(runs * wanted_ns / took))
-        runs *= min(8, max(2, 2 * LOOK_NS // took))
-
-
-def _took(contender: Contender, runs: int) -> int:
-    # Never zero: a coarse clock may not move in one run.
-    return max(contender.batch(runs), 1)
+        runs *= min(8, max(2, wanted_ns // (2 * took)))
 
 
 def make_plan(contenders: Sequence[Contender], runs: int | None = None) -> Plan:
@@ -111,14 +106,18 @@ def make_plan(contenders: Sequence[Contender], runs: int | None = None) -> Plan:
     With `runs` given each contender runs that many times at least, in batches of equal numbers.
     """
     with timing.without_gc():
-        fitting = {contender.key: fitting_runs(contender) for contender in contenders}
-        if runs is not None:
-            wanted = -(-runs // max(fitting.values()))
-            rounds = min(runs, ROUNDS, max(FEWEST_ROUNDS, wanted))
-            return Plan(rounds, dict.fromkeys(fitting, -(-runs // rounds)))
-        slowest = max(contender.batch(fitting[contender.key]) for contender in contenders)
-    affordable = CONTENDER_NS // max(slowest, 1)
-    return Plan(min(ROUNDS, max(FEWEST_ROUNDS, affordable)), fitting)
+        short = {contender.key: fitting_runs(contender, LOOK_NS) for contender in contenders}
+        together = sum(contender.batch(short[contender.key]) for contender in contenders)
+    # Looked at in turn: on a busy machine batches of unlike length would be disturbed unlike often.
+    looks = min(LOOKS, max(1, ALL_LOOKS_NS // max(together, 1)))
+    typical = {key: max(seen.median, 1e-3) for key, seen in measure(contenders, Plan(looks, short)).items()}
+    fitting = {key: max(1, round(BATCH_NS / nanoseconds)) for key, nanoseconds in typical.items()}
+    if runs is not None:
+        wanted = -(-runs // max(fitting.values()))
+        rounds = min(runs, ROUNDS, max(FEWEST_ROUNDS, wanted))
+        return Plan(rounds, dict.fromkeys(fitting, -(-runs // rounds)))
+    slowest = max(fitting[key] * nanoseconds for key, nanoseconds in typical.items())
+    return Plan(min(ROUNDS, max(FEWEST_ROUNDS, int(CONTENDER_NS / slowest))), fitting)
 
 
 def measure(contenders: Sequence[Contender], plan: Plan, progress: Progress = ignore_progress) -> dict[str, Series]:

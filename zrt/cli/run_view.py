@@ -16,7 +16,7 @@ from zrt.metadata import format_shape
 
 
 def show(model: str, described: Mapping[str, Any], known: Digits | None, readings: Mapping[str, Reading]) -> None:
-    """Prints what came of each provider."""
+    """Prints what came of each provider, and the digits once."""
     out = console()
     out.print(facts(("model", model)), soft_wrap=True)
     for provider, found in described.items():
@@ -24,10 +24,10 @@ def show(model: str, described: Mapping[str, Any], known: Digits | None, reading
         out.print(provider, style="bold")
         if "problem" in found:
             out.print(found["problem"], style="yellow", soft_wrap=True)
-            continue
-        _show_outputs(out, found)
-        if known is not None and provider in readings:
-            _show_digits(out, known, readings[provider])
+        else:
+            _show_outputs(out, found)
+    if known is not None and readings:
+        _show_digits(out, known, readings)
 
 
 def _show_outputs(out: Console, found: Mapping[str, Any]) -> None:
@@ -68,16 +68,20 @@ def _show_outputs(out: Console, found: Mapping[str, Any]) -> None:
             out.print(f"top {len(output['top'])} of {name}{row}: {best}", soft_wrap=True)
 
 
-def _show_digits(out: Console, known: Digits, reading: Reading) -> None:
+def _show_digits(out: Console, known: Digits, readings: Mapping[str, Reading]) -> None:
+    """A few as the first provider reads them, and how many each reads rightly."""
+    first = next(iter(readings.values()))
     shades = digits.PLAIN_SHADES if out.options.ascii_only else digits.SHADES
     pictures = Table.grid(padding=(0, 3))
-    chosen = digits.picked(known, reading)
+    chosen = digits.picked(known, first)
     for _ in chosen:
         pictures.add_column(no_wrap=True)
     pictures.add_row(*("\n".join(digits.draw(known.images[index], shades)) for index in chosen))
-    pictures.add_row(*(digits.caption(known, reading, index) for index in chosen), style="bold")
+    pictures.add_row(*(digits.caption(known, first, index) for index in chosen), style="bold")
     out.print()
     out.print(pictures)
-    count = len(known.labels)
     out.print()
-    out.print(f"{reading.right} of {count} right ({reading.right / count * 100:.1f} %)", style="bold")
+    count = len(known.labels)
+    for provider, reading in readings.items():
+        where = f" on {provider}" if len(readings) > 1 else ""
+        out.print(f"{reading.right} of {count} right ({reading.right / count * 100:.1f} %){where}", style="bold")
