@@ -105,9 +105,7 @@ class TestPolicy:
         with pytest.raises(ArgumentError, match=re.escape(repr(alignment))):
             BufferPolicy(alignment)
 
-    @pytest.mark.parametrize(
-        "wish", [{"alignment": 128}, {"hugepage": True}, {"prefault": True}, {"lock": True}]
-    )
+    @pytest.mark.parametrize("wish", [{"alignment": 128}, {"hugepage": True}, {"prefault": True}, {"lock": True}])
     def test_auto_stands_alone(self, wish):
         with pytest.raises(ArgumentError, match="auto"):
             BufferPolicy(auto=True, **wish)
@@ -203,9 +201,7 @@ class TestMemory:
             buffer.array[...] = 255
 
     @linux
-    @pytest.mark.parametrize(
-        "policy", [BufferPolicy(4096, prefault=True), BufferPolicy.THROUGHPUT_LARGE], ids=str
-    )
+    @pytest.mark.parametrize("policy", [BufferPolicy(4096, prefault=True), BufferPolicy.THROUGHPUT_LARGE], ids=str)
     def test_prefaulted_pages_are_there(self, policy):
         buffer = Buffer((4 * MIB,), np.uint8, policy)
         assert smaps(buffer.address)["Rss"] == 4 * MIB
@@ -396,24 +392,17 @@ class TestLock:
     def test_unlimited_is_said_so(self, monkeypatch):
         import resource
 
-        monkeypatch.setattr(
-            resource, "getrlimit", lambda what: (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        )
+        monkeypatch.setattr(resource, "getrlimit", lambda what: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         assert "is unlimited" in str(buffers._lock_error(12, 1))
 
 
 def may_become_nobody() -> bool:
-    return (
-        subprocess.run([sys.executable, "-c", "import os; os.setgid(65534); os.setuid(65534)"]).returncode
-        == 0
-    )
+    return subprocess.run([sys.executable, "-c", "import os; os.setgid(65534); os.setuid(65534)"]).returncode == 0
 
 
 class TestShapes:
     @pytest.mark.parametrize("shape", [(), (0,), (3,), (0, 5), (2, 3, 4), (1,) * 64], ids=str)
-    @pytest.mark.parametrize(
-        "kind", [k for k in ElementType if k.bits and not k.refused], ids=lambda k: k.name
-    )
+    @pytest.mark.parametrize("kind", [k for k in ElementType if k.bits and not k.refused], ids=lambda k: k.name)
     def test_every_type(self, kind, shape):
         buffer = Buffer(shape, kind)
         assert buffer.shape == shape
@@ -446,18 +435,14 @@ class TestShapes:
         with pytest.raises(ShapeError):
             Buffer(shape, "f4")
 
-    @pytest.mark.parametrize(
-        "shape", [(2**62,), (2**60,), (2**62, 2), (2**62, 2**62), (2**63 - 1, 2)], ids=str
-    )
+    @pytest.mark.parametrize("shape", [(2**62,), (2**60,), (2**62, 2), (2**62, 2**62), (2**63 - 1, 2)], ids=str)
     @pytest.mark.parametrize("policy", [BufferPolicy(), BufferPolicy.AUTO, BufferPolicy(lock=True)], ids=str)
     def test_too_large(self, shape, policy):
         with pytest.raises(AllocationError, match="no memory for") as caught:
             Buffer(shape, "f4", policy)
         assert isinstance(caught.value, MemoryError)
 
-    @pytest.mark.parametrize(
-        "dtype", [str, object, "complex64", ElementType.UNDEFINED, ElementType.COMPLEX128]
-    )
+    @pytest.mark.parametrize("dtype", [str, object, "complex64", ElementType.UNDEFINED, ElementType.COMPLEX128])
     def test_types_that_it_cannot_hold(self, dtype):
         with pytest.raises(DTypeError, match="a buffer cannot hold"):
             Buffer((2,), dtype)

@@ -755,7 +755,7 @@ class TestLifetimes:
 
 @pytest.mark.gpu
 class TestCuda:
-    @pytest.fixture()
+    @pytest.fixture
     def session(self):
         return Session(build.cnn().SerializeToString(), providers=["CUDA"])
 

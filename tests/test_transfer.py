@@ -311,7 +311,7 @@ def test_another_device_has_no_way_that_is_known(monkeypatch):
 
 @pytest.mark.gpu
 class TestCuda:
-    @pytest.fixture()
+    @pytest.fixture
     def session(self):
         return Session(models.double(("n", 3)), providers=["CUDA"])
 

@@ -156,9 +156,7 @@ class TestNbytes:
         assert nbytes(ElementType.DOUBLE, (2**62, 2**62)) == 2**127
         assert nbytes(ElementType.INT2, (2**62, 3)) == 3 * 2**60
 
-    @pytest.mark.parametrize(
-        "shape", [(-1,), (2, -3), (2**63,), ("batch", 3), (1.5,), (None,), 3, "12"], ids=repr
-    )
+    @pytest.mark.parametrize("shape", [(-1,), (2, -3), (2**63,), ("batch", 3), (1.5,), (None,), 3, "12"], ids=repr)
     def test_bad_shapes(self, shape):
         with pytest.raises(ShapeError):
             nbytes(ElementType.FLOAT, shape)
@@ -214,9 +212,7 @@ class TestPacking:
 
     def test_negative_values_come_back(self):
         values = np.array([-8, -1, 0, 7, -3])
-        assert unpack(pack(values.astype(ml_dtypes.int4), "int4"), "int4", (5,)).astype(int).tolist() == [
-            *values
-        ]
+        assert unpack(pack(values.astype(ml_dtypes.int4), "int4"), "int4", (5,)).astype(int).tolist() == [*values]
 
     @pytest.mark.parametrize("size", [0, 1, 3])
     def test_wrong_byte_count(self, size):
@@ -254,10 +250,7 @@ class TestPacking:
         (types.LogSeverity, c_values("ORT_LOGGING_LEVEL_")),
         (
             types.ValueKind,
-            {
-                n.replace("SPARSETENSOR", "SPARSE_TENSOR"): value
-                for n, value in c_values("ONNX_TYPE_").items()
-            },
+            {n.replace("SPARSETENSOR", "SPARSE_TENSOR"): value for n, value in c_values("ONNX_TYPE_").items()},
         ),
         (
             types.AllocatorType,

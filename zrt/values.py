@@ -17,7 +17,6 @@ from zrt.memory import CPU, Allocator, MemoryInfo
 from zrt.types import ElementType, ValueKind, creation_code, nbytes
 from zrt.types import unpack as unpack_bytes
 
-
 # numpy's NPY_MAXDIMS, which it tells nobody.
 MOST_DIMENSIONS = 64
 

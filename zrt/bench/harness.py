@@ -13,11 +13,12 @@ from zrt.bench import timing
 Progress: TypeAlias = "Callable[[str, int, int], None]"
 """Told what is going on, how many of its steps are done, and how many there are."""
 
-# Long enough that what the previous contender left in the caches does not count, and short enough that on a busy
-# machine many batches pass undisturbed.
+# Long enough that a clock and a cold start do not count, short enough that on a busy machine many pass undisturbed.
 BATCH_NS = 5_000_000
 ROUNDS = 200
 FEWEST_ROUNDS = 10
+# One run in so many goes before each batch, uncounted.
+SETTLING_SHARE = 20
 # How long, and how often, everybody is looked at to see how many runs make a batch.
 LOOK_NS = 1_000_000
 LOOKS = 15
@@ -77,10 +78,15 @@ def ignore_progress(_stage: str, _done: int, _total: int) -> None:
 
 
 def in_turn(contenders: Sequence[Contender], turn: int) -> list[Contender]:
-    """The contenders in the order of that turn: everybody goes first at times, and after each neighbour."""
-    start = turn % len(contenders)
-    order = [*contenders[start:], *contenders[:start]]
-    return order[::-1] if turn // len(contenders) % 2 else order
+    """The contenders in the order of that turn.
+
+    Over the turns everybody has every place, and comes after everybody else, equally often (a Williams design):
+    what a contender leaves in the caches is no other one's burden alone.
+    """
+    count = len(contenders)
+    zigzag = [-(step // 2) if step % 2 == 0 else step // 2 + 1 for step in range(count)]
+    order = [contenders[(place + turn) % count] for place in zigzag]
+    return order[::-1] if turn // count % 2 else order
 
 
 def warm_up(contenders: Sequence[Contender], runs: int) -> None:
@@ -128,6 +134,9 @@ def measure(contenders: Sequence[Contender], plan: Plan, progress: Progress = ig
         with timing.without_gc():
             for contender in in_turn(contenders, turn):
                 runs = plan.runs[contender.key]
+                if runs > 1:
+                    # Not counted: it brings the caches back.
+                    contender.batch(-(-runs // SETTLING_SHARE))
                 means[contender.key].append(contender.batch(runs) / runs)
     progress("batches", plan.rounds, plan.rounds)
     return {key: Series(plan.runs[key], tuple(values)) for key, values in means.items()}

@@ -1,0 +1,13 @@
+# No CUDA package in what a CPU output needs at run time.
+{
+  pkgs,
+  # The CPU package to look into.
+  zrt,
+}:
+pkgs.runCommand "zrt-closure" { closure = pkgs.closureInfo { rootPaths = [ zrt ]; }; } ''
+  if grep -iE 'cuda|cudnn|cublas|nvidia' "$closure/store-paths"; then
+    echo "a CPU output needs the packages above" >&2
+    exit 1
+  fi
+  touch "$out"
+''

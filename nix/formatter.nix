@@ -1,0 +1,5 @@
+# `nix fmt`: every Nix file of the tree.
+{
+  pkgs,
+}:
+pkgs.nixfmt-tree

@@ -1,0 +1,36 @@
+# The parts of a CUDA set that the provider is built from, or an error that says what is wrong with the set.
+{
+  lib,
+  # Such as pkgs.cudaPackages_13; null where nixpkgs has none.
+  cudaPackages,
+  # The table of nix/pins.nix.
+  pins,
+}:
+let
+  libraries = [
+    "cuda_cudart"
+    "cuda_cccl"
+    "libcublas"
+    "libcurand"
+    "libcufft"
+    "cuda_nvrtc"
+    "cudnn"
+  ];
+  wanted = "ONNX Runtime ${pins.version} wants CUDA ${pins.cuda.from} or later, before ${pins.cuda.before}";
+  missing = lib.filter (name: !(cudaPackages ? ${name})) (libraries ++ [ "cuda_nvcc" ]);
+  version = cudaPackages.cudaMajorMinorVersion;
+  fits = lib.versionAtLeast version pins.cuda.from && lib.versionOlder version pins.cuda.before;
+in
+if cudaPackages == null then
+  throw "zrt: this nixpkgs has no CUDA set; ${wanted}: pass cudaPackages"
+else if !(cudaPackages ? cudaMajorMinorVersion) then
+  throw "zrt: cudaPackages is not a CUDA set of nixpkgs (no cudaMajorMinorVersion in it)"
+else if !fits then
+  throw "zrt: cudaPackages is CUDA ${version}; ${wanted}"
+else if missing != [ ] then
+  throw "zrt: cudaPackages (CUDA ${version}) lacks ${lib.concatStringsSep ", " missing}"
+else
+  {
+    inherit (cudaPackages) cuda_nvcc backendStdenv;
+    buildInputs = map (name: cudaPackages.${name}) libraries;
+  }

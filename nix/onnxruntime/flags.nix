@@ -1,0 +1,55 @@
+# The CMake options of ONNX Runtime's build, as data: names and values, a boolean for ON and OFF.
+{
+  # "static": archives to link into something; "shared": libonnxruntime as a library of its own.
+  linkage ? "static",
+  # Also builds the CUDA provider, a library that the core loads at run time.
+  cuda ? false,
+  # Real architectures as numbers; the last one may be virtual ("120-virtual"): PTX for GPUs yet to come.
+  cudaArchitectures ? [ ],
+  # Compiles the CoreML provider in (macOS).
+  coreml ? false,
+  # Arm's kernels, which the official library has and CMake leaves out by default (aarch64 Linux).
+  arm ? false,
+  # Link-time optimization over all of the core.
+  lto ? false,
+  # Whether the target is macOS.
+  darwin ? false,
+}:
+{
+  # A system library never takes the place of a pinned archive; protobuf's search for zlib does not heed the first.
+  FETCHCONTENT_TRY_FIND_PACKAGE_MODE = "NEVER";
+  protobuf_WITH_ZLIB = false;
+
+  # The archives end in a Python extension.
+  CMAKE_POSITION_INDEPENDENT_CODE = true;
+
+  onnxruntime_BUILD_SHARED_LIB = linkage == "shared";
+  onnxruntime_BUILD_UNIT_TESTS = false;
+  onnxruntime_ENABLE_PYTHON = false;
+  onnxruntime_ENABLE_LTO = lto;
+  # Off by default, and SetPerSessionThreadPoolCallbacks then refuses.
+  onnxruntime_ENABLE_SESSION_THREADPOOL_CALLBACKS = true;
+
+  onnxruntime_USE_CUDA = cuda;
+  onnxruntime_USE_COREML = coreml;
+  onnxruntime_USE_KLEIDIAI = arm;
+  onnxruntime_USE_SVE = arm;
+}
+// (
+  if darwin then
+    # psimd and FP16 ask for a CMake older than version 4 agrees to be.
+    { CMAKE_POLICY_VERSION_MINIMUM = "3.5"; }
+  else
+    # Nobody replaces a function of the core at load time, so the compiler may inline across its own.
+    { CMAKE_CXX_FLAGS = "-fno-semantic-interposition"; }
+)
+// (
+  if cuda then
+    {
+      CMAKE_CUDA_ARCHITECTURES = builtins.concatStringsSep ";" cudaArchitectures;
+      # A compiler of several threads per job takes more memory than the cap on jobs reckons with.
+      onnxruntime_NVCC_THREADS = "1";
+    }
+  else
+    { }
+)

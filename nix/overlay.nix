@@ -1,0 +1,13 @@
+# overlays.default: ONNX Runtime and, in every Python package set, zrt (CPU), from the same files as the flake.
+final: prev: {
+  zrt-onnxruntime = import ./onnxruntime { pkgs = final; };
+  pythonPackagesExtensions = prev.pythonPackagesExtensions ++ [
+    (python: _: {
+      zrt = import ./zrt {
+        pkgs = final;
+        inherit (python) python;
+        onnxruntime = final.zrt-onnxruntime;
+      };
+    })
+  ];
+}

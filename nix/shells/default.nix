@@ -1,0 +1,48 @@
+# The development shells of one system.
+{
+  pkgs,
+  # The package set of the CUDA outputs.
+  cudaPkgs,
+  # This system's packages.
+  packages,
+}:
+let
+  inherit (pkgs) lib;
+  mkShell = import ./shell.nix;
+in
+rec {
+  default = cpu;
+  cpu = mkShell {
+    inherit pkgs;
+    name = "cpu";
+    onnxruntime = packages.onnxruntime-bin;
+    next = [
+      "pytest"
+      "zrt bench"
+      "pytest benches"
+    ];
+  };
+  source = mkShell {
+    inherit pkgs;
+    name = "source";
+    onnxruntime = packages.onnxruntime-cpu;
+    next = [
+      "pytest"
+      "zrt bench"
+    ];
+  };
+}
+// lib.optionalAttrs (packages ? zrt-cuda) {
+  cuda = mkShell {
+    pkgs = cudaPkgs;
+    name = "cuda";
+    onnxruntime = import ../onnxruntime/bin.nix {
+      pkgs = cudaPkgs;
+      cuda = true;
+    };
+    next = [
+      "pytest"
+      "zrt bench --provider cuda"
+    ];
+  };
+}

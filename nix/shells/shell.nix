@@ -1,0 +1,52 @@
+# One shell: the pinned Python with everything that tests and linters import, and zrt built in place.
+{
+  # The package set to take everything from.
+  pkgs,
+  # The shell's name.
+  name,
+  # What zrt is compiled against.
+  onnxruntime,
+  # Commands to suggest on entering.
+  next,
+}:
+let
+  inherit (pkgs) lib;
+  environment = import ../zrt/env.nix { inherit pkgs onnxruntime; };
+  python = pkgs.python3.withPackages (
+    packages: with packages; [
+      # What the package needs, and what builds it.
+      cffi
+      hatchling
+      ml-dtypes
+      numpy
+      rich
+      setuptools
+      # What tests, benches and pictures need.
+      build
+      hypothesis
+      matplotlib
+      mypy
+      onnx
+      pytest
+      pytest-benchmark
+    ]
+  );
+in
+pkgs.mkShell {
+  name = "zrt-${name}";
+  packages = [
+    python
+    pkgs.nixfmt
+    pkgs.ruff
+    pkgs.shellcheck
+    (pkgs.writeShellScriptBin "zrt" ''exec python -m zrt "$@"'')
+  ]
+  ++ environment.nativeBuildInputs;
+  inherit (environment) buildInputs env;
+  shellHook = environment.shellHook + ''
+    source ${./enter.sh}
+    if zrt_enter; then
+      echo ${lib.escapeShellArg "zrt (${name}), built in place. Next: ${lib.concatStringsSep ", " next}"}
+    fi
+  '';
+}

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Fails unless the extension is fit to ship with a core of its own: check-extension.sh EXTENSION
+set -euo pipefail
+extension=$1
+readelf=${READELF:-readelf}
+
+fail() {
+  echo "check-extension: $extension: $*" >&2
+  exit 1
+}
+
+# A current glibc refuses to load what asks for an executable stack.
+"$readelf" -lW "$extension" | awk '$1 == "GNU_STACK" { found = $7 } END { exit found != "RW" }' ||
+  fail "its stack is not RW"
+
+exported=$("$readelf" --dyn-syms -W "$extension" |
+  awk '$5 != "LOCAL" && $6 == "DEFAULT" && $7 != "UND" && $8 != "" { print $8 }')
+[ "$exported" = PyInit__ort ] || fail "it exports ${exported//$'\n'/ }"
+
+if "$readelf" -dW "$extension" | grep -q 'NEEDED.*libonnxruntime'; then
+  fail "it needs a libonnxruntime of its own"
+fi

@@ -1,0 +1,114 @@
+# lib.mkZrt: the Python package, compiled against the headers of the ONNX Runtime that it is linked to.
+{
+  # The package set to build with; its own configuration decides about unfree packages.
+  pkgs,
+  # With the CUDA provider.
+  cuda ? false,
+  # The CUDA set and the GPU architectures; see mkOnnxruntime.
+  cudaPackages ? pkgs.cudaPackages_13 or null,
+  cudaArchitectures ? pins.cuda.architectures,
+  # The interpreter to build for.
+  python ? pkgs.python3,
+  # What mkOnnxruntime returned, or another package with the same passthru (onnxruntime-bin).
+  onnxruntime ? import ../onnxruntime {
+    inherit
+      pkgs
+      cuda
+      cudaPackages
+      cudaArchitectures
+      pins
+      ;
+  },
+  # Runs the tests that need neither the official binding nor a GPU.
+  doCheck ? true,
+  # Versions, URLs and hashes.
+  pins ? import ../pins.nix,
+}:
+let
+  inherit (pkgs) lib;
+  inherit (pkgs.stdenv.hostPlatform) isDarwin;
+  project = (lib.importTOML ../../pyproject.toml).project;
+  static = onnxruntime.linkage == "static";
+  native = "$out/${python.sitePackages}/zrt/_native";
+in
+assert lib.assertMsg (
+  onnxruntime ? linkArgs
+) "zrt: onnxruntime is not a package of mkOnnxruntime (no linkArgs in it)";
+assert lib.assertMsg (
+  cuda -> onnxruntime.cuda
+) "zrt: cuda = true, and the given onnxruntime has no CUDA provider";
+
+python.pkgs.buildPythonPackage {
+  pname = "zrt";
+  inherit (project) version;
+  pyproject = true;
+
+  src = import ./source.nix { inherit lib; };
+
+  build-system = with python.pkgs; [
+    cffi
+    hatchling
+    setuptools
+  ];
+  dependencies = with python.pkgs; [
+    cffi
+    ml-dtypes
+    numpy
+    # The command's tables and progress bars.
+    rich
+  ];
+
+  env = {
+    ZRT_ORT_INCLUDE_DIR = onnxruntime.includeDir;
+    ZRT_ORT_LINK_ARGS = lib.concatStringsSep " " (
+      onnxruntime.linkArgs ++ lib.optional (static && isDarwin) "-Wl,-exported_symbol,_PyInit__ort"
+    );
+  };
+
+  inherit doCheck;
+  nativeCheckInputs = with python.pkgs; [
+    hypothesis
+    matplotlib
+    onnx
+    pytest-benchmark
+    pytestCheckHook
+  ];
+  disabledTestMarks = [
+    "official"
+    "gpu"
+  ];
+  # What a dependency of another version warns about is no failure of this one.
+  pytestFlags = [ "-Wdefault" ];
+  # The installed package is what is tested.
+  preCheck = ''
+    rm -r zrt
+  '';
+  pythonImportsCheck = [ "zrt" ];
+
+  postFixup = ''
+    ${lib.optionalString (static && !isDarwin) "bash ${./check-extension.sh} ${native}/_ort*.so"}
+  ''
+  # Linked, not copied: a copy would lose the driver's folder from its run path.
+  + lib.concatMapStrings (provider: ''
+    ln -s ${provider} ${native}/
+  '') (lib.optionals static onnxruntime.providers);
+
+  # A static core is inside: nothing is left to refer to.
+  disallowedReferences = lib.optional (static && !onnxruntime.cuda) onnxruntime;
+
+  passthru = {
+    inherit onnxruntime cuda;
+    inherit (onnxruntime) providers;
+  };
+
+  meta = {
+    inherit (project) description;
+    license = lib.licenses.asl20;
+    mainProgram = "zrt";
+    platforms = [
+      "x86_64-linux"
+      "aarch64-linux"
+      "aarch64-darwin"
+    ];
+  };
+}

@@ -1,0 +1,33 @@
+# lib.mkZrtEnv: what a build in another language, or a shell, takes to compile and link against ONNX Runtime.
+{
+  # The package set to build with.
+  pkgs,
+  # With the CUDA provider.
+  cuda ? false,
+  # What mkOnnxruntime returned, or another package with the same passthru.
+  onnxruntime ? import ../onnxruntime { inherit pkgs cuda; },
+}:
+let
+  inherit (pkgs) lib;
+  shared = onnxruntime.linkage == "shared";
+in
+{
+  inherit onnxruntime;
+
+  # For mkShell or mkDerivation: headers, library and the .pc file.
+  nativeBuildInputs = [ pkgs.pkg-config ];
+  buildInputs = [ onnxruntime ];
+
+  # Environment variables; the first two are those of the Rust crate ort.
+  env = {
+    ORT_LIB_LOCATION = onnxruntime.libDir;
+    ORT_PREFER_DYNAMIC_LINK = if shared then "1" else "0";
+    ZRT_ORT_INCLUDE_DIR = onnxruntime.includeDir;
+    ZRT_ORT_LINK_ARGS = lib.concatStringsSep " " onnxruntime.linkArgs;
+  };
+
+  # Names the providers for whoever has to put them beside a binary.
+  shellHook = ''
+    export ZRT_ORT_PROVIDERS=${lib.escapeShellArg (lib.concatStringsSep ":" onnxruntime.providers)}
+  '';
+}

@@ -1,0 +1,24 @@
+# What the Python package is made from and tested with: a change to anything else rebuilds nothing.
+{
+  lib,
+}:
+lib.fileset.toSource {
+  root = ../..;
+  fileset = lib.fileset.unions [
+    ../../pyproject.toml
+    ../../README.md
+    ../../LICENSE
+    ../../benches
+    # A test holds the command to this page.
+    (lib.fileset.maybeMissing ../../docs/cli.md)
+    (lib.fileset.difference ../../tests (
+      lib.fileset.unions [
+        # These are about the flake and about the pages of the guide.
+        ../../tests/nix
+        ../../tests/docs
+      ]
+    ))
+    # A module built in place stays where it is.
+    (lib.fileset.fileFilter (file: !file.hasExt "so") ../../zrt)
+  ];
+}

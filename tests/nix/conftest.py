@@ -1,0 +1,181 @@
+"""Nix for the tests of the flake, with the stand-in for nixpkgs.
+
+ZRT_NIX names the command: a nix, or a program that runs `nix` in a root of its own, with the checkout it is
+started in at /repo and what NIX_HERE_BIND names. `.ci/nix` sets it; without it the nix on the path is taken.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def files_of_the_checkout() -> list[str]:
+    """What git tracks, or would."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout: a flake is made of what git knows")
+    return [name for name in listed.stdout.split("\0") if (ROOT / name).is_file()]
+
+
+class Nix:
+    """A checkout of its own, the stand-in, and the command that evaluates and builds there."""
+
+    def __init__(self, command: str, folder: Path) -> None:
+        self.apart = Path(command).name != "nix"
+        self.command = [command, "nix"] if self.apart else [command]
+        self.checkout = folder / "checkout"
+        self.scratch = folder / "scratch"
+        self.stand_in = self.scratch / "nixpkgs"
+        for name in files_of_the_checkout():
+            (self.checkout / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, self.checkout / name)
+        self.commit(self.checkout)
+        self.bound = [f"{self.scratch}:/scratch"]
+        onnx = importlib.util.find_spec("onnx")
+        if onnx and onnx.origin:
+            # ONNX's own small models, which some distributions leave out of their package.
+            models = "onnx/backend/test/data/light"
+            self.bound.append(f"{Path(onnx.origin).parents[1] / models}:/usr/lib/python3/dist-packages/{models}")
+        shutil.copytree(ROOT / "tests" / "nix" / "nixpkgs-stub", self.stand_in)
+
+    @staticmethod
+    def commit(folder: Path) -> None:
+        """Makes a folder a git repository that knows its files."""
+        for arguments in (["init", "-q"], ["add", "-A"]):
+            subprocess.run(["git", "-C", str(folder), *arguments], check=True)
+
+    def inside(self, path: Path) -> str:
+        """The path as Nix sees it."""
+        if not self.apart:
+            return str(path)
+        for folder, name in ((self.checkout, "/repo"), (self.scratch, "/scratch")):
+            if path.is_relative_to(folder):
+                return os.path.normpath(f"{name}/{path.relative_to(folder)}")
+        raise ValueError(path)
+
+    def run(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs `nix` with these arguments in the checkout."""
+        environment = {**os.environ, "NIX_HERE_BIND": " ".join(self.bound)}
+        features = ["--extra-experimental-features", "nix-command flakes"]
+        return subprocess.run(
+            [*self.command, *arguments[:1], *features, *arguments[1:]],
+            cwd=cwd or self.checkout,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def overrides(self) -> list[str]:
+        """The options that put the stand-in in the place of nixpkgs."""
+        return ["--no-write-lock-file", "--override-input", "nixpkgs", f"path:{self.inside(self.stand_in)}"]
+
+    def plain(self, *arguments: str) -> str:
+        """What a command prints that knows nothing of the flake; it has to succeed."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def __call__(self, *arguments: str) -> str:
+        """What a command of the flake prints; it has to succeed."""
+        return self.plain(*arguments, *self.overrides())
+
+    def evaluate(self, attribute: str, function: str = "x: x") -> Any:
+        """The value of an output, through a function."""
+        return json.loads(self("eval", "--json", f".#{attribute}", "--apply", function))
+
+    def bound_expression(self, text: str) -> str:
+        """Nix code in which `pkgs` is the stand-in on x86_64-linux and `nix` the flake's folder of that name."""
+        return f"""
+          let
+            pkgs = stand-in {{ system = "x86_64-linux"; }};
+            stand-in = import {self.inside(self.stand_in)};
+            nix = {self.inside(self.checkout)}/nix;
+          in {text}
+        """
+
+    def expression(self, text: str) -> subprocess.CompletedProcess[str]:
+        """Evaluates such code."""
+        return self.run("eval", "--json", "--impure", "--expr", self.bound_expression(text))
+
+    def build_expression(self, text: str) -> subprocess.CompletedProcess[str]:
+        """Builds what such code gives."""
+        options = ("-L", "--no-link", "--print-out-paths", "--impure")
+        return self.run("build", *options, "--expr", self.bound_expression(text))
+
+    def build(self, attribute: str, *options: str) -> list[str]:
+        """The paths of a built output."""
+        return self("build", "-L", "--no-link", "--print-out-paths", f".#{attribute}", *options).split()
+
+
+@pytest.fixture(scope="session")
+def nix(tmp_path_factory: pytest.TempPathFactory) -> Nix:
+    """Nix with the stand-in; skips where there is none."""
+    command = os.environ.get("ZRT_NIX") or shutil.which("nix")
+    if not command:
+        pytest.skip("there is no Nix here")
+    return Nix(command, tmp_path_factory.mktemp("nix"))
+
+
+@pytest.fixture(scope="session")
+def builder(nix: Nix) -> Nix:
+    """Nix with a stand-in that has the prebuilt archive: the official library with the official headers."""
+    include = os.environ.get("ZRT_ORT_INCLUDE_DIR")
+    if not include:
+        pytest.skip("ZRT_ORT_INCLUDE_DIR names no official headers")
+    try:
+        distribution = metadata.distribution("onnxruntime")
+    except metadata.PackageNotFoundError:
+        pytest.skip("the onnxruntime package, whose library is linked, is not installed")
+    capi = Path(str(distribution.locate_file("onnxruntime/capi")))
+    library = next(capi.glob("libonnxruntime.so.*"))
+    url: str = nix.evaluate("packages.x86_64-linux.onnxruntime-bin", "p: p.pins.prebuilt.x86_64-linux.url")
+    name = url.rpartition("/")[2]
+    top = name.removesuffix(".tgz")
+    other = copy.copy(nix)
+    other.stand_in = nix.scratch / "nixpkgs-with-library"
+    shutil.copytree(nix.stand_in, other.stand_in)
+    (other.stand_in / "sources").mkdir()
+    with tarfile.open(other.stand_in / "sources" / name, "w:gz") as archive:
+        archive.add(library, f"{top}/lib/{library.name}")
+        for link, target in (("libonnxruntime.so.1", library.name), ("libonnxruntime.so", "libonnxruntime.so.1")):
+            member = tarfile.TarInfo(f"{top}/lib/{link}")
+            member.type, member.linkname = tarfile.SYMTYPE, target
+            archive.addfile(member)
+        for header in sorted(Path(include).glob("*.h")):
+            archive.add(header, f"{top}/include/{header.name}")
+        for text in ("LICENSE", "ThirdPartyNotices.txt"):
+            archive.add(capi.parent / text, f"{top}/{text}")
+    return other
+
+
+@pytest.fixture(scope="session")
+def compile_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Compiles C code into a shared library."""
+    if not shutil.which("cc"):
+        pytest.skip("there is no C compiler here")
+
+    def make(code: str, *options: str) -> Path:
+        folder = tmp_path_factory.mktemp("library")
+        (folder / "code.c").write_text(code)
+        target = folder / "library.so"
+        command = ["cc", "-shared", "-fPIC", *options, "-o", str(target), str(folder / "code.c")]
+        subprocess.run(command, check=True)
+        return target
+
+    return make

@@ -1,0 +1,30 @@
+# A CUDA set: names, versions and licences, nothing behind them.
+{
+  lib,
+  stdenv,
+  version,
+}:
+let
+  part =
+    name:
+    stdenv.mkDerivation {
+      pname = name;
+      inherit version;
+      meta.license = lib.licenses.nvidiaCuda;
+      buildCommand = "exit 1";
+    };
+in
+lib.genAttrs [
+  "cuda_cccl"
+  "cuda_cudart"
+  "cuda_nvcc"
+  "cuda_nvrtc"
+  "cudnn"
+  "libcublas"
+  "libcufft"
+  "libcurand"
+] part
+// {
+  cudaMajorMinorVersion = version;
+  backendStdenv = stdenv;
+}

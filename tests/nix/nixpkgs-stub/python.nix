@@ -1,0 +1,150 @@
+# The machine's Python in the shape of nixpkgs' python3: its packages are those installed on the machine.
+{
+  lib,
+  stdenv,
+  runCommand,
+  # Functions that add packages, as an overlay's pythonPackagesExtensions.
+  extensions,
+}:
+let
+  version = "3.14";
+  sitePackages = "lib/python${version}/site-packages";
+
+  # A package of the machine: the names it has among the installed ones, and what it needs.
+  installed =
+    name: modules: dependencies:
+    runCommand "python-${name}"
+      {
+        passthru = { inherit dependencies; };
+      }
+      ''
+        mkdir -p "$out/${sitePackages}"
+        for module in ${lib.escapeShellArgs modules}; do
+          for path in /usr/lib/python3/dist-packages/"$module"*; do
+            ln -sf "$path" "$out/${sitePackages}/"
+          done
+        done
+      '';
+
+  # A package and all that it needs.
+  closure = package: [ package ] ++ builtins.concatMap closure (package.dependencies or [ ]);
+
+  packages = {
+    inherit python;
+
+    cffi = installed "cffi" [ "cffi" "_cffi_backend" ] [ packages.pycparser ];
+    markdown-it-py = installed "markdown-it-py" [ "markdown_it" "mdurl" ] [ ];
+    ml-dtypes = installed "ml-dtypes" [ "ml_dtypes" ] [ packages.numpy ];
+    numpy = installed "numpy" [ "numpy" ] [ ];
+    pycparser = installed "pycparser" [ "pycparser" ] [ ];
+    pygments = installed "pygments" [ "pygments" ] [ ];
+    rich = installed "rich" [ "rich" ] [ packages.markdown-it-py packages.pygments ];
+
+    build = installed "build" [ ] [ ];
+    hatchling = installed "hatchling" [ ] [ ];
+    hypothesis = installed "hypothesis" [ ] [ ];
+    matplotlib = installed "matplotlib" [ ] [ ];
+    mypy = installed "mypy" [ ] [ ];
+    onnx = installed "onnx" [ ] [ ];
+    pytest = installed "pytest" [ ] [ ];
+    pytest-benchmark = installed "pytest-benchmark" [ ] [ ];
+    pytestCheckHook = installed "pytest-check-hook" [ ] [ ];
+    setuptools = installed "setuptools" [ ] [ ];
+
+    buildPythonPackage =
+      {
+        pname,
+        doCheck ? true,
+        build-system,
+        dependencies,
+        nativeCheckInputs,
+        disabledTestMarks ? [ ],
+        pytestFlags ? [ ],
+        preCheck ? "",
+        pythonImportsCheck ? [ ],
+        postFixup ? "",
+        passthru ? { },
+        ...
+      }@attributes:
+      stdenv.mkDerivation (
+        removeAttrs attributes [
+          "pyproject"
+          "build-system"
+          "dependencies"
+          "disabledTestMarks"
+          "pytestFlags"
+          "pythonImportsCheck"
+        ]
+        // {
+          nativeBuildInputs = [ python ] ++ build-system ++ dependencies ++ nativeCheckInputs;
+          passthru = passthru // {
+            inherit dependencies;
+            pythonModule = python;
+          };
+          buildPhase = ''
+            python3 -m pip wheel --quiet --no-build-isolation --no-deps --no-index --wheel-dir dist .
+          '';
+          installPhase = ''
+            site=$out/${sitePackages}
+            python3 -m pip install --quiet --root-user-action=ignore --no-deps --no-index --no-compile \
+              --find-links dist --target "$site" ${pname}
+            mkdir "$out/bin"
+            for script in "$site"/bin/*; do
+              { echo '#!/usr/bin/python3 -B'; echo "import sys; sys.path.insert(0, '$site')"; tail -n +2 "$script"; } \
+                >"$out/bin/''${script##*/}"
+              chmod +x "$out/bin/''${script##*/}"
+            done
+            rm -r "$site/bin"
+          '';
+          installCheckPhase = ''
+            export PYTHONPATH=$site
+            (cd / && ${lib.concatMapStrings (name: "python3 -c 'import ${name}'; ") pythonImportsCheck} true)
+            [ -z "$doCheck" ] || {
+              ${preCheck}
+              python3 -m pytest -q -p no:cacheprovider ${lib.escapeShellArgs pytestFlags} -m ${
+                lib.escapeShellArg (builtins.concatStringsSep " and " (map (mark: "not ${mark}") disabledTestMarks))
+              }
+            }
+          '';
+          doCheck = if doCheck then "1" else "";
+          doInstallCheck = "1";
+        }
+      );
+  };
+
+  python =
+    runCommand "python3-${version}"
+      {
+        meta.mainProgram = "python3";
+        passthru = {
+          inherit sitePackages withPackages;
+          interpreter = "${python}/bin/python3";
+          pythonVersion = version;
+          pkgs = builtins.foldl' (set: extend: set // extend set set) packages extensions;
+        };
+      }
+      ''
+        mkdir -p "$out/bin" "$out/lib"
+        ln -s "$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')" "$out/bin/python3"
+        ln -s "$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')" "$out/lib/python${version}"
+      '';
+
+  withPackages =
+    choose:
+    let
+      chosen = builtins.concatMap closure (choose python.pkgs);
+    in
+    runCommand "python3-env" { meta.mainProgram = "python3"; } ''
+      site=$out/${sitePackages}
+      mkdir -p "$out/bin" "$site"
+      for package in ${toString chosen}; do
+        for path in "$package"/${sitePackages}/*; do
+          ln -sfn "$path" "$site/"
+        done
+      done
+      printf '#!/bin/bash\nPYTHONPATH=%s exec /usr/bin/python3 -B "$@"\n' "$site" >"$out/bin/python3"
+      chmod +x "$out/bin/python3"
+      ln -s python3 "$out/bin/python"
+    '';
+in
+python

@@ -1,0 +1,139 @@
+"""Real builds with the stand-in: the official library and headers, and the tools of the machine."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+CHECKS = "checks.x86_64-linux"
+
+
+class TestZrt:
+    def test_it_builds_and_its_tests_pass(self, builder: Any) -> None:
+        [path] = builder.build(f"{CHECKS}.tests")
+        assert path.startswith("/nix/store/")
+
+    def test_a_second_build_gives_the_same_bytes(self, builder: Any) -> None:
+        recipe = builder.evaluate(
+            "apps.x86_64-linux.zrt.program", "text: builtins.head (builtins.attrNames (builtins.getContext text))"
+        )
+        builder.plain("build", "--no-link", f"{recipe}^out")
+        builder.plain("build", "--no-link", "--rebuild", f"{recipe}^out")
+
+
+class TestStaticCore:
+    """zrt linked against a made-up archive: what is asserted of an extension with a core of its own."""
+
+    @staticmethod
+    def zrt(cuda: bool, code: str = "") -> str:
+        return f"""
+          let
+            inherit (pkgs) lib;
+            core = pkgs.runCommand "made-up-core" {{
+              passthru = import (nix + /onnxruntime/passthru.nix) {{
+                inherit lib;
+                package = core;
+                linkage = "static";
+                cuda = {str(cuda).lower()};
+                darwin = false;
+              }};
+            }} ''
+              mkdir -p $out/lib
+              cp -r ${{import (nix + /onnxruntime/bin.nix) {{ inherit pkgs; }}}}/include $out/
+              cat >base.c <<'END'
+              #include "onnxruntime_c_api.h"
+              int other(void) {{ return 1; }}
+              const OrtApiBase *OrtGetApiBase(void) {{ return 0; }}
+              {code}
+              END
+              # As mlas' files: nothing in it says that it needs no executable stack.
+              printf '.globl kernel\\nkernel:\\n  ret\\n' >kernel.s
+              gcc -fPIC -O1 -I $out/include -c base.c kernel.s
+              ar cr $out/lib/libonnxruntime.a base.o kernel.o
+              touch $out/lib/libonnxruntime_providers_shared.so $out/lib/libonnxruntime_providers_cuda.so
+            '';
+          in import (nix + /zrt) {{
+            inherit pkgs;
+            cuda = {str(cuda).lower()};
+            onnxruntime = core;
+            doCheck = false;
+          }}
+        """
+
+    def test_it_stands_alone(self, builder: Any) -> None:
+        done = builder.build_expression(self.zrt(cuda=False))
+        assert done.returncode == 0, done.stderr
+        path = done.stdout.strip()
+        references = builder.plain("path-info", "--json", "--json-format", "1", path)
+        assert "made-up-core" not in references
+
+    def test_providers_lie_beside_the_extension(self, builder: Any) -> None:
+        done = builder.build_expression(self.zrt(cuda=True))
+        assert done.returncode == 0, done.stderr
+        path = done.stdout.strip()
+        listed = builder.plain("store", "ls", "--long", "--recursive", path)
+        for name in ("shared", "cuda"):
+            assert re.search(
+                rf"_native/libonnxruntime_providers_{name}\.so -> /nix/store/\S+-made-up-core/lib/", listed
+            )
+
+
+class TestChecks:
+    def test_the_template_runs_one_inference(self, builder: Any) -> None:
+        [path] = builder.build(f"{CHECKS}.template")
+        assert builder.plain("store", "cat", path) == "read: 3, written: 3\n"
+
+    def test_no_cuda_in_the_closure(self, builder: Any) -> None:
+        assert builder.build(f"{CHECKS}.closure")
+
+    def test_the_bundle_runs_where_there_is_no_store(self, builder: Any) -> None:
+        [path] = builder.build(f"{CHECKS}.bundle")
+        assert "353 of 360 right" in builder.plain("store", "cat", path)
+
+
+class TestLibrary:
+    def test_the_prebuilt_one_has_the_shape_of_the_one_from_source(self, builder: Any) -> None:
+        [path] = builder.build("packages.x86_64-linux.onnxruntime-bin")
+        listed = set(builder.plain("store", "ls", "--recursive", path).split())
+        assert {
+            "./include/onnxruntime_c_api.h",
+            "./lib/libonnxruntime.so",
+            "./lib/pkgconfig/libonnxruntime.pc",
+            "./share/doc/onnxruntime/LICENSE",
+            "./share/doc/onnxruntime/ThirdPartyNotices.txt",
+        } <= listed
+        described = builder.plain("store", "cat", f"{path}/lib/pkgconfig/libonnxruntime.pc")
+        assert f"prefix={path}\n" in described
+
+
+class TestShell:
+    def test_zrt_is_built_in_place(self, builder: Any) -> None:
+        code = "import zrt; print(zrt.__file__); from zrt._native.library import library; print(library().source)"
+        printed = builder.plain("develop", *builder.overrides(), "--command", "python", "-c", code)
+        assert "zrt (cpu), built in place. Next: pytest" in printed
+        assert f"{builder.inside(builder.checkout)}/zrt/__init__.py\nbuilt in\n" in printed
+        assert list((builder.checkout / "zrt" / "_native").glob("_ort*.so"))
+
+
+class TestApps:
+    def test_the_command(self, builder: Any) -> None:
+        printed = builder.plain("run", ".#zrt", *builder.overrides(), "--", "info")
+        assert "built in" in printed
+
+    def test_the_gpu_bench_says_what_is_missing_before_it_builds(self, builder: Any) -> None:
+        done = builder.run("run", ".#bench-cuda", *builder.overrides())
+        if done.returncode == 0 or "bench-cuda: builds" in done.stderr:
+            pytest.skip("this machine has a GPU")
+        assert re.search("^bench-cuda: (no GPU|no driver|driver too old|GPU 0 has)", done.stderr, re.MULTILINE)
+        assert "onnxruntime-cuda-hybrid" not in done.stderr
+
+    def test_a_bench_from_source_says_what_it_takes_before_it_builds(self, builder: Any) -> None:
+        done = builder.run("run", ".#bench-cpu", *builder.overrides())
+        # The stand-in neither fetches nor compiles.
+        assert done.returncode != 0
+        said, _, built = done.stderr.partition("bench-cpu: builds ONNX Runtime from source: half an hour")
+        assert "onnxruntime-cpu" not in said
+        assert "onnxruntime-cpu" in built

@@ -1,0 +1,413 @@
+"""What the flake evaluates to, on every system, with the stand-in for nixpkgs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINUX = {"x86_64-linux", "aarch64-linux"}
+SYSTEMS = LINUX | {"aarch64-darwin"}
+
+Json = Any
+
+
+class Flake:
+    """Evaluations that several tests look at, each done once."""
+
+    def __init__(self, nix: Any) -> None:
+        self.nix = nix
+        self.packages: dict[str, Json] = nix.evaluate(
+            "packages",
+            """builtins.mapAttrs (_: builtins.mapAttrs (_: p: {
+              inherit (p) name;
+              linkage = p.linkage or null;
+              flags = p.flags or null;
+              archives = map (entry: entry.name) (p.mirror.entries or [ ]);
+              linkArgs = p.linkArgs or null;
+              providers = p.providers or null;
+              out = p.outPath;
+              cmakeFlags = p.attributes.cmakeFlags or null;
+              hooks = map (input: input.name) (p.attributes.nativeBuildInputs or [ ]);
+              inputs = map (input: input.name) (p.attributes.buildInputs or [ ]);
+              environment = p.attributes.env or null;
+              features = p.attributes.requiredSystemFeatures or [ ];
+              forbidden = map toString (p.attributes.disallowedReferences or [ ]);
+              postFixup = p.attributes.postFixup or null;
+              preBuild = p.attributes.preBuild or null;
+              postBuild = p.attributes.postBuild or null;
+              installCheck = p.attributes.installCheckPhase or null;
+              license = p.meta.license or null;
+            }))""",
+        )
+
+    def derivations(self, *attributes: str) -> dict[str, Json]:
+        """Everything that building these takes, by the recipe's name."""
+        shown = self.nix("derivation", "show", "--recursive", *(f".#{attribute}" for attribute in attributes))
+        document = json.loads(shown)
+        return document.get("derivations", document)
+
+
+@pytest.fixture(scope="session")
+def flake(nix: Any) -> Flake:
+    return Flake(nix)
+
+
+@pytest.fixture(scope="session")
+def source() -> Path:
+    """The source tree of the pinned ONNX Runtime; it is nowhere in the repository."""
+    folder = os.environ.get("ZRT_ORT_SOURCE")
+    if not folder:
+        pytest.skip("ZRT_ORT_SOURCE names no source tree of ONNX Runtime")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def pins(nix: Any) -> Json:
+    return json.loads(nix("eval", "--json", "--file", "nix/pins.nix"))
+
+
+class TestOutputs:
+    def test_packages(self, flake: Flake) -> None:
+        everywhere = {"default", "onnxruntime-bin", "onnxruntime-cpu", "zrt-cpu"}
+        cuda = {"onnxruntime-cuda-hybrid", "zrt-cuda", "bundle-cuda"}
+        assert {system: set(packages) for system, packages in flake.packages.items()} == {
+            "x86_64-linux": everywhere | {"bundle-cpu"} | cuda,
+            "aarch64-linux": everywhere | {"bundle-cpu"},
+            "aarch64-darwin": everywhere,
+        }
+
+    def test_the_default_is_zrt_on_its_own_core(self, flake: Flake) -> None:
+        for packages in flake.packages.values():
+            assert packages["default"] == packages["zrt-cpu"]
+
+    def test_apps_say_what_they_do(self, nix: Any) -> None:
+        apps = nix.evaluate("apps", "builtins.mapAttrs (_: builtins.mapAttrs (_: app: app.meta.description))")
+        names = {"default", "bench-cpu", "zrt", "update-pins"}
+        assert {system: set(found) for system, found in apps.items()} == {
+            "x86_64-linux": names | {"bench-cuda"},
+            "aarch64-linux": names,
+            "aarch64-darwin": names,
+        }
+        assert all(len(description) > 20 for found in apps.values() for description in found.values())
+
+    def test_shells(self, nix: Any) -> None:
+        shells = nix.evaluate("devShells", "builtins.mapAttrs (_: builtins.mapAttrs (_: shell: shell.drvPath))")
+        names = {"default", "cpu", "source"}
+        assert {system: set(found) for system, found in shells.items()} == {
+            "x86_64-linux": names | {"cuda"},
+            "aarch64-linux": names,
+            "aarch64-darwin": names,
+        }
+        assert all(found["default"] == found["cpu"] for found in shells.values())
+
+    def test_checks(self, nix: Any) -> None:
+        checks = nix.evaluate("checks", "builtins.mapAttrs (_: builtins.attrNames)")
+        names = {"tests", "lints", "formatting", "closure", "template"}
+        assert {system: set(found) for system, found in checks.items()} == {
+            system: names | ({"bundle"} if system in LINUX else set()) for system in SYSTEMS
+        }
+
+    @pytest.mark.parametrize("command", [["show", "--all-systems"], ["check", "--no-build", "--all-systems"]])
+    def test_show_and_check_are_clean(self, nix: Any, command: list[str]) -> None:
+        done = nix.run("flake", *command, *nix.overrides())
+        assert done.returncode == 0, done.stderr
+        # That the stand-in is not in the lock file is said, and right.
+        said = re.findall(r"warning: (.*)", done.stderr)
+        assert [line for line in said if "not writing modified lock file" not in line] == []
+
+    def test_the_lock_file_stays_as_it_is(self, nix: Any) -> None:
+        lock = nix.checkout / "flake.lock"
+        before = lock.read_bytes()
+        done = nix.run("flake", "lock")
+        assert done.returncode == 0, done.stderr
+        assert lock.read_bytes() == before
+        node = json.loads(before)["nodes"]["nixpkgs"]
+        assert node["original"] == {"owner": "NixOS", "ref": "nixos-unstable", "repo": "nixpkgs", "type": "github"}
+
+
+class TestPins:
+    def test_the_project_names_the_same_version(self, pins: Json) -> None:
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+        extras = project["project"]["optional-dependencies"]
+        assert extras["cpu"] == [f"onnxruntime=={pins['version']}"]
+        assert extras["cuda"] == [f"onnxruntime-gpu=={pins['version']}"]
+        assert f"onnxruntime=={pins['version']}" in project["dependency-groups"]["dev"]
+
+    def test_nothing_else_repeats_a_version_or_a_hash(self, pins: Json) -> None:
+        for file in [ROOT / "flake.nix", *(ROOT / "nix").rglob("*")]:
+            if file.is_file() and file != ROOT / "nix" / "pins.nix":
+                text = file.read_text("utf-8")
+                assert pins["version"] not in text, file
+                assert not re.search(r"\b([0-9a-f]{40}|[0-9a-f]{64})\b|sha(1|256|512)-", text), file
+
+    def test_every_fetched_file_has_its_hash_from_the_pins(self, nix: Any, flake: Flake, pins: Json) -> None:
+        entries = [pins["source"], *pins["prebuilt"].values(), *pins["archives"].values()]
+        known = {entry["url"]: entry.get("sha256") or entry["sha1"] for entry in entries}
+        names = [f"packages.{system}.{name}" for system, found in flake.packages.items() for name in found]
+        # The prebuilt library for CUDA is what a shell takes.
+        names.append("devShells.x86_64-linux.cuda")
+        fetched = {
+            recipe["env"]["url"]: recipe["env"]["outputHash"]
+            for recipe in flake.derivations(*names).values()
+            if "outputHash" in recipe["env"]
+        }
+        assert fetched == known
+
+    def test_archives_are_those_of_the_release(self, pins: Json, source: Path) -> None:
+        rows = (source / "cmake" / "deps.txt").read_text("utf-8").splitlines()
+        deps = {row.split(";")[0]: row.split(";")[1:] for row in rows if row and not row.startswith("#")}
+        for name, archive in pins["archives"].items():
+            assert deps[name] == [archive["url"], archive["sha1"]], name
+
+    # What upstream's CMake files take for builds that this flake does not make.
+    OTHER_BUILDS = """
+        cxxopts dawn directx_headers dlpack duktape extensions fxdiv google_benchmark googletest googlexnnpack
+        kleidiai-qmx microsoft_wil mimalloc onnx_tensorrt protoc_linux_aarch64 protoc_linux_x64 protoc_linux_x86
+        protoc_win32 protoc_win64 pthreadpool pybind11 tensorboard vulkan_headers
+    """.split()  # noqa: SIM905
+
+    def test_no_archive_of_the_release_is_missing(self, pins: Json, source: Path) -> None:
+        files = [*(source / "cmake").rglob("*.cmake"), *(source / "cmake").rglob("CMakeLists.txt")]
+        taken = {name for file in files for name in re.findall(r"DEP_URL_([\w-]+)\}", file.read_text("utf-8"))}
+        assert taken == pins["archives"].keys() | set(self.OTHER_BUILDS)
+
+
+class TestOnnxruntime:
+    COMMON = frozenset(
+        [
+            "abseil_cpp",
+            "date",
+            "eigen",
+            "flatbuffers",
+            "json",
+            "microsoft_gsl",
+            "mp11",
+            "onnx",
+            "protobuf",
+            "pytorch_cpuinfo",
+            "re2",
+            "safeint",
+        ]
+    )
+    ARCHIVES: ClassVar[dict[tuple[str, str], frozenset[str]]] = {
+        ("x86_64-linux", "onnxruntime-cpu"): COMMON,
+        ("aarch64-linux", "onnxruntime-cpu"): COMMON | {"kleidiai"},
+        ("aarch64-darwin", "onnxruntime-cpu"): COMMON | {"psimd", "fp16", "coremltools", "protoc_mac_universal"},
+        ("x86_64-linux", "onnxruntime-cuda-hybrid"): COMMON | {"cutlass", "cudnn_frontend"},
+    }
+
+    @pytest.mark.parametrize(("system", "name"), ARCHIVES)
+    def test_the_mirror_is_complete(self, flake: Flake, pins: Json, system: str, name: str) -> None:
+        wanted = {pins["archives"][archive]["url"].removeprefix("https://") for archive in self.ARCHIVES[system, name]}
+        assert set(flake.packages[system][name]["archives"]) == wanted
+
+    @pytest.mark.parametrize("system", sorted(SYSTEMS))
+    def test_flags_of_every_build(self, flake: Flake, system: str) -> None:
+        package = flake.packages[system]["onnxruntime-cpu"]
+        flags = package["flags"]
+        assert flags["FETCHCONTENT_TRY_FIND_PACKAGE_MODE"] == "NEVER"
+        assert flags["protobuf_WITH_ZLIB"] is False
+        assert flags["CMAKE_POSITION_INDEPENDENT_CODE"] is True
+        assert flags["onnxruntime_BUILD_SHARED_LIB"] is False
+        assert flags["onnxruntime_USE_CUDA"] is False
+        assert flags["onnxruntime_USE_COREML"] is (system == "aarch64-darwin")
+        assert flags["onnxruntime_USE_KLEIDIAI"] is flags["onnxruntime_USE_SVE"] is (system == "aarch64-linux")
+        assert "FETCHCONTENT_FULLY_DISCONNECTED" not in flags
+        assert "CMAKE_CUDA_ARCHITECTURES" not in flags
+        assert "-Donnxruntime_BUILD_SHARED_LIB=OFF" in package["cmakeFlags"]
+        assert "--compile-no-warning-as-error" in package["cmakeFlags"]
+        assert any(flag.startswith("-Donnxruntime_CMAKE_DEPS_MIRROR_DIR=/nix/store/") for flag in package["cmakeFlags"])
+        assert "re2" in package["postBuild"]
+        assert package["preBuild"] == ""
+        assert package["providers"] is None or package["providers"] == []
+
+    def test_cuda(self, flake: Flake, pins: Json) -> None:
+        package = flake.packages["x86_64-linux"]["onnxruntime-cuda-hybrid"]
+        flags = package["flags"]
+        assert flags["onnxruntime_USE_CUDA"] is True
+        assert flags["onnxruntime_NVCC_THREADS"] == "1"
+        assert flags["onnxruntime_CUDNN_HOME"].endswith("-cudnn-13.2")
+        # The last one is PTX: without it a later GPU has nothing to run.
+        assert flags["CMAKE_CUDA_ARCHITECTURES"] == ";".join(pins["cuda"]["architectures"])
+        assert flags["CMAKE_CUDA_ARCHITECTURES"].endswith("-virtual")
+        assert flags["onnxruntime_BUILD_SHARED_LIB"] is False
+        assert "CUDAToolkit_ROOT" not in flags
+        hooks = {name.removesuffix("-13.2") for name in package["hooks"]}
+        assert hooks == {"cmake", "ninja", "python3-3.14", "cuda_nvcc"} | {
+            "auto-add-driver-runpath-hook",
+            "remove-references-to",
+        }
+        inputs = {name.removesuffix("-13.2") for name in package["inputs"]}
+        assert inputs == {"cuda_cudart", "cuda_cccl", "libcublas", "libcurand", "libcufft", "cuda_nvrtc", "cudnn"}
+        assert package["features"] == ["big-parallel"]
+        assert "NIX_BUILD_CORES=8" in package["preBuild"]
+        assert any("cuda_nvcc" in path for path in package["forbidden"])
+        assert "check-cuda.sh" in package["installCheck"]
+        assert package["providers"] == [
+            f"{package['out']}/lib/libonnxruntime_providers_{name}.so" for name in ("shared", "cuda")
+        ]
+
+    @pytest.mark.parametrize("system", sorted(SYSTEMS))
+    def test_how_to_link(self, flake: Flake, system: str) -> None:
+        static, shared = (flake.packages[system][name] for name in ("onnxruntime-cpu", "onnxruntime-bin"))
+        assert static["linkArgs"][0] == f"{static['out']}/lib/libonnxruntime.a"
+        if system in LINUX:
+            assert {"-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-Wl,-z,noexecstack"} <= set(static["linkArgs"])
+        else:
+            assert "CoreML" in static["linkArgs"]
+        assert f"-Wl,-rpath,{shared['out']}/lib" in shared["linkArgs"]
+
+    WRONG = (
+        ("cuda = true; cudaPackages = pkgs.cudaPackages_13_3;", "cudaPackages is CUDA 13.3; ONNX Runtime"),
+        ("cuda = true; cudaPackages = null;", "this nixpkgs has no CUDA set"),
+        ("cuda = true; cudaPackages = { };", "is not a CUDA set of nixpkgs"),
+        ('cuda = true; cudaPackages = removeAttrs pkgs.cudaPackages_13 [ "cudnn" ];', "(CUDA 13.2) lacks cudnn"),
+        ("cuda = true;", "has an unfree license"),
+        ('linkage = "dynamic";', "linkage must be one of static, shared"),
+        ("coreml = true;", "CoreML is there on macOS only"),
+        ("lto = true;", "lto goes with linkage"),
+    )
+
+    @pytest.mark.parametrize(("arguments", "message"), WRONG)
+    def test_wrong_arguments_are_readable_errors(self, nix: Any, arguments: str, message: str) -> None:
+        done = nix.expression(f"(import (nix + /onnxruntime) {{ inherit pkgs; {arguments} }}).outPath")
+        assert done.returncode != 0, done.stdout
+        assert message in done.stderr
+
+    def test_a_shared_library(self, nix: Any) -> None:
+        done = nix.expression("""
+          let
+            package = import (nix + /onnxruntime) {
+              inherit pkgs;
+              linkage = "shared";
+              lto = true;
+              extraFlags.onnxruntime_DISABLE_CONTRIB_OPS = true;
+              maxJobs = 4;
+            };
+          in { inherit (package) flags; inherit (package.attributes) postBuild preBuild postInstall; }
+        """)
+        facts = json.loads(done.stdout)
+        assert facts["flags"]["onnxruntime_BUILD_SHARED_LIB"] is facts["flags"]["onnxruntime_ENABLE_LTO"] is True
+        assert facts["flags"]["onnxruntime_DISABLE_CONTRIB_OPS"] is True
+        assert "NIX_BUILD_CORES=4" in facts["preBuild"]
+        assert facts["postBuild"] == ""
+        assert "merge-archives" not in facts["postInstall"]
+
+
+class TestZrt:
+    @pytest.mark.parametrize("system", sorted(SYSTEMS))
+    def test_the_core_is_linked_in(self, flake: Flake, system: str) -> None:
+        package, core = (flake.packages[system][name] for name in ("zrt-cpu", "onnxruntime-cpu"))
+        environment = package["environment"]
+        assert environment["ZRT_ORT_INCLUDE_DIR"] == f"{core['out']}/include"
+        assert environment["ZRT_ORT_LINK_ARGS"].startswith(f"{core['out']}/lib/libonnxruntime.a ")
+        assert ("-Wl,-exported_symbol,_PyInit__ort" in environment["ZRT_ORT_LINK_ARGS"]) is (system not in LINUX)
+        assert ("check-extension.sh" in package["postFixup"]) is (system in LINUX)
+        assert package["forbidden"] == [core["out"]]
+        assert "ln -s" not in package["postFixup"]
+
+    def test_providers_are_linked_beside_the_extension(self, flake: Flake) -> None:
+        package = flake.packages["x86_64-linux"]["zrt-cuda"]
+        for provider in flake.packages["x86_64-linux"]["onnxruntime-cuda-hybrid"]["providers"]:
+            assert f"ln -s {provider} $out/lib/python3.14/site-packages/zrt/_native/" in package["postFixup"]
+        assert package["forbidden"] == []
+
+    @pytest.mark.parametrize("system", sorted(SYSTEMS))
+    def test_no_cuda_in_what_a_cpu_output_is_made_of(self, flake: Flake, system: str) -> None:
+        outputs = [name for name in flake.packages[system] if "cuda" not in name]
+        recipes = flake.derivations(
+            *(f"packages.{system}.{name}" for name in outputs),
+            *(f"devShells.{system}.{name}" for name in ("cpu", "source")),
+            *(f"checks.{system}.{name}" for name in ("tests", "template")),
+        )
+        names = {recipe["name"] for recipe in recipes.values()}
+        assert any(name.startswith("zrt-") for name in names)
+        assert not [name for name in names if re.search("cuda|cudnn|cublas|nvidia", name)]
+
+    def test_sources_leave_out_what_is_no_source(self, nix: Any) -> None:
+        source = nix.evaluate("packages.x86_64-linux.zrt-cpu", "p: p.attributes.src")
+        listed = nix.plain("store", "ls", "--recursive", source).split()
+        assert {"./zrt/session.py", "./zrt/_native/lane.c", "./zrt/models/digits.onnx", "./pyproject.toml"} <= set(
+            listed
+        )
+        assert not [path for path in listed if path.startswith(("./nix", "./tests/nix", "./tests/docs", "./flake"))]
+        assert "./docs/nix.md" not in listed
+
+    def test_a_cuda_zrt_wants_a_cuda_library(self, nix: Any) -> None:
+        done = nix.expression("""
+          (import (nix + /zrt) {
+            inherit pkgs;
+            cuda = true;
+            onnxruntime = import (nix + /onnxruntime) { inherit pkgs; };
+          }).outPath
+        """)
+        assert done.returncode != 0
+        assert "the given onnxruntime has no CUDA provider" in done.stderr
+
+    def test_the_environment_for_other_languages(self, nix: Any, flake: Flake) -> None:
+        done = nix.expression("""
+          let environment = import (nix + /zrt/env.nix) { inherit pkgs; };
+          in {
+            inherit (environment) env shellHook;
+            inputs = map (input: input.outPath) environment.buildInputs;
+          }
+        """)
+        facts = json.loads(done.stdout)
+        core = flake.packages["x86_64-linux"]["onnxruntime-cpu"]["out"]
+        assert facts["inputs"] == [core]
+        assert facts["env"]["ORT_LIB_LOCATION"] == f"{core}/lib"
+        assert facts["env"]["ORT_PREFER_DYNAMIC_LINK"] == "0"
+        assert facts["env"]["ZRT_ORT_INCLUDE_DIR"] == f"{core}/include"
+        assert "ZRT_ORT_PROVIDERS" in facts["shellHook"]
+
+    def test_the_overlay_extends_the_python_sets(self, nix: Any, flake: Flake) -> None:
+        done = nix.expression("""
+          let
+            pkgs = stand-in {
+              system = "x86_64-linux";
+              overlays = [ (import (nix + /overlay.nix)) ];
+            };
+          in {
+            zrt = pkgs.python3.pkgs.zrt.outPath;
+            environment = (pkgs.python3.withPackages (p: [ p.zrt ])).drvPath;
+          }
+        """)
+        assert done.returncode == 0, done.stderr
+        facts = json.loads(done.stdout)
+        assert facts["zrt"] == flake.packages["x86_64-linux"]["zrt-cpu"]["out"]
+        assert facts["environment"].endswith(".drv")
+
+
+class TestBundles:
+    def test_only_the_cuda_one_carries_what_is_nvidias(self, flake: Flake) -> None:
+        cpu, cuda = (flake.packages["x86_64-linux"][name] for name in ("bundle-cpu", "bundle-cuda"))
+        assert len(cpu["license"]) == 1
+        assert len(cuda["license"]) == 2
+
+
+class TestTemplate:
+    def test_it_evaluates_where_it_is_laid_down(self, nix: Any) -> None:
+        folder = nix.scratch / "template"
+        folder.mkdir()
+        done = nix.run("flake", "show", "--all-systems", *self.arguments(nix, folder))
+        assert done.returncode == 0, done.stderr
+        assert "infer" in done.stdout + done.stderr
+
+    def arguments(self, nix: Any, folder: Path) -> list[str]:
+        """Lays the template into a folder; the options of a command about it there."""
+        for file in (ROOT / "nix" / "template").iterdir():
+            (folder / file.name).write_text(file.read_text("utf-8"))
+        checkout, stand_in = nix.inside(nix.checkout), nix.inside(nix.stand_in)
+        return [
+            f"path:{nix.inside(folder)}",
+            "--no-write-lock-file",
+            *("--override-input", "zrt", f"git+file://{checkout}"),
+            *("--override-input", "zrt/nixpkgs", f"path:{stand_in}"),
+        ]

@@ -1,0 +1,349 @@
+"""The flake's scripts, each on made-up input: no Nix needed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+NIX = Path(__file__).parents[2] / "nix"
+
+
+def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command; what it printed and its status come back."""
+    return subprocess.run(
+        [str(part) for part in command],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+class TestMergeArchives:
+    NAMES = (
+        *(
+            f"onnxruntime_{part}"
+            for part in [
+                "session",
+                "optimizer",
+                "providers",
+                "lora",
+                "framework",
+                "graph",
+                "util",
+                "mlas",
+                "common",
+                "flatbuffers",
+            ]
+        ),
+        *["onnx", "onnx_proto", "protobuf-lite", "re2", "cpuinfo", "flatbuffers", "absl_base"],
+    )
+
+    @pytest.fixture
+    def build(self, tmp_path: Path) -> Path:
+        """A build folder: an archive of each name, every one with a member code.o that defines one function."""
+        folder = tmp_path / "build"
+        for number, name in enumerate((*self.NAMES, "protobuf", "protoc")):
+            place = folder / "_deps" / name
+            place.mkdir(parents=True)
+            (place / "code.c").write_text(f"int function_{number}(void) {{ return {number}; }}\n")
+            subprocess.run(["cc", "-c", "code.c", "-o", "code.o"], cwd=place, check=True)
+            subprocess.run(["ar", "cr", f"lib{name}.a", "code.o"], cwd=place, check=True)
+        return folder
+
+    def test_members_of_equal_names_all_arrive(self, build: Path, tmp_path: Path) -> None:
+        done = run(NIX / "merge-archives.sh", tmp_path / "libonnxruntime.a", build)
+        assert done.returncode == 0, done.stderr
+        symbols = run("nm", "-A", tmp_path / "libonnxruntime.a").stdout
+        found = {int(number) for number in re.findall(r"T function_(\d+)", symbols)}
+        # The last two are the full protobuf and protoc, which the core does not use.
+        assert found == set(range(len(self.NAMES)))
+
+    def test_a_missing_archive_is_named(self, build: Path, tmp_path: Path) -> None:
+        (build / "_deps" / "re2" / "libre2.a").unlink()
+        done = run(NIX / "merge-archives.sh", tmp_path / "libonnxruntime.a", build)
+        assert done.returncode == 1
+        assert "libre2.a" in done.stderr
+        assert not (tmp_path / "libonnxruntime.a").exists()
+
+    def test_twice_gives_the_same_bytes(self, build: Path, tmp_path: Path) -> None:
+        for name in ("one.a", "two.a"):
+            assert run(NIX / "merge-archives.sh", tmp_path / name, build).returncode == 0
+        assert (tmp_path / "one.a").read_bytes() == (tmp_path / "two.a").read_bytes()
+
+
+class TestCheckMirror:
+    @pytest.fixture
+    def mirror(self, tmp_path: Path) -> Path:
+        place = tmp_path / "mirror" / "github.com" / "some" / "one.zip"
+        place.parent.mkdir(parents=True)
+        place.write_bytes(b"one")
+        sha1 = hashlib.sha1(b"one").hexdigest()
+        (tmp_path / "deps.txt").write_text(f"#Name;Url;SHA1\none;https://github.com/some/one.zip;{sha1}\n")
+        return tmp_path / "mirror"
+
+    def test_agreement(self, mirror: Path) -> None:
+        done = run(NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_another_hash(self, mirror: Path) -> None:
+        (mirror / "github.com" / "some" / "one.zip").write_bytes(b"two")
+        done = run(NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror)
+        assert done.returncode == 1
+        assert "https://github.com/some/one.zip has SHA-1" in done.stderr
+
+    def test_an_archive_of_another_release(self, mirror: Path) -> None:
+        (mirror / "github.com" / "some" / "old.zip").write_bytes(b"old")
+        done = run(NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror)
+        assert done.returncode == 1
+        assert "https://github.com/some/old.zip is not in deps.txt" in done.stderr
+
+
+class TestCheckExtension:
+    CODE = '__attribute__((visibility("default"))) int PyInit__ort(void) { return 0; }\n'
+    SCRIPT = NIX / "zrt" / "check-extension.sh"
+
+    def test_a_good_one(self, compile_library: Callable[..., Path]) -> None:
+        done = run(self.SCRIPT, compile_library(self.CODE, "-fvisibility=hidden", "-Wl,-z,noexecstack"))
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_an_executable_stack(self, compile_library: Callable[..., Path]) -> None:
+        done = run(self.SCRIPT, compile_library(self.CODE, "-fvisibility=hidden", "-Wl,-z,execstack"))
+        assert done.returncode == 1
+        assert "its stack is not RW" in done.stderr
+
+    def test_another_symbol(self, compile_library: Callable[..., Path]) -> None:
+        done = run(self.SCRIPT, compile_library(self.CODE + "int other(void) { return 1; }\n"))
+        assert done.returncode == 1
+        assert "other" in done.stderr
+
+
+class TestCheckBundle:
+    SCRIPT = NIX / "bundle" / "check-bundle.sh"
+    # Put together here, so that no file of the repository holds it whole.
+    STORE_PATH = "/".join(["", "nix", "store", "0123456789abcdfghijklmnpqrsvwxyz-glibc-2.42", "lib"])
+
+    @pytest.fixture
+    def bundle(self, tmp_path: Path) -> Path:
+        (tmp_path / "lib").mkdir()
+        (tmp_path / "lib" / "library.so").write_bytes(b"\x7fELF\0/nix/store/" + b"e" * 32 + b"-glibc/lib\0")
+        (tmp_path / "lib" / "library.so.1").symlink_to("library.so")
+        return tmp_path
+
+    def test_blanked_paths_pass(self, bundle: Path) -> None:
+        done = run(self.SCRIPT, bundle)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_a_planted_path_in_a_binary(self, bundle: Path) -> None:
+        (bundle / "lib" / "planted.so").write_bytes(b"\x7fELF\0\xff\0" + self.STORE_PATH.encode() + b"\0")
+        done = run(self.SCRIPT, bundle)
+        assert done.returncode == 1
+        assert "planted.so names" in done.stderr
+
+    def test_a_planted_link(self, bundle: Path) -> None:
+        (bundle / "lib" / "planted").symlink_to(self.STORE_PATH)
+        done = run(self.SCRIPT, bundle)
+        assert done.returncode == 1
+        assert "planted leads to" in done.stderr
+
+
+class TestCheckCuda:
+    NVCC = "/".join(["", "nix", "store", "0123456789abcdfghijklmnpqrsvwxyz-cuda_nvcc"])
+
+    @pytest.fixture
+    def check(self, tmp_path: Path) -> Callable[[str, bytes], subprocess.CompletedProcess[str]]:
+        """Runs the check on a made-up provider: its run path, and what it holds."""
+
+        def run_check(runpath: str, content: bytes = b"") -> subprocess.CompletedProcess[str]:
+            (tmp_path / "patchelf").write_text(f"#!/bin/sh\necho '{runpath}'\n")
+            (tmp_path / "patchelf").chmod(0o755)
+            (tmp_path / "libonnxruntime_providers_cuda.so").write_bytes(content)
+            path = f"{tmp_path}:{os.environ['PATH']}"
+            return run(NIX / "onnxruntime" / "check-cuda.sh", tmp_path, self.NVCC, PATH=path)
+
+        return run_check
+
+    def test_a_good_one(self, check: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+        done = check("/run/opengl-driver/lib:/cuda/lib")
+        assert (done.returncode, done.stderr) == (0, "")
+
+    @pytest.mark.parametrize(
+        ("runpath", "content", "message"),
+        [
+            ("/cuda/lib", b"", "lacks the driver's folder"),
+            ("/run/opengl-driver/lib:/cuda/lib/stubs", b"", "holds stubs"),
+            ("/run/opengl-driver/lib", NVCC.encode() + b"/bin/nvcc", "still names the compiler"),
+        ],
+    )
+    def test_what_is_wrong_is_said(
+        self,
+        check: Callable[..., subprocess.CompletedProcess[str]],
+        runpath: str,
+        content: bytes,
+        message: str,
+    ) -> None:
+        done = check(runpath, content)
+        assert done.returncode == 1
+        assert message in done.stderr
+
+
+class TestDriverFolder:
+    SCRIPT = NIX / "apps" / "driver-folder.sh"
+
+    def test_only_the_driver_is_linked(self, tmp_path: Path) -> None:
+        host = tmp_path / "host"
+        host.mkdir()
+        for name in ("libcuda.so.1", "libcuda.so.580.1", "libnvidia-ml.so.1", "libc.so.6", "libstdc++.so.6"):
+            (host / name).touch()
+        done = run("sh", self.SCRIPT, tmp_path / "nothing", host, XDG_CACHE_HOME=str(tmp_path / "cache"))
+        assert done.returncode == 0, done.stderr
+        found = {path.name for path in Path(done.stdout.strip()).iterdir()}
+        assert found == {"libcuda.so.1", "libcuda.so.580.1", "libnvidia-ml.so.1"}
+
+    def test_no_driver(self, tmp_path: Path) -> None:
+        assert run("sh", self.SCRIPT, tmp_path).returncode == 1
+
+
+class TestCudaProbe:
+    SCRIPT = NIX / "apps" / "cuda-probe.py"
+    OPTIONS = ("--driver", "580", "--driver-api", "13000", "--architectures", "75;80;90;120-virtual")
+
+    @pytest.fixture
+    def probe(self, compile_library: Callable[..., Path]) -> Callable[..., list[str]]:
+        """Runs the probe on a made-up driver: its version, what cuInit returns, its GPUs' capability."""
+
+        def run_probe(version: int = 13000, init: int = 0, gpus: int = 1, capability: int = 90) -> list[str]:
+            library = compile_library(f"""
+                int cuInit(unsigned flags) {{ return {init}; }}
+                int cuDriverGetVersion(int *version) {{ *version = {version}; return 0; }}
+                int cuDeviceGetCount(int *count) {{ *count = {gpus}; return 0; }}
+                int cuDeviceGet(int *device, int index) {{ *device = index; return 0; }}
+                int cuDeviceGetAttribute(int *value, int attribute, int device)
+                {{ *value = attribute == 75 ? {capability // 10} : {capability % 10}; return 0; }}
+            """)
+            done = run(sys.executable, self.SCRIPT, library, *self.OPTIONS)
+            lines = done.stderr.splitlines()
+            assert done.returncode == bool(lines)
+            return lines
+
+        return run_probe
+
+    @pytest.mark.parametrize("capability", [75, 80, 86, 90, 120, 121, 130])
+    def test_nothing_is_missing(self, probe: Callable[..., list[str]], capability: int) -> None:
+        assert probe(capability=capability) == []
+
+    def test_a_later_driver(self, probe: Callable[..., list[str]]) -> None:
+        assert probe(version=14020) == []
+
+    def test_no_driver(self, tmp_path: Path) -> None:
+        done = run(sys.executable, self.SCRIPT, tmp_path / "libcuda.so.1", *self.OPTIONS)
+        assert done.returncode == 1
+        [line] = done.stderr.splitlines()
+        assert line.startswith("bench-cuda: no driver: ")
+
+    @pytest.mark.parametrize("missing", [{"gpus": 0}, {"init": 100}])
+    def test_no_gpu(self, probe: Callable[..., list[str]], missing: dict[str, int]) -> None:
+        assert probe(**missing) == ["bench-cuda: no GPU: the driver sees none"]
+
+    def test_a_driver_too_old(self, probe: Callable[..., list[str]]) -> None:
+        [line] = probe(version=12080)
+        assert "driver too old: it knows CUDA 12.8, this build needs 13.0 (driver 580 or later)" in line
+
+    def test_a_driver_that_fails(self, probe: Callable[..., list[str]]) -> None:
+        assert probe(init=999) == ["bench-cuda: driver fails: cuInit returns 999"]
+
+    @pytest.mark.parametrize("capability", [70, 100, 103])
+    def test_an_architecture_that_is_not_compiled_in(self, probe: Callable[..., list[str]], capability: int) -> None:
+        first, second = probe(capability=capability, gpus=2)
+        assert first.startswith(f"bench-cuda: GPU 0 has architecture {capability}, which is not compiled in")
+        assert f'cudaArchitectures = [ "{capability}" ]' in second
+
+
+class TestUpdatePins:
+    SCRIPT = NIX / "apps" / "update-pins.py"
+    VERSION = "9.8.7"
+    COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+    @pytest.fixture
+    def pins(self, tmp_path: Path) -> Path:
+        return Path(tmp_path / "pins.nix").resolve()
+
+    @pytest.fixture
+    def release(self, tmp_path: Path, pins: Path) -> Path:
+        """A made-up release: every file that the pins name, under the paths of their URLs."""
+        text = (NIX / "pins.nix").read_text()
+        pins.write_text(text)
+        base = tmp_path / "base"
+
+        def lay(url: str, data: bytes) -> None:
+            path = base / url.split("/", 3)[3]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+        rows = []
+        for name, url in re.findall(r'([\w-]+) = \{\n *url = "([^"]+)";\n *sha1', text):
+            data = name.encode()
+            moved = url.replace("archive", "archive/moved", 1)
+            lay(moved, data)
+            rows.append(f"{name};{moved};{hashlib.sha1(data).hexdigest()}")
+        old = re.search(r'^  version = "(.*)";', text, re.MULTILINE)
+        assert old
+        files = {
+            "cmake/deps.txt": "#Name;Url;SHA1\n" + "\n".join(rows) + "\n",
+            "include/onnxruntime/core/session/onnxruntime_c_api.h": "#define ORT_API_VERSION 98\n",
+        }
+        buffer = io.BytesIO()
+        with tarfile.open(
+            fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT, pax_headers={"comment": self.COMMIT}
+        ) as archive:
+            for name, content in files.items():
+                member = tarfile.TarInfo(f"onnxruntime-{self.VERSION}/{name}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content.encode()))
+        for url in re.findall(r'url = "([^"]+)";\n *sha256', text):
+            data = buffer.getvalue() if url.endswith(".tar.gz") else url.encode()
+            lay(url.replace(old[1], self.VERSION), data)
+        return base
+
+    def update(self, pins: Path, release: Path) -> subprocess.CompletedProcess[str]:
+        return run(sys.executable, self.SCRIPT, self.VERSION, "--base", release.as_uri(), "--file", pins)
+
+    def test_everything_is_rewritten(self, pins: Path, release: Path) -> None:
+        before = pins.read_text()
+        done = self.update(pins, release)
+        assert done.returncode == 0, done.stderr
+        after = pins.read_text()
+        assert f'version = "{self.VERSION}";' in after
+        assert f'revision = "{self.COMMIT}";' in after
+        assert 'apiVersion = "98";' in after
+        hashes = re.compile(r'(?:sha1|sha256) = "(\w+)"')
+        assert len(hashes.findall(after)) == len(hashes.findall(before))
+        assert not set(hashes.findall(after)) & set(hashes.findall(before))
+        # Nothing but these lines: the rest is people's.
+        changed = [new for old, new in zip(before.splitlines(), after.splitlines(), strict=True) if old != new]
+        assert all(re.search(r"version|revision|apiVersion|url|sha1|sha256", line) for line in changed)
+        assert f'+  version = "{self.VERSION}";' in done.stdout
+
+    def test_twice_changes_nothing_more(self, pins: Path, release: Path) -> None:
+        self.update(pins, release)
+        once = pins.read_text()
+        done = self.update(pins, release)
+        assert done.returncode == 0, done.stderr
+        assert (pins.read_text(), done.stdout) == (once, "")
+
+    def test_an_archive_that_is_not_what_upstream_says(self, pins: Path, release: Path) -> None:
+        before = pins.read_text()
+        next(release.rglob("google/re2/**/*.zip")).write_bytes(b"something else")
+        done = self.update(pins, release)
+        assert done.returncode == 1
+        assert "deps.txt says" in done.stderr
+        assert pins.read_text() == before
