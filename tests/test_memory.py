@@ -66,8 +66,8 @@ class TestMemoryInfo:
             (MemoryInfo(""), ArgumentError, "memory ''"),
             (MemoryInfo.cuda(1 << 40), ArgumentError, "memory 'Cuda': device_id 1099511627776"),
             (MemoryInfo.cuda("0"), DTypeError, "name='Cuda', device_id='0'"),
-            (MemoryInfo(5), DTypeError, "name=5"),
-            (MemoryInfo(None), DTypeError, "name=None"),
+            (MemoryInfo(5), DTypeError, "MemoryInfo.name: expected a str, got int 5"),
+            (MemoryInfo(None), DTypeError, "MemoryInfo.name: expected a str, got NoneType None"),
         ],
     )
     def test_what_cannot_be(self, memory, error, words):

@@ -15,9 +15,9 @@ import pytest
 import zrt
 from zrt._native import ffi, status
 from zrt._native.library import api
+from zrt.arguments import choose, entries, integer, path_bytes, text
 from zrt.errors import ArgumentError, ClosedError, DTypeError, InvalidArgumentError, TerminatedError
 from zrt.memory import read_pairs
-from zrt.options import choose, entries, integer, path_bytes, text
 from zrt.types import AllocatorType, ExecutionMode, GraphOptimizationLevel, LogSeverity
 
 RELU = "(float[n] x) => (float[n] y) { y = Relu(x) }"

@@ -73,6 +73,8 @@ class BufferPolicy:
         Below 1 MiB plain; from 1 MiB aligned to 4096 bytes and prefaulted; from 2 MiB aligned to 2 MiB,
         hinted for huge pages and prefaulted.
         """
+        if not isinstance(nbytes, int):
+            raise DTypeError(f"nbytes: expected an int, got {type(nbytes).__name__} {nbytes!r}")
         if not self.auto:
             return self
         if nbytes < MIB:
@@ -86,6 +88,8 @@ class BufferPolicy:
         Either a preset's name (``"throughput_large"``, in any case) or wishes joined by commas
         (``"alignment=4096,prefault"``). Raises `ArgumentError`.
         """
+        if not isinstance(text, str):
+            raise DTypeError(f"buffer policy: expected a str, got {type(text).__name__} {text!r}")
         word = text.strip().lower().replace("-", "_")
         if word in _PRESETS:
             return _PRESETS[word]

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 from zrt import loading, settling, sources
+from zrt.arguments import integer
 from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError
 from zrt.lane import Lane
-from zrt.options import SessionOptions, integer
+from zrt.options import SessionOptions
 from zrt.providers import ProviderLike
 from zrt.runtime import Runtime, pick
 from zrt.session import Session
@@ -203,6 +204,8 @@ class DynamicRuntime:
             self._prebuild(specs)
 
     def _prebuild(self, specs: Iterable[Spec]) -> list[Bucket]:
+        if not isinstance(specs, Iterable):
+            raise DTypeError(f"specs: expected a list of shapes, got {type(specs).__name__}")
         pairs = [_pair(spec) for spec in specs]
         different = {self._key(*pair) for pair in pairs}
         if len(different) > self.max_buckets:

@@ -7,8 +7,8 @@ from typing import Any
 
 from zrt._native import status
 from zrt._native.library import api
+from zrt.arguments import choose, text
 from zrt.errors import ArgumentError
-from zrt.options import choose, text
 from zrt.types import LogSeverity
 
 _lock = threading.Lock()

@@ -12,13 +12,14 @@ from zrt import settling
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
+from zrt.arguments import boolean, integer
 from zrt.arrays import address_of
 from zrt.audit import LaneAudit, PortAudit
 from zrt.binding import BUSY, bound_values, claimed, lane_block, run_failure
 from zrt.calls import shape_was_wrong
 from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError
 from zrt.memory import Allocator, AllocatorStats, MemoryInfo
-from zrt.options import RunOptions, boolean, integer
+from zrt.options import RunOptions
 from zrt.ports import LaneMemory, Port, Ports, View, checked_memory, make_port, unbindable, view
 from zrt.session import Session
 from zrt.settling import ShapesLike

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
+from zrt.arguments import path_bytes
 from zrt.environment import current
 from zrt.errors import DTypeError, Error, ModelError, ModelNotFoundError
-from zrt.options import path_bytes
 
 # protobuf's own limit for one message.
 LARGEST_IN_MEMORY = 2**31 - 1
@@ -36,11 +36,16 @@ Model: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | Mo
 
 
 class Source:
-    """A model to load: a path, or bytes with a word for messages."""
+    """A model to load: a path, or bytes with a word for messages.
 
-    __slots__ = ("data", "path", "subject")
+    To be used in a ``with``, which gives the caller's bytes back: CPython's collector crashes over a memoryview that
+    is still in use when an exception's traceback holds both.
+    """
+
+    __slots__ = ("data", "kept", "path", "subject")
 
     def __init__(self, model: Model) -> None:
+        self.kept = False
         self.path: bytes | None = None
         self.data: Any = None
         if isinstance(model, (str, os.PathLike)):
@@ -57,6 +62,13 @@ class Source:
             raise DTypeError(
                 f"model: expected a path, bytes or an onnx.ModelProto, got {type(model).__name__} {model!r:.80}"
             )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.data is not None and not self.kept:
+            ffi.release(self.data)
 
     def read(self) -> Any:
         """The model's bytes as C sees them, read from the file where it is one."""
@@ -88,16 +100,17 @@ def _check_file(path: Path, subject: str) -> None:
 def _check_bytes(data: bytes | bytearray | memoryview, subject: str) -> Any:
     try:
         size = memoryview(data).nbytes
-        held = ffi.from_buffer(data)
+        if size == 0:
+            raise ModelError(f"{subject} is empty")
+        if size > LARGEST_IN_MEMORY:
+            raise ModelError(
+                f"{subject} has {size} bytes, more than the 2 GB that protobuf takes: keep its weights outside it"
+            )
+        return ffi.from_buffer(data)
+    except ModelError:
+        raise
     except (ValueError, BufferError) as error:
         raise ModelError(f"{subject}: {error}") from error
-    if size == 0:
-        raise ModelError(f"{subject} is empty")
-    if size > LARGEST_IN_MEMORY:
-        raise ModelError(
-            f"{subject} has {size} bytes, more than the 2 GB that protobuf takes: keep its weights outside the model"
-        )
-    return held
 
 
 def _serialize(model: ModelProto, subject: str) -> Any:
@@ -149,5 +162,6 @@ def create(source: Source, options: Handle, container: Handle | None = None) -> 
         raise status.about(source.subject, error) from error
     parents = [] if container is None else [container]
     if data is not None and says(BYTES_IN_USE):
+        source.kept = True
         parents.append(Handle.pin(data))
     return Handle.own(pointer, table.ReleaseSession, parents)

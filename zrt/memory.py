@@ -8,6 +8,7 @@ from typing import Any
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
+from zrt.arguments import text
 from zrt.errors import ArgumentError, DTypeError, Error
 from zrt.types import AllocatorType, DeviceType, MemType
 
@@ -70,11 +71,12 @@ class MemoryInfo:
     def handle(self) -> Handle:
         """A new ``OrtMemoryInfo`` of this description. ``OrtApi::CreateMemoryInfo``."""
         table = api()
+        name = text(self.name, "MemoryInfo.name")
         try:
             pointer = status.make(
                 table.CreateMemoryInfo,
                 "OrtMemoryInfo",
-                self.name.encode(),
+                name,
                 int(self.allocator_type),
                 self.device_id,
                 int(self.mem_type),
@@ -83,8 +85,8 @@ class MemoryInfo:
             raise ArgumentError(f"memory {self.name!r}: {error}") from error
         except OverflowError as error:
             raise ArgumentError(f"memory {self.name!r}: device_id {self.device_id}: {error}") from error
-        except (AttributeError, TypeError) as error:
-            raise DTypeError(f"{self!r}: name is a str, device_id an int: {error}") from error
+        except TypeError as error:
+            raise DTypeError(f"{self!r}: device_id is an int: {error}") from error
         return Handle.own(pointer, table.ReleaseMemoryInfo)
 
 

@@ -14,9 +14,9 @@ from typing import ClassVar, TypeAlias
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
+from zrt.arguments import boolean, entries, integer, text
 from zrt.environment import current
 from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
-from zrt.options import boolean, entries, integer, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from zrt import loading, sources
 from zrt.audit import LaneAudit
-from zrt.errors import ArgumentError, OutOfRangeError
+from zrt.errors import ArgumentError, ClosedError, DTypeError, OutOfRangeError
 from zrt.lane import Lane
 from zrt.options import SessionOptions
 from zrt.providers import ProviderLike
@@ -66,6 +66,8 @@ class Runtime:
         return runtime
 
     def _build(self, sessions: Sequence[Session], lane_arguments: Mapping[str, Any]) -> None:
+        if not isinstance(sessions, Sequence):
+            raise DTypeError(f"sessions: expected a list of sessions, got {type(sessions).__name__}")
         if not sessions:
             raise ArgumentError("sessions: a runtime has at least one lane, and each a session")
         self.lanes = tuple(Lane(session, **lane_arguments) for session in sessions)
@@ -99,6 +101,8 @@ class Runtime:
         return iter(self.lanes)
 
     def __enter__(self) -> Self:
+        if self.lanes[0].closed:
+            raise ClosedError("this Runtime is closed")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -109,5 +113,7 @@ def pick(lanes: Sequence[Lane], index: int) -> Lane:
     """One of a runtime's lanes."""
     try:
         return lanes[index]
+    except TypeError:
+        raise DTypeError(f"lane: expected an index, got {type(index).__name__} {index!r}") from None
     except IndexError:
         raise OutOfRangeError(f"lane {index}: there are {len(lanes)}, counted from 0") from None

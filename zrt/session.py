@@ -12,13 +12,14 @@ from zrt import loading, shapes
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
+from zrt.arguments import path_bytes
 from zrt.buffers import Buffer
 from zrt.calls import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong
 from zrt.errors import ArgumentError, DTypeError, Error, ModelNotFoundError, UnknownNameError
 from zrt.feeds import Feeds, by_name, names_of, right_array, right_value
 from zrt.memory import CPU, Allocator, MemoryInfo, default_allocator, take_string
 from zrt.metadata import ModelMetadata, ValueInfo, read_metadata, read_values
-from zrt.options import RunOptions, SessionOptions, path_bytes
+from zrt.options import RunOptions, SessionOptions
 from zrt.prepared import PreparedRun
 from zrt.providers import CPU as CPU_PROVIDER
 from zrt.providers import ProviderLike, append, parse_all
@@ -108,10 +109,11 @@ class Session(Owner):
         external_data_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self._handle = None
-        source = loading.Source(model)
-        chosen = parse_all(providers)
-        settings = prepare_options(options, chosen, external_data_dir)
-        self._adopt(loading.create(source, settings), [name for name, _ in chosen])
+        with loading.Source(model) as source:
+            chosen = parse_all(providers)
+            settings = prepare_options(options, chosen, external_data_dir)
+            handle = loading.create(source, settings)
+        self._adopt(handle, [name for name, _ in chosen])
 
     @classmethod
     def adopt(cls, handle: Handle, chosen: Sequence[tuple[str, Mapping[str, str]]]) -> Session:

@@ -14,9 +14,9 @@ from zrt import arrays, loading
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
+from zrt.arguments import path_bytes
 from zrt.buffers import Buffer
 from zrt.errors import ModelError, UnsupportedError
-from zrt.options import path_bytes
 from zrt.types import ElementType
 from zrt.values import Value
 
@@ -124,12 +124,12 @@ def _parse(model: loading.Model) -> tuple[Any, str, bytes]:
         raise UnsupportedError(
             'share_weights reads the model with the onnx package: pip install "onnx==1.21.*"'
         ) from None
-    source = loading.Source(model)
-    try:
-        if source.path is None:
-            return onnx.ModelProto.FromString(bytes(ffi.buffer(source.data))), source.subject, b""
-        proto = onnx.load(os.fsdecode(source.path), load_external_data=False)
-        return proto, source.subject, os.path.dirname(os.path.abspath(source.path))
-    # protobuf raises classes of its own, which differ between its implementations.
-    except Exception as error:
-        raise ModelError(f"{source.subject} cannot be read: {error}") from error
+    with loading.Source(model) as source:
+        try:
+            if source.path is None:
+                return onnx.ModelProto.FromString(bytes(ffi.buffer(source.data))), source.subject, b""
+            proto = onnx.load(os.fsdecode(source.path), load_external_data=False)
+            return proto, source.subject, os.path.dirname(os.path.abspath(source.path))
+        # protobuf raises classes of its own, which differ between its implementations.
+        except Exception as error:
+            raise ModelError(f"{source.subject} cannot be read: {error}") from error

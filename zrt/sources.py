@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from zrt import loading
+from zrt.arguments import boolean, integer
 from zrt.errors import DTypeError
-from zrt.options import SessionOptions, boolean, integer
+from zrt.options import SessionOptions
 from zrt.providers import ProviderLike, parse_all
 from zrt.session import Session, prepare_options
 
@@ -37,12 +38,12 @@ def replicated(
 ) -> list[Session]:
     """A session for each lane; with `share_weights`, all over one copy of the weights."""
     count = _count(lanes)
-    chosen = None if providers is None else list(providers)
+    # Parsed once, and for its errors before anything is loaded; a generator of providers ends here too.
+    parsed = parse_all(providers)
     if not boolean(share_weights, "share_weights"):
-        return [Session(model, options, chosen, external_data_dir=external_data_dir) for _ in range(count)]
+        return [Session(model, options, parsed, external_data_dir=external_data_dir) for _ in range(count)]
     from zrt.sharing import SharedWeights, trim_heap
 
-    parsed = parse_all(chosen)
     # The options first: a mistake in them shows before the weights are read.
     settings = [prepare_options(options, parsed, external_data_dir) for _ in range(count)]
     weights = SharedWeights(model, external_data_dir)

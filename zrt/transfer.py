@@ -15,7 +15,7 @@ from zrt._native import _ort, ffi, status
 from zrt._native.library import api, library
 from zrt.buffers import Buffer
 from zrt.environment import current
-from zrt.errors import ArgumentError, DTypeError, NotImplementedByOrtError, ShapeError, UnsupportedError
+from zrt.errors import ArgumentError, ClosedError, DTypeError, NotImplementedByOrtError, ShapeError, UnsupportedError
 from zrt.memory import MemoryInfo
 from zrt.metadata import type_name
 from zrt.types import ElementType
@@ -41,6 +41,8 @@ def copy_all(pairs: Iterable[tuple[Copyable, Copyable]]) -> None:
     Raises `DTypeError` or `ShapeError` on a mismatch, `ArgumentError` for a read-only destination, and
     `UnsupportedError` where nothing here can reach the device.
     """
+    if not isinstance(pairs, Iterable):
+        raise DTypeError(f"pairs: expected (source, destination) pairs, got {type(pairs).__name__}")
     checked = [_check(pair, index) for index, pair in enumerate(pairs)]
     for source, destination in checked:
         if isinstance(source, np.ndarray) and isinstance(destination, np.ndarray):
@@ -76,7 +78,8 @@ def _describe(side: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
     if isinstance(side, np.ndarray):
         element_type = arrays.element_type_of(side, subject)
     elif isinstance(side, (Value, Buffer)):
-        side._open()
+        if side.closed:
+            raise ClosedError(f"{subject}: this {type(side).__name__} is closed")
         if isinstance(side, Value) and not side.is_tensor:
             raise UnsupportedError(f"{subject}: a {side.kind.name.lower()} cannot be copied, only tensors can")
         element_type = side.element_type

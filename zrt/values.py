@@ -66,7 +66,8 @@ class Value(Owner):
     def __init__(self, handle: Handle, writeable: bool = True) -> None:
         """Takes over the handle of an ``OrtValue``; the class methods are the ways in for users."""
         if not isinstance(handle, Handle):
-            raise DTypeError("a Value is made by from_array, from_packed, from_buffer or allocate")
+            came = type(handle).__name__
+            raise DTypeError(f"a Value is made by from_array, from_packed, from_buffer or allocate, not of a {came}")
         self._handle = handle
         self._writeable = writeable
         table = api()

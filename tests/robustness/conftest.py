@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import faulthandler, gc, os, random, sys, threading, time
 faulthandler.enable()
 import numpy as np
 import zrt
+from benches.models import build as bench
 from tests import models
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
@@ -36,6 +37,13 @@ def lane(session):
         made.inputs[name][...] = feed
     return made
 
+def fail(failed):
+    sys.__excepthook__(failed.exc_type, failed.exc_value, failed.exc_traceback)
+    os._exit(9)
+
+# What fails in a thread fails the script.
+threading.excepthook = fail
+
 def binding(session):
     made = session.binding()
     for name, feed in FEEDS.items():
@@ -48,9 +56,10 @@ def binding(session):
 class Child:
     """Runs scripts in processes of their own."""
 
-    def start(self, script: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:
-        """A process that runs `PROLOGUE` and `script`, under way; ``sys.argv[1:]`` are the arguments."""
-        command = [sys.executable, "-c", PROLOGUE + textwrap.dedent(script), *map(str, arguments)]
+    def start(self, *scripts: str, arguments: Sequence[object] = (), **options: Any) -> subprocess.Popen[str]:
+        """A process that runs `PROLOGUE` and the scripts, under way; ``sys.argv[1:]`` are the arguments."""
+        script = "\n".join(map(textwrap.dedent, (PROLOGUE, *scripts)))
+        command = [sys.executable, "-c", script, *map(str, arguments)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
         process: subprocess.Popen[str] = subprocess.Popen(command, **(pipes | options))
         return process
@@ -69,9 +78,9 @@ class Child:
             pytest.fail(f"the process {how}\n{errors[:6000]}", pytrace=False)
         return output
 
-    def __call__(self, script: str, *arguments: object, timeout: float = 120, **options: Any) -> str:
-        """What the script prints; any end but a good one fails the test."""
-        return self.finish(self.start(script, *arguments, **options), timeout)
+    def __call__(self, *scripts: str, arguments: Sequence[object] = (), timeout: float = 120, **options: Any) -> str:
+        """What the scripts print; any end but a good one fails the test."""
+        return self.finish(self.start(*scripts, arguments=arguments, **options), timeout)
 
 
 @pytest.fixture(scope="session")

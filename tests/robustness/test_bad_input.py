@@ -1,0 +1,86 @@
+"""Every public call, given each kind of bad input, raises a typed error that names the culprit; and goes on working.
+
+The table itself is `table.py`.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import zrt
+from tests.robustness import table
+from tests.robustness.table import Row, World
+
+ROWS = list(table.rows())
+OPERATORS = ("__init__", "__new__", "__enter__", "__getitem__", "__iter__", "__len__", "__sub__")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_bad_input_is_answered(row: Row, tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.check()
+    with pytest.raises(zrt.Error) as caught:
+        row.do(world)
+    error = caught.value
+    wanted = row.bad.error
+    # `Error` itself stands for any of them: where ONNX Runtime chooses, or where several are to the point.
+    assert isinstance(error, wanted) if wanted is zrt.Error else type(error) is wanted, repr(error)
+    for word in row.bad.words:
+        assert word in str(error)
+    world.check()
+
+
+def public_calls() -> Iterator[str]:
+    """Every function, method and property that users can reach from `zrt`'s names."""
+    for name in zrt.__all__:
+        thing = getattr(zrt, name)
+        if inspect.isclass(thing):
+            if not issubclass(thing, BaseException):
+                yield from methods(name, thing)
+        elif callable(thing):
+            yield name
+
+
+def methods(name: str, kind: type) -> Iterator[str]:
+    own = [base for base in kind.__mro__ if base.__module__.split(".")[0] == "zrt"]
+    found = {attribute for base in own for attribute in vars(base)}
+    for attribute in sorted(found):
+        thing = inspect.getattr_static(kind, attribute)
+        callable_ = inspect.isfunction(thing) or isinstance(thing, (property, classmethod, staticmethod))
+        # An enumeration's own call is Python's business.
+        of_enum = issubclass(kind, enum.Enum) and attribute.startswith("__")
+        if callable_ and not of_enum and (not attribute.startswith("_") or attribute in OPERATORS):
+            yield f"{name}.{attribute}"
+
+
+def test_table_covers_every_public_call() -> None:
+    calls = set(public_calls())
+    covered = {row.call for row in ROWS} | set(table.CANNOT_FAIL)
+    assert calls - covered == set(), "public calls without a row"
+    assert covered - calls == set(), "rows of calls that are not there"
+    assert {row.call for row in ROWS}.isdisjoint(table.CANNOT_FAIL)
+
+
+def test_table_has_every_kind() -> None:
+    assert set(table.KINDS) <= {row.bad.kind for row in ROWS}
+    for name, (bads, kinds) in table.APPLIES.items():
+        assert kinds <= {bad.kind for bad in bads}, name
+
+
+def test_every_closable_refuses_every_method() -> None:
+    closable = {name for name in zrt.__all__ if hasattr(getattr(zrt, name), "close")}
+    assert closable == set(table.CLOSABLE)
+
+
+@pytest.mark.parametrize("name", zrt.errors.__all__)
+def test_every_error_is_a_fitting_builtin(name: str) -> None:
+    kind = getattr(zrt.errors, name)
+    assert issubclass(kind, zrt.Error)
+    roots = {zrt.Error, zrt.OrtError, zrt.ZrtError}
+    builtins = [base for base in kind.__mro__ if base.__module__ == "builtins" and base not in (Exception, object)]
+    assert kind in roots or len(builtins) > 1, f"{name} is only an Exception"

@@ -1,0 +1,75 @@
+"""Arguments of the plain kinds, checked and brought into the form that C takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, TypeVar
+
+from zrt.errors import ArgumentError, DTypeError
+
+Choice = TypeVar("Choice", bound=IntEnum)
+
+INT32_MAX = 2**31 - 1
+
+
+def choose(kind: type[Choice], value: Any, subject: str) -> Choice:
+    """A member of `kind` from itself, its number or its name in any case."""
+    try:
+        if isinstance(value, str):
+            return kind[value.upper()]
+        if isinstance(value, bool):
+            raise ValueError
+        return kind(value)
+    except (KeyError, ValueError):
+        names = ", ".join(member.name for member in kind)
+        raise ArgumentError(f"{subject}: {value!r} is none of {names}") from None
+
+
+def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> int:
+    """An int between `low` and `high`, which is never a bool."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise DTypeError(f"{subject}: expected an int, got {type(value).__name__} {value!r}")
+    if not low <= value <= high:
+        raise ArgumentError(f"{subject}: {value} is not between {low} and {high}")
+    return value
+
+
+def boolean(value: Any, subject: str) -> bool:
+    """True or False and nothing like them."""
+    if not isinstance(value, bool):
+        raise DTypeError(f"{subject}: expected True or False, got {type(value).__name__} {value!r}")
+    return value
+
+
+def text(value: Any, subject: str) -> bytes:
+    """A string as C takes it."""
+    if not isinstance(value, str):
+        raise DTypeError(f"{subject}: expected a str, got {type(value).__name__} {value!r}")
+    if "\0" in value:
+        raise ArgumentError(f"{subject}: {value!r} holds a NUL character")
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        raise ArgumentError(f"{subject}: {value!r} cannot be written as UTF-8") from None
+
+
+def path_bytes(value: Any, subject: str) -> bytes:
+    """A path as the system takes it."""
+    try:
+        path = os.fsencode(value)
+    except TypeError:
+        raise DTypeError(f"{subject}: expected a path, got {type(value).__name__} {value!r}") from None
+    except UnicodeEncodeError:
+        raise ArgumentError(f"{subject}: {value!r} cannot be written in the system's encoding") from None
+    if b"\0" in path:
+        raise ArgumentError(f"{subject}: {value!r} holds a NUL character")
+    return path
+
+
+def entries(value: Any, subject: str) -> list[tuple[bytes, bytes]]:
+    """A mapping of strings to strings, as C takes it."""
+    if not isinstance(value, Mapping):
+        raise DTypeError(f"{subject}: expected a dict of strings, got {type(value).__name__}")
+    return [(text(key, subject), text(entry, f"{subject}[{key!r}]")) for key, entry in value.items()]
