@@ -104,7 +104,8 @@ def _check_bytes(data: bytes | bytearray | memoryview, subject: str) -> Any:
             raise ModelError(f"{subject} is empty")
         if size > LARGEST_IN_MEMORY:
             raise ModelError(
-                f"{subject} has {size} bytes, more than the 2 GB that protobuf takes: keep its weights outside it"
+                f"{subject} has {size} bytes, more than the 2 GB that protobuf takes: keep its weights outside "
+                "the model"
             )
         return ffi.from_buffer(data)
     except ModelError:
