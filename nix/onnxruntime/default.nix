@@ -118,8 +118,9 @@ stdenv.mkDerivation (finalAttrs: {
   passAsFile = [ "pkgConfig" ];
 
   postInstall = ''
-    find "$out/include" -mindepth 2 -type f -name '*.h' -exec mv -t "$out/include" {} +
-    find "$out/include" -mindepth 1 -type d -empty -delete
+    # Only the public ones: a core/common/endian.h beside them would hide the system's <endian.h>.
+    mv "$out"/include/onnxruntime/*.h "$out/include/"
+    rm -r "$out/include/onnxruntime"
 
     rm -rf "$out"/lib/cmake "$out"/lib/pkgconfig "$out"/lib/*.a
     ${lib.optionalString static ''bash ${../merge-archives.sh} "$out/lib/libonnxruntime.a" .''}
