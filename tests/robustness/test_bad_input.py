@@ -1,6 +1,6 @@
 """Every public call, given each kind of bad input, raises a typed error that names the culprit; and goes on working.
 
-The table itself is `table.py`.
+`table.py` gathers the table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 import zrt
 from tests.robustness import table
-from tests.robustness.table import Row, World
+from tests.robustness.vocabulary import KINDS, Row, World
 
 ROWS = list(table.rows())
 OPERATORS = ("__init__", "__new__", "__enter__", "__getitem__", "__iter__", "__len__", "__sub__")
@@ -67,7 +67,7 @@ def test_table_covers_every_public_call() -> None:
 
 
 def test_table_has_every_kind() -> None:
-    assert set(table.KINDS) <= {row.bad.kind for row in ROWS}
+    assert set(KINDS) <= {row.bad.kind for row in ROWS}
     for name, (bads, kinds) in table.APPLIES.items():
         assert kinds <= {bad.kind for bad in bads}, name
 

@@ -1,0 +1,202 @@
+"""The words of the table of bad input: kinds of mistakes, bad things, rows, and a world to use them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+import zrt
+from tests import models
+from zrt.errors import (
+    Error,
+)
+
+UNKNOWN_NAME = "unknown name"
+MISSING_INPUT = "missing input"
+WRONG_DTYPE = "wrong dtype"
+WRONG_RANK = "wrong rank"
+WRONG_SHAPE = "wrong shape"
+NEGATIVE = "negative dimension"
+HUGE = "huge dimension"
+CLOSED = "closed object"
+CORRUPT = "corrupt model"
+EMPTY = "empty file"
+DIRECTORY = "directory"
+MISSING_FILE = "missing file"
+TRUNCATED = "truncated external data"
+WRONG_TYPE = "wrong type"
+WRONG_VALUE = "wrong value"
+
+KINDS = (
+    UNKNOWN_NAME,
+    MISSING_INPUT,
+    WRONG_DTYPE,
+    WRONG_RANK,
+    WRONG_SHAPE,
+    NEGATIVE,
+    HUGE,
+    CLOSED,
+    CORRUPT,
+    EMPTY,
+    DIRECTORY,
+    MISSING_FILE,
+    TRUNCATED,
+)
+"""The kinds that the project promises an answer to; the two others are what remains."""
+
+QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
+
+
+class World:
+    """One of everything, made when a row first asks for it; `folder` is empty at first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        # z = x + y over float32 [n, 4].
+        self.model = models.add(["n", 4])
+        self.session = zrt.Session(self.model, QUIET)
+        self.feeds = {"x": np.arange(8, dtype=np.float32).reshape(2, 4), "y": np.ones((2, 4), np.float32)}
+        self.shapes = {"x": (2, 4), "y": (2, 4)}
+
+    @cached_property
+    def lane(self) -> zrt.Lane:
+        lane = self.session.lane(self.shapes)
+        for name, feed in self.feeds.items():
+            lane.inputs[name][...] = feed
+        return lane
+
+    @cached_property
+    def binding(self) -> zrt.IoBinding:
+        binding = self.session.binding()
+        for name, feed in self.feeds.items():
+            binding.bind_input(name, feed)
+        binding.bind_output("z")
+        return binding
+
+    @cached_property
+    def prepared(self) -> zrt.PreparedRun:
+        return self.session.prepare(self.feeds)
+
+    @cached_property
+    def runtime(self) -> zrt.Runtime:
+        return zrt.Runtime(self.session, shapes=self.shapes)
+
+    @cached_property
+    def dynamic(self) -> zrt.DynamicRuntime:
+        return zrt.DynamicRuntime(self.session, max_buckets=2)
+
+    @cached_property
+    def array(self) -> np.ndarray:
+        return np.zeros((2, 4), np.float32)
+
+    def value(self) -> zrt.Value:
+        return zrt.Value.from_array(self.array)
+
+    def buffer(self) -> zrt.Buffer:
+        return zrt.Buffer((2, 4), np.float32)
+
+    def file(self, name: str, content: bytes) -> Path:
+        path = self.folder / name
+        path.write_bytes(content)
+        return path
+
+    def outside(self, keep: int) -> Path:
+        """A model whose weights lie in a file beside it, of which only the first `keep` bytes are there."""
+        weights = np.ones((1024, 4), np.float32)
+        proto = onnx.load_model_from_string(
+            models.build(
+                [models.node("Add", ["x", "w"], ["z"])],
+                [models.tensor("x", TensorProto.FLOAT, [1024, 4])],
+                [models.tensor("z", TensorProto.FLOAT, [1024, 4])],
+                {"w": weights},
+            )
+        )
+        path = self.folder / "outside.onnx"
+        onnx.save_model(proto, path, save_as_external_data=True, location="outside.weights")
+        data = self.folder / "outside.weights"
+        data.write_bytes(data.read_bytes()[:keep])
+        return path
+
+    def check(self) -> None:
+        """Whatever was tried, everything still gives the right result."""
+        wanted = self.feeds["x"] + self.feeds["y"]
+        np.testing.assert_array_equal(self.session.run(self.feeds)[0], wanted)
+        self.lane.run()
+        np.testing.assert_array_equal(self.lane.outputs["z"], wanted)
+        self.binding.run()
+        np.testing.assert_array_equal(self.binding.numpy()["z"], wanted)
+        np.testing.assert_array_equal(self.prepared.run()[0], wanted)
+
+
+@dataclass(frozen=True)
+class Bad:
+    """One bad thing: its kind, how to get it, the error that answers, and words of which the message has each."""
+
+    kind: str
+    make: Callable[[World], Any]
+    error: type[Error]
+    words: tuple[str, ...] = ()
+
+    def __init__(self, kind: str, make: Callable[[World], Any], error: type[Error], *words: str) -> None:
+        for name, value in (("kind", kind), ("make", make), ("error", error), ("words", words)):
+            object.__setattr__(self, name, value)
+
+
+Take = tuple[str, str, list[Bad], Callable[[World, Any], object]]
+"""A public call, what it takes, the bad ones of that, and how the call is given one."""
+
+Single = tuple[str, str, Callable[[World], object], type[Error], tuple[str, ...]]
+"""A public call, the kind of mistake, the mistake, the error that answers, and words of its message."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A public call given one bad thing."""
+
+    call: str
+    takes: str
+    number: int
+    bad: Bad
+    do: Callable[[World], object]
+
+    def __str__(self) -> str:
+        return f"{self.call}({self.takes}: {self.bad.kind} {self.number})".replace(" ", "-")
+
+
+def f32(*shape: int) -> np.ndarray:
+    return np.zeros(shape, np.float32)
+
+
+def closed(thing: Any) -> Any:
+    thing.close()
+    return thing
+
+
+def terminated() -> zrt.RunOptions:
+    options = zrt.RunOptions()
+    options.terminate()
+    return options
+
+
+def huge_array() -> np.ndarray:
+    """An array that says it has 2**46 rows, without the memory for them."""
+    return np.broadcast_to(np.float32(0), (2**46, 4))
+
+
+def feeding(kind: str, array: Callable[[World], Any], error: type[Error], *words: str) -> Bad:
+    """Feeds that are right but for `x`."""
+    return Bad(kind, lambda w: {**w.feeds, "x": array(w)}, error, "input 'x'", *words)
+
+
+A_RESULT = "zrt makes it and gives it; users make none"
+INSIDE = "for zrt's own modules, which give it handles and tables of the C API"
+A_FACT = "a fact that was read when the object was made"
+TWICE = "takes nothing, and closing twice is fine"
+NOTHING = "takes nothing, and asks nothing of ONNX Runtime"
