@@ -83,16 +83,13 @@ class TestFailures:
     def status(message: bytes, code: int = 1) -> int:
         return int(ffi.cast("uintptr_t", api().CreateStatus(code, message)))
 
-    def test_of_terminated_options(self):
-        options = zrt.RunOptions()
-        assert type(failure(self.status(b"other"), options)) is FailError
-        options.terminate()
-        error = failure(self.status(b"Exiting due to terminate flag"), options)
+    def test_of_a_terminated_run(self):
+        error = failure(self.status(b"Exiting due to terminate flag"))
         assert type(error) is TerminatedError
         assert str(error) == "Exiting due to terminate flag"
-        # Whatever else went wrong in that run is told as it is.
-        assert type(failure(self.status(b"bad", 2), options)) is InvalidArgumentError
-        assert type(failure(self.status(b"bad"), None)) is FailError
+        # Whatever else went wrong is told as it is.
+        assert type(failure(self.status(b"bad", 2))) is InvalidArgumentError
+        assert type(failure(self.status(b"bad"))) is FailError
 
     def test_of_a_wrong_declaration(self, load):
         binding = load("(float[n] x) => (float[n] y) { y = Neg(x) }").binding()

@@ -14,6 +14,14 @@ Choice = TypeVar("Choice", bound=IntEnum)
 INT32_MAX = 2**31 - 1
 
 
+def shown(thing: object) -> str:
+    """What a message shows of whatever came: its repr, shortened; its type where its own code cannot say."""
+    try:
+        return f"{thing!r:.80}"
+    except Exception:
+        return f"an object of type {type(thing).__name__}"
+
+
 def choose(kind: type[Choice], value: Any, subject: str) -> Choice:
     """A member of `kind` from itself, its number or its name in any case."""
     try:
@@ -24,13 +32,13 @@ def choose(kind: type[Choice], value: Any, subject: str) -> Choice:
         return kind(value)
     except (KeyError, ValueError):
         names = ", ".join(member.name for member in kind)
-        raise ArgumentError(f"{subject}: {value!r} is none of {names}") from None
+        raise ArgumentError(f"{subject}: {shown(value)} is none of {names}") from None
 
 
 def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> int:
     """An int between `low` and `high`, which is never a bool."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise DTypeError(f"{subject}: expected an int, got {type(value).__name__} {value!r}")
+        raise DTypeError(f"{subject}: expected an int, got {type(value).__name__} {shown(value)}")
     if not low <= value <= high:
         raise ArgumentError(f"{subject}: {value} is not between {low} and {high}")
     return value
@@ -39,20 +47,20 @@ def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> in
 def boolean(value: Any, subject: str) -> bool:
     """True or False and nothing like them."""
     if not isinstance(value, bool):
-        raise DTypeError(f"{subject}: expected True or False, got {type(value).__name__} {value!r}")
+        raise DTypeError(f"{subject}: expected True or False, got {type(value).__name__} {shown(value)}")
     return value
 
 
 def text(value: Any, subject: str) -> bytes:
     """A string as C takes it."""
     if not isinstance(value, str):
-        raise DTypeError(f"{subject}: expected a str, got {type(value).__name__} {value!r}")
+        raise DTypeError(f"{subject}: expected a str, got {type(value).__name__} {shown(value)}")
     if "\0" in value:
-        raise ArgumentError(f"{subject}: {value!r} holds a NUL character")
+        raise ArgumentError(f"{subject}: {shown(value)} holds a NUL character")
     try:
         return value.encode()
     except UnicodeEncodeError:
-        raise ArgumentError(f"{subject}: {value!r} cannot be written as UTF-8") from None
+        raise ArgumentError(f"{subject}: {shown(value)} cannot be written as UTF-8") from None
 
 
 def path_bytes(value: Any, subject: str) -> bytes:
@@ -60,11 +68,11 @@ def path_bytes(value: Any, subject: str) -> bytes:
     try:
         path = os.fsencode(value)
     except TypeError:
-        raise DTypeError(f"{subject}: expected a path, got {type(value).__name__} {value!r}") from None
+        raise DTypeError(f"{subject}: expected a path, got {type(value).__name__} {shown(value)}") from None
     except UnicodeEncodeError:
-        raise ArgumentError(f"{subject}: {value!r} cannot be written in the system's encoding") from None
+        raise ArgumentError(f"{subject}: {shown(value)} cannot be written in the system's encoding") from None
     if b"\0" in path:
-        raise ArgumentError(f"{subject}: {value!r} holds a NUL character")
+        raise ArgumentError(f"{subject}: {shown(value)} holds a NUL character")
     return path
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from zrt._native import ffi, lib, status
+from zrt._native.claim import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.buffers import Buffer
@@ -62,22 +62,16 @@ def lane_block(
     return block
 
 
-@contextmanager
-def claimed(block: Handle, what: str) -> Iterator[None]:
-    """Keeps runs out for a while; `BusyError` if one is under way."""
-    if lib.zrt_lane_claim(block.reference):
-        raise BusyError(f"this {what} is in use by another thread")
-    try:
-        yield
-    finally:
-        lib.zrt_lane_free(block.reference)
+def busy_flag(block: Handle) -> Any:
+    """The flag of a ``zrt_lane``, for `claimed`: whoever holds it keeps runs out."""
+    return ffi.addressof(block.pointer, "busy")
 
 
-def run_failure(code: int, what: str, options: RunOptions | None = None) -> Error:
+def run_failure(code: int, what: str) -> Error:
     """The exception for what a run of a lane returned."""
     if code == BUSY:
         return BusyError(f"this {what} is in use by another thread")
-    return failure(code, options)
+    return failure(code)
 
 
 def bound_values(binding: Handle, keepers: Sequence[Handle]) -> list[Value | None]:
@@ -111,36 +105,104 @@ def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer
 
 @dataclass(slots=True)
 class _Bound:
-    """All that an open binding holds, in one attribute, so that closing in one thread leaves a run in another whole."""
+    """All that an open binding holds, in one attribute, so that closing in one thread leaves a run in another whole.
+
+    Its methods are for the thread that has claimed the binding. Whatever they tell ORT, an interrupt in their midst
+    leaves nothing bound that is not kept alive.
+    """
 
     session: Session
     binding: Handle
     block: Handle
-    inputs: dict[str, Handle] = field(default_factory=dict)
-    outputs: dict[str, Handle | MemoryInfo] = field(default_factory=dict)
+    inputs: dict[str, tuple[Handle, ...]] = field(default_factory=dict)
+    outputs: dict[str, tuple[Handle | MemoryInfo, ...]] = field(default_factory=dict)
     left: Any = None
 
-    def hand_back(self, name: str, memory: MemoryInfo) -> None:
+    def claimed(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """`work` with runs and other threads kept out."""
+        return claimed(busy_flag(self.block), "IoBinding", work, *arguments)
+
+    def bind_input(self, name: str, value: Handle) -> None:
+        former = self.inputs.get(name, ())
+        self.inputs[name] = (*former, value)
+        try:
+            status.check(api().BindInput(self.binding.pointer, name.encode(), value.pointer))
+        except Error as error:
+            _restore(self.inputs, name, former)
+            raise status.about(f"input {name!r}", error) from error
+        self._let_go([name])
+        self.inputs[name] = (value,)
+
+    def bind_output(self, name: str, value: Handle) -> None:
+        former = self.outputs.get(name, ())
+        self.outputs[name] = (*former, value)
+        try:
+            status.check(api().BindOutput(self.binding.pointer, name.encode(), value.pointer))
+        except Error as error:
+            _restore(self.outputs, name, former)
+            raise status.about(f"output {name!r}", error) from error
+        self.outputs[name] = (value,)
+        self._leave()
+
+    def leave_output(self, name: str, memory: MemoryInfo) -> None:
+        former = self.outputs.get(name, ())
+        self.outputs[name] = (*former, memory)
+        try:
+            self._hand_back(name, memory)
+        except Error as error:
+            _restore(self.outputs, name, former)
+            raise status.about(f"output {name!r}", error) from error
+        self.outputs[name] = (memory,)
+        self._leave()
+
+    def clear_inputs(self) -> None:
+        api().ClearBoundInputs(self.binding.pointer)
+        self._let_go(self.inputs)
+        self.inputs = {}
+
+    def clear_outputs(self) -> None:
+        api().ClearBoundOutputs(self.binding.pointer)
+        self.outputs = {}
+        self._leave()
+
+    def values(self) -> dict[str, Value]:
+        # An output that is an input as well is that input's memory.
+        places = [place for kept in (*self.inputs.values(), *self.outputs.values()) for place in kept]
+        values = bound_values(self.binding, [place for place in places if isinstance(place, Handle)])
+        return {name: value for name, value in zip(self.outputs, values, strict=True) if value is not None}
+
+    def _hand_back(self, name: str, memory: MemoryInfo) -> None:
         """Leaves an output to ORT, and lets go what the last run made."""
         where = memory.handle()
         status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), where.pointer))
 
-    def let_go(self, names: Iterable[str]) -> None:
+    def _let_go(self, names: Iterable[str]) -> None:
         """To be called when inputs go: an output of the same name is their memory, if the last run handed it out."""
         for name in names:
-            memory = self.outputs.get(name)
-            if isinstance(memory, MemoryInfo):
-                self.hand_back(name, memory)
+            for memory in self.outputs.get(name, ()):
+                if isinstance(memory, MemoryInfo):
+                    self._hand_back(name, memory)
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Has each run hand the outputs without memory of the caller's back to ORT (see lane.h)."""
-        places = {name: place.handle() for name, place in self.outputs.items() if isinstance(place, MemoryInfo)}
+        last = {name: kept[-1] for name, kept in self.outputs.items()}
+        places = {name: place.handle() for name, place in last.items() if isinstance(place, MemoryInfo)}
         texts = [ffi.new("char[]", name.encode()) for name in places]
         names = ffi.new("const char *[]", texts)
         memories = ffi.new("const OrtMemoryInfo *[]", [place.pointer for place in places.values()])
         lane = self.block.pointer
-        lane.output_count, lane.output_names, lane.output_memories = len(places), names, memories
+        # An interrupt between these lines leaves a count that what is kept is good for.
+        lane.output_count = 0
         self.left = (texts, names, memories, places)
+        lane.output_names, lane.output_memories = names, memories
+        lane.output_count = len(places)
+
+
+def _restore(bound: dict[str, Any], name: str, former: Any) -> None:
+    if former:
+        bound[name] = former
+    else:
+        del bound[name]
 
 
 class IoBinding(Owner):
@@ -184,10 +246,7 @@ class IoBinding(Owner):
         bound = self._opened()
         info = _find(name, (*bound.session.inputs, *bound.session.initializers), "input")
         value = right_value(info, feed)._open()
-        with claimed(bound.block, "IoBinding"), _about(f"input {name!r}"):
-            status.check(api().BindInput(bound.binding.pointer, name.encode(), value.pointer))
-            bound.let_go([name])
-            bound.inputs[name] = value
+        bound.claimed(bound.bind_input, name, value)
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
         """Binds an output to the caller's memory, or leaves it to ORT on a memory (None: on the host).
@@ -198,47 +257,32 @@ class IoBinding(Owner):
         info = _find(name, bound.session.outputs, "output")
         subject = f"output {name!r}"
         if place is None or isinstance(place, MemoryInfo):
-            with claimed(bound.block, "IoBinding"), _about(subject):
-                memory = place or CPU
-                bound.hand_back(name, memory)
-                bound.outputs[name] = memory
-                bound.leave()
+            bound.claimed(bound.leave_output, name, place or CPU)
             return
         if any(name == info.name for info in (*bound.session.inputs, *bound.session.initializers)):
             raise ArgumentError(f"{subject} is an input as well: ORT hands it out again and writes nothing")
         value = writable_value(info, place, subject)._open()
-        with claimed(bound.block, "IoBinding"), _about(subject):
-            status.check(api().BindOutput(bound.binding.pointer, name.encode(), value.pointer))
-            bound.outputs[name] = value
-            bound.leave()
+        bound.claimed(bound.bind_output, name, value)
 
     def clear_inputs(self) -> None:
         """Forgets every bound input. ``OrtApi::ClearBoundInputs``."""
         bound = self._opened()
-        with claimed(bound.block, "IoBinding"):
-            api().ClearBoundInputs(bound.binding.pointer)
-            bound.let_go(bound.inputs)
-            bound.inputs = {}
+        bound.claimed(bound.clear_inputs)
 
     def clear_outputs(self) -> None:
         """Forgets every bound output. ``OrtApi::ClearBoundOutputs``."""
         bound = self._opened()
-        with claimed(bound.block, "IoBinding"):
-            api().ClearBoundOutputs(bound.binding.pointer)
-            bound.outputs = {}
-            bound.leave()
+        bound.claimed(bound.clear_outputs)
 
     def synchronize_inputs(self) -> None:
         """Waits until the devices have the bound inputs. ``OrtApi::SynchronizeBoundInputs``."""
         bound = self._opened()
-        with claimed(bound.block, "IoBinding"):
-            status.check(api().SynchronizeBoundInputs(bound.binding.pointer))
+        status.check(bound.claimed(api().SynchronizeBoundInputs, bound.binding.pointer))
 
     def synchronize_outputs(self) -> None:
         """Waits until the devices have written the bound outputs. ``OrtApi::SynchronizeBoundOutputs``."""
         bound = self._opened()
-        with claimed(bound.block, "IoBinding"):
-            status.check(api().SynchronizeBoundOutputs(bound.binding.pointer))
+        status.check(bound.claimed(api().SynchronizeBoundOutputs, bound.binding.pointer))
 
     def run(self, options: RunOptions | None = None) -> None:
         """One inference over what is bound. ``OrtApi::RunWithBinding``.
@@ -255,7 +299,7 @@ class IoBinding(Owner):
         chosen = RunOptions.opened(options) or bound.session._run_options
         code = lib.zrt_lane_run_with(bound.block.reference, chosen.pointer)
         if code:
-            error = run_failure(code, "IoBinding", options)
+            error = run_failure(code, "IoBinding")
             if shape_was_wrong(error):
                 raise ShapeError(
                     f"an output comes in another shape than is bound (without memory, ORT makes it anew): {error}"
@@ -265,12 +309,8 @@ class IoBinding(Owner):
     def outputs(self) -> dict[str, Value]:
         """The outputs that the last run wrote, by name, in the order of their binding."""
         bound = self._opened()
-        with claimed(bound.block, "IoBinding"):
-            # An output that is an input as well is that input's memory.
-            places = (*bound.inputs.values(), *bound.outputs.values())
-            keepers = [place for place in places if isinstance(place, Handle)]
-            values = bound_values(bound.binding, keepers)
-            return {name: value for name, value in zip(bound.outputs, values, strict=True) if value is not None}
+        values: dict[str, Value] = bound.claimed(bound.values)
+        return values
 
     def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """The same as numpy views on their memory; what lies on a device is refused (see `Value.numpy`)."""
@@ -282,14 +322,3 @@ def _find(name: str, infos: Sequence[ValueInfo], what: str) -> ValueInfo:
         if info.name == name:
             return info
     raise UnknownNameError(f"the model has no {what} {name!r}; it has {names_of(infos)}")
-
-
-@contextmanager
-def _about(subject: str) -> Iterator[None]:
-    """Puts the subject in front of what ORT says."""
-    try:
-        yield
-    except BusyError:
-        raise
-    except Error as error:
-        raise status.about(subject, error) from error

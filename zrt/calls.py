@@ -27,10 +27,11 @@ run_arrays = lib.zrt_call_run
 run_values = lib.zrt_call_run_values
 
 
-def failure(address: int, options: RunOptions | None) -> Error:
-    """The exception for a run's status, given by its address: one of its own where the options ended the run."""
+def failure(address: int) -> Error:
+    """The exception for a run's status, given by its address: one of its own where `RunOptions.terminate` ended it."""
     error = status.to_error_at(address)
-    if options is not None and options.terminated and type(error) is FailError:
+    # ORT has no code for it.
+    if type(error) is FailError and "terminate flag" in str(error):
         return TerminatedError(str(error))
     return error
 
@@ -134,7 +135,7 @@ class Call:
         chosen = RunOptions.opened(options)
         code = function(self.reference, NULL if chosen is None else chosen.pointer, inputs, places, left)
         if code:
-            raise failure(code, options)
+            raise failure(code)
         if self.settled is None:
             for index, wanted in enumerate(self.outputs):
                 if wanted.shape is None:

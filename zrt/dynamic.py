@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 
 from zrt import loading, settling, sources
-from zrt.arguments import integer
-from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError
+from zrt._native import ffi
+from zrt._native.claim import claimed
+from zrt.arguments import integer, shown
+from zrt.errors import ArgumentError, ClosedError, DTypeError
 from zrt.lane import Lane
 from zrt.options import SessionOptions
 from zrt.providers import ProviderLike
@@ -25,7 +25,8 @@ from zrt.sources import Factory
 Spec: TypeAlias = "ShapesLike | tuple[ShapesLike, ShapesLike]"
 Key: TypeAlias = "tuple[tuple[Shape, ...], tuple[Shape | None, ...]]"
 
-_IN_USE = "this DynamicRuntime is in use by another thread"
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ class DynamicRuntime:
         "__weakref__",
         "_arguments",
         "_buckets",
-        "_lock",
+        "_busy",
         "_sessions",
         "_spellings",
         "counters",
@@ -120,18 +121,12 @@ class DynamicRuntime:
         self._buckets: OrderedDict[Key, Bucket] = OrderedDict()
         # The same shapes may be written in several ways; each that was seen leads straight to its bucket.
         self._spellings: dict[Any, Bucket] = {}
-        self._lock = threading.Lock()
+        self._busy = ffi.new("int *")
 
     def lane(self, shapes: ShapesLike, index: int = 0, output_shapes: ShapesLike = None) -> Lane:
         """A lane for these shapes: a dictionary's look-up where they were seen before."""
-        # `_owned` by hand: a context manager of Python's costs more than the look-up.
-        if not self._lock.acquire(False):
-            raise BusyError(_IN_USE)
-        try:
-            lanes = self._bucket(shapes, output_shapes).runtime.lanes
-        finally:
-            self._lock.release()
-        return pick(lanes, index)
+        bucket = claimed(self._busy, "DynamicRuntime", self._bucket, shapes, output_shapes)
+        return pick(bucket.runtime.lanes, index)
 
     def _bucket(self, shapes: ShapesLike, output_shapes: ShapesLike) -> Bucket:
         try:
@@ -146,8 +141,9 @@ class DynamicRuntime:
             return bucket
         bucket = self._find(shapes, output_shapes)
         if _lasts(shapes) and _lasts(output_shapes):
-            self._spellings[spelling] = bucket
+            # In this order (here, and where buckets go) an interrupt leaves no spelling of a bucket that is gone.
             bucket.spellings.append(spelling)
+            self._spellings[spelling] = bucket
         return bucket
 
     def _find(self, shapes: ShapesLike, output_shapes: ShapesLike) -> Bucket:
@@ -164,8 +160,7 @@ class DynamicRuntime:
         runtime = Runtime.over(self._sessions, shapes=inputs, output_shapes=outputs, **self._arguments)
         self.counters.misses += 1
         if len(self._buckets) >= self.max_buckets:
-            _, oldest = self._buckets.popitem(last=False)
-            self._forget(oldest)
+            self._forget(next(iter(self._buckets.values())))
             self.counters.evictions += 1
         bucket = self._buckets[key] = Bucket(inputs, outputs, runtime, key)
         return bucket
@@ -179,17 +174,19 @@ class DynamicRuntime:
 
     def _forget(self, bucket: Bucket) -> None:
         for spelling in bucket.spellings:
-            del self._spellings[spelling]
+            self._spellings.pop(spelling, None)
+        del self._buckets[bucket.key]
 
-    @contextmanager
-    def _owned(self) -> Iterator[None]:
-        if not self._lock.acquire(False):
-            raise BusyError(_IN_USE)
-        try:
+    def _owned(
+        self, work: Callable[Parameters, Result], *arguments: Parameters.args, **keywords: Parameters.kwargs
+    ) -> Result:
+        """`work` with other threads kept out."""
+
+        def while_open() -> Result:
             self._check_open()
-            yield
-        finally:
-            self._lock.release()
+            return work(*arguments, **keywords)
+
+        return claimed(self._busy, "DynamicRuntime", while_open)
 
     def _check_open(self) -> None:
         if self.closed:
@@ -200,8 +197,7 @@ class DynamicRuntime:
 
         More different shapes than `max_buckets` are an `ArgumentError`, and then nothing is made.
         """
-        with self._owned():
-            self._prebuild(specs)
+        self._owned(self._prebuild, specs)
 
     def _prebuild(self, specs: Iterable[Spec]) -> list[Bucket]:
         if not isinstance(specs, Iterable):
@@ -217,36 +213,43 @@ class DynamicRuntime:
 
     def warm(self, specs: Iterable[Spec], runs: int = 1) -> None:
         """`prebuild`, and `runs` runs of every lane of these buckets."""
-        with self._owned():
-            for bucket in self._prebuild(specs):
-                bucket.runtime.prime(runs)
+        self._owned(self._warm, specs, runs)
+
+    def _warm(self, specs: Iterable[Spec], runs: int) -> None:
+        for bucket in self._prebuild(specs):
+            bucket.runtime.prime(runs)
 
     def prime(self, runs: int = 1) -> None:
         """Runs every lane of every bucket `runs` times."""
-        with self._owned():
-            for bucket in self._buckets.values():
-                bucket.runtime.prime(runs)
+        self._owned(self._prime, runs)
+
+    def _prime(self, runs: int) -> None:
+        for bucket in self._buckets.values():
+            bucket.runtime.prime(runs)
 
     @property
     def buckets(self) -> tuple[Bucket, ...]:
         """The buckets, the one that goes next first."""
-        with self._owned():
-            return tuple(self._buckets.values())
+        return self._owned(tuple[Bucket, ...], self._buckets.values())
 
     def remove(self, shapes: ShapesLike, output_shapes: ShapesLike = None) -> bool:
         """Lets the bucket for these shapes go; whether there was one. Lanes that are held stay usable."""
-        with self._owned():
-            bucket = self._buckets.pop(self._key(shapes, output_shapes), None)
-            if bucket is None:
-                return False
-            self._forget(bucket)
-            return True
+        return self._owned(self._remove, shapes, output_shapes)
+
+    def _remove(self, shapes: ShapesLike, output_shapes: ShapesLike) -> bool:
+        bucket = self._buckets.get(self._key(shapes, output_shapes))
+        if bucket is None:
+            return False
+        self._forget(bucket)
+        return True
 
     def clear(self) -> None:
         """Lets every bucket go. Lanes that are held stay usable."""
-        with self._owned():
-            self._buckets.clear()
-            self._spellings.clear()
+        self._owned(self._clear)
+
+    def _clear(self) -> None:
+        self._spellings.clear()
+        self._buckets.clear()
 
     def close(self) -> None:
         """Lets every bucket and the sessions go; lanes that are held stay usable, and closing twice is fine."""
@@ -287,5 +290,5 @@ def _pair(spec: Spec) -> tuple[ShapesLike, ShapesLike]:
     if not isinstance(spec, tuple):
         return spec, None
     if len(spec) != 2:
-        raise DTypeError(f"specs: expected shapes or a pair of input and output shapes, got {spec!r}")
+        raise DTypeError(f"specs: expected shapes or a pair of input and output shapes, got {shown(spec)}")
     return spec

@@ -29,10 +29,11 @@ def by_name(
     """Each fed input with what is fed, in the session's order; overridable initializers only where they are fed."""
     if isinstance(feeds, Mapping):
         given = dict(feeds)
-    elif isinstance(feeds, Sequence) and not isinstance(feeds, (str, bytes)):
-        if len(feeds) != len(inputs):
-            raise ArgumentError(f"feeds: the model has {len(inputs)} inputs ({names_of(inputs)}), got {len(feeds)}")
-        given = {info.name: feed for info, feed in zip(inputs, feeds, strict=True)}
+    elif isinstance(feeds, Sequence) and not isinstance(feeds, (str, bytes, memoryview)):
+        each = list(feeds)
+        if len(each) != len(inputs):
+            raise ArgumentError(f"feeds: the model has {len(inputs)} inputs ({names_of(inputs)}), got {len(each)}")
+        given = {info.name: feed for info, feed in zip(inputs, each, strict=True)}
     else:
         raise DTypeError(f"feeds: expected a dict or a list of arrays, got {type(feeds).__name__}")
     known = {info.name for info in (*inputs, *initializers)}

@@ -10,12 +10,13 @@ import numpy as np
 
 from zrt import settling
 from zrt._native import ffi, lib, status
+from zrt._native.claim import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.arguments import boolean, integer
 from zrt.arrays import address_of
 from zrt.audit import LaneAudit, PortAudit
-from zrt.binding import BUSY, bound_values, claimed, lane_block, run_failure
+from zrt.binding import BUSY, bound_values, busy_flag, lane_block, run_failure
 from zrt.calls import shape_was_wrong
 from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError
 from zrt.memory import Allocator, AllocatorStats, MemoryInfo
@@ -31,7 +32,7 @@ _run_with = lib.zrt_lane_run_with
 
 def _closed_block() -> Handle:
     block = Handle.block("zrt_lane")
-    lib.zrt_lane_claim(block.reference)
+    block.pointer.busy = 1
     return block
 
 
@@ -65,8 +66,7 @@ class _Reader:
 
     def values(self) -> list[Value | None]:
         """The values that are bound as outputs now; None for those that no run has made yet."""
-        with claimed(self._block, "Lane"):
-            return bound_values(self._binding, self._keepers)
+        return claimed(busy_flag(self._block), "Lane", bound_values, self._binding, self._keepers)
 
     def read(self, index: int) -> View:
         """The output that ORT made in the last run."""
@@ -192,7 +192,7 @@ class Lane(Owner):
         """One inference over what the inputs hold now; the outputs hold its results afterwards."""
         code = _run(self._reference)
         if code:
-            raise self._failure(code, None)
+            raise self._failure(code)
 
     def run_with(self, options: RunOptions) -> None:
         """`run` under `RunOptions`: a tag, log settings, and `RunOptions.terminate` from another thread."""
@@ -201,12 +201,12 @@ class Lane(Owner):
         handle = options._open()
         code = _run_with(self._reference, handle.pointer)
         if code:
-            raise self._failure(code, options)
+            raise self._failure(code)
 
-    def _failure(self, code: int, options: RunOptions | None) -> Error:
+    def _failure(self, code: int) -> Error:
         if code == BUSY and self._bound is None:
             return ClosedError("this Lane is closed")
-        error = run_failure(code, "Lane", options)
+        error = run_failure(code, "Lane")
         if shape_was_wrong(error):
             return ShapeError(
                 f"{error} Let ORT make the output anew in each run: outputs=LaneMemory.left(), or correct its "

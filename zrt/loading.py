@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.arguments import path_bytes
+from zrt.arguments import path_bytes, shown
 from zrt.environment import current
 from zrt.errors import DTypeError, Error, ModelError, ModelNotFoundError
 
@@ -60,7 +60,7 @@ class Source:
             self.data = _serialize(model, self.subject)
         else:
             raise DTypeError(
-                f"model: expected a path, bytes or an onnx.ModelProto, got {type(model).__name__} {model!r:.80}"
+                f"model: expected a path, bytes or an onnx.ModelProto, got {type(model).__name__} {shown(model)}"
             )
 
     def __enter__(self) -> Self:

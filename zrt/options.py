@@ -14,6 +14,10 @@ from zrt.arguments import boolean, choose, entries, integer, path_bytes, text
 from zrt.errors import ArgumentError, DTypeError, Error
 from zrt.types import ExecutionMode, GraphOptimizationLevel, LogSeverity
 
+# Where the system has no thread left, ONNX Runtime hangs or ends the process: a number that no machine has cores for
+# must not come to it.
+MOST_THREADS = 1024
+
 
 @dataclass(slots=True, kw_only=True)
 class SessionOptions:
@@ -81,12 +85,12 @@ class SessionOptions:
             (
                 "intra_op_num_threads",
                 table.SetIntraOpNumThreads,
-                integer(self.intra_op_num_threads, "intra_op_num_threads"),
+                integer(self.intra_op_num_threads, "intra_op_num_threads", 0, MOST_THREADS),
             ),
             (
                 "inter_op_num_threads",
                 table.SetInterOpNumThreads,
-                integer(self.inter_op_num_threads, "inter_op_num_threads"),
+                integer(self.inter_op_num_threads, "inter_op_num_threads", 0, MOST_THREADS),
             ),
             ("execution_mode", table.SetSessionExecutionMode, int(mode)),
             ("enable_mem_pattern", table.EnableMemPattern if pattern else table.DisableMemPattern),

@@ -54,7 +54,7 @@ class PreparedRun(Owner):
             return _run_checked(prepared, options)
         code = run_values(call.reference, NULL, pointers, places, NULL)
         if code:
-            error = failure(code, None)
+            error = failure(code)
             if shape_was_wrong(error):
                 return _run_checked(prepared, options)
             raise error

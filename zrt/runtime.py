@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from zrt import loading, sources
+from zrt.arguments import shown
 from zrt.audit import LaneAudit
 from zrt.errors import ArgumentError, ClosedError, DTypeError, OutOfRangeError
 from zrt.lane import Lane
@@ -114,6 +115,6 @@ def pick(lanes: Sequence[Lane], index: int) -> Lane:
     try:
         return lanes[index]
     except TypeError:
-        raise DTypeError(f"lane: expected an index, got {type(index).__name__} {index!r}") from None
+        raise DTypeError(f"lane: expected an index, got {type(index).__name__} {shown(index)}") from None
     except IndexError:
         raise OutOfRangeError(f"lane {index}: there are {len(lanes)}, counted from 0") from None

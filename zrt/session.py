@@ -12,7 +12,7 @@ from zrt import loading, shapes
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.arguments import path_bytes
+from zrt.arguments import path_bytes, shown
 from zrt.buffers import Buffer
 from zrt.calls import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong
 from zrt.errors import ArgumentError, DTypeError, Error, ModelNotFoundError, UnknownNameError
@@ -200,7 +200,7 @@ class Session(Owner):
             return self._attempt(call, Call.run_arrays, memory)
         code = run_arrays(call.reference, NULL, memory, places, NULL)
         if code:
-            error = failure(code, None)
+            error = failure(code)
             if shape_was_wrong(error):
                 return self._distrust(call).run_arrays(memory)
             raise error
@@ -239,7 +239,7 @@ class Session(Owner):
         if outputs is None:
             return None
         if isinstance(outputs, str) or not isinstance(outputs, Sequence):
-            raise DTypeError(f"outputs: expected a list of names, got {outputs!r}")
+            raise DTypeError(f"outputs: expected a list of names, got {shown(outputs)}")
         for name in outputs:
             if name not in self.output_names:
                 raise UnknownNameError(f"outputs: the model has no output {name!r}; it has {names_of(self.outputs)}")

@@ -31,12 +31,13 @@ def by_name(given: ShapesLike, infos: Sequence[ValueInfo], what: str) -> dict[st
             if name not in {info.name for info in infos}:
                 raise UnknownNameError(f"shapes: the model has no {what} {name!r}; it has {names_of(infos)}")
         named = dict(given)
-    elif isinstance(given, Sequence) and not isinstance(given, (str, bytes)):
-        if len(given) != len(infos):
+    elif isinstance(given, Sequence) and not isinstance(given, (str, bytes, memoryview)):
+        each = list(given)
+        if len(each) != len(infos):
             raise ArgumentError(
-                f"shapes: the model has {len(infos)} {what}s ({names_of(infos)}), got {len(given)} shapes"
+                f"shapes: the model has {len(infos)} {what}s ({names_of(infos)}), got {len(each)} shapes"
             )
-        named = {info.name: shape for info, shape in zip(infos, given, strict=True)}
+        named = {info.name: shape for info, shape in zip(infos, each, strict=True)}
     else:
         raise DTypeError(f"shapes: expected a dict or a list of shapes, got {type(given).__name__}")
     checked = {}

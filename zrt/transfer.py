@@ -13,6 +13,7 @@ import numpy as np
 from zrt import arrays
 from zrt._native import _ort, ffi, status
 from zrt._native.library import api, library
+from zrt.arguments import shown
 from zrt.buffers import Buffer
 from zrt.environment import current
 from zrt.errors import ArgumentError, ClosedError, DTypeError, NotImplementedByOrtError, ShapeError, UnsupportedError
@@ -55,8 +56,10 @@ def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
     try:
         source, destination = pair
     except (TypeError, ValueError):
-        raise DTypeError(f"copy {index}: expected a (source, destination) pair, got {pair!r:.80}") from None
+        raise DTypeError(f"copy {index}: expected a (source, destination) pair, got {shown(pair)}") from None
     subject = f"copy {index}"
+    # Of a subclass of numpy's array only what numpy itself knows counts.
+    source, destination = (np.asarray(side) if isinstance(side, np.ndarray) else side for side in (source, destination))
     kinds, forms = zip(*(_describe(side, subject) for side in (source, destination)), strict=True)
     if kinds[0] is not kinds[1]:
         raise DTypeError(f"{subject}: the source holds {type_name(kinds[0])}, the destination {type_name(kinds[1])}")

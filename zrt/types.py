@@ -16,6 +16,7 @@ import numpy.typing as npt
 from zrt._native import ffi
 from zrt._native.library import api
 from zrt._native.status import check, make
+from zrt.arguments import shown
 from zrt.errors import DTypeError, ShapeError
 
 __all__ = [
@@ -112,7 +113,7 @@ class ElementType(IntEnum):
         """
         try:
             known = _BY_DTYPE.get(dtype_like)
-        except TypeError:  # not hashable, as a structured dtype's list of fields
+        except (TypeError, ValueError):  # not hashable, as a structured dtype's list of fields
             known = None
         return known if known is not None else _of_unusual(dtype_like)
 
@@ -132,7 +133,7 @@ def _of_unusual(dtype_like: object) -> ElementType:
     try:
         dtype = np.dtype(dtype_like)  # type: ignore[call-overload]
     except (TypeError, ValueError) as error:
-        raise DTypeError(f"{dtype_like!r} is not a dtype: {error}") from error
+        raise DTypeError(f"{shown(dtype_like)} is not a dtype: {error}") from error
     if dtype.kind in "OSTU":
         return ElementType.STRING
     known = _BY_DTYPE.get(dtype) or _BY_DTYPE.get(dtype.newbyteorder("="))
@@ -169,7 +170,7 @@ def as_shape(shape: Iterable[object]) -> tuple[int, ...]:
     try:
         dims = tuple(operator.index(dim) for dim in shape)  # type: ignore[arg-type]
     except TypeError:
-        raise ShapeError(f"{shape!r} is not a shape: a sequence of ints is wanted") from None
+        raise ShapeError(f"{shown(shape)} is not a shape: a sequence of ints is wanted") from None
     if not all(0 <= dim < 2**63 for dim in dims):
         raise ShapeError(f"shape {dims}: a dimension is not between 0 and 2**63 - 1")
     return dims

@@ -102,6 +102,8 @@ class Value(Owner):
         """
         if not isinstance(array, np.ndarray):
             raise DTypeError(f"{subject}: expected a numpy array, got {type(array).__name__}")
+        # Of a subclass only what numpy itself knows counts; the object itself is kept, for what else it may hold.
+        owner, array = array, np.asarray(array)
         reason = arrays.needs_copy(array)
         if reason:
             raise ArgumentError(f"{subject}: {reason}, and is to be used without a copy")
@@ -111,7 +113,7 @@ class Value(Owner):
         if element_type.packed:
             raise DTypeError(f"{subject}: ONNX Runtime packs {element_type.name}; give the packed bytes to from_packed")
         memory = arrays.from_buffer(array)
-        handle = _over(memory, ffi.sizeof(memory), array.shape, element_type, [Handle.pin(memory)], subject)
+        handle = _over(memory, ffi.sizeof(memory), array.shape, element_type, [Handle.pin((memory, owner))], subject)
         return cls(handle, array.flags.writeable)
 
     @classmethod
@@ -128,6 +130,7 @@ class Value(Owner):
             raise DTypeError(f"{subject}: {element_type.name} is not a packed type")
         if not isinstance(packed, np.ndarray) or packed.dtype != np.uint8:
             raise DTypeError(f"{subject}: packed bytes are a uint8 array, not {getattr(packed, 'dtype', packed)!r}")
+        owner, packed = packed, np.asarray(packed)
         reason = arrays.needs_copy(packed)
         if reason:
             raise ArgumentError(f"{subject}: {reason}, and is to be used without a copy")
@@ -138,7 +141,8 @@ class Value(Owner):
                 f"{subject}: {element_type.name} of shape {shape} takes {size} bytes, the array has {packed.nbytes}"
             )
         memory = arrays.from_buffer(packed)
-        return cls(_over(memory, size, shape, element_type, [Handle.pin(memory)], subject), packed.flags.writeable)
+        handle = _over(memory, size, shape, element_type, [Handle.pin((memory, owner))], subject)
+        return cls(handle, packed.flags.writeable)
 
     @classmethod
     def from_buffer(cls, buffer: Buffer, subject: str = "buffer") -> Value:

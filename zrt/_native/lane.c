@@ -35,23 +35,23 @@ static uintptr_t run(const zrt_lane *lane, const OrtRunOptions *run_options)
     return ZRT_OK;
 }
 
-static int claim(zrt_lane *lane)
+static int take(int *busy)
 {
-    return __atomic_exchange_n(&lane->busy, 1, __ATOMIC_ACQUIRE);
+    return __atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE);
 }
 
-static void release(zrt_lane *lane)
+static void give(int *busy)
 {
-    __atomic_store_n(&lane->busy, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(busy, 0, __ATOMIC_RELEASE);
 }
 
 uintptr_t zrt_lane_run_with(zrt_handle *handle, const OrtRunOptions *run_options)
 {
     zrt_lane *lane = handle->pointer;
-    if (__builtin_expect(claim(lane), 0))
+    if (__builtin_expect(take(&lane->busy), 0))
         return ZRT_BUSY;
     uintptr_t result = run(lane, run_options);
-    release(lane);
+    give(&lane->busy);
     return result;
 }
 
@@ -61,14 +61,20 @@ uintptr_t zrt_lane_run(zrt_handle *handle)
     return zrt_lane_run_with(handle, lane->run_options);
 }
 
-int zrt_lane_claim(zrt_handle *handle)
+int zrt_claim_begin(zrt_claim *claim, int *busy)
 {
-    return claim(handle->pointer);
+    if (take(busy))
+        return 1;
+    claim->busy = busy;
+    return 0;
 }
 
-void zrt_lane_free(zrt_handle *handle)
+void zrt_claim_end(zrt_claim *claim)
 {
-    release(handle->pointer);
+    if (claim->busy == NULL)
+        return;
+    give(claim->busy);
+    claim->busy = NULL;
 }
 
 uintptr_t zrt_lane_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds)
@@ -93,14 +99,14 @@ static uintptr_t plain_run(const zrt_lane *lane)
 uintptr_t zrt_plain_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds)
 {
     zrt_lane *lane = handle->pointer;
-    if (claim(lane))
+    if (take(&lane->busy))
         return ZRT_BUSY;
     uint64_t start = zrt_clock();
     uintptr_t result = ZRT_OK;
     for (size_t i = 0; i < count && result == ZRT_OK; i++)
         result = plain_run(lane);
     *nanoseconds = zrt_clock() - start;
-    release(lane);
+    give(&lane->busy);
     return result;
 }
 

@@ -27,9 +27,15 @@ uintptr_t zrt_lane_run(zrt_handle *lane);
 /* The same with other run options than the lane's own. */
 uintptr_t zrt_lane_run_with(zrt_handle *lane, const OrtRunOptions *run_options);
 
-/* Claims the lane for whoever reads or binds between runs; 0 if it was free. */
-int zrt_lane_claim(zrt_handle *lane);
-void zrt_lane_free(zrt_handle *lane);
+/* Keeps others out of what a busy flag guards while Python works on it. An interrupt may come between any two calls
+   there, so the claim itself knows whether it holds: ending it is always right, before it began and twice too. */
+typedef struct zrt_claim {
+    int *busy;
+} zrt_claim;
+
+/* 0 if the flag was free. */
+int zrt_claim_begin(zrt_claim *claim, int *busy);
+void zrt_claim_end(zrt_claim *claim);
 
 /* Runs `count` times and stores the nanoseconds that the batch took. */
 uintptr_t zrt_lane_loop(zrt_handle *lane, size_t count, uint64_t *nanoseconds);

@@ -14,7 +14,7 @@ def to_error(status: Any) -> OrtError:
     table = api()
     try:
         code = int(table.GetErrorCode(status))
-        message = ffi.string(table.GetErrorMessage(status)).decode(errors="replace")
+        message = ffi.string(table.GetErrorMessage(status)).decode(errors="replace").strip()
     finally:
         table.ReleaseStatus(status)
     return from_code(code, message)

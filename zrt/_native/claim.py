@@ -1,0 +1,36 @@
+"""Work on what one thread may use at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from zrt._native import ffi, lib
+from zrt.errors import BusyError
+
+new = ffi.new
+begin = lib.zrt_claim_begin
+end = lib.zrt_claim_end
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def claimed(
+    busy: Any,
+    what: str,
+    work: Callable[Parameters, Result],
+    *arguments: Parameters.args,
+    **keywords: Parameters.kwargs,
+) -> Result:
+    """``work(...)`` with the flag `busy` taken; `BusyError` if another thread has it.
+
+    A function rather than a context manager: an interrupt at the start of an ``__exit__`` would leave the flag taken.
+    """
+    claim = new("zrt_claim *")
+    try:
+        if begin(claim, busy):
+            raise BusyError(f"this {what} is in use by another thread")
+        return work(*arguments, **keywords)
+    finally:
+        end(claim)
