@@ -94,12 +94,14 @@ class DynamicRuntime:
         *,
         share_weights: bool = False,
         external_data_dir: str | os.PathLike[str] | None = None,
+        strict: bool = False,
+        allow: Iterable[str] = (),
         max_buckets: int = 16,
         **lane_arguments: Any,
     ) -> Self:
         """A session of its own for each lane; `share_weights=True` keeps the weights in memory once."""
         runtime = cls.__new__(cls)
-        sessions = sources.replicated(model, lanes, options, providers, share_weights, external_data_dir)
+        sessions = sources.replicated(model, lanes, options, providers, share_weights, external_data_dir, strict, allow)
         runtime._build(sessions, max_buckets, lane_arguments)
         return runtime
 

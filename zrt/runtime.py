@@ -45,13 +45,15 @@ class Runtime:
         *,
         share_weights: bool = False,
         external_data_dir: str | os.PathLike[str] | None = None,
+        strict: bool = False,
+        allow: Iterable[str] = (),
         **lane_arguments: Any,
     ) -> Self:
         """A session of its own for each lane; `share_weights=True` keeps the weights in memory once.
 
         Sharing needs the ``onnx`` package, and works on the processor only.
         """
-        sessions = sources.replicated(model, lanes, options, providers, share_weights, external_data_dir)
+        sessions = sources.replicated(model, lanes, options, providers, share_weights, external_data_dir, strict, allow)
         return cls.over(sessions, **lane_arguments)
 
     @classmethod

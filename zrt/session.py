@@ -13,6 +13,7 @@ from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.arguments import path_bytes, shown
+from zrt.assignment import Strictness
 from zrt.buffers import Buffer
 from zrt.calls import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong
 from zrt.errors import ArgumentError, DTypeError, Error, ModelNotFoundError, UnknownNameError
@@ -62,7 +63,9 @@ class Session(Owner):
 
     `model` is a path, the model's bytes, or an ``onnx.ModelProto``. Weights outside the model are looked for
     beside the path, or in `external_data_dir`. `providers` is what it may run on, best first (see
-    `zrt.providers`); the processor comes last of itself.
+    `zrt.providers`); the processor comes last of itself. With `strict` a session is refused (`ProviderError`) where
+    a node would run on the processor though another provider was asked for; `allow` exempts operators
+    ("Shape", "com.microsoft::FusedMatMul").
 
     Everything that can be asked of the model is read once, here. A session may be used from any number of threads
     at the same time, and `close` (or the end of a ``with``) ends it as soon as its last run and lane end.
@@ -107,12 +110,17 @@ class Session(Owner):
         providers: Iterable[ProviderLike] | None = None,
         *,
         external_data_dir: str | os.PathLike[str] | None = None,
+        strict: bool = False,
+        allow: Iterable[str] = (),
     ) -> None:
         self._handle = None
         with loading.Source(model) as source:
             chosen = parse_all(providers)
+            strictness = Strictness.of(strict, allow, chosen)
             settings = prepare_options(options, chosen, external_data_dir)
+            strictness.record(settings)
             handle = loading.create(source, settings)
+            strictness.check(handle, source.subject)
         self._adopt(handle, [name for name, _ in chosen])
 
     @classmethod
@@ -333,7 +341,9 @@ def infer(
     providers: Iterable[ProviderLike] | None = None,
     *,
     external_data_dir: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    allow: Iterable[str] = (),
 ) -> list[Result]:
     """Loads a model, runs it once and lets it go: `Session` and `Session.run` in one."""
-    with Session(model, options, providers, external_data_dir=external_data_dir) as session:
+    with Session(model, options, providers, external_data_dir=external_data_dir, strict=strict, allow=allow) as session:
         return session.run(feeds, outputs)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from zrt import loading
 from zrt.arguments import boolean, integer
+from zrt.assignment import Strictness
 from zrt.errors import DTypeError
 from zrt.options import SessionOptions
 from zrt.providers import ProviderLike, parse_all
@@ -35,19 +36,29 @@ def replicated(
     providers: Iterable[ProviderLike] | None = None,
     share_weights: bool = False,
     external_data_dir: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    allow: Iterable[str] = (),
 ) -> list[Session]:
     """A session for each lane; with `share_weights`, all over one copy of the weights."""
     count = _count(lanes)
     # Parsed once, and for its errors before anything is loaded; a generator of providers ends here too.
     parsed = parse_all(providers)
+    strictness = Strictness.of(strict, allow, parsed)
     if not boolean(share_weights, "share_weights"):
-        return [Session(model, options, parsed, external_data_dir=external_data_dir) for _ in range(count)]
+        keywords: dict[str, Any] = {"external_data_dir": external_data_dir, "strict": strict, "allow": strictness.allow}
+        return [Session(model, options, parsed, **keywords) for _ in range(count)]
     from zrt.sharing import SharedWeights, trim_heap
 
     # The options first: a mistake in them shows before the weights are read.
     settings = [prepare_options(options, parsed, external_data_dir) for _ in range(count)]
+    for each in settings:
+        strictness.record(each)
     weights = SharedWeights(model, external_data_dir)
-    sessions = [Session.adopt(weights.load(each), parsed) for each in settings]
+    sessions = []
+    for each in settings:
+        handle = weights.load(each)
+        strictness.check(handle, weights.source.subject)
+        sessions.append(Session.adopt(handle, parsed))
     trim_heap()
     return sessions
 

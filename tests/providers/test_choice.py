@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 import zrt
+from tests.providers.kinds import KINDS
 from zrt import providers
 from zrt.errors import ArgumentError, DTypeError, ProviderError
-from zrt.providers import CPU, CUDA, full_name, parse, parse_all, usable
+from zrt.providers import CPU, CUDA, choice, full_name, parse, parse_all, usable
 
 RELU = "(float[n] x) => (float[n] y) { y = Relu(x) }"
 X = np.array([-1, 2], np.float32)
@@ -105,69 +104,88 @@ class TestForms:
         assert full_name("cpu") == full_name("CPUEXECUTIONPROVIDER") == "CPUExecutionProvider"
 
 
-class TestCudaOptions:
-    """What the typed options turn into, which needs no GPU."""
+LACKING = [kind for kind in KINDS if kind.name not in zrt.available_providers()]
 
-    def test_defaults_leave_all_but_the_device_to_ort(self):
-        assert CUDA().settings() == {"device_id": "0"}
 
-    def test_fields_become_orts_strings(self):
-        cuda = CUDA(
-            device_id=1,
-            gpu_mem_limit=2**40,
-            arena_extend_strategy="kSameAsRequested",
-            cudnn_conv_algo_search="HEURISTIC",
-            do_copy_in_default_stream=False,
-            cudnn_conv_use_max_workspace=True,
-            enable_cuda_graph=False,
-            use_tf32=False,
-            prefer_nhwc=True,
-            use_ep_level_unified_stream=True,
-            extra={"cudnn_conv1d_pad_to_nc1d": "1"},
-        )
-        assert cuda.settings() == {
-            "device_id": "1",
-            "gpu_mem_limit": str(2**40),
-            "arena_extend_strategy": "kSameAsRequested",
-            "cudnn_conv_algo_search": "HEURISTIC",
-            "do_copy_in_default_stream": "0",
-            "cudnn_conv_use_max_workspace": "1",
-            "enable_cuda_graph": "0",
-            "use_tf32": "0",
-            "prefer_nhwc": "1",
-            "use_ep_level_unified_stream": "1",
-            "cudnn_conv1d_pad_to_nc1d": "1",
-        }
+class TestLacking:
+    """Every provider that the library does not have is refused in the same words."""
+
+    @pytest.mark.parametrize("kind", LACKING, ids=lambda kind: kind.__name__)
+    @pytest.mark.parametrize(
+        "form",
+        [
+            lambda kind: kind(),
+            lambda kind: kind(extra={"a": "b"}),
+            lambda kind: kind.name,
+            lambda kind: kind.name.removesuffix("ExecutionProvider").lower(),
+            lambda kind: (kind.name, {"device_id": 0}),
+        ],
+        ids=["typed", "with options", "full name", "short name", "pair"],
+    )
+    def test_says_what_there_is_and_what_would_give_it(self, build, kind, form):
+        given = form(kind)
+        with pytest.raises(ProviderError) as caught:
+            zrt.Session(build(RELU), providers=[given, "cpu"])
+        name = given.name if isinstance(given, providers.Provider) else given if isinstance(given, str) else given[0]
+        if not kind.listed:
+            # It is asked for by ORT's own name.
+            name = kind.name
+        has = ", ".join(zrt.available_providers())
+        assert str(caught.value) == f"provider {name!r} is not in this library, which has {has}. {kind.comes_with}"
+
+    @pytest.mark.parametrize("name", ["tvm", "TvmExecutionProvider", "ArmNN"])
+    def test_says_what_is_gone(self, build, name):
+        with pytest.raises(ProviderError, match=rf"provider '{name}' is not in .*\. ONNX Runtime 1\.27 has none of it"):
+            zrt.Session(build(RELU), providers=[name])
+
+    def test_its_options_are_not_looked_at_first(self, build):
+        """Whoever lacks the provider is told so, and not that an option of it is wrong."""
+        lacking = LACKING[0]
+        with pytest.raises(ProviderError, match="is not in this library"):
+            zrt.Session(build(RELU), providers=[lacking(extra=5)])
+
+
+class TestPairs:
+    """(name, options) as in ONNX Runtime's own package; the library is told to have what they are about."""
+
+    @pytest.fixture(autouse=True)
+    def has_all(self, monkeypatch):
+        monkeypatch.setattr(choice, "available_providers", lambda: [kind.name for kind in KINDS])
 
     @pytest.mark.parametrize(
-        ("fields", "error", "message"),
+        ("pair", "settings"),
         [
-            ({"device_id": -1}, ArgumentError, r"CUDA\.device_id: -1 is not between"),
-            ({"device_id": "0"}, DTypeError, r"CUDA\.device_id: expected an int, got str"),
-            ({"device_id": None}, DTypeError, r"CUDA\.device_id: expected an int"),
-            ({"gpu_mem_limit": 2**64}, ArgumentError, r"CUDA\.gpu_mem_limit: "),
-            ({"use_tf32": 1}, DTypeError, r"CUDA\.use_tf32: expected True or False, got int 1"),
-            ({"extra": {"device_id": "1"}}, ProviderError, "CUDAExecutionProvider option 'device_id' is given twice"),
-            ({"extra": {"a": 1}}, DTypeError, r"CUDAExecutionProvider extra\['a'\]: expected a str, got int 1"),
-            ({"extra": ["a"]}, DTypeError, "CUDAExecutionProvider extra: expected a dict of strings, got list"),
+            (("cuda", {"use_tf32": False, "device_id": 1}), {"use_tf32": "0", "device_id": "1"}),
+            (("qnn", {"dump_qnn_ir_dlc": True}), {"dump_qnn_ir_dlc": "1"}),
+            (
+                ("openvino", {"enable_causallm": True, "num_streams": 2}),
+                {"enable_causallm": "true", "num_streams": "2"},
+            ),
+            (("coreml", {"EnableOnSubgraphs": True}), {"EnableOnSubgraphs": "1"}),
+            (("cuda", {"gpu_mem_limit": None}), {}),
+            (("cuda", {"use_tf32": "False", "nonesuch": True}), {"use_tf32": "False", "nonesuch": "True"}),
         ],
         ids=repr,
     )
-    def test_wrong_ones(self, fields, error, message):
-        with pytest.raises(error, match=message):
-            CUDA(**fields).settings()
+    def test_true_and_false_are_written_as_the_provider_reads_them(self, pair, settings):
+        assert parse(pair)[1] == settings
 
-    def test_is_a_value(self):
-        assert CUDA(device_id=1) == CUDA(device_id=1) != CUDA()
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            CUDA().device_id = 1
-
-    @pytest.mark.parametrize("form", ["cuda", CUDA(), ("CUDAExecutionProvider", {"device_id": 0})], ids=repr)
-    def test_a_library_without_it_says_so(self, build, form):
-        if CUDA.name in zrt.available_providers():
-            pytest.skip("this library has CUDA")
-        with pytest.raises(ProviderError, match="is not in this library, which has"):
-            zrt.Session(build(RELU), providers=[form, "cpu"])
+    @pytest.mark.parametrize(
+        ("pair", "error", "words"),
+        [
+            (
+                ("cuda", {"device_id": True}),
+                DTypeError,
+                "provider 'cuda' option 'device_id': expected an int, got bool",
+            ),
+            (("cuda", {"a": "b\0"}), ArgumentError, "provider 'cuda' option 'a': .* NUL"),
+            (("cuda", {"a\0": "b"}), ArgumentError, "provider 'cuda': .* NUL"),
+        ],
+        ids=repr,
+    )
+    def test_wrong_ones(self, pair, error, words):
+        with pytest.raises(error, match=words):
+            parse(pair)
 
 
 class TestUsable:
@@ -184,36 +202,11 @@ class TestUsable:
         assert usable.cache_info().hits == hits + 1
 
     def test_prefer_gpu(self, monkeypatch):
-        monkeypatch.setattr(providers, "usable", lambda name: None)
+        monkeypatch.setattr(choice, "usable", lambda name: None)
         assert zrt.prefer_gpu() == [CUDA(), CPU()]
-        monkeypatch.setattr(providers, "usable", lambda name: "no driver")
+        monkeypatch.setattr(choice, "usable", lambda name: "no driver")
         assert zrt.prefer_gpu() == [CPU()]
 
     def test_prefer_gpu_always_makes_a_session(self, build):
         session = zrt.Session(build(RELU), providers=zrt.prefer_gpu())
         assert session.run([X])[0].tolist() == [0, 2]
-
-
-@pytest.mark.gpu
-class TestCuda:
-    @pytest.mark.parametrize(
-        "form",
-        ["cuda", "CUDA", "CUDAExecutionProvider", CUDA(), CUDA(use_tf32=False), ("cuda", {"device_id": 0})],
-        ids=repr,
-    )
-    def test_forms(self, build, form):
-        session = zrt.Session(build(RELU), providers=[form])
-        assert session.providers == ("CUDAExecutionProvider", "CPUExecutionProvider")
-        assert session.run([X])[0].tolist() == [0, 2]
-
-    def test_it_is_preferred(self):
-        assert zrt.prefer_gpu() == [CUDA(), CPU()]
-
-    @pytest.mark.parametrize("form", [CUDA(extra={"nonesuch": "1"}), CUDA(arena_extend_strategy="big")], ids=repr)
-    def test_options_that_it_does_not_know(self, build, form):
-        with pytest.raises(ProviderError, match="CUDAExecutionProvider: "):
-            zrt.Session(build(RELU), providers=[form])
-
-    def test_a_device_that_is_not_there(self, build):
-        with pytest.raises(zrt.Error):
-            zrt.Session(build(RELU), providers=[CUDA(device_id=999)])

@@ -1,0 +1,57 @@
+"""The guide's tables of options are those of the code: each provider, field, type, meaning, key and file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.providers.kinds import KINDS
+from zrt.providers import Provider
+from zrt.providers.option import Option, Route
+
+PAGE = Path(__file__).parents[2] / "docs" / "providers.md"
+
+HEAD = ["| field | takes | what it says | ONNX Runtime's key | found in |", "|---|---|---|---|---|"]
+
+
+def row(kind: type[Provider], name: str, option: Option) -> str:
+    meaning = option.meaning.replace("``", "`")
+    if option.route is Route.DROPPED:
+        meaning += "; refused, since the C API of ONNX Runtime drops it"
+    file = (option.source or kind.source).rpartition("/")[2]
+    return f"| `{name}` | {option.type} | {meaning} | `{option.key or name}` | `{file}` |"
+
+
+def section(kind: type[Provider]) -> list[str]:
+    """What the guide says of a provider's options: the lines under its heading."""
+    lines = [f"`{kind.name}`. {kind.comes_with}."]
+    if kind.options():
+        files = dict.fromkeys(option.source or kind.source for option in kind.options().values())
+        return [
+            *lines,
+            "Keys: " + ", ".join(f"`{file}`." if file == [*files][-1] else f"`{file}`" for file in files),
+            "",
+            *HEAD,
+            *(row(kind, name, option) for name, option in kind.options().items()),
+        ]
+    return [*lines, "It has no options."]
+
+
+def sections(text: str) -> dict[str, list[str]]:
+    """The sections under a heading that is a class's name, each as its lines."""
+    found = {}
+    for heading, body in re.findall(r"^### `(\w+)`\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL):
+        found[heading] = body.strip().splitlines()
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_says_of_each_provider_what_the_code_says(kind):
+    said = sections(PAGE.read_text("utf-8")).get(kind.__name__, [])
+    assert said == section(kind), "the guide should say:\n" + "\n".join(section(kind))
+
+
+def test_has_no_other_providers():
+    assert list(sections(PAGE.read_text("utf-8"))) == [kind.__name__ for kind in KINDS]

@@ -1,0 +1,78 @@
+"""Execution providers: what a session may run on, and with which options.
+
+A provider is named by a typed object (`CPU()`, `CUDA(device_id=1)`), by its short or full name ("cuda",
+"CUDAExecutionProvider"), or by a (name, options) pair as in ONNX Runtime's own package. There is a class for each
+provider that ONNX Runtime 1.27 knows, with a field for each of its keys; they are imported at their first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from zrt.providers import known
+from zrt.providers.base import Provider
+from zrt.providers.choice import (
+    ProviderLike,
+    append,
+    available_providers,
+    full_name,
+    parse,
+    parse_all,
+    prefer_gpu,
+    usable,
+)
+from zrt.providers.cpu import CPU
+
+if TYPE_CHECKING:
+    from zrt.providers.amd import ROCM as ROCM
+    from zrt.providers.amd import MIGraphX as MIGraphX
+    from zrt.providers.amd import VitisAI as VitisAI
+    from zrt.providers.apple import CoreML as CoreML
+    from zrt.providers.azure import Azure as Azure
+    from zrt.providers.cuda import CUDA as CUDA
+    from zrt.providers.cuda import CUDAPlugin as CUDAPlugin
+    from zrt.providers.embedded import ACL as ACL
+    from zrt.providers.embedded import NNAPI as NNAPI
+    from zrt.providers.embedded import RKNPU as RKNPU
+    from zrt.providers.embedded import VSINPU as VSINPU
+    from zrt.providers.embedded import XNNPACK as XNNPACK
+    from zrt.providers.huawei import CANN as CANN
+    from zrt.providers.intel import DNNL as DNNL
+    from zrt.providers.intel import OpenVINO as OpenVINO
+    from zrt.providers.qualcomm import QNN as QNN
+    from zrt.providers.qualcomm import SNPE as SNPE
+    from zrt.providers.tensorrt import NvTensorRTRTX as NvTensorRTRTX
+    from zrt.providers.tensorrt import TensorRT as TensorRT
+    from zrt.providers.web import JS as JS
+    from zrt.providers.web import WebGPU as WebGPU
+    from zrt.providers.web import WebNN as WebNN
+    from zrt.providers.windows import DML as DML
+
+_HOMES = {kind: home for home, kind in known.HOMES.values()}
+
+__all__ = [
+    "CPU",
+    "Provider",
+    "ProviderLike",
+    "append",
+    "available_providers",
+    "full_name",
+    "parse",
+    "parse_all",
+    "prefer_gpu",
+    "usable",
+    *sorted(_HOMES.keys() - {"CPU"}),
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'zrt.providers' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"zrt.providers.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,110 @@
+"""The ways in which ONNX Runtime takes a provider into session options: by keys, through an object, by a function."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from zrt._native import ffi, status
+from zrt._native.handle import Handle
+from zrt._native.library import api, library
+from zrt.errors import ArgumentError, ProviderError
+from zrt.memory import default_allocator, take_string
+
+STREAM = "user_compute_stream"
+
+
+class Attach(Protocol):
+    """Adds the provider of that name, with its settings, to session options."""
+
+    def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None: ...
+
+
+def _strings(settings: Mapping[str, str]) -> tuple[list[Any], list[Any], int]:
+    """Keys and values as C takes them."""
+    keys = [ffi.new("char[]", key.encode()) for key in settings]
+    values = [ffi.new("char[]", value.encode()) for value in settings.values()]
+    return keys, values, len(keys)
+
+
+def to_pointer(key: str, written: str) -> Any:
+    """The pointer that a setting says, in decimal or hexadecimal."""
+    try:
+        return ffi.cast("void *", int(written, 0))
+    except ValueError:
+        raise ArgumentError(f"{key}: {written!r} is no address") from None
+
+
+class ByKeys:
+    """By name and strings, as most are. ``OrtApi::SessionOptionsAppendExecutionProvider``."""
+
+    def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
+        # By the full name, since ORT's own short ones are spelled in ways of their own.
+        status.check(api().SessionOptionsAppendExecutionProvider(options.pointer, name.encode(), *_strings(settings)))
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughObject:
+    """Through an object that holds the options: made, filled, handed over, released.
+
+    `label` is what its functions are called by, `kind` its type, `append` the function that takes it; with `stream`
+    it takes a stream of the caller's as a pointer.
+    """
+
+    label: str
+    kind: str
+    append: str
+    stream: bool = False
+
+    def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
+        made = self.make(settings)
+        status.check(getattr(api(), self.append)(options.pointer, made.pointer))
+
+    def make(self, settings: Mapping[str, str]) -> Handle:
+        """The object with these settings."""
+        made = Handle.own(status.make(self._function("Create{}"), self.kind), self._function("Release{}"))
+        plain = {key: value for key, value in settings.items() if not (self.stream and key == STREAM)}
+        if plain:
+            status.check(self._function("Update{}")(made.pointer, *_strings(plain)))
+        if len(plain) < len(settings):
+            # After the others: an update by strings resets it.
+            pointer = to_pointer(STREAM, settings[STREAM])
+            status.check(self._function("Update{}WithValue")(made.pointer, STREAM.encode(), pointer))
+        return made
+
+    def read(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """All that ORT tells of the object with these settings."""
+        made = self.make(settings)
+        allocator = default_allocator()
+        told = take_string(allocator, status.make(self._function("Get{}AsString"), "char", made.pointer, allocator))
+        found = dict(pair.partition("=")[::2] for pair in told.split(";") if pair)
+        if self.stream:
+            pointer = status.make(self._function("Get{}ByName"), "void", made.pointer, STREAM.encode())
+            found[STREAM] = str(int(ffi.cast("uintptr_t", pointer)))
+        return found
+
+    def _function(self, form: str) -> Any:
+        return getattr(api(), form.format(f"{self.label}ProviderOptions"))
+
+
+@dataclass(frozen=True, slots=True)
+class ByFunction:
+    """By a function of its own that the library exports beside its table, with arguments made of the settings."""
+
+    symbol: str
+    arguments: Callable[[Mapping[str, str]], tuple[Any, ...]]
+
+    def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
+        arguments = self.arguments(settings)
+        path = library().path
+        # A core that is built in exports nothing.
+        function = path and getattr(ctypes.CDLL(path), self.symbol, None)
+        if not function:
+            raise ProviderError(f"this library exports no {self.symbol}, which adds it")
+        function.restype = ctypes.c_void_p
+        pointer = ctypes.c_void_p(int(ffi.cast("uintptr_t", options.pointer)))
+        refused = function(pointer, *arguments)
+        if refused:
+            raise status.to_error_at(refused)

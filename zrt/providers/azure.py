@@ -1,0 +1,19 @@
+"""Operators that call models in the cloud."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from zrt.providers.base import Provider
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Azure(Provider):
+    """Operators that call models in the cloud, and nothing else: every other node is the processor's. No options."""
+
+    name: ClassVar[str] = "AzureExecutionProvider"
+    comes_with: ClassVar[str] = (
+        "It comes with the onnxruntime package for the processor, or with a build of ONNX Runtime with --use_azure"
+    )
+    source: ClassVar[str] = "onnxruntime/core/providers/azure/azure_execution_provider.h"

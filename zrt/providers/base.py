@@ -1,0 +1,98 @@
+"""`Provider`, the base of the typed providers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import ClassVar
+
+from zrt.arguments import entries
+from zrt.errors import ProviderError, UnsupportedError
+from zrt.providers.attach import Attach, ByKeys, ThroughObject
+from zrt.providers.option import Option, Route
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Provider:
+    """The base of the typed providers.
+
+    A field that is None is left to ORT. `extra` passes keys through that have no field, as strings.
+    """
+
+    name: ClassVar[str]
+    """ORT's full name of the provider."""
+    comes_with: ClassVar[str]
+    """What gives a library that has it."""
+    source: ClassVar[str] = ""
+    """The file of ORT's source with its keys."""
+    attach: ClassVar[Attach] = ByKeys()
+    """How it is added to session options."""
+    listed: ClassVar[bool] = True
+    """Whether ``OrtApi::GetAvailableProviders`` names it where the library has it."""
+
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        shown = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None and value != {})
+        return f"{type(self).__name__}({shown})"
+
+    @classmethod
+    def options(cls) -> dict[str, Option]:
+        """What stands behind each field, by the field's name."""
+        return {item.name: item.metadata["option"] for item in fields(cls) if "option" in item.metadata}
+
+    @classmethod
+    def by_key(cls) -> dict[str, tuple[str, Option]]:
+        """The field and what stands behind it, by ORT's key."""
+        return {option.key or name: (name, option) for name, option in cls.options().items()}
+
+    def settings(self) -> dict[str, str]:
+        """The options as ORT takes them: strings by key. A field that ORT cannot take is an error that names it."""
+        settings = {}
+        for key, (name, option) in self.by_key().items():
+            value = getattr(self, name)
+            if value is not None:
+                settings[key] = option.write(value, f"{type(self).__name__}.{name}")
+        for further, written in entries(self.extra, f"{self.name} extra"):
+            if further.decode() in settings:
+                raise ProviderError(f"{self.name} option {further.decode()!r} is given twice")
+            settings[further.decode()] = written.decode()
+        return settings
+
+    def addresses(self) -> tuple[str, ...]:
+        """The fields that are set and point into this process: what cannot be written down as data."""
+        return tuple(
+            name for name, option in self.options().items() if option.is_address and getattr(self, name) is not None
+        )
+
+    def effective(self) -> dict[str, str]:
+        """What the library makes of the options: every key that it tells of, its own defaults included.
+
+        For providers with an options object in ONNX Runtime (CUDA, TensorRT, CANN, oneDNN, ROCm); others are an
+        `UnsupportedError`, and a library without the provider is a `ProviderError`.
+
+        ``OrtApi::GetCUDAProviderOptionsAsString``, ``OrtApi::GetCUDAProviderOptionsByName``,
+        ``OrtApi::GetTensorRTProviderOptionsAsString``, ``OrtApi::GetTensorRTProviderOptionsByName``,
+        ``OrtApi::GetCANNProviderOptionsAsString``, ``OrtApi::GetDnnlProviderOptionsAsString`` and
+        ``OrtApi::GetROCMProviderOptionsAsString``.
+        """
+        if not isinstance(self.attach, ThroughObject):
+            raise UnsupportedError(f"{self.name}: ONNX Runtime does not tell what it makes of this provider's options")
+        from zrt.providers.choice import explained, full_name
+
+        full_name(self.name)
+        with explained(self.name):
+            return self.attach.read(routed(type(self), self.settings())[Route.PROVIDER])
+
+
+def routed(kind: type[Provider] | None, settings: Mapping[str, str]) -> dict[Route, dict[str, str]]:
+    """A provider's settings by where they go; those that would go nowhere are a `ProviderError`."""
+    known = kind.by_key() if kind else {}
+    found: dict[Route, dict[str, str]] = {Route.PROVIDER: {}, Route.SESSION: {}}
+    for key, value in settings.items():
+        route = known[key][1].route if key in known else Route.PROVIDER
+        if kind and route is Route.DROPPED:
+            raise ProviderError(f"{kind.name} option {key!r} has no effect: the C API of ONNX Runtime drops it")
+        found[route][key] = value
+    return found

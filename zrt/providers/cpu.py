@@ -1,0 +1,29 @@
+"""The processor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from zrt._native.handle import Handle
+from zrt.errors import ProviderError
+from zrt.providers.attach import Attach
+from zrt.providers.base import Provider
+
+
+class _ThereAlready:
+    """ORT adds the processor by itself, last of all."""
+
+    def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
+        if settings:
+            raise ProviderError(f"{name} takes no options, got {', '.join(settings)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CPU(Provider):
+    """ONNX Runtime's own kernels on the processor: always there, and always last."""
+
+    name: ClassVar[str] = "CPUExecutionProvider"
+    comes_with: ClassVar[str] = "Every library has it"
+    attach: ClassVar[Attach] = _ThereAlready()

@@ -1,0 +1,165 @@
+"""NVIDIA GPUs through CUDA: the provider of the library, and the one that is a plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+from zrt._native import ffi, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.errors import ProviderError
+from zrt.providers.attach import STREAM, Attach, ThroughObject, to_pointer
+from zrt.providers.base import Provider
+from zrt.providers.option import Route, address, choice, flag, number, size
+
+ARENA = "default_memory_arena_cfg"
+STRATEGIES = ("kNextPowerOfTwo", "kSameAsRequested")
+SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
+
+# What ORT's older struct has room for, which alone takes an arena's configuration.
+IN_STRUCT = {
+    "device_id",
+    "gpu_mem_limit",
+    "arena_extend_strategy",
+    "cudnn_conv_algo_search",
+    "do_copy_in_default_stream",
+    "has_user_compute_stream",
+    STREAM,
+    ARENA,
+}
+
+
+class _Attach(ThroughObject):
+    """Through ORT's object, or through its older struct where an arena's configuration is given."""
+
+    __slots__ = ()
+
+    def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
+        if ARENA not in settings:
+            ThroughObject.__call__(self, options, name, settings)
+            return
+        homeless = sorted(settings.keys() - IN_STRUCT)
+        if homeless:
+            raise ProviderError(f"{', '.join(homeless)} cannot be given together with {ARENA}: ORT takes that alone")
+        struct = ffi.new("OrtCUDAProviderOptions *")
+        # What its C++ constructor would say.
+        struct.gpu_mem_limit = int(settings.get("gpu_mem_limit", 2 ** (8 * ffi.sizeof("size_t")) - 1))
+        struct.do_copy_in_default_stream = settings.get("do_copy_in_default_stream", "1") == "1"
+        struct.device_id = int(settings.get("device_id", 0))
+        struct.arena_extend_strategy = STRATEGIES.index(settings.get("arena_extend_strategy", STRATEGIES[0]))
+        struct.cudnn_conv_algo_search = SEARCHES.index(settings.get("cudnn_conv_algo_search", SEARCHES[0]))
+        struct.default_memory_arena_cfg = ffi.cast("OrtArenaCfg *", to_pointer(ARENA, settings[ARENA]))
+        if STREAM in settings:
+            struct.has_user_compute_stream = 1
+            struct.user_compute_stream = to_pointer(STREAM, settings[STREAM])
+        status.check(api().SessionOptionsAppendExecutionProvider_CUDA(options.pointer, struct))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CUDA(Provider):
+    """NVIDIA GPUs through CUDA and cuDNN.
+
+    `performance`, `cuda_graph` and `low_memory` are sets of options that belong together.
+
+    ``OrtApi::CreateCUDAProviderOptions``, ``OrtApi::UpdateCUDAProviderOptions``,
+    ``OrtApi::UpdateCUDAProviderOptionsWithValue`` for `user_compute_stream`,
+    ``OrtApi::SessionOptionsAppendExecutionProvider_CUDA_V2`` and ``OrtApi::ReleaseCUDAProviderOptions``;
+    ``OrtApi::SessionOptionsAppendExecutionProvider_CUDA`` where `default_memory_arena_cfg` is given.
+    """
+
+    name: ClassVar[str] = "CUDAExecutionProvider"
+    comes_with: ClassVar[str] = (
+        'It comes with the onnxruntime-gpu package (pip install "zrt[cuda]"), or with a build of ONNX Runtime '
+        "with --use_cuda"
+    )
+    source: ClassVar[str] = "onnxruntime/core/providers/cuda/cuda_execution_provider_info.cc"
+    attach: ClassVar[Attach] = _Attach(
+        "CUDA", "OrtCUDAProviderOptionsV2", "SessionOptionsAppendExecutionProvider_CUDA_V2", stream=True
+    )
+
+    device_id: int = number("which GPU", default=0)
+    gpu_mem_limit: int | None = size("the most that the arena takes")
+    arena_extend_strategy: str | None = choice("how the arena grows", *STRATEGIES)
+    cudnn_conv_algo_search: str | None = choice("how cuDNN's algorithm for a convolution is found", *SEARCHES)
+    do_copy_in_default_stream: bool | None = flag("whether copies go through the stream of the computation")
+    cudnn_conv_use_max_workspace: bool | None = flag("whether a convolution may take all the workspace it likes")
+    cudnn_conv1d_pad_to_nc1d: bool | None = flag("whether 1-D convolutions become [N, C, 1, D] and not [N, C, D, 1]")
+    enable_cuda_graph: bool | None = flag("whether runs are captured as a CUDA graph and replayed")
+    enable_skip_layer_norm_strict_mode: bool | None = flag("whether SkipLayerNorm is exact rather than fast")
+    prefer_nhwc: bool | None = flag("whether convolutions run channels-last")
+    use_ep_level_unified_stream: bool | None = flag("whether all threads share one stream")
+    use_tf32: bool | None = flag("whether float32 products may use TF32")
+    fuse_conv_bias: bool | None = flag("whether cuDNN compiles a convolution together with its bias")
+    sdpa_kernel: int | None = number("which attention kernels may be used, a sum of bits; 0: ORT chooses")
+    has_user_compute_stream: bool | None = flag("whether a stream is given; follows from `user_compute_stream`")
+    user_compute_stream: int | None = address("a CUDA stream of yours to compute in")
+    default_memory_arena_cfg: int | None = address(
+        "an arena's configuration (``OrtArenaCfg``) of yours",
+        source="include/onnxruntime/core/session/onnxruntime_c_api.h",
+    )
+    gpu_external_alloc: int | None = address("a function that allocates", route=Route.DROPPED)
+    gpu_external_free: int | None = address("a function that frees", route=Route.DROPPED)
+    gpu_external_empty_cache: int | None = address("a function that empties the cache", route=Route.DROPPED)
+    tunable_op_enable: bool | None = flag("whether tunable kernels are used", route=Route.DROPPED)
+    tunable_op_tuning_enable: bool | None = flag("whether they are tuned", route=Route.DROPPED)
+    tunable_op_max_tuning_duration_ms: int | None = number("how long tuning may take", route=Route.DROPPED)
+
+    @classmethod
+    def performance(cls, **options: Any) -> Self:
+        """For speed: an arena that grows by powers of two, an exhaustive search for convolutions, copies in the stream
+        of the computation, TF32. Further options add to these or replace them."""
+        chosen: dict[str, Any] = {
+            "arena_extend_strategy": "kNextPowerOfTwo",
+            "cudnn_conv_algo_search": "EXHAUSTIVE",
+            "do_copy_in_default_stream": True,
+            "use_tf32": True,
+        }
+        return cls(**(chosen | options))
+
+    @classmethod
+    def cuda_graph(cls, **options: Any) -> Self:
+        """`performance`, and runs are captured as a CUDA graph and replayed: fixed shapes, and memory that stays."""
+        return cls.performance(**({"enable_cuda_graph": True} | options))
+
+    @classmethod
+    def low_memory(cls, limit: int, **options: Any) -> Self:
+        """For little memory: at most `limit` bytes in an arena that grows as requested, a heuristic search for
+        convolutions, TF32. Further options add to these or replace them."""
+        chosen: dict[str, Any] = {
+            "gpu_mem_limit": limit,
+            "arena_extend_strategy": "kSameAsRequested",
+            "cudnn_conv_algo_search": "HEURISTIC",
+            "use_tf32": True,
+        }
+        return cls(**(chosen | options))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CUDAPlugin(Provider):
+    """The CUDA provider that is a library of its own, for use with chosen devices."""
+
+    name: ClassVar[str] = "CudaPluginExecutionProvider"
+    comes_with: ClassVar[str] = "It is a plugin: register its library, and give the session its devices"
+    source: ClassVar[str] = "onnxruntime/core/providers/cuda/plugin/cuda_ep_factory.cc"
+
+    prefer_nhwc: bool | None = flag("whether convolutions run channels-last (also `prefer_nhwc_layout`)")
+    use_tf32: bool | None = flag("whether float32 products may use TF32")
+    enable_skip_layer_norm_strict_mode: bool | None = flag("whether SkipLayerNorm is exact rather than fast")
+    cudnn_conv_use_max_workspace: bool | None = flag("whether a convolution may take all the workspace it likes")
+    cudnn_conv1d_pad_to_nc1d: bool | None = flag("whether 1-D convolutions become [N, C, 1, D] and not [N, C, D, 1]")
+    cudnn_conv_algo_search: str | None = choice(
+        "how cuDNN's algorithm for a convolution is found (also `cudnn_conv_algo`)", *SEARCHES
+    )
+    fuse_conv_bias: bool | None = flag("whether cuDNN compiles a convolution together with its bias")
+    sdpa_kernel: int | None = number("which attention kernels may be used, a sum of bits; 0: ORT chooses")
+    enable_cuda_graph: bool | None = flag("whether runs are captured as a CUDA graph and replayed")
+    min_num_runs_before_cuda_graph_capture: int | None = number("how many runs come before the capture")
+    do_copy_in_default_stream: bool | None = flag("whether copies go through the stream of the computation")
+    use_ep_level_unified_stream: bool | None = flag("whether all threads share one stream")
+    has_user_compute_stream: bool | None = flag("whether a stream is given; follows from `user_compute_stream`")
+    user_compute_stream: int | None = address("a CUDA stream of yours to compute in")
+    gpu_external_alloc: int | None = address("a function that allocates")
+    gpu_external_free: int | None = address("a function that frees")
+    gpu_external_empty_cache: int | None = address("a function that empties the cache")

@@ -1,0 +1,55 @@
+"""Which providers ONNX Runtime 1.27 knows, and where their typed options are, imported at their first use."""
+
+from __future__ import annotations
+
+import importlib
+
+from zrt.providers.base import Provider
+
+# ORT's full name: our module, our class.
+HOMES: dict[str, tuple[str, str]] = {
+    "CPUExecutionProvider": ("cpu", "CPU"),
+    "CUDAExecutionProvider": ("cuda", "CUDA"),
+    "CudaPluginExecutionProvider": ("cuda", "CUDAPlugin"),
+    "TensorrtExecutionProvider": ("tensorrt", "TensorRT"),
+    "NvTensorRTRTXExecutionProvider": ("tensorrt", "NvTensorRTRTX"),
+    "MIGraphXExecutionProvider": ("amd", "MIGraphX"),
+    "ROCMExecutionProvider": ("amd", "ROCM"),
+    "VitisAIExecutionProvider": ("amd", "VitisAI"),
+    "OpenVINOExecutionProvider": ("intel", "OpenVINO"),
+    "DnnlExecutionProvider": ("intel", "DNNL"),
+    "CANNExecutionProvider": ("huawei", "CANN"),
+    "QNNExecutionProvider": ("qualcomm", "QNN"),
+    "SNPEExecutionProvider": ("qualcomm", "SNPE"),
+    "CoreMLExecutionProvider": ("apple", "CoreML"),
+    "DmlExecutionProvider": ("windows", "DML"),
+    "WebGpuExecutionProvider": ("web", "WebGPU"),
+    "WebNNExecutionProvider": ("web", "WebNN"),
+    "JsExecutionProvider": ("web", "JS"),
+    "XnnpackExecutionProvider": ("embedded", "XNNPACK"),
+    "NnapiExecutionProvider": ("embedded", "NNAPI"),
+    "ACLExecutionProvider": ("embedded", "ACL"),
+    "RknpuExecutionProvider": ("embedded", "RKNPU"),
+    "VSINPUExecutionProvider": ("embedded", "VSINPU"),
+    "AzureExecutionProvider": ("azure", "Azure"),
+}
+
+# What earlier versions had.
+GONE = {
+    "armnn": "ONNX Runtime 1.27 has none of it any more: ACL (zrt.providers.ACL) runs on the same processors",
+    "tvm": "ONNX Runtime 1.27 has none of it any more but its name",
+}
+
+
+def short(name: str) -> str:
+    """A provider's name as names are compared: "CUDAExecutionProvider" and "cuda" are the same."""
+    return name.lower().removesuffix("executionprovider")
+
+
+def kind_of(name: str) -> type[Provider] | None:
+    """The typed options of the provider with that short or full name, in any case; None if there are none."""
+    for full, (home, kind) in HOMES.items():
+        if short(full) == short(name):
+            found: type[Provider] = getattr(importlib.import_module(f"zrt.providers.{home}"), kind)
+            return found
+    return None

@@ -1,0 +1,148 @@
+"""One option of a provider: how its value is checked, how ORT wants it written, and what the guide says of it.
+
+`flag`, `number`, `choice` and their like make the fields of the typed providers. Each takes the option's meaning, and
+by keyword what differs from the rule: `key`, where ORT spells it otherwise than the field; `source`, where it stands
+in another file than the provider's other keys; `route`, where it goes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from zrt.arguments import INT32_MAX, boolean, integer, path_bytes, text
+from zrt.errors import ArgumentError, DTypeError
+
+UINT64_MAX = 2**64 - 1
+
+
+class Route(Enum):
+    """Where an option goes."""
+
+    PROVIDER = "to the provider"
+    SESSION = "into the session's config entries, where the provider looks for it"
+    DROPPED = "nowhere: ORT's C API reads it and drops it"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What stands behind a field of a typed provider."""
+
+    meaning: str
+    """What it does, in a few words."""
+    type: str
+    """What it takes, as the guide names it."""
+    write: Callable[[Any, str], str]
+    """The value as ORT's string; a bad one is an error about the subject."""
+    key: str = ""
+    """ORT's name of it; empty where it is the field's own."""
+    source: str = ""
+    """The file of ORT's source with the key; empty where it is the provider's own."""
+    route: Route = Route.PROVIDER
+    """Where it goes."""
+
+    @property
+    def is_address(self) -> bool:
+        """Whether it is a pointer, which means something in this process alone."""
+        return self.type == ADDRESS
+
+
+ADDRESS = "address"
+
+
+def flag(meaning: str, *, words: tuple[str, str] = ("0", "1"), **where: Any) -> Any:
+    """True or False; `words` are what the provider reads as the one and the other."""
+    return _made(meaning, "bool", lambda value, subject: words[boolean(value, subject)], where)
+
+
+def number(meaning: str, low: int = 0, high: int = INT32_MAX, *, default: int | None = None, **where: Any) -> Any:
+    """An int between `low` and `high`."""
+    return _made(meaning, "int", lambda value, subject: str(integer(value, subject, low, high)), where, default)
+
+
+def size(meaning: str, **where: Any) -> Any:
+    """A number of bytes."""
+    return _made(meaning, "bytes", lambda value, subject: str(integer(value, subject, 0, UINT64_MAX)), where)
+
+
+def string(meaning: str, **where: Any) -> Any:
+    """A text of the caller's."""
+    return _made(meaning, "str", _string, where)
+
+
+def path(meaning: str, **where: Any) -> Any:
+    """A file or a folder."""
+
+    def write(value: Any, subject: str) -> str:
+        return _string(os.fsdecode(path_bytes(value, subject)), subject)
+
+    return _made(meaning, "path", write, where)
+
+
+def choice(meaning: str, *values: str, **where: Any) -> Any:
+    """One of ORT's names, given in any case."""
+    names = {value.lower(): value for value in values}
+
+    def write(value: Any, subject: str) -> str:
+        if not isinstance(value, str):
+            raise DTypeError(f"{subject}: expected one of {', '.join(values)}, got {type(value).__name__} {value!r}")
+        if value.lower() not in names:
+            raise ArgumentError(f"{subject}: {value!r} is none of {', '.join(values)}")
+        return names[value.lower()]
+
+    return _made(meaning, " or ".join(f'"{value}"' for value in values), write, where)
+
+
+def address(meaning: str, *, hexadecimal: bool = False, **where: Any) -> Any:
+    """A pointer as an int; whoever gives it keeps alive what it points at."""
+
+    def write(value: Any, subject: str) -> str:
+        pointer = integer(value, subject, 1, UINT64_MAX)
+        return hex(pointer) if hexadecimal else str(pointer)
+
+    return _made(meaning, ADDRESS, write, where)
+
+
+def listed(meaning: str, separator: str = ",", **where: Any) -> Any:
+    """Several names: a list of them, or one text with ORT's separators in it."""
+
+    def write(value: Any, subject: str) -> str:
+        if isinstance(value, str):
+            return _string(value, subject)
+        if not isinstance(value, Sequence):
+            raise DTypeError(f"{subject}: expected a list of names, got {type(value).__name__} {value!r}")
+        names = [_string(name, f"{subject}[{index}]") for index, name in enumerate(value)]
+        return _string(separator.join(names), subject)
+
+    return _made(meaning, "list of str", write, where)
+
+
+def document(meaning: str, **where: Any) -> Any:
+    """A JSON document: its text, or a dict."""
+
+    def write(value: Any, subject: str) -> str:
+        if not isinstance(value, Mapping):
+            return _string(value, subject)
+        # Few have use for it.
+        import json
+
+        try:
+            return json.dumps(value)
+        except (TypeError, ValueError) as error:
+            raise ArgumentError(f"{subject}: it cannot be written as JSON: {error}") from None
+
+    return _made(meaning, "dict or JSON", write, where)
+
+
+def _string(value: Any, subject: str) -> str:
+    written = text(value, subject).decode()
+    if not written:
+        raise ArgumentError(f"{subject}: it is empty, which ONNX Runtime refuses; leave it out")
+    return written
+
+
+def _made(meaning: str, kind: str, write: Callable[[Any, str], str], where: dict[str, Any], default: Any = None) -> Any:
+    return field(default=default, metadata={"option": Option(meaning, kind, write, **where)})

@@ -1,0 +1,86 @@
+"""What came from the web: WebGPU, which runs outside of browsers too, WebNN and the one of JavaScript."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from zrt.providers.base import Provider
+from zrt.providers.option import Route, address, choice, flag, listed, number, size
+
+CACHES = ("disabled", "lazyRelease", "simple", "bucket")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class WebGPU(Provider):
+    """GPUs of any make through WebGPU (Dawn)."""
+
+    name: ClassVar[str] = "WebGpuExecutionProvider"
+    comes_with: ClassVar[str] = (
+        "It comes with a build of ONNX Runtime with --use_webgpu, or as a plugin library to register"
+    )
+    source: ClassVar[str] = "onnxruntime/core/providers/webgpu/webgpu_provider_options.h"
+
+    preferred_layout: str | None = choice("the layout of convolutions", "NCHW", "NHWC", key="preferredLayout")
+    enable_graph_capture: bool | None = flag("whether runs are captured and replayed", key="enableGraphCapture")
+    enable_int64: bool | None = flag("whether it takes operators on int64", key="enableInt64")
+    multi_rotary_cache_concat_offset: int | None = number(
+        "where the second of two rotary caches in one begins", key="multiRotaryCacheConcatOffset"
+    )
+    dawn_backend_type: str | None = choice("what Dawn runs on", "D3D12", "Vulkan", key="dawnBackendType")
+    power_preference: str | None = choice("which GPU", "high-performance", "low-power", key="powerPreference")
+    device_id: int | None = number("which device of yours; 0: ORT makes it", key="deviceId")
+    webgpu_instance: int | None = address("a ``WGPUInstance`` of yours", key="webgpuInstance")
+    webgpu_device: int | None = address("a ``WGPUDevice`` of yours", key="webgpuDevice")
+    dawn_proc_table: int | None = address("Dawn's table of functions", key="dawnProcTable")
+    storage_buffer_cache_mode: str | None = choice(
+        "how storage buffers are kept", *CACHES, key="storageBufferCacheMode"
+    )
+    uniform_buffer_cache_mode: str | None = choice(
+        "how uniform buffers are kept", *CACHES, key="uniformBufferCacheMode"
+    )
+    query_resolve_buffer_cache_mode: str | None = choice(
+        "how buffers of queries are kept", *CACHES, key="queryResolveBufferCacheMode"
+    )
+    default_buffer_cache_mode: str | None = choice("how others are kept", *CACHES, key="defaultBufferCacheMode")
+    validation_mode: str | None = choice(
+        "how much is checked", "disabled", "wgpuOnly", "basic", "full", key="validationMode"
+    )
+    force_cpu_node_names: Sequence[str] | str | None = listed(
+        "nodes that the processor keeps", "\n", key="forceCpuNodeNames"
+    )
+    enable_pix_capture: bool | None = flag("whether runs are captured for PIX", key="enablePIXCapture")
+    preserve_device: bool | None = flag("whether the device stays when the last session goes", key="preserveDevice")
+    max_storage_buffer_binding_size: int | None = size(
+        "the largest part of a buffer that is bound at once", key="maxStorageBufferBindingSize"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class WebNN(Provider):
+    """What a browser's WebNN runs on."""
+
+    name: ClassVar[str] = "WebNNExecutionProvider"
+    comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime for browsers with --use_webnn"
+    source: ClassVar[str] = "onnxruntime/core/session/provider_registration.cc"
+
+    device_type: str | None = choice("which device", "cpu", "gpu", "npu", key="deviceType", route=Route.SESSION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class JS(Provider):
+    """Kernels in JavaScript over a browser's WebGPU."""
+
+    name: ClassVar[str] = "JsExecutionProvider"
+    comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime for browsers with --use_jsep"
+    source: ClassVar[str] = "onnxruntime/core/providers/js/js_execution_provider.h"
+
+    preferred_layout: str | None = choice("the layout of convolutions", "NCHW", "NHWC")
+    enable_graph_capture: bool | None = flag(
+        "whether runs are captured and replayed",
+        words=("false", "true"),
+        key="enableGraphCapture",
+        source="onnxruntime/core/providers/js/js_execution_provider.cc",
+        route=Route.SESSION,
+    )
