@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -19,11 +19,16 @@ def build(
     outputs: Sequence[ValueInfoProto],
     initializers: dict[str, np.ndarray] | None = None,
     opset: int = 21,
+    domains: dict[str, int] | None = None,
 ) -> bytes:
-    """A model of these nodes; names of sizes are symbolic, None is a nameless size, a shape None an open rank."""
+    """A model of these nodes; names of sizes are symbolic, None is a nameless size, a shape None an open rank.
+
+    `domains` are the versions of operator sets beside ONNX's own.
+    """
     constants = [numpy_helper.from_array(np.asarray(array), name) for name, array in (initializers or {}).items()]
     graph = helper.make_graph(nodes, "test", inputs, outputs, constants)
-    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", opset)])
+    opsets = [helper.make_opsetid(*each) for each in {"": opset, **(domains or {})}.items()]
+    model = helper.make_model(graph, ir_version=10, opset_imports=opsets)
     return model.SerializeToString()
 
 
@@ -210,6 +215,26 @@ def from_sequence() -> bytes:
         [node("SequenceLength", ["x"], ["y"])],
         [helper.make_tensor_sequence_value_info("x", FLOAT, [2])],
         [tensor("y", INT64, [])],
+    )
+
+
+def longer() -> bytes:
+    """A sequence and a tensor in, the sequence with the tensor at its end out."""
+    return build(
+        [node("SequenceInsert", ["s", "t"], ["u"])],
+        [helper.make_tensor_sequence_value_info("s", FLOAT, None), tensor("t", FLOAT, None)],
+        [helper.make_tensor_sequence_value_info("u", FLOAT, None)],
+    )
+
+
+def passing(kind: TypeProto, opset: int = 21) -> bytes:
+    """v is of any type at all, and its own output; beside it y = -x."""
+    value = helper.make_value_info("v", kind)
+    return build(
+        [node("Neg", ["x"], ["y"])],
+        [value, tensor("x", FLOAT, [1])],
+        [value, tensor("y", FLOAT, [1])],
+        opset=opset,
     )
 
 

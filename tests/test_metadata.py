@@ -74,11 +74,12 @@ class TestValueInfos:
         assert strings.element_type is ElementType.STRING
         assert (sequence.kind, sequence.element_type, sequence.shape) == (
             ValueKind.SEQUENCE,
-            ElementType.UNDEFINED,
+            ElementType.FLOAT,
             None,
         )
         assert not sequence.is_tensor
-        assert str(sequence) == "q: sequence"
+        assert str(sequence.element) == "q: float32[n]"
+        assert str(sequence) == "q: seq(float32[n])"
 
     def test_an_optional_input(self):
         tensor = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, ["n"])

@@ -165,10 +165,10 @@ class TestView:
         packed = Value.allocate((3,), ElementType.INT4)
         assert view(packed).dtype == np.uint8
 
-    def test_strings_stay_values(self):
-        (value,) = Session(models.to_strings()).run({"x": np.zeros(2, np.int64)})
-        assert value.element_type is ElementType.STRING
-        assert view(value) is value
+    def test_strings_are_an_array_and_sequences_stay_values(self):
+        assert view(Value.from_strings(["a", "b"])).tolist() == ["a", "b"]
+        sequence = Value.from_sequence([np.zeros(2)])
+        assert view(sequence) is sequence
 
     def test_outlives_everything(self):
         session = Session(models.casts(TensorProto.INT4, [3]))

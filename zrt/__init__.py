@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from zrt.types import ExecutionMode as ExecutionMode
     from zrt.types import GraphOptimizationLevel as GraphOptimizationLevel
     from zrt.types import LogSeverity as LogSeverity
+    from zrt.types import SparseFormat as SparseFormat
+    from zrt.types import ValueKind as ValueKind
+    from zrt.values import SparseTensor as SparseTensor
     from zrt.values import Value as Value
 
 # Where each name lives; None stands for a module that is a name itself.
@@ -72,8 +75,11 @@ _HOMES: dict[str, str | None] = {
     "Runtime": "runtime",
     "Session": "session",
     "SessionOptions": "options",
+    "SparseFormat": "types",
+    "SparseTensor": "values",
     "Value": "values",
     "ValueInfo": "metadata",
+    "ValueKind": "types",
     "ZrtError": "errors",
     "available_providers": "providers",
     "copy": "transfer",

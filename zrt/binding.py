@@ -21,6 +21,7 @@ from zrt.metadata import ValueInfo
 from zrt.options import RunOptions
 from zrt.session import Session
 from zrt.shapes import check
+from zrt.types import ValueKind
 from zrt.values import Value, as_value
 
 BUSY = lib.ZRT_BUSY
@@ -74,10 +75,13 @@ def run_failure(code: int, what: str) -> Error:
     return failure(code)
 
 
-def bound_values(binding: Handle, keepers: Sequence[Handle]) -> list[Value | None]:
+def bound_values(
+    binding: Handle, keepers: Sequence[Handle], places: Iterable[Handle | MemoryInfo]
+) -> list[Value | None]:
     """The values bound as outputs, in the order of their binding; `keepers` own the memory that was bound.
 
-    None stands for what ORT has not made yet. ``OrtApi::GetBoundOutputValues``.
+    `places` says what was bound as each. None stands for what ORT has not made yet, and for an optional output that
+    is absent. ``OrtApi::GetBoundOutputValues``, ``HasValue``.
     """
     table = api()
     allocator = default_allocator()
@@ -89,7 +93,12 @@ def bound_values(binding: Handle, keepers: Sequence[Handle]) -> list[Value | Non
         owned = [Handle.own(values[0][i], table.ReleaseValue, keepers) for i in range(count[0])]
     finally:
         table.AllocatorFree(allocator, values[0])
-    return [Value(handle) if status.fetch(table.HasValue, "int", handle.pointer) else None for handle in owned]
+    # Of what is no tensor ORT does not tell where it lies.
+    memories = [place if isinstance(place, MemoryInfo) else CPU for place in places]
+    return [
+        Value(handle, memory=memory) if status.fetch(table.HasValue, "int", handle.pointer) else None
+        for handle, memory in zip(owned, memories, strict=True)
+    ]
 
 
 def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:
@@ -165,11 +174,14 @@ class _Bound:
         self.outputs = {}
         self._leave()
 
-    def values(self) -> dict[str, Value]:
+    def values(self) -> dict[str, Any]:
         # An output that is an input as well is that input's memory.
         places = [place for kept in (*self.inputs.values(), *self.outputs.values()) for place in kept]
-        values = bound_values(self.binding, [place for place in places if isinstance(place, Handle)])
-        return {name: value for name, value in zip(self.outputs, values, strict=True) if value is not None}
+        keepers = [place for place in places if isinstance(place, Handle)]
+        values = bound_values(self.binding, keepers, [kept[-1] for kept in self.outputs.values()])
+        optional = {info.name for info in self.session.outputs if info.kind is ValueKind.OPTIONAL}
+        named = zip(self.outputs, values, strict=True)
+        return {name: value for name, value in named if value is not None or name in optional}
 
     def _hand_back(self, name: str, memory: MemoryInfo) -> None:
         """Leaves an output to ORT, and lets go what the last run made."""
@@ -182,6 +194,18 @@ class _Bound:
             for memory in self.outputs.get(name, ()):
                 if isinstance(memory, MemoryInfo):
                     self._hand_back(name, memory)
+
+    def leave_out(self, name: str) -> None:
+        """Forgets one input: ORT only forgets all, so the others are bound anew."""
+        if name not in self.inputs:
+            return
+        table = api()
+        kept = {other: values for other, values in self.inputs.items() if other != name}
+        table.ClearBoundInputs(self.binding.pointer)
+        self._let_go([name])
+        for other, values in kept.items():
+            status.check(table.BindInput(self.binding.pointer, other.encode(), values[-1].pointer))
+        self.inputs = kept
 
     def _leave(self) -> None:
         """Has each run hand the outputs without memory of the caller's back to ORT (see lane.h)."""
@@ -237,14 +261,20 @@ class IoBinding(Owner):
         super().close()
         self._bound = None
 
-    def bind_input(self, name: str, feed: np.ndarray[Any, Any] | Value | Buffer) -> None:
+    def bind_input(self, name: str, feed: np.ndarray[Any, Any] | Value | Buffer | None) -> None:
         """Binds an input to the feed's own memory; binding a name again replaces what was bound.
+
+        Strings, sparse tensors, sequences and maps are bound as a `Value`; None for an input of optional type leaves
+        it out.
 
         For an input that the session wants on a device, ORT copies the feed there now, and later writes to it are
         seen only after binding it again. ``OrtApi::BindInput``.
         """
         bound = self._opened()
         info = _find(name, (*bound.session.inputs, *bound.session.initializers), "input")
+        if feed is None and info.kind is ValueKind.OPTIONAL:
+            bound.claimed(bound.leave_out, name)
+            return
         value = right_value(info, feed)._open()
         bound.claimed(bound.bind_input, name, value)
 
@@ -291,7 +321,11 @@ class IoBinding(Owner):
         is not bound is an `ArgumentError`; an output that is not bound is not computed.
         """
         bound = self._opened()
-        missing = [info for info in bound.session.inputs if info.name not in bound.inputs]
+        missing = [
+            info
+            for info in bound.session.inputs
+            if info.name not in bound.inputs and info.kind is not ValueKind.OPTIONAL
+        ]
         if missing:
             raise ArgumentError(f"input {names_of(missing)} is not bound")
         if not bound.outputs:
@@ -306,15 +340,18 @@ class IoBinding(Owner):
                 ) from error
             raise error
 
-    def outputs(self) -> dict[str, Value]:
-        """The outputs that the last run wrote, by name, in the order of their binding."""
+    def outputs(self) -> dict[str, Any]:
+        """The outputs that the last run wrote, each a `Value`, by name in the order of their binding.
+
+        An output of optional type that is absent is None.
+        """
         bound = self._opened()
-        values: dict[str, Value] = bound.claimed(bound.values)
+        values: dict[str, Any] = bound.claimed(bound.values)
         return values
 
-    def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
-        """The same as numpy views on their memory; what lies on a device is refused (see `Value.numpy`)."""
-        return {name: value.numpy() for name, value in self.outputs().items()}
+    def numpy(self) -> dict[str, Any]:
+        """The same as numpy views on their memory; what lies on a device or is no tensor is refused."""
+        return {name: None if value is None else value.numpy() for name, value in self.outputs().items()}
 
 
 def _find(name: str, infos: Sequence[ValueInfo], what: str) -> ValueInfo:

@@ -12,13 +12,13 @@ from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError, Error, FailError, TerminatedError
-from zrt.metadata import ValueInfo
+from zrt.metadata import ValueInfo, is_plain
 from zrt.options import RunOptions
 from zrt.shapes import Shape
-from zrt.types import ElementType, creation_code, nbytes
+from zrt.types import ElementType, ValueKind, creation_code, nbytes
 from zrt.values import Value
 
-# An array, or a `Value` for what numpy has no type for; Any, so that users need not tell type checkers which.
+# An array, a list, a dict ...; Any, so that users need not tell type checkers which.
 Result: TypeAlias = Any
 
 NULL = ffi.NULL
@@ -48,7 +48,7 @@ class Wanted:
 
     def __init__(self, info: ValueInfo, shape: Shape | None, passes_through: bool = False) -> None:
         kind = info.element_type
-        plain = info.is_tensor and not kind.packed and kind is not ElementType.STRING
+        plain = is_plain(info)
         self.info = info
         self.dtype = kind.dtype if plain else None
         if plain and shape is not None and nbytes(kind, shape) > sys.maxsize:
@@ -81,7 +81,9 @@ class Call:
         kept: list[Any] = []
         input_names = _names([info.name for info, _ in inputs], kept)
         output_names = _names([wanted.info.name for wanted in outputs], kept)
-        input_tensors = _tensors([(info.element_type, shape) for info, shape in inputs], kept)
+        input_tensors = _tensors(
+            [(info.element_type, shape if is_plain(info) else None) for info, shape in inputs], kept
+        )
         output_tensors = _tensors([(wanted.info.element_type, wanted.shape) for wanted in outputs], kept)
         block = Handle.block("zrt_call", [session, run_options, memory, Handle.pin(kept)])
         call = block.pointer
@@ -96,10 +98,10 @@ class Call:
         self.handle = block
         self.reference = block.reference
         self.outputs = tuple(outputs)
-        # For the short way of Session.run: what an array must have to be fed as it is. No array is a packed tensor.
+        # For the short way of Session.run: what an array must have to be fed as it is, which only numbers can be.
         self.count = len(inputs)
         self.inputs = tuple(
-            (info.name, None if info.element_type.packed else info.element_type.dtype, shape) for info, shape in inputs
+            (info.name, info.element_type.dtype if is_plain(info) else None, shape) for info, shape in inputs
         )
         # Every output's shape and dtype, or None where one is left to ORT.
         self.settled: tuple[tuple[Any, Any], ...] | None = (
@@ -144,18 +146,28 @@ class Call:
 
 
 def _take(pointer: Any, wanted: Wanted, feeds: Sequence[Handle]) -> Result:
-    """What ORT made: a view where numpy has the type, the value itself elsewhere, None where there is nothing."""
+    """What ORT made, as Python has it: a view where numpy has the type, None where there is nothing."""
     if not pointer:
         return None
-    value = Value.own(pointer, feeds if wanted.passes_through else ())
+    shared = wanted.passes_through
+    # A sequence may have its tensors from one that was fed.
+    value = Value.own(pointer, feeds if shared or wanted.dtype is None else ())
     if not value.memory.is_host:
         return value
-    if wanted.passes_through and value.element_type.packed:
-        return Value.from_packed(value.numpy().copy(), value.element_type, value.shape)
-    if wanted.dtype is None:
+    if wanted.dtype is not None:
+        array = value.numpy()
+        return array.copy() if shared else array
+    if value.kind is ValueKind.SEQUENCE:
+        return value.to_list()
+    if value.kind is ValueKind.MAP:
+        return value.to_dict()
+    if value.kind is ValueKind.SPARSE_TENSOR:
+        return value.sparse().copy() if shared else value.sparse()
+    if not value.is_tensor:
         return value
-    array = value.numpy()
-    return array.copy() if wanted.passes_through else array
+    if value.element_type.packed:
+        return Value.from_packed(value.numpy().copy(), value.element_type, value.shape) if shared else value
+    return value.numpy().copy() if shared else value.numpy()
 
 
 def _names(names: Sequence[str], kept: list[Any]) -> Any:

@@ -24,6 +24,7 @@ from zrt.options import RunOptions
 from zrt.ports import LaneMemory, Port, Ports, View, checked_memory, make_port, unbindable, view
 from zrt.session import Session
 from zrt.settling import ShapesLike
+from zrt.types import ValueKind
 from zrt.values import Value
 
 _run = lib.zrt_lane_run
@@ -56,24 +57,28 @@ class RunStats:
 class _Reader:
     """Reads what is bound as outputs. Apart from `Lane`, which thus stays out of reference cycles."""
 
-    __slots__ = ("_binding", "_block", "_keepers", "_names")
+    __slots__ = ("_binding", "_block", "_keepers", "_outputs", "_places")
 
     def __init__(self, block: Handle, binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         self._block = block
         self._binding = binding
-        self._names = [port.info.name for port in outputs]
+        self._outputs = [port.info for port in outputs]
+        self._places = [port.where.memory for port in outputs]
         self._keepers = [port.handle() for port in (*inputs, *outputs) if port.value is not None]
 
     def values(self) -> list[Value | None]:
         """The values that are bound as outputs now; None for those that no run has made yet."""
-        return claimed(busy_flag(self._block), "Lane", bound_values, self._binding, self._keepers)
+        return claimed(busy_flag(self._block), "Lane", bound_values, self._binding, self._keepers, self._places)
 
-    def read(self, index: int) -> View:
-        """The output that ORT made in the last run."""
+    def read(self, index: int) -> View | None:
+        """The output that ORT made in the last run; None for an optional one that is absent."""
         value = self.values()[index]
         if value is None:
+            info = self._outputs[index]
+            if info.kind is ValueKind.OPTIONAL:
+                return None
             raise ArgumentError(
-                f"output {self._names[index]!r} is not there: each run makes it anew, and there was none yet "
+                f"output {info.name!r} is not there: each run makes it anew, and there was none yet "
                 "or the last one failed"
             )
         return view(value)

@@ -17,14 +17,30 @@ Dim: TypeAlias = "int | str | None"
 
 @dataclass(frozen=True, slots=True)
 class ValueInfo:
-    """One input, output or overridable initializer as the model declares it."""
+    """One input, output or overridable initializer as the model declares it.
+
+    Read from its ``OrtTypeInfo``: ``OrtApi::GetOnnxTypeFromTypeInfo`` says what it is. A tensor's type and shape come
+    from ``CastTypeInfoToTensorInfo``, ``GetTensorElementType``, ``TensorTypeAndShape_HasShape``,
+    ``GetDimensionsCount``, ``GetDimensions`` and ``GetSymbolicDimensions``; what a container holds from
+    ``CastTypeInfoToSequenceTypeInfo`` and ``GetSequenceElementType``, ``CastTypeInfoToMapTypeInfo``,
+    ``GetMapKeyType`` and ``GetMapValueType``, ``CastTypeInfoToOptionalTypeInfo`` and
+    ``GetOptionalContainedTypeInfo``.
+    """
 
     name: str
     kind: ValueKind
     element_type: ElementType
-    """The type of a tensor's elements; UNDEFINED for what is no tensor."""
+    """The type of a tensor's elements, of those of the tensors in a sequence or an optional, of a map's values."""
     shape: tuple[Dim, ...] | None
-    """Sizes, names of symbolic sizes, None for nameless ones; None as a whole where the rank is open."""
+    """Sizes, names of symbolic sizes, None for nameless ones; None as a whole where the rank is open.
+
+    A sparse tensor has the shape that it would have if it were dense."""
+    key_type: ElementType = ElementType.UNDEFINED
+    """The type of a map's keys, also of maps in a sequence; UNDEFINED for what is no map."""
+    element: ValueInfo | None = None
+    """What a sequence, a map or an optional holds."""
+    denotation: str = ""
+    """What the model says that it means ("IMAGE", say). ``OrtApi::GetDenotationFromTypeInfo``."""
 
     @property
     def is_tensor(self) -> bool:
@@ -45,9 +61,38 @@ class ValueInfo:
         return dims if len(dims) == len(self.shape) else None
 
     def __str__(self) -> str:
-        if not self.is_tensor:
-            return f"{self.name}: {self.kind.name.lower()}"
-        return f"{self.name}: {type_name(self.element_type)}{format_shape(self.shape)}"
+        return f"{self.name}: {format_type(self)}"
+
+
+def is_plain(info: ValueInfo) -> bool:
+    """Whether a numpy array can be its very memory: a tensor of numbers, none of them packed."""
+    kind = info.element_type
+    return info.kind is ValueKind.TENSOR and kind is not ElementType.STRING and not kind.packed
+
+
+def content(info: ValueInfo) -> ValueInfo:
+    """What is fed for it or comes out: itself, or what an optional holds."""
+    return info.element if info.kind is ValueKind.OPTIONAL and info.element is not None else info
+
+
+def format_type(info: ValueInfo) -> str:
+    """A type as people write it: "float32[n, 4]", "seq(float32[n])", "map(int64, float32)"."""
+    if info.kind is ValueKind.TENSOR:
+        return type_name(info.element_type) + format_shape(info.shape)
+    if info.kind is ValueKind.SPARSE_TENSOR:
+        return f"sparse {type_name(info.element_type)}{format_shape(info.shape)}"
+    if info.kind is ValueKind.MAP:
+        return f"map({type_name(info.key_type)}, {type_name(info.element_type)})"
+    if info.element is None:
+        return info.kind.name.lower()
+    word = "seq" if info.kind is ValueKind.SEQUENCE else "optional"
+    return f"{word}({format_type(info.element)})"
+
+
+def phrase(kind: ValueKind) -> str:
+    """A kind in a sentence: "a sparse tensor", "an optional"."""
+    name = kind.name.lower().replace("_", " ")
+    return f"an {name}" if name[0] in "ou" else f"a {name}"
 
 
 def type_name(element_type: ElementType) -> str:
@@ -80,7 +125,8 @@ def _text(dim: Any) -> str | None:
     return str(ffi.string(dim).decode(errors="replace")) or None if dim else None
 
 
-def _shape(info: Any) -> tuple[Dim, ...] | None:
+def read_shape(info: Any) -> tuple[Dim, ...] | None:
+    """The shape in a borrowed ``OrtTensorTypeAndShapeInfo``."""
     table = api()
     if not table.TensorTypeAndShape_HasShape(info):
         return None
@@ -91,15 +137,42 @@ def _shape(info: Any) -> tuple[Dim, ...] | None:
     return tuple(int(sizes[i]) if sizes[i] >= 0 else _text(names[i]) for i in range(rank))
 
 
-def _value_info(name: str, type_info: Handle) -> ValueInfo:
+def read_type(name: str, type_info: Any) -> ValueInfo:
+    """What a borrowed ``OrtTypeInfo`` says, of the value called `name` in the model."""
     table = api()
-    kind = ValueKind(status.fetch(table.GetOnnxTypeFromTypeInfo, "enum ONNXType", type_info.pointer))
-    if kind is not ValueKind.TENSOR:
-        return ValueInfo(name, kind, ElementType.UNDEFINED, None)
-    # Borrowed from the type information.
-    info = status.fetch(table.CastTypeInfoToTensorInfo, "const OrtTensorTypeAndShapeInfo *", type_info.pointer)
-    element_type = ElementType(status.fetch(table.GetTensorElementType, "ONNXTensorElementDataType", info))
-    return ValueInfo(name, kind, element_type, _shape(info))
+    kind = ValueKind(status.fetch(table.GetOnnxTypeFromTypeInfo, "enum ONNXType", type_info))
+    text, length = ffi.new("const char **"), ffi.new("size_t *")
+    status.check(table.GetDenotationFromTypeInfo(type_info, text, length))
+    denotation = ffi.unpack(text[0], length[0]).decode(errors="replace") if length[0] else ""
+
+    def cast(function: Any, wanted: str) -> Any:
+        # Borrowed from the type information.
+        return status.fetch(function, f"const {wanted} *", type_info)
+
+    def held(function: Any, container: Any) -> ValueInfo:
+        inner = Handle.own(status.make(function, "OrtTypeInfo", container), table.ReleaseTypeInfo)
+        return read_type(name, inner.pointer)
+
+    if kind in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
+        info = cast(table.CastTypeInfoToTensorInfo, "OrtTensorTypeAndShapeInfo")
+        element_type = ElementType(status.fetch(table.GetTensorElementType, "ONNXTensorElementDataType", info))
+        return ValueInfo(name, kind, element_type, read_shape(info), denotation=denotation)
+    key_type = ElementType.UNDEFINED
+    if kind is ValueKind.SEQUENCE:
+        element = held(table.GetSequenceElementType, cast(table.CastTypeInfoToSequenceTypeInfo, "OrtSequenceTypeInfo"))
+        key_type = element.key_type
+    elif kind is ValueKind.MAP:
+        container = cast(table.CastTypeInfoToMapTypeInfo, "OrtMapTypeInfo")
+        element = held(table.GetMapValueType, container)
+        key_type = ElementType(status.fetch(table.GetMapKeyType, "ONNXTensorElementDataType", container))
+    elif kind is ValueKind.OPTIONAL:
+        element = held(
+            table.GetOptionalContainedTypeInfo, cast(table.CastTypeInfoToOptionalTypeInfo, "OrtOptionalTypeInfo")
+        )
+        return ValueInfo(name, kind, element.element_type, element.shape, element.key_type, element, denotation)
+    else:
+        return ValueInfo(name, kind, ElementType.UNDEFINED, None, denotation=denotation)
+    return ValueInfo(name, kind, element.element_type, None, key_type, element, denotation)
 
 
 def read_values(
@@ -112,7 +185,7 @@ def read_values(
     for index in range(status.fetch(count, "size_t", session)):
         label = take_string(allocator, status.make(name, "char", session, index, allocator))
         type_info = Handle.own(status.make(kind, "OrtTypeInfo", session, index), table.ReleaseTypeInfo)
-        infos.append(_value_info(label, type_info))
+        infos.append(read_type(label, type_info.pointer))
     return tuple(infos)
 
 

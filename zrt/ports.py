@@ -13,7 +13,7 @@ from zrt._native.handle import Handle
 from zrt.buffers import Buffer, BufferPolicy
 from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.memory import CPU, Allocator, MemoryInfo
-from zrt.metadata import ValueInfo
+from zrt.metadata import ValueInfo, phrase
 from zrt.session import Session
 from zrt.shapes import Shape
 from zrt.types import ElementType
@@ -65,9 +65,7 @@ class Port:
 
 def view(value: Value) -> View:
     """What users see of a value: a numpy view where there can be one, else the value."""
-    if value.memory.is_host and value.element_type not in (ElementType.UNDEFINED, ElementType.STRING):
-        return value.numpy()
-    return value
+    return value.numpy() if value.is_tensor and value.memory.is_host else value
 
 
 def clear(array: np.ndarray[Any, Any]) -> None:
@@ -78,7 +76,7 @@ def clear(array: np.ndarray[Any, Any]) -> None:
 def unbindable(info: ValueInfo) -> str:
     """Why no memory can be bound for it: "" for tensors of numbers."""
     if not info.is_tensor:
-        return f"is a {info.kind.name.lower()}"
+        return f"is {phrase(info.kind)}"
     return "holds strings" if info.element_type is ElementType.STRING else ""
 
 
@@ -124,7 +122,7 @@ class Ports(Mapping[str, Any]):
 
     __slots__ = ("_names", "_read", "_views", "_what")
 
-    def __init__(self, what: str, ports: Sequence[Port], read: Callable[[int], View]) -> None:
+    def __init__(self, what: str, ports: Sequence[Port], read: Callable[[int], View | None]) -> None:
         """`read` gives the view of an output that ORT makes anew in each run, by its index."""
         self._what = what
         self._names = tuple(port.info.name for port in ports)

@@ -17,9 +17,9 @@ from zrt.assignment import Strictness
 from zrt.buffers import Buffer
 from zrt.calls import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong
 from zrt.errors import ArgumentError, DTypeError, Error, ModelNotFoundError, UnknownNameError
-from zrt.feeds import Feeds, by_name, names_of, right_array, right_value
+from zrt.feeds import Feeds, by_name, made_value, names_of, right_array, right_value
 from zrt.memory import CPU, Allocator, MemoryInfo, default_allocator, take_string
-from zrt.metadata import ModelMetadata, ValueInfo, read_metadata, read_values
+from zrt.metadata import ModelMetadata, ValueInfo, is_plain, read_metadata, read_values
 from zrt.options import RunOptions, SessionOptions
 from zrt.prepared import PreparedRun
 from zrt.providers import CPU as CPU_PROVIDER
@@ -170,13 +170,16 @@ class Session(Owner):
     ) -> list[Result]:
         """One inference; returns a fresh array for each output.
 
-        `feeds` are arrays by name, or in the model's order. An array that is strided or byte-swapped is copied
-        first, one of another type than the model's is refused. `outputs` names those to compute, None means all.
-        `options` (`RunOptions`) tags the run and can end it from another thread.
+        `feeds` are arrays by name, or in the model's order: of `str` for strings, lists for sequences, dicts for maps,
+        `SparseTensor` or SciPy's for sparse tensors, None for an optional that is not fed, or a `Value` of any
+        kind. An array that is strided or byte-swapped is copied first, so are strings and maps, and arrays of
+        ml_dtypes' 4- and 2-bit types are packed; one of another type than the model's is refused. `outputs` names
+        those to compute, None means all. `options` (`RunOptions`) tags the run and can end it from another thread.
 
         Where the feeds settle an output's shape, ORT writes straight into the array; elsewhere the array is a view
-        on ORT's memory, which it keeps alive. Sequences, maps, strings and packed types come as `Value`.
-        ``OrtApi::Run``.
+        on ORT's memory, which it keeps alive. Strings come as an array of objects, sequences as a list, maps as a
+        dict, sparse tensors as a `SparseTensor`, an optional that is absent (``OrtApi::HasValue``) as None, packed
+        types as a `Value`. ``OrtApi::Run``.
         """
         call = self._latest
         if call is None or outputs is not None or options is not None:
@@ -218,8 +221,8 @@ class Session(Owner):
         """`run` with every check; it prepares what the short way of the next runs needs."""
         wanted = self._wanted(outputs)
         fed = by_name(given, self.inputs, self.initializers)
-        if any(isinstance(feed, (Value, Buffer)) for _, feed in fed):
-            values = [_value_of(info, feed) for info, feed in fed]
+        if any(isinstance(feed, (Value, Buffer)) or not is_plain(info) for info, feed in fed):
+            values = [made_value(info, feed) for info, feed in fed]
             handles = [value._open() for value in values]
             call = self._call([(info, value.shape) for (info, _), value in zip(fed, values, strict=True)], wanted)
             return self._attempt(call, Call.run_values, [handle.pointer for handle in handles], handles, options)
@@ -327,10 +330,6 @@ class Session(Owner):
             return "Session(closed)"
         inputs, outputs = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
-
-
-def _value_of(info: ValueInfo, feed: Any) -> Value:
-    return right_value(info, feed if isinstance(feed, (Value, Buffer)) else right_array(info, feed))
 
 
 def infer(

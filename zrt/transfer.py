@@ -18,7 +18,7 @@ from zrt.buffers import Buffer
 from zrt.environment import current
 from zrt.errors import ArgumentError, ClosedError, DTypeError, NotImplementedByOrtError, ShapeError, UnsupportedError
 from zrt.memory import MemoryInfo
-from zrt.metadata import type_name
+from zrt.metadata import phrase, type_name
 from zrt.types import ElementType
 from zrt.values import Value, as_value
 
@@ -84,7 +84,7 @@ def _describe(side: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
         if side.closed:
             raise ClosedError(f"{subject}: this {type(side).__name__} is closed")
         if isinstance(side, Value) and not side.is_tensor:
-            raise UnsupportedError(f"{subject}: a {side.kind.name.lower()} cannot be copied, only tensors can")
+            raise UnsupportedError(f"{subject}: {phrase(side.kind)} cannot be copied, only tensors can")
         element_type = side.element_type
     else:
         raise DTypeError(f"{subject}: expected an array, a Value or a Buffer, got {type(side).__name__}")

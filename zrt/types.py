@@ -27,6 +27,7 @@ __all__ = [
     "GraphOptimizationLevel",
     "LogSeverity",
     "MemType",
+    "SparseFormat",
     "ValueKind",
     "as_shape",
     "creation_code",
@@ -271,6 +272,14 @@ class ValueKind(IntEnum):
     OPAQUE = 4
     SPARSE_TENSOR = 5
     OPTIONAL = 6
+
+
+class SparseFormat(IntEnum):
+    """How a sparse tensor says where its values are (``OrtSparseFormat``)."""
+
+    COO = 1
+    CSR = 2
+    BLOCK_SPARSE = 4
 
 
 class AllocatorType(IntEnum):

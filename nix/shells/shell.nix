@@ -29,6 +29,7 @@ let
       onnx
       pytest
       pytest-benchmark
+      scipy
     ]
   );
 in

@@ -72,6 +72,7 @@ python.pkgs.buildPythonPackage {
     onnx
     pytest-benchmark
     pytestCheckHook
+    scipy
   ];
   disabledTestMarks = [
     "official"

@@ -172,7 +172,7 @@ class TestTables:
             if kind.refused:
                 return "refused"
             if kind is ElementType.STRING:
-                return "a `Value`"
+                return "objects: `str`"
             return "packed bytes, `uint8`" if kind.packed else "itself"
 
         wanted = [

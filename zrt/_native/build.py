@@ -41,9 +41,10 @@ DECLARATIONS = (
     "library.h",
     "lane.h",
     "call.h",
+    "text.h",
     "memory.h",
 )
-SOURCES = ("handle.c", "library.c", "lane.c", "call.c", "memory.c")
+SOURCES = ("handle.c", "library.c", "lane.c", "call.c", "text.c", "memory.c")
 
 COMPILE_ARGS = (
     "-O3",

@@ -61,11 +61,14 @@ uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_optio
         status = call->api->Run(call->session, run_options != NULL ? run_options : call->run_options,
             call->input_names, (const OrtValue *const *)inputs, call->input_count, call->output_names, count,
             results);
-    for (size_t i = 0; status == NULL && values != NULL && i < count; i++)
-        if (outputs[i] == NULL) {
+    for (size_t i = 0; status == NULL && values != NULL && i < count; i++) {
+        /* An optional output may be absent: what reads such a value crashes, so it never gets out of here. */
+        int there = 0;
+        if (outputs[i] == NULL && (status = call->api->HasValue(results[i], &there)) == NULL && there) {
             values[i] = results[i];
             results[i] = NULL;
         }
+    }
     release(call, results, count);
     return (uintptr_t)status;
 }

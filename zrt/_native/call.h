@@ -23,8 +23,8 @@ typedef struct zrt_call {
 } zrt_call;
 
 /* `call` is a handle on a zrt_call. inputs[i] and outputs[i] are the arrays' memory; an output that is NULL is
-   left to ONNX Runtime and comes back in values[i], which then belongs to the caller. Returns 0 or the address
-   of an OrtStatus. */
+   left to ONNX Runtime and comes back in values[i], which then belongs to the caller; NULL stands for an optional
+   output that is absent. Returns 0 or the address of an OrtStatus. */
 uintptr_t zrt_call_run(zrt_handle *call, const OrtRunOptions *run_options, void *const *inputs,
     void *const *outputs, OrtValue **values);
 

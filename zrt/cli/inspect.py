@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from zrt.cli import common
-from zrt.metadata import ModelMetadata, ValueInfo, format_shape, type_name
+from zrt.metadata import ModelMetadata, ValueInfo, format_shape, format_type, type_name
 from zrt.session import Session
 
 SUMMARY = "Show a model's inputs, outputs, overridable initializers and metadata."
@@ -86,7 +86,7 @@ def _show(label: str, found: dict[str, Any], session: Session) -> None:
         ("initializer", session.initializers),
     ):
         for info in infos:
-            kind = type_name(info.element_type) if info.is_tensor else info.kind.name.lower()
+            kind = type_name(info.element_type) if info.is_tensor else format_type(info)
             made.add_row(word, info.name, kind, format_shape(info.shape) if info.is_tensor else "")
     out.print(made)
     symbols = {name for info in (*session.inputs, *session.outputs) for name in info.symbolic_dimensions}

@@ -9,10 +9,11 @@ import numpy as np
 from zrt.calls import Result
 from zrt.metadata import type_name
 from zrt.types import ElementType
-from zrt.values import Value
+from zrt.values import SparseTensor, Value
 
 MOST_CLASSES: Final = 100_000
 TOP: Final = 5
+KINDS: Final = {list: "sequence", dict: "map", SparseTensor: "sparse_tensor"}
 
 
 def describe(result: Result | None) -> dict[str, Any]:
@@ -21,8 +22,10 @@ def describe(result: Result | None) -> dict[str, Any]:
         return {"kind": "nothing"}
     if isinstance(result, Value):
         if not result.element_type.packed:
-            return {"kind": _kind(result)}
+            return {"kind": result.kind.name.lower()}
         result = result.unpack()
+    if not isinstance(result, np.ndarray):
+        return {"kind": KINDS[type(result)]}
     element_type = ElementType.of(result.dtype)
     if element_type is ElementType.STRING:
         return {"kind": "strings", "shape": list(result.shape)}
@@ -41,10 +44,6 @@ def describe(result: Result | None) -> dict[str, Any]:
         "infinite": int(np.isinf(numbers).sum()),
         "top": _top(numbers) if element_type.dtype.kind not in "iub" else None,
     }
-
-
-def _kind(value: Value) -> str:
-    return "strings" if value.element_type is ElementType.STRING else value.kind.name.lower()
 
 
 def is_finite(description: dict[str, Any]) -> bool:

@@ -49,6 +49,7 @@ let
     pytest = installed "pytest" [ ] [ ];
     pytest-benchmark = installed "pytest-benchmark" [ ] [ ];
     pytestCheckHook = installed "pytest-check-hook" [ ] [ ];
+    scipy = installed "scipy" [ ] [ ];
     setuptools = installed "setuptools" [ ] [ ];
 
     buildPythonPackage =

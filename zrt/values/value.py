@@ -1,9 +1,10 @@
-"""`Value`: a tensor as ONNX Runtime holds it, over a caller's memory or its own, on the host or a device."""
+"""`Value`: what ONNX Runtime holds, a tensor or of another kind, over a caller's memory or its own."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +15,13 @@ from zrt._native.library import api
 from zrt.buffers import Buffer
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnsupportedError
 from zrt.memory import CPU, Allocator, MemoryInfo
+from zrt.metadata import ValueInfo, format_type, phrase, read_type
 from zrt.types import ElementType, ValueKind, creation_code, nbytes
 from zrt.types import unpack as unpack_bytes
+from zrt.values import sparse, strings
+
+if TYPE_CHECKING:
+    from zrt.values.sparse import SparseTensor
 
 # numpy's NPY_MAXDIMS, which it tells nobody.
 MOST_DIMENSIONS = 64
@@ -57,14 +63,19 @@ def _over(
 class Value(Owner):
     """An ``OrtValue``.
 
-    Made over an array (`from_array`) or a `Buffer` (`from_buffer`) without a copy, or allocated by ORT
-    (`allocate`). A value keeps alive what its memory belongs to, and outlives the session that made it.
+    Tensors are made over an array (`from_array`, `from_packed`) or a `Buffer` (`from_buffer`) without a copy, or
+    allocated by ORT (`allocate`); strings (`from_strings`), sparse tensors (`from_sparse`), sequences
+    (`from_sequence`) and maps (`from_map`) are made of what Python, numpy and SciPy have. A value keeps alive what
+    its memory belongs to, and outlives the session that made it.
     """
 
-    __slots__ = ("_element_type", "_kind", "_memory", "_shape", "_writeable")
+    __slots__ = ("_element_type", "_key_type", "_kind", "_memory", "_nbytes", "_shape", "_writeable")
 
-    def __init__(self, handle: Handle, writeable: bool = True) -> None:
-        """Takes over the handle of an ``OrtValue``; the class methods are the ways in for users."""
+    def __init__(self, handle: Handle, writeable: bool = True, memory: MemoryInfo = CPU) -> None:
+        """Takes over the handle of an ``OrtValue``; the class methods are the ways in for users.
+
+        `memory` is where it lies if it is no tensor, since only of tensors ORT tells.
+        """
         if not isinstance(handle, Handle):
             came = type(handle).__name__
             raise DTypeError(f"a Value is made by from_array, from_packed, from_buffer or allocate, not of a {came}")
@@ -72,10 +83,11 @@ class Value(Owner):
         self._writeable = writeable
         table = api()
         self._kind = ValueKind(status.fetch(table.GetValueType, "enum ONNXType", handle.pointer))
-        self._element_type = ElementType.UNDEFINED
+        self._element_type = self._key_type = ElementType.UNDEFINED
         self._shape: tuple[int, ...] = ()
-        self._memory = CPU
-        if self._kind is ValueKind.TENSOR:
+        self._memory = memory
+        self._nbytes: int | None = None
+        if self._kind in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
             kind, dims, rank = (
                 ffi.new("ONNXTensorElementDataType *"),
                 ffi.new("const int64_t **"),
@@ -84,9 +96,24 @@ class Value(Owner):
             status.check(table.GetTensorElementTypeAndShapeDataReference(handle.pointer, kind, dims, rank))
             self._element_type = ElementType(kind[0])
             self._shape = tuple(ffi.unpack(dims[0], rank[0])) if rank[0] else ()
+        if self._kind is ValueKind.TENSOR:
             self._memory = MemoryInfo.read(
                 status.fetch(table.GetTensorMemoryInfo, "const OrtMemoryInfo *", handle.pointer)
             )
+            if self._element_type is ElementType.STRING:
+                self._nbytes = strings.size(handle)
+        elif self._kind is ValueKind.SPARSE_TENSOR:
+            self._nbytes = sparse.size(handle, self._element_type)
+        else:
+            info = self._info()
+            self._element_type, self._key_type, self._nbytes = info.element_type, info.key_type, 0
+
+    def _info(self) -> ValueInfo:
+        """The type as ORT describes it. ``OrtApi::GetTypeInfo``."""
+        table = api()
+        handle = self._open()
+        info = Handle.own(status.make(table.GetTypeInfo, "OrtTypeInfo", handle.pointer), table.ReleaseTypeInfo)
+        return read_type("", info.pointer)
 
     @classmethod
     def own(cls, pointer: Any, parents: Sequence[Handle] = ()) -> Value:
@@ -96,6 +123,8 @@ class Value(Owner):
     @classmethod
     def from_array(cls, array: np.ndarray[Any, Any], subject: str = "array") -> Value:
         """A tensor over the array's own memory: later writes to the array are seen.
+
+        ``OrtApi::CreateTensorWithDataAsOrtValue``, as for `from_packed` and `from_buffer`.
 
         An array that would need a copy (strided, in the other byte order) is refused with `ArgumentError`, one of
         a type without an ONNX counterpart with `DTypeError`; `subject` is what the message calls it.
@@ -109,7 +138,7 @@ class Value(Owner):
             raise ArgumentError(f"{subject}: {reason}, and is to be used without a copy")
         element_type = arrays.element_type_of(array, subject)
         if element_type is ElementType.STRING:
-            raise UnsupportedError(f"{subject}: a tensor of strings cannot be over numpy's memory")
+            raise UnsupportedError(f"{subject}: a tensor of strings cannot be over numpy's memory; see from_strings")
         if element_type.packed:
             raise DTypeError(f"{subject}: ONNX Runtime packs {element_type.name}; give the packed bytes to from_packed")
         memory = arrays.from_buffer(array)
@@ -187,6 +216,62 @@ class Value(Owner):
             ) from error
         return cls(Handle.own(pointer, table.ReleaseValue, [source]))
 
+    @classmethod
+    def from_strings(cls, texts: Any, shape: Any = None, subject: str = "strings") -> Value:
+        """A tensor of strings, copied: from an array, a nested list or a single one of `str` or of UTF-8 `bytes`.
+
+        Arrays may be of numpy's own string types or of objects; `shape`, if given, is another for the same
+        strings in order. Empty strings and NULs are strings like any other; what cannot be written as UTF-8 (a
+        lone surrogate) is an `ArgumentError` that names it. ``OrtApi::GetResizedStringTensorElementBuffer``.
+        """
+        return cls(strings.tensor(texts, shape, subject)[0])
+
+    @classmethod
+    def from_sparse(cls, matrix: Any, copy: bool = False, subject: str = "sparse tensor") -> Value:
+        """A sparse tensor, from a `SparseTensor` or any of SciPy's sparse matrices and arrays.
+
+        The values are used where they lie if they can be, so later writes to them are seen; `copy` has ORT take
+        a copy of its own, as it does of strings. The indices are checked and copied in any case: kernels trust
+        them. ``OrtApi::CreateSparseTensorWithValuesAsOrtValue`` with ``UseCooIndices``, ``UseCsrIndices`` or
+        ``UseBlockSparseIndices``; ``CreateSparseTensorAsOrtValue`` with ``FillSparseTensorCoo``,
+        ``FillSparseTensorCsr`` or ``FillSparseTensorBlockSparse`` for a copy.
+        """
+        return cls(*sparse.wrap(matrix, copy, subject))
+
+    @classmethod
+    def from_sequence(
+        cls, elements: Sequence[Any], element_type: Any = None, key_type: Any = None, subject: str = "sequence"
+    ) -> Value:
+        """A sequence of tensors or of maps, all of one type.
+
+        Elements are arrays, values, dicts, or (nested) lists of strings or numbers. Contiguous arrays and values
+        are used where they lie, and the sequence keeps them alive. `element_type` is the type of the tensors'
+        elements or of the maps' values, `key_type` that of the maps' keys; an empty sequence needs
+        `element_type`, one of maps `key_type` as well. ``OrtApi::CreateValue``.
+
+        Raises `DTypeError` for elements of several types, `UnsupportedError` for those that ORT has no sequences
+        of.
+        """
+        from zrt.values import containers
+
+        return containers.sequence(elements, element_type, key_type, subject)
+
+    @classmethod
+    def from_map(
+        cls, mapping: Mapping[Any, Any], key_type: Any = None, value_type: Any = None, subject: str = "map"
+    ) -> Value:
+        """A map, copied from a dict: keys are str or int64, values str, int64, float32 or float64.
+
+        The types are those of the keys and values as numpy sees them (Python's floats are float64), unless
+        `key_type` and `value_type` say otherwise; an empty map needs both. ``OrtApi::CreateValue``.
+
+        Raises `UnsupportedError` for types that ORT has no maps of, `DTypeError` for keys or values of another
+        type than is wanted.
+        """
+        from zrt.values import containers
+
+        return containers.mapping(mapping, key_type, value_type, subject)
+
     @property
     def kind(self) -> ValueKind:
         """Tensor, sequence, map ... (``OrtApi::GetValueType``)."""
@@ -199,22 +284,33 @@ class Value(Owner):
 
     @property
     def element_type(self) -> ElementType:
-        """The type of a tensor's elements; UNDEFINED for what is no tensor."""
+        """The type of a tensor's elements, of those of the tensors in a sequence, or of a map's values."""
         return self._element_type
 
     @property
+    def key_type(self) -> ElementType:
+        """The type of a map's keys, also of maps in a sequence; UNDEFINED elsewhere. ``OrtApi::GetTypeInfo``."""
+        return self._key_type
+
+    @property
     def shape(self) -> tuple[int, ...]:
-        """A tensor's shape, in elements; () for what is no tensor."""
+        """A tensor's shape, in elements; a sparse one's as if it were dense; () for what is no tensor.
+
+        ``OrtApi::GetTensorElementTypeAndShapeDataReference``.
+        """
         return self._shape
 
     @property
     def nbytes(self) -> int:
-        """The bytes that a tensor's elements take."""
-        return nbytes(self._element_type, self._shape) if self._kind is ValueKind.TENSOR else 0
+        """The bytes that a tensor's elements take; of strings their UTF-8, of a sparse tensor the indices too.
+
+        0 for sequences and maps, of which ORT does not tell.
+        """
+        return nbytes(self._element_type, self._shape) if self._nbytes is None else self._nbytes
 
     @property
     def memory(self) -> MemoryInfo:
-        """Where the tensor lies."""
+        """Where it lies: the kind of memory, the device and its number. ``OrtApi::GetTensorMemoryInfo``."""
         return self._memory
 
     @property
@@ -229,38 +325,91 @@ class Value(Owner):
         return int(ffi.cast("uintptr_t", status.fetch(api().GetTensorMutableData, "void *", handle.pointer)))
 
     def _tensor(self) -> Handle:
+        return self._open() if self._kind is ValueKind.TENSOR else self._of(ValueKind.TENSOR)
+
+    def _of(self, *kinds: ValueKind) -> Handle:
+        """The handle of what is of one of these kinds."""
         handle = self._open()
-        if self._kind is not ValueKind.TENSOR:
-            raise UnsupportedError(f"this value is a {self._kind.name.lower()}, not a tensor")
+        if self._kind not in kinds:
+            wanted = " or ".join(map(phrase, kinds))
+            raise UnsupportedError(f"this value is {phrase(self._kind)}, not {wanted}")
         return handle
+
+    def _on_host(self) -> None:
+        if not self._memory.is_host:
+            way = "zrt.copy brings it to the host" if self.is_tensor else "bind it on the host to read it"
+            raise UnsupportedError(f"this value lies on {self._memory.name}:{self._memory.device_id}; {way}")
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A view on the tensor's memory, without a copy; it keeps the memory alive, and is read-only where it is.
 
-        Packed types come as the uint8 array of the packed bytes (see `unpack`). `UnsupportedError` for memory of
-        a device (`zrt.copy` brings it to the host) and for strings.
+        Packed types come as the uint8 array of the packed bytes (see `unpack`), strings as a new array of objects
+        (see `strings`). `UnsupportedError` for memory of a device (`zrt.copy` brings it to the host).
         """
         handle = self._tensor()
-        if not self._memory.is_host:
-            raise UnsupportedError(
-                f"this value lies on {self._memory.name}:{self._memory.device_id}; zrt.copy brings it to the host"
-            )
-        if self._element_type is ElementType.STRING:
-            raise UnsupportedError("a tensor of strings has no numpy view")
+        self._on_host()
         if len(self._shape) > MOST_DIMENSIONS:
             raise UnsupportedError(f"numpy has no array of {len(self._shape)} dimensions")
+        if self._element_type is ElementType.STRING:
+            return strings.as_array(self.strings(), self._shape)
         return arrays.view(handle, self.address, self._shape, self._element_type, self._writeable)
 
     def unpack(self) -> np.ndarray[Any, Any]:
         """A packed tensor's elements as a new ml_dtypes array of the logical shape."""
         return unpack_bytes(self.numpy(), self._element_type, self._shape)
 
+    def strings(self) -> list[str]:
+        """The elements of a tensor of strings, in order.
+
+        Bytes that are no UTF-8, which a model may make, come as Python's surrogate escapes.
+        ``OrtApi::GetStringTensorContent``, ``GetStringTensorDataLength``.
+        """
+        handle = self._tensor()
+        if self._element_type is not ElementType.STRING:
+            raise DTypeError(f"this tensor is of {self._element_type.name}, not of strings")
+        return strings.read(handle, math.prod(self._shape))
+
+    def sparse(self) -> SparseTensor:
+        """A sparse tensor's values, indices and format: views on its memory, which they keep alive.
+
+        The indices are read-only; strings are a new array. ``OrtApi::GetSparseTensorFormat``,
+        ``GetSparseTensorValues``, ``GetSparseTensorValuesTypeAndShape``, ``GetSparseTensorIndices``,
+        ``GetSparseTensorIndicesTypeShape``.
+        """
+        handle = self._of(ValueKind.SPARSE_TENSOR)
+        self._on_host()
+        return sparse.read(handle, self._element_type, self._shape, self._writeable)
+
+    def elements(self) -> list[Value]:
+        """The elements of a sequence, or a map's keys and its values: copies, each with a life of its own.
+
+        ``OrtApi::GetValueCount``, ``GetValue``.
+        """
+        from zrt.values import containers
+
+        return containers.elements(self)
+
+    def to_list(self) -> list[Any]:
+        """A sequence as a list of arrays or of dicts, all of them copies."""
+        from zrt.values import containers
+
+        return containers.to_list(self)
+
+    def to_dict(self) -> dict[Any, Any]:
+        """A map as a dict of `str` or `int` to `str`, `int` or `float`."""
+        from zrt.values import containers
+
+        return containers.to_dict(self)
+
     def __repr__(self) -> str:
         if self._handle is None:
             return "Value(closed)"
-        if self._kind is not ValueKind.TENSOR:
-            return f"Value({self._kind.name.lower()})"
-        return f"Value({self._element_type.name.lower()}, shape={self._shape}, memory={self._memory.name})"
+        if self._kind is ValueKind.TENSOR:
+            return f"Value({self._element_type.name.lower()}, shape={self._shape}, memory={self._memory.name})"
+        if self._kind is ValueKind.SPARSE_TENSOR:
+            form = sparse.form(self._open()).name.lower()
+            return f"Value(sparse {self._element_type.name.lower()}, shape={self._shape}, format={form})"
+        return f"Value({format_type(self._info())})"
 
 
 def as_value(thing: object, subject: str) -> Value:

@@ -1,0 +1,19 @@
+#include <stdint.h>
+#include <string.h>
+
+#include "ort.h"
+#include "text.h"
+
+/* Not FillStringTensor, which takes a NUL for a string's end. */
+uintptr_t zrt_text_fill(const OrtApi *api, OrtValue *tensor, const char *text, const size_t *lengths, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *place;
+        OrtStatus *status = api->GetResizedStringTensorElementBuffer(tensor, i, lengths[i], &place);
+        if (status != NULL)
+            return (uintptr_t)status;
+        memcpy(place, text, lengths[i]);
+        text += lengths[i];
+    }
+    return 0;
+}

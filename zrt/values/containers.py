@@ -1,0 +1,188 @@
+"""Sequences and maps: from lists and dicts into ONNX Runtime, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zrt import arrays
+from zrt._native import status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.buffers import Buffer
+from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
+from zrt.memory import default_allocator
+from zrt.metadata import phrase, type_name
+from zrt.types import ElementType, ValueKind
+from zrt.values import empty
+from zrt.values.value import Value, as_value
+
+KEYS = (ElementType.STRING, ElementType.INT64)
+VALUES = (ElementType.STRING, ElementType.INT64, ElementType.FLOAT, ElementType.DOUBLE)
+
+
+def _names(types: Sequence[ElementType]) -> str:
+    return ", ".join(map(type_name, types))
+
+
+def _make(kind: ValueKind, parts: Sequence[Handle], parents: Sequence[Handle], subject: str) -> Value:
+    table = api()
+    try:
+        pointer = status.make(table.CreateValue, "OrtValue", [part.pointer for part in parts], len(parts), int(kind))
+    except Error as error:
+        raise status.about(subject, error) from error
+    return Value(Handle.own(pointer, table.ReleaseValue, parents))
+
+
+def mapping(given: Mapping[Any, Any], key_type: Any, value_type: Any, subject: str) -> Value:
+    """A map of a dict; see `Value.from_map`."""
+    if not isinstance(given, Mapping):
+        raise DTypeError(f"{subject}: expected a dict, got {type(given).__name__}")
+    # At once, so that both have the same length whatever another thread does to it.
+    items = list(given.items())
+    if not items and (key_type is None or value_type is None):
+        raise ArgumentError(f"{subject}: of an empty dict the key_type and the value_type must be given")
+    keys = _column([key for key, _ in items], key_type, KEYS, f"{subject}, keys")
+    values = _column([value for _, value in items], value_type, VALUES, f"{subject}, values")
+    # ORT copies both.
+    return _make(ValueKind.MAP, [keys._open(), values._open()], [], subject)
+
+
+def _column(items: list[Any], wanted: Any, allowed: Sequence[ElementType], subject: str) -> Value:
+    """A tensor of the keys or the values of a map."""
+    element_type = _type_of(items, subject) if wanted is None else ElementType.of(wanted)
+    if element_type not in allowed:
+        raise UnsupportedError(
+            f"{subject}: ONNX Runtime makes no map of {type_name(element_type)}, but of {_names(allowed)}"
+        )
+    for item in items:
+        if not _fits(item, element_type):
+            raise DTypeError(f"{subject}: expected {type_name(element_type)}, got {type(item).__name__} {item!r:.80}")
+    if element_type is ElementType.STRING:
+        return Value.from_strings(items, (len(items),), subject)
+    try:
+        return Value.from_array(np.array(items, element_type.dtype), subject)
+    except OverflowError as error:
+        raise ArgumentError(f"{subject}: {error}") from None
+
+
+def _type_of(items: list[Any], subject: str) -> ElementType:
+    """What numpy makes of the items."""
+    first = items[0]
+    if isinstance(first, (str, bytes)):
+        return ElementType.STRING
+    try:
+        array = np.asarray(items)
+    except (ValueError, OverflowError) as error:
+        raise DTypeError(f"{subject}: {error}") from error
+    if array.dtype.kind in "OSTU":
+        raise DTypeError(f"{subject}: expected strings, or numbers of at most 64 bits, all of one kind")
+    return arrays.element_type_of(array, subject)
+
+
+def _fits(item: Any, element_type: ElementType) -> bool:
+    """Whether it is of that type; Python's numbers have no size, and an int is a float as well."""
+    if element_type is ElementType.STRING:
+        return isinstance(item, (str, bytes))
+    whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+    return whole if element_type is ElementType.INT64 else whole or isinstance(item, (float, np.floating))
+
+
+def sequence(given: Sequence[Any], element_type: Any, key_type: Any, subject: str) -> Value:
+    """A sequence of a list; see `Value.from_sequence`."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+        raise DTypeError(f"{subject}: expected a list, got {type(given).__name__}")
+    wanted = None if element_type is None else ElementType.of(element_type)
+    keys = None if key_type is None else ElementType.of(key_type) or None
+    items = list(given)
+    if not items:
+        if wanted is None:
+            raise ArgumentError(f"{subject}: of an empty list the element_type must be given")
+        _check(wanted, keys or ElementType.UNDEFINED, subject)
+        return Value(empty.sequence(wanted, keys, subject))
+    values = [_element(item, wanted, keys, f"{subject}, element {index}") for index, item in enumerate(items)]
+    first = values[0]
+    if first.kind not in (ValueKind.TENSOR, ValueKind.MAP):
+        raise UnsupportedError(
+            f"{subject}: ONNX Runtime has sequences of tensors and of maps, not of {phrase(first.kind)}"
+        )
+    described = (first.kind, wanted or first.element_type, first.key_type if keys is None else keys)
+    _check(described[1], described[2], subject)
+    for index, value in enumerate(values):
+        if (value.kind, value.element_type, value.key_type) != described:
+            raise DTypeError(
+                f"{subject}, element {index}: expected {_describe(*described)}, "
+                f"got {_describe(value.kind, value.element_type, value.key_type)}"
+            )
+        if not value.memory.is_host:
+            raise UnsupportedError(f"{subject}, element {index} lies on {value.memory.name}: a sequence is the host's")
+    handles = [value._open() for value in values]
+    # ORT copies maps; tensors it shares.
+    return _make(ValueKind.SEQUENCE, handles, handles if first.is_tensor else [], subject)
+
+
+def _describe(kind: ValueKind, element_type: ElementType, key_type: ElementType) -> str:
+    if kind is ValueKind.MAP:
+        return f"a map({type_name(key_type)}, {type_name(element_type)})"
+    return f"{phrase(kind)} of {type_name(element_type)}"
+
+
+def _check(element_type: ElementType, key_type: ElementType, subject: str) -> None:
+    """Refuses what ORT makes no sequence of."""
+    if key_type:
+        if key_type not in KEYS or element_type is not ElementType.FLOAT:
+            raise UnsupportedError(
+                f"{subject}: ONNX Runtime makes no sequence of {_describe(ValueKind.MAP, element_type, key_type)}, "
+                f"but of maps of {_names(KEYS)} to float32"
+            )
+    elif element_type.packed:
+        # Its own copy out of such a sequence reads and writes beyond the memory of the packed bytes.
+        raise UnsupportedError(f"{subject}: ONNX Runtime cannot read back sequences of {type_name(element_type)}")
+    elif element_type.refused:
+        raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
+
+
+def _element(thing: Any, element_type: ElementType | None, key_type: ElementType | None, subject: str) -> Value:
+    """One element of a sequence as a value, over its own memory where that can be used."""
+    if isinstance(thing, (Value, Buffer)):
+        return as_value(thing, subject)
+    if isinstance(thing, Mapping):
+        return mapping(thing, key_type, element_type, subject)
+    if element_type is ElementType.STRING and not isinstance(thing, np.ndarray):
+        return Value.from_strings(thing, None, subject)
+    try:
+        array = np.asarray(thing)
+    except (ValueError, TypeError) as error:
+        raise DTypeError(f"{subject}: {error}") from error
+    if arrays.element_type_of(array, subject) is ElementType.STRING:
+        return Value.from_strings(thing, None, subject)
+    return Value.from_array(arrays.native(array), subject)
+
+
+def elements(value: Value) -> list[Value]:
+    """The elements of a sequence, or a map's keys and values; see `Value.elements`."""
+    handle = value._of(ValueKind.SEQUENCE, ValueKind.MAP)
+    value._on_host()
+    if value.kind is ValueKind.SEQUENCE:
+        _check(value.element_type, value.key_type, "this value")
+    table = api()
+    allocator = default_allocator()
+    count = status.fetch(table.GetValueCount, "size_t", handle.pointer)
+    return [
+        Value.own(status.make(table.GetValue, "OrtValue", handle.pointer, index, allocator)) for index in range(count)
+    ]
+
+
+def to_list(value: Value) -> list[Any]:
+    """A sequence as a list; see `Value.to_list`."""
+    value._of(ValueKind.SEQUENCE)
+    return [to_dict(element) if element.kind is ValueKind.MAP else element.numpy() for element in elements(value)]
+
+
+def to_dict(value: Value) -> dict[Any, Any]:
+    """A map as a dict; see `Value.to_dict`."""
+    value._of(ValueKind.MAP)
+    keys, values = (part.numpy().tolist() for part in elements(value))
+    return dict(zip(keys, values, strict=True))

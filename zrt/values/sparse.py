@@ -1,0 +1,368 @@
+"""`SparseTensor`: the values of a sparse tensor and where they are; into ONNX Runtime and back."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zrt import arrays
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.arguments import choose
+from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnsupportedError
+from zrt.memory import CPU, default_allocator
+from zrt.metadata import read_shape
+from zrt.types import ElementType, SparseFormat, creation_code
+from zrt.values import strings
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseTensor:
+    """A sparse tensor in numpy arrays: `shape` is the dense one, everything that `values` leave out is 0.
+
+    Plain data: what is wrong with it shows where it is used (`Value.from_sparse`, `Session.run`). With n values:
+
+    - ``"coo"``: `indices` is [n] with the places in the flattened tensor, or for a matrix [n, 2] with row and column
+      of each (the form that SparseToDenseMatMul wants).
+    - ``"csr"``, for a matrix: `indices` is [n] with the columns, and `indptr` [rows + 1] says where in it each row
+      begins and the last one ends.
+    - ``"block_sparse"``, for a matrix: `values` is [height, width, n], so that ``values[:, :, i]`` is a block, and
+      `indices` [2, n] has the blocks' rows and columns, counted in blocks.
+    """
+
+    format: SparseFormat | str
+    shape: tuple[int, ...]
+    values: Array
+    indices: Array
+    indptr: Array | None = None
+
+    @classmethod
+    def from_scipy(cls, matrix: Any) -> SparseTensor:
+        """Of a sparse matrix or array of SciPy: csr, coo and bsr as they are, all others by way of csr."""
+        if not is_scipy(matrix):
+            raise DTypeError(f"expected a sparse matrix of SciPy, got {type(matrix).__name__}")
+        try:
+            if matrix.format == "coo":
+                if matrix.ndim == 2:
+                    places = np.stack([matrix.row, matrix.col], axis=1)
+                else:
+                    places = np.ravel_multi_index(matrix.coords, matrix.shape)
+                return cls(SparseFormat.COO, matrix.shape, matrix.data, places)
+            if matrix.format == "bsr":
+                rows = np.repeat(np.arange(matrix.indptr.size - 1), np.diff(matrix.indptr))
+                blocks = np.ascontiguousarray(matrix.data.transpose(1, 2, 0))
+                return cls(SparseFormat.BLOCK_SPARSE, matrix.shape, blocks, np.stack([rows, matrix.indices]))
+            matrix = matrix.tocsr()
+            return cls(SparseFormat.CSR, matrix.shape, matrix.data, matrix.indices, matrix.indptr)
+        except ValueError as error:
+            raise ArgumentError(f"this sparse matrix of SciPy is not whole: {error}") from error
+
+    def copy(self) -> SparseTensor:
+        """The same with arrays of its own."""
+        starts = None if self.indptr is None else np.array(self.indptr)
+        return SparseTensor(self.format, self.shape, np.array(self.values), np.array(self.indices), starts)
+
+    def scipy(self) -> Any:
+        """SciPy's array of the same format: ``coo_array``, ``csr_array`` or ``bsr_array``.
+
+        `UnsupportedError` without SciPy, and for what SciPy has no array for: strings, other than matrices.
+        """
+        try:
+            from scipy import sparse
+        except ImportError:
+            raise UnsupportedError('there is no SciPy here: pip install "zrt[sparse]"') from None
+        given = checked(self, "sparse tensor")
+        if len(given.shape) != 2:
+            raise UnsupportedError(f"SciPy's sparse arrays are matrices, and this has the shape {given.shape}")
+        values, indices = given.values, given.indices
+        try:
+            if given.format is SparseFormat.COO:
+                places = np.unravel_index(indices, given.shape) if indices.ndim == 1 else tuple(indices.T)
+                return sparse.coo_array((values, places), given.shape)
+            if given.format is SparseFormat.CSR:
+                return sparse.csr_array((values, indices, given.indptr), given.shape)
+            if not values.size:
+                return sparse.bsr_array(given.shape, dtype=values.dtype)
+            order = np.lexsort((indices[1], indices[0]))
+            starts = np.searchsorted(indices[0][order], np.arange(given.shape[0] // values.shape[0] + 1))
+            blocks = values.transpose(2, 0, 1)[order]
+            return sparse.bsr_array((blocks, indices[1][order], starts), given.shape)
+        except (TypeError, ValueError) as error:
+            raise UnsupportedError(f"SciPy has no such sparse array: {error}") from error
+
+    def __repr__(self) -> str:
+        form = getattr(self.format, "name", self.format)
+        return f"SparseTensor({form}, shape={self.shape}, values={np.size(self.values)})"
+
+
+def is_scipy(thing: object) -> bool:
+    """Whether it is a sparse matrix or array of SciPy, which need not be imported for that."""
+    scipy = sys.modules.get("scipy.sparse")
+    return scipy is not None and bool(scipy.issparse(thing))
+
+
+def checked(given: SparseTensor, subject: str) -> SparseTensor:
+    """The same with all that is wrong refused by name, in the form that ORT has.
+
+    Its indices are copies that nobody else can write to, so what was checked stays true.
+    """
+    form = choose(SparseFormat, given.format, f"{subject}: format")
+    shape = arrays.check_dims(given.shape, subject)
+    if math.prod(shape) >= 1 << 63:
+        raise ShapeError(f"{subject}: the shape {shape} has more than 2**63 - 1 places")
+    values = _array(given.values, f"{subject}: values")
+    element_type = arrays.element_type_of(values, f"{subject}: values")
+    if element_type.refused or element_type.packed:
+        reason = element_type.refused or "ONNX Runtime has no sparse tensors of packed types"
+        raise UnsupportedError(f"{subject}: {element_type.name} values: {reason}")
+    if element_type is not ElementType.STRING:
+        values = arrays.native(values)
+    if form is not SparseFormat.COO and len(shape) != 2:
+        raise ShapeError(f"{subject}: {form.name} is for matrices, and the shape is {shape}")
+    if (form is SparseFormat.CSR) != (given.indptr is not None):
+        raise ArgumentError(f"{subject}: indptr is for CSR and for CSR alone, and the format is {form.name}")
+    if form is SparseFormat.BLOCK_SPARSE:
+        return _checked_blocks(given, shape, values, subject)
+    if values.ndim != 1:
+        raise ShapeError(f"{subject}: values of {form.name} are [n], not {list(values.shape)}")
+    if form is SparseFormat.COO:
+        return SparseTensor(form, shape, values, _checked_coo(given, shape, len(values), subject))
+    indices, indptr = _checked_csr(given, shape, len(values), subject)
+    return SparseTensor(form, shape, values, indices, indptr)
+
+
+def _array(given: Any, subject: str) -> Array:
+    if isinstance(given, np.ndarray):
+        return given
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise DTypeError(f"{subject}: {error}") from error
+
+
+def _index(given: Any, dtype: Any, subject: str) -> Array:
+    """A private copy of an array of indices."""
+    array = _array(given, subject)
+    if array.dtype.kind not in "iu" and array.size:
+        raise DTypeError(f"{subject}: expected integers, got {array.dtype}")
+    copied = np.array(array, np.int64, order="C")
+    # What is too large for int64 turns negative, and is out of range anyhow.
+    wrong = (copied < 0) | (copied > np.iinfo(dtype).max)
+    if wrong.any():
+        raise ArgumentError(f"{subject}: {array[wrong][0]} is out of range")
+    copied = copied.astype(dtype, copy=False)
+    copied.flags.writeable = False
+    return copied
+
+
+def _inside(indices: Array, size: int, subject: str) -> None:
+    """Refuses indices that are not from 0 to below `size`."""
+    wrong = (indices < 0) | (indices >= size)
+    if wrong.any():
+        raise ArgumentError(f"{subject}: {indices[wrong][0]} is not between 0 and {size - 1}")
+
+
+def _checked_coo(given: SparseTensor, shape: tuple[int, ...], count: int, subject: str) -> Array:
+    subject = f"{subject}: indices"
+    indices = _index(given.indices, np.int64, subject)
+    if not count and not indices.size:
+        return np.empty((0, 2) if len(shape) == 2 else (0,), np.int64)
+    if indices.shape == (count, 2) and len(shape) == 2:
+        _inside(indices[:, 0], shape[0], f"{subject}, rows")
+        _inside(indices[:, 1], shape[1], f"{subject}, columns")
+    elif indices.shape == (count,):
+        _inside(indices, math.prod(shape), subject)
+    else:
+        pairs = f" or [{count}, 2]" if len(shape) == 2 else ""
+        raise ShapeError(f"{subject}: expected [{count}]{pairs} for {count} values, got {list(indices.shape)}")
+    return indices
+
+
+def _checked_csr(given: SparseTensor, shape: tuple[int, ...], count: int, subject: str) -> tuple[Array, Array]:
+    indices = _index(given.indices, np.int64, f"{subject}: indices")
+    starts = _index(given.indptr, np.int64, f"{subject}: indptr")
+    if indices.shape != (count,):
+        raise ShapeError(f"{subject}: indices: expected [{count}] for {count} values, got {list(indices.shape)}")
+    if starts.shape != (shape[0] + 1,):
+        raise ShapeError(f"{subject}: indptr: expected [{shape[0] + 1}] for {shape[0]} rows, got {list(starts.shape)}")
+    _inside(indices, shape[1], f"{subject}: indices")
+    if starts[0] != 0 or starts[-1] != count or (np.diff(starts) < 0).any():
+        raise ArgumentError(f"{subject}: indptr: expected to rise from 0 to {count}")
+    return indices, starts
+
+
+def _checked_blocks(given: SparseTensor, shape: tuple[int, ...], values: Array, subject: str) -> SparseTensor:
+    form = SparseFormat.BLOCK_SPARSE
+    indices = _index(given.indices, np.int32, f"{subject}: indices")
+    if not values.size and not indices.size:
+        return SparseTensor(form, shape, values.reshape(-1), np.empty((2, 0), np.int32))
+    if values.ndim != 3 or not values.size:
+        raise ShapeError(f"{subject}: values of BLOCK_SPARSE are [height, width, n], not {list(values.shape)}")
+    height, width, count = values.shape
+    if shape[0] % height or shape[1] % width:
+        raise ShapeError(f"{subject}: blocks of {height} x {width} do not divide the shape {shape}")
+    if indices.shape != (2, count):
+        raise ShapeError(f"{subject}: indices: expected [2, {count}] for {count} blocks, got {list(indices.shape)}")
+    _inside(indices[0], shape[0] // height, f"{subject}: indices, rows")
+    _inside(indices[1], shape[1] // width, f"{subject}: indices, columns")
+    return SparseTensor(form, shape, values, indices)
+
+
+def _dims(shape: tuple[int, ...]) -> Any:
+    return ffi.new("int64_t[]", shape)
+
+
+def wrap(matrix: Any, copy: bool, subject: str) -> tuple[Handle, bool]:
+    """An ``OrtValue`` of a `SparseTensor` or of SciPy's, and whether its values may be written."""
+    if not isinstance(matrix, SparseTensor):
+        if not is_scipy(matrix):
+            came = type(matrix).__name__
+            raise DTypeError(f"{subject}: expected a SparseTensor or a sparse matrix of SciPy, got {came}")
+        matrix = SparseTensor.from_scipy(matrix)
+    given = checked(matrix, subject)
+    element_type = arrays.element_type_of(given.values, subject)
+    try:
+        if copy or element_type is ElementType.STRING:
+            return _filled(given, element_type, subject), True
+        return _borrowed(given, element_type), bool(given.values.flags.writeable)
+    except Error as error:
+        raise status.about(subject, error) from error
+
+
+def _int64(indices: Array | None) -> tuple[Any, int]:
+    """The address and the count of indices as C takes them."""
+    return (
+        (ffi.NULL, 0) if indices is None or not indices.size else (ffi.from_buffer("int64_t[]", indices), indices.size)
+    )
+
+
+def _csr_starts(given: SparseTensor) -> Array | None:
+    # For ORT a matrix without values has no starts of rows either.
+    return given.indptr if given.values.size else None
+
+
+def _block_index(given: SparseTensor) -> tuple[Any, int, Any]:
+    """The shape of the blocks' index as ORT wants it, its rank and its address."""
+    if not given.values.size:
+        return _dims((0,)), 1, ffi.NULL
+    return _dims(given.indices.shape), 2, ffi.from_buffer("int32_t[]", given.indices)
+
+
+def _borrowed(given: SparseTensor, element_type: ElementType) -> Handle:
+    """Over the memory of the values, and of our copy of the indices."""
+    table = api()
+    where = CPU.handle()
+    values = ffi.from_buffer(given.values)
+    pointer = status.make(
+        table.CreateSparseTensorWithValuesAsOrtValue,
+        "OrtValue",
+        where.pointer,
+        values if given.values.size else ffi.NULL,
+        _dims(given.shape),
+        len(given.shape),
+        _dims(given.values.shape),
+        given.values.ndim,
+        creation_code(element_type),
+    )
+    handle = Handle.own(pointer, table.ReleaseValue, [Handle.pin((values, given.indices, given.indptr))])
+    if given.format is SparseFormat.COO:
+        status.check(table.UseCooIndices(pointer, *_int64(given.indices)))
+    elif given.format is SparseFormat.CSR:
+        status.check(table.UseCsrIndices(pointer, *_int64(given.indices), *_int64(_csr_starts(given))))
+    else:
+        status.check(table.UseBlockSparseIndices(pointer, *_block_index(given)))
+    return handle
+
+
+def _filled(given: SparseTensor, element_type: ElementType, subject: str) -> Handle:
+    """In memory of ORT's own."""
+    table = api()
+    where = CPU.handle()
+    pointer = status.make(
+        table.CreateSparseTensorAsOrtValue,
+        "OrtValue",
+        default_allocator(),
+        _dims(given.shape),
+        len(given.shape),
+        creation_code(element_type),
+    )
+    handle = Handle.own(pointer, table.ReleaseValue)
+    texts: list[Any] = []
+    if element_type is ElementType.STRING:
+        encoded, _ = strings.encode(given.values, f"{subject}: values")
+        for index, text in enumerate(encoded):
+            if b"\0" in text:
+                raise ArgumentError(
+                    f"values: string {index}, {text.decode()!r:.80}, has a NUL, at which ONNX Runtime ends it"
+                )
+        texts = [ffi.new("char[]", text) for text in encoded]
+        values: Any = ffi.new("const char *[]", texts)
+    else:
+        values = ffi.from_buffer(given.values)
+    head = (pointer, where.pointer, _dims(given.values.shape), given.values.ndim, values)
+    if given.format is SparseFormat.COO:
+        status.check(table.FillSparseTensorCoo(*head, *_int64(given.indices)))
+    elif given.format is SparseFormat.CSR:
+        status.check(table.FillSparseTensorCsr(*head, *_int64(given.indices), *_int64(_csr_starts(given))))
+    else:
+        status.check(table.FillSparseTensorBlockSparse(*head, *_block_index(given)))
+    return handle
+
+
+def form(handle: Handle) -> SparseFormat:
+    """The format of a sparse ``OrtValue``."""
+    return SparseFormat(status.fetch(api().GetSparseTensorFormat, "OrtSparseFormat", handle.pointer))
+
+
+def _described(function: Any, *arguments: Any) -> tuple[int, ...]:
+    """The shape that a function of the table gives as an ``OrtTensorTypeAndShapeInfo``."""
+    table = api()
+    info = Handle.own(
+        status.make(function, "OrtTensorTypeAndShapeInfo", *arguments), table.ReleaseTensorTypeAndShapeInfo
+    )
+    return tuple(int(dim) for dim in read_shape(info.pointer) or () if isinstance(dim, int))
+
+
+def _read_index(handle: Handle, which: int, element_type: ElementType) -> Array:
+    table = api()
+    shape = _described(table.GetSparseTensorIndicesTypeShape, handle.pointer, which)
+    count, place = ffi.new("size_t *"), ffi.new("const void **")
+    status.check(table.GetSparseTensorIndices(handle.pointer, which, count, place))
+    return arrays.view(handle, int(ffi.cast("uintptr_t", place[0])), shape, element_type, False)
+
+
+def read(handle: Handle, element_type: ElementType, shape: tuple[int, ...], writeable: bool) -> SparseTensor:
+    """What a sparse ``OrtValue`` holds, as views on it."""
+    table = api()
+    found = form(handle)
+    dims = _described(table.GetSparseTensorValuesTypeAndShape, handle.pointer)
+    if element_type is ElementType.STRING:
+        values = strings.as_array(strings.read(handle, math.prod(dims)), dims)
+    else:
+        place = status.fetch(table.GetSparseTensorValues, "const void *", handle.pointer)
+        values = arrays.view(handle, int(ffi.cast("uintptr_t", place)), dims, element_type, writeable)
+    if found is SparseFormat.COO:
+        indices = _read_index(handle, lib.ORT_SPARSE_COO_INDICES, ElementType.INT64)
+        if not values.size and len(shape) != 2:
+            indices = np.empty(0, np.int64)
+        return SparseTensor(found, shape, values, indices)
+    if found is SparseFormat.CSR:
+        indices = _read_index(handle, lib.ORT_SPARSE_CSR_INNER_INDICES, ElementType.INT64)
+        starts = _read_index(handle, lib.ORT_SPARSE_CSR_OUTER_INDICES, ElementType.INT64)
+        return SparseTensor(found, shape, values, indices, starts if starts.size else np.zeros(shape[0] + 1, np.int64))
+    indices = _read_index(handle, lib.ORT_SPARSE_BLOCK_SPARSE_INDICES, ElementType.INT32)
+    return SparseTensor(found, shape, values, indices if values.size else np.empty((2, 0), np.int32))
+
+
+def size(handle: Handle, element_type: ElementType) -> int:
+    """The bytes of the values and the indices."""
+    found = read(handle, element_type, (0, 0), False)
+    values = strings.size(handle) if element_type is ElementType.STRING else found.values.nbytes
+    return values + found.indices.nbytes + (0 if found.indptr is None or not found.values.size else found.indptr.nbytes)

@@ -1,0 +1,96 @@
+"""Strings: from what Python and numpy have into tensors of ONNX Runtime, and back, any number in one C call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from zrt import arrays
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, ShapeError
+from zrt.memory import default_allocator
+from zrt.types import ElementType
+
+
+def encode(texts: Any, subject: str) -> tuple[list[bytes], tuple[int, ...]]:
+    """The UTF-8 of each string in an array, a nested list or a single one of `str` or `bytes`; and the shape."""
+    if not isinstance(texts, np.ndarray):
+        try:
+            # As objects: an array of numpy's own strings would lose the NULs at a string's end.
+            texts = np.array(texts, object)
+        except ValueError as error:
+            raise DTypeError(f"{subject}: {error}") from error
+    if texts.dtype.kind not in "OSTU":
+        raise DTypeError(f"{subject}: expected strings, got {texts.dtype}")
+    flat = texts.reshape(-1).tolist()
+    return [_utf8(text, index, subject) for index, text in enumerate(flat)], texts.shape
+
+
+def _utf8(text: Any, index: int, subject: str) -> bytes:
+    try:
+        if isinstance(text, str):
+            return text.encode()
+        if isinstance(text, bytes):
+            text.decode()
+            return text
+    except (UnicodeEncodeError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"{subject}: string {index}, {text!r:.80}, is no UTF-8: {error.reason}") from None
+    raise DTypeError(f"{subject}: element {index} is of type {type(text).__name__}: expected a str or bytes")
+
+
+def tensor(texts: Any, shape: Any, subject: str) -> tuple[Handle, tuple[int, ...]]:
+    """A new tensor of strings; `shape` is that of `texts` where None."""
+    encoded, found = encode(texts, subject)
+    wanted = found if shape is None else arrays.check_dims(shape, subject)
+    if math.prod(wanted) != len(encoded):
+        raise ShapeError(f"{subject}: shape {wanted} has room for {math.prod(wanted)} strings, got {len(encoded)}")
+    table = api()
+    dims = ffi.new("int64_t[]", wanted)
+    try:
+        pointer = status.make(
+            table.CreateTensorAsOrtValue, "OrtValue", default_allocator(), dims, len(wanted), int(ElementType.STRING)
+        )
+        handle = Handle.own(pointer, table.ReleaseValue)
+        lengths = np.fromiter(map(len, encoded), np.uintp, len(encoded))
+        # cffi passes the address of a bytes object's own memory.
+        code = lib.zrt_text_fill(table, pointer, b"".join(encoded), ffi.from_buffer("size_t[]", lengths), len(encoded))
+        if code:
+            raise status.to_error_at(code)
+    except Error as error:
+        raise AllocationError(f"{subject}: {error}") from error
+    return handle, wanted
+
+
+def size(handle: Handle) -> int:
+    """The bytes that all strings of a tensor, dense or sparse, take as UTF-8."""
+    return int(status.fetch(api().GetStringTensorDataLength, "size_t", handle.pointer))
+
+
+def read(handle: Handle, count: int) -> list[str]:
+    """The `count` strings of a tensor, dense or sparse."""
+    if not count:
+        return []
+    total = size(handle)
+    text, offsets = ffi.new("char[]", total or 1), np.empty(count, np.uintp)
+    places = ffi.from_buffer("size_t[]", offsets)
+    status.check(api().GetStringTensorContent(handle.pointer, text, total, places, count))
+    data = ffi.buffer(text, total)[:]
+    starts = offsets.tolist()
+    ends = [*starts[1:], total]
+    if data.isascii():
+        letters = data.decode("ascii")
+        return [letters[start:end] for start, end in zip(starts, ends, strict=True)]
+    # A model may make bytes that are no UTF-8; these come as Python's own sign for such.
+    return [data[start:end].decode(errors="surrogateescape") for start, end in zip(starts, ends, strict=True)]
+
+
+def as_array(texts: Iterable[str], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """Strings as a numpy array of objects."""
+    array = np.empty(math.prod(shape), object)
+    array[:] = list(texts)
+    return array.reshape(shape)
