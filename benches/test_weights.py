@@ -2,10 +2,11 @@
 
 embedded    inside the model: ONNX Runtime parses the file and copies each weight out of it.
 external    in a file beside the model (ONNX's external data), which ONNX Runtime maps by itself.
-mapped      that same file mapped by the caller with numpy, each weight given to ``AddInitializer`` where it lies. zrt
-            has no public call for this yet: it is done here with zrt's own parts.
+mapped      that same file mapped by the caller with `zrt.MappedFile`, each weight given as one of
+            `SessionOptions.initializers` where it lies.
 ort_mapped  a model in ONNX Runtime's own format, which ONNX Runtime maps, and whose weights it uses where they lie.
-shared      in memory already: a further session of ``Runtime.replicate(..., share_weights=True)``.
+shared      in memory already, with their packed forms: a further session over what `zrt.read_weights` gave, with the
+            same `zrt.PrepackedWeights`. It is what ``Runtime.replicate(..., share_weights=True)`` makes.
 
 By default ONNX Runtime packs the weights of its matrix products anew at load, which reads and copies them wherever
 they are. ``session.disable_prepacking`` leaves that out: what is mapped is then read by the first run.
@@ -18,18 +19,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import onnx
 import pytest
 
 import zrt
 from benches.models import build
 from benches.support import ONE_THREAD, Compare, Entry, Group, Workload, assert_same, fresh
-from zrt import loading
-from zrt._native import ffi, status
-from zrt._native.library import api
-from zrt.session import prepare_options
-from zrt.sharing import SharedWeights
 
 PLACES = ("embedded", "external", "mapped", "ort_mapped", "shared")
 CONFIGS: dict[str, dict[str, str]] = {"prepacking": {}, "no prepacking": {"session.disable_prepacking": "1"}}
@@ -38,9 +33,7 @@ MAP_ORT_MODEL = {
     "session.use_ort_model_bytes_for_initializers": "1",
 }
 
-# A loaded session, and what has to outlive it.
-Loaded: TypeAlias = "tuple[zrt.Session, Any]"
-Load: TypeAlias = "Callable[[], Loaded]"
+Load: TypeAlias = "Callable[[], zrt.Session]"
 
 
 class Config(NamedTuple):
@@ -55,14 +48,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Workload:
     model = build.mlp(width=1024, depth=8, batch=1)
     onnx.save_model(model, folder / "embedded.onnx")
     build.with_external_weights(model, folder)
-    writing = zrt.SessionOptions(
-        **ONE_THREAD,
-        # The next level would write what suits this processor only.
-        graph_optimization_level="ENABLE_EXTENDED",
-        optimized_model_filepath=folder / "mlp.ort",
-        config_entries={"session.save_model_format": "ORT"},
-    )
-    zrt.Session(folder / "embedded.onnx", writing).close()
+    zrt.save_optimized(folder / "embedded.onnx", folder / "mlp.ort")
     return Workload.of(folder / "embedded.onnx")
 
 
@@ -92,54 +78,34 @@ def load_entry(key: str, load: Load, work: Workload) -> Entry:
 
 
 def first_run_entry(key: str, load: Load, work: Workload) -> Entry:
-    return Entry(fresh(key, load, lambda loaded: loaded[0].run(work.inputs)), partial(check, load, work))
+    return Entry(fresh(key, load, lambda session: session.run(work.inputs)), partial(check, load, work))
 
 
 def check(load: Load, work: Workload) -> None:
-    session, _kept = load()
-    assert_same(session.run(work.inputs), work.expected)
+    assert_same(load().run(work.inputs), work.expected)
 
 
 def loaders(folder: Path, entries: dict[str, str]) -> dict[str, Load]:
     """What loads the model from each of the places."""
     external = folder / "mlp.onnx"
-    shared = SharedWeights(external)
-    here = [place_of(tensor) for tensor in onnx.load_model(external, load_external_data=False).graph.initializer]
+    weights, container = zrt.read_weights(external), zrt.PrepackedWeights()
+    here = [info for info in zrt.list_initializers(external) if info.location is not None]
 
-    def options(**more: str) -> zrt.SessionOptions:
-        return zrt.SessionOptions(**ONE_THREAD, config_entries={**entries, **more})
+    def options(more: dict[str, str] | None = None, **fields: Any) -> zrt.SessionOptions:
+        return zrt.SessionOptions(**ONE_THREAD, **fields, config_entries={**entries, **(more or {})})
 
-    def load(path: Path, **more: str) -> Loaded:
-        return zrt.Session(path, options(**more)), None
-
-    def load_mapped() -> Loaded:
-        values = {
-            name: zrt.Value.from_array(np.memmap(folder / file, np.float32, "r", offset, shape))
-            for name, file, offset, shape in here
-        }
-        settings = prepare_options(options(), [])
-        for name, value in values.items():
-            text = ffi.new("char[]", name.encode())
-            status.check(api().AddInitializer(settings.pointer, text, value._open().pointer))
-        # The values must outlive the session, which knows nothing of them.
-        return zrt.Session.adopt(loading.create(loading.Source(external), settings), []), values
-
-    def load_shared() -> Loaded:
-        return zrt.Session.adopt(shared.load(prepare_options(options(), [])), []), None
+    def load_mapped() -> zrt.Session:
+        file = zrt.MappedFile(folder / "mlp.weights")
+        mapped = {info.name: file.tensor(info.element_type, info.shape, info.offset) for info in here}
+        return zrt.Session(external, options(initializers=mapped))
 
     return {
-        "embedded": partial(load, folder / "embedded.onnx"),
-        "external": partial(load, external),
+        "embedded": lambda: zrt.Session(folder / "embedded.onnx", options()),
+        "external": lambda: zrt.Session(external, options()),
         "mapped": load_mapped,
-        "ort_mapped": partial(load, folder / "mlp.ort", **MAP_ORT_MODEL),
-        "shared": load_shared,
+        "ort_mapped": lambda: zrt.Session(folder / "mlp.ort", options(MAP_ORT_MODEL)),
+        "shared": lambda: zrt.Session(external, options(initializers=weights, prepacked_weights=container)),
     }
-
-
-def place_of(tensor: onnx.TensorProto) -> tuple[str, str, int, tuple[int, ...]]:
-    """A weight's name, its file, where in it the weight begins, and its shape."""
-    place = {entry.key: entry.value for entry in tensor.external_data}
-    return tensor.name, place["location"], int(place["offset"]), tuple(tensor.dims)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -393,7 +393,7 @@ class TestLock:
         import resource
 
         monkeypatch.setattr(resource, "getrlimit", lambda what: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        assert "is unlimited" in str(buffers._lock_error(12, 1))
+        assert "is unlimited" in str(buffers.lock_error(12, 1))
 
 
 def may_become_nobody() -> bool:

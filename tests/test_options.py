@@ -103,6 +103,10 @@ class TestSessionOptionsReachOrt:
             "use_deterministic_compute",
             "config_entries",
             "record_placement",
+            # In test_weights.py.
+            "initializers",
+            "external_initializer_files",
+            "prepacked_weights",
         }
 
     @pytest.mark.parametrize("pattern", [True, False])

@@ -1,30 +1,30 @@
-"""`SharedWeights`: weights in memory once, whatever the number of sessions."""
+"""`read_weights` and `share_weights`: weights in memory once, whatever the number of sessions."""
 
 from __future__ import annotations
 
 import itertools
-import subprocess
 import sys
-import textwrap
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
 import zrt
+from benches import resident
 from benches.models import build
 from tests import models
 from zrt import Runtime, Session, SessionOptions
-from zrt.errors import ModelError, UnsupportedError
-from zrt.session import prepare_options
-from zrt.sharing import SharedWeights, trim_heap
+from zrt.errors import DTypeError, ModelError
+from zrt.sharing import trim_heap
 
 ROOT = Path(__file__).parents[1]
 
 
-def load(weights: SharedWeights, options: SessionOptions | None = None) -> Session:
-    return Session.adopt(weights.load(prepare_options(options, [])), [])
+def load(model: Any, weights: dict[str, zrt.Value], options: SessionOptions | None = None) -> Session:
+    return Session(model, replace(options or SessionOptions(), initializers=weights))
 
 
 def image(seed: int) -> np.ndarray:
@@ -33,26 +33,26 @@ def image(seed: int) -> np.ndarray:
 
 class TestWeights:
     def test_the_large_ones_are_shared(self):
-        weights = SharedWeights(build.mlp(64, 2))
-        assert weights.names == ("layer0.w", "layer1.w")
-        assert weights.nbytes == 2 * 64 * 64 * 4
+        weights = zrt.read_weights(build.mlp(64, 2))
+        assert list(weights) == ["layer0.w", "layer1.w"]
+        assert sum(value.nbytes for value in weights.values()) == 2 * 64 * 64 * 4
 
     def test_a_model_without_any(self):
-        weights = SharedWeights(models.add())
-        assert weights.names == ()
+        assert zrt.read_weights(models.add()) == {}
         x = np.ones(4, np.float32)
-        np.testing.assert_array_equal(load(weights).run([x, x])[0], x + x)
+        (lane,) = Runtime.replicate(models.add(), share_weights=True)
+        np.testing.assert_array_equal(lane.session.run([x, x])[0], x + x)
 
     @pytest.mark.parametrize("name", ["cnn", "squeezenet"])
     @pytest.mark.parametrize("level", ["DISABLE_ALL", "ENABLE_BASIC", "ENABLE_ALL"])
     def test_the_numbers_are_the_same(self, name, level):
         options = SessionOptions(graph_optimization_level=level, intra_op_num_threads=1)
         model = build.MODELS[name]()
-        own, weights = Session(model, options), SharedWeights(model)
+        own, weights = Session(model, options), zrt.read_weights(model)
         shape = tuple(size if isinstance(size, int) else 2 for size in own.inputs[0].shape)
         x = [np.random.default_rng(3).standard_normal(shape, np.float32)]
         for _ in range(2):
-            np.testing.assert_array_equal(load(weights, options).run(x)[0], own.run(x)[0])
+            np.testing.assert_array_equal(load(model, weights, options).run(x)[0], own.run(x)[0])
 
     def test_every_type_and_place_of_an_initializer(self, tmp_path):
         """Shared, too small to share, packed, fed as an input, and in a subgraph: in the model or outside of it."""
@@ -67,18 +67,18 @@ class TestWeights:
             "i64": row.astype(np.int64),
             "u8": (row % 256).astype(np.uint8),
             "flag": row % 2 == 0,
-            "i4": (row % 8).astype(ml_dtypes.int4),
+            "i4": (np.tile(row, 4) % 8).astype(ml_dtypes.int4).reshape(4, 1024),
             "small": np.array([3], np.float32),
         }
         subgraph = helper.make_graph(
             [models.node("Add", ["total", "sub"], ["then"])],
             "branch",
             [],
-            [models.tensor("then", models.FLOAT, [1024])],
+            [models.tensor("then", models.FLOAT, None)],
             [numpy_helper.from_array(row.astype(np.float32), "sub")],
         )
         other = helper.make_graph(
-            [models.node("Identity", ["total"], ["else"])], "other", [], [models.tensor("else", models.FLOAT, [1024])]
+            [models.node("Identity", ["total"], ["else"])], "other", [], [models.tensor("else", models.FLOAT, None)]
         )
         casts = [models.node("Cast", [name], [f"{name}_f"], to=models.FLOAT) for name in weights]
         model = onnx.load_from_string(
@@ -93,7 +93,7 @@ class TestWeights:
                     models.tensor("choice", TensorProto.BOOL, []),
                     models.tensor("default", models.FLOAT, [1024]),
                 ],
-                [models.tensor("y", models.FLOAT, [1024])],
+                [models.tensor("y", models.FLOAT, None)],
                 {**weights, "default": row.astype(np.float32)},
             )
         )
@@ -106,9 +106,9 @@ class TestWeights:
         copy.CopyFrom(model)
         onnx.save_model(copy, tmp_path / "m.onnx", save_as_external_data=True, location="w", size_threshold=0)
         for form in (model, tmp_path / "m.onnx"):
-            shared = SharedWeights(form)
-            assert set(shared.names) == {"f32", "f64", "f16", "i64", "u8", "flag"}
-            session = load(shared)
+            shared = zrt.read_weights(form)
+            assert set(shared) == {"f32", "f64", "f16", "i64", "u8", "flag", "i4"}
+            session = load(form, shared)
             np.testing.assert_array_equal(session.run(feeds)[0], expected)
             # What may be fed stays a matter of feeding.
             fed = session.run({**feeds, "default": np.zeros(1024, np.float32)})[0]
@@ -117,9 +117,10 @@ class TestWeights:
     def test_a_relative_path_and_a_change_of_folder(self, tmp_path, monkeypatch):
         build.with_external_weights(build.mlp(64, 2), tmp_path)
         monkeypatch.chdir(tmp_path)
-        weights = SharedWeights("mlp.onnx")
+        weights = zrt.read_weights("mlp.onnx")
         monkeypatch.chdir("/")
-        assert load(weights).run({"x": np.ones((1, 64), np.float32)})[0].shape == (1, 64)
+        session = load(tmp_path / "mlp.onnx", weights)
+        assert session.run({"x": np.ones((1, 64), np.float32)})[0].shape == (1, 64)
 
     def test_outlive_each_other_in_any_order(self):
         x = np.ones((1, 64), np.float32)
@@ -140,22 +141,49 @@ class TestWeights:
             assert view.shape == (1, 64)
 
 
-def test_without_the_onnx_package_the_error_says_so(monkeypatch):
-    data = models.add()
+def test_the_onnx_package_is_not_needed(monkeypatch):
+    data = build.mlp(64, 2).SerializeToString()
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(UnsupportedError, match=r"share_weights reads the model with the onnx package: pip install"):
-        Runtime.replicate(data, 2, share_weights=True)
-    # Sessions of their own need no such package.
-    assert len(Runtime.replicate(data, 2)) == 2
+    assert len(Runtime.replicate(data, 2, share_weights=True, shapes=[(1, 64)])) == 2
 
 
 def test_a_model_that_cannot_be_read_is_named(tmp_path):
     path = tmp_path / "broken.onnx"
     path.write_bytes(b"\xff\xff broken")
     with pytest.raises(ModelError, match=r"model '.*broken\.onnx' cannot be read"):
-        SharedWeights(path)
+        zrt.read_weights(path)
     with pytest.raises(ModelError, match="model in memory cannot be read"):
-        SharedWeights(b"\xff\xff broken")
+        zrt.read_weights(b"\xff\xff broken")
+    with pytest.raises(DTypeError, match="external_data_dir"):
+        zrt.read_weights(models.add(), 5)
+
+
+@pytest.mark.parametrize(
+    ("location", "keep", "says"),
+    [
+        ("no.weights", None, "initializer 'layer0.w': No such file"),
+        ("mlp.weights", 5000, r"'mlp\.weights' ends 11384 bytes too soon"),
+        ("../mlp.weights", None, "lies outside the model's folder"),
+        ("a/../../mlp.weights", None, "lies outside the model's folder"),
+        ("/etc/hostname", None, "lies outside the model's folder"),
+        ("", None, "initializer 'layer0.w'"),
+    ],
+)
+def test_weights_outside_that_cannot_be_read(tmp_path, location, keep, says):
+    build.with_external_weights(build.mlp(64, 2), tmp_path)
+    if keep is not None:
+        content = (tmp_path / "mlp.weights").read_bytes()
+        (tmp_path / "mlp.weights").write_bytes(content[:keep])
+    model = onnx.load(tmp_path / "mlp.onnx", load_external_data=False)
+    for entry in model.graph.initializer[0].external_data:
+        if entry.key == "location":
+            entry.value = location
+    onnx.save(model, tmp_path / "other.onnx")
+    with pytest.raises(ModelError, match=says) as caught:
+        zrt.read_weights(tmp_path / "other.onnx")
+    assert "other.onnx" in str(caught.value)
+    with pytest.raises(ModelError, match=says):
+        zrt.read_weights(model, tmp_path)
 
 
 def test_an_error_of_the_engines_names_the_model(tmp_path):
@@ -164,7 +192,21 @@ def test_an_error_of_the_engines_names_the_model(tmp_path):
     path = tmp_path / "new.onnx"
     path.write_bytes(model.SerializeToString())
     with pytest.raises(ModelError, match=r"model '.*new\.onnx' is written in a newer form"):
-        load(SharedWeights(path))
+        Runtime.replicate(path, 2, share_weights=True)
+
+
+def test_what_the_caller_gives_is_kept():
+    """His own weights win over the model's, and his own container is used."""
+    model = build.mlp(64, 1)
+    weight = np.eye(64, dtype=np.float32)
+    container = zrt.PrepackedWeights()
+    options = SessionOptions(initializers={"layer0.w": weight}, prepacked_weights=container)
+    runtime = Runtime.replicate(model, 2, options, share_weights=True, shapes=[(1, 64)])
+    container.close()
+    x = np.ones((1, 64), np.float32)
+    expected = Session(model, SessionOptions(initializers={"layer0.w": weight})).run([x])[0]
+    for session in runtime.sessions:
+        np.testing.assert_array_equal(session.run([x])[0], expected)
 
 
 def test_a_heap_without_trim(monkeypatch):
@@ -180,47 +222,12 @@ def test_memory_falls(tmp_path):
     """Four sessions over 64 MiB of weights: apart, each takes as much and more; sharing, they take it once."""
     width, depth = 1024, 16
     onnx.save_model(build.mlp(width, depth), tmp_path / "mlp.onnx")
-    code = """
-        import resource, sys
-        import numpy as np
-        import onnx, zrt
-
-        def resident():
-            with open("/proc/self/statm") as file:
-                return int(file.read().split()[1]) * resource.getpagesize() >> 20
-
-        before = resident()
-        runtime = zrt.Runtime.replicate(
-            sys.argv[1], 4, zrt.SessionOptions(intra_op_num_threads=1), share_weights=sys.argv[2] == "True",
-            shapes=[(1, int(sys.argv[3]))],
-        )
-        runtime.prime()
-        grown = resident() - before
-        for lane in runtime:
-            lane.inputs["x"][...] = 1
-            lane.run()
-        assert all(np.array_equal(lane.outputs["y"], runtime[0].outputs["y"]) for lane in runtime)
-        print(grown, float(runtime[0].outputs["y"].sum()))
-    """
-
-    def measure(share: bool) -> tuple[int, float]:
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "mlp.onnx"), str(share), str(width)],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        grown, numbers = done.stdout.split()
-        return int(grown), float(numbers)
-
+    apart, shared = (resident.measure(tmp_path / "mlp.onnx", 4, share, width) for share in (False, True))
+    assert apart.result == shared.result
     weights = width * width * depth * 4 >> 20
-    (apart, one), (shared, other) = measure(False), measure(True)
-    assert one == other
-    assert apart > 4 * weights
+    assert apart.mib > 4 * weights
     # The weights, their prepacked form, and all that the sessions take besides.
-    assert shared < 3 * weights
+    assert shared.mib < 3 * weights
 
 
 @pytest.mark.gpu

@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from zrt.binding import IoBinding as IoBinding
     from zrt.buffers import Buffer as Buffer
     from zrt.buffers import BufferPolicy as BufferPolicy
+    from zrt.compatibility import ModelCompatibility as ModelCompatibility
+    from zrt.compatibility import compatibility_info as compatibility_info
+    from zrt.compatibility import model_compatibility as model_compatibility
     from zrt.dynamic import DynamicRuntime as DynamicRuntime
     from zrt.environment import Environment as Environment
     from zrt.errors import Error as Error
     from zrt.errors import OrtError as OrtError
     from zrt.errors import ZrtError as ZrtError
     from zrt.lane import Lane as Lane
+    from zrt.lora import LoraAdapter as LoraAdapter
+    from zrt.lora import save_lora_adapter as save_lora_adapter
+    from zrt.mapping import MappedFile as MappedFile
     from zrt.memory import Allocator as Allocator
     from zrt.memory import AllocatorStats as AllocatorStats
     from zrt.memory import MemoryInfo as MemoryInfo
@@ -33,11 +39,15 @@ if TYPE_CHECKING:
     from zrt.options import SessionOptions as SessionOptions
     from zrt.ports import LaneMemory as LaneMemory
     from zrt.prepared import PreparedRun as PreparedRun
+    from zrt.proto import Initializer as Initializer
+    from zrt.proto import list_initializers as list_initializers
     from zrt.providers import available_providers as available_providers
     from zrt.providers import prefer_gpu as prefer_gpu
     from zrt.runtime import Runtime as Runtime
+    from zrt.saving import save_optimized as save_optimized
     from zrt.session import Session as Session
     from zrt.session import infer as infer
+    from zrt.sharing import read_weights as read_weights
     from zrt.transfer import copy as copy
     from zrt.transfer import copy_all as copy_all
     from zrt.types import ElementType as ElementType
@@ -48,6 +58,7 @@ if TYPE_CHECKING:
     from zrt.types import ValueKind as ValueKind
     from zrt.values import SparseTensor as SparseTensor
     from zrt.values import Value as Value
+    from zrt.weights import PrepackedWeights as PrepackedWeights
 
 # Where each name lives; None stands for a module that is a name itself.
 _HOMES: dict[str, str | None] = {
@@ -61,15 +72,20 @@ _HOMES: dict[str, str | None] = {
     "Error": "errors",
     "ExecutionMode": "types",
     "GraphOptimizationLevel": "types",
+    "Initializer": "proto",
     "IoBinding": "binding",
     "Lane": "lane",
     "LaneAudit": "audit",
     "LaneMemory": "ports",
     "LogSeverity": "types",
+    "LoraAdapter": "lora",
+    "MappedFile": "mapping",
     "MemoryInfo": "memory",
+    "ModelCompatibility": "compatibility",
     "ModelMetadata": "metadata",
     "OrtError": "errors",
     "PortAudit": "audit",
+    "PrepackedWeights": "weights",
     "PreparedRun": "prepared",
     "RunOptions": "options",
     "Runtime": "runtime",
@@ -82,12 +98,18 @@ _HOMES: dict[str, str | None] = {
     "ValueKind": "types",
     "ZrtError": "errors",
     "available_providers": "providers",
+    "compatibility_info": "compatibility",
     "copy": "transfer",
     "copy_all": "transfer",
     "errors": None,
     "infer": "session",
+    "list_initializers": "proto",
+    "model_compatibility": "compatibility",
     "prefer_gpu": "providers",
     "providers": None,
+    "read_weights": "sharing",
+    "save_lora_adapter": "lora",
+    "save_optimized": "saving",
 }
 
 __all__ = ["__version__", *_HOMES]

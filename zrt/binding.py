@@ -330,7 +330,7 @@ class IoBinding(Owner):
             raise ArgumentError(f"input {names_of(missing)} is not bound")
         if not bound.outputs:
             raise ArgumentError("no output is bound")
-        chosen = RunOptions.opened(options) or bound.session._run_options
+        chosen = RunOptions.opened(options, bound=True) or bound.session._run_options
         code = lib.zrt_lane_run_with(bound.block.reference, chosen.pointer)
         if code:
             error = run_failure(code, "IoBinding")

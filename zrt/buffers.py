@@ -159,7 +159,7 @@ class Buffer(Owner):
     def __init__(self, shape: Iterable[int], dtype: object, policy: BufferPolicy = BufferPolicy.AUTO) -> None:
         if not isinstance(policy, BufferPolicy):
             raise DTypeError(f"policy: expected a BufferPolicy, got {type(policy).__name__}")
-        self.element_type = _held(dtype)
+        self.element_type = held(dtype)
         self.shape = as_shape(shape)
         self.nbytes = nbytes(self.element_type, self.shape)
         self.policy = policy
@@ -206,14 +206,7 @@ class Buffer(Owner):
         kernel took the hint and shows none (yet). ``refused``: the kernel did not take the hint. Read anew
         each time, from ``/proc/self/smaps``. Raises `ClosedError` after `close`.
         """
-        handle = self._open()
-        memory = handle.pointer
-        state = memory.hugepage
-        if state == lib.ZRT_HUGEPAGE_NOT_ASKED:
-            return None
-        if state == lib.ZRT_HUGEPAGE_REFUSED:
-            return "refused"
-        return "granted" if _huge_kib(int(ffi.cast("uintptr_t", memory.data))) else "asked"
+        return hugepage_state(self._open(), b"AnonHugePages:")
 
     def unpack(self) -> np.ndarray[Any, Any]:
         """The elements of a packed type, as a fresh ml_dtypes array of `shape`.
@@ -232,7 +225,8 @@ class Buffer(Owner):
         return f"<zrt.Buffer {self.element_type.onnx_name} {list(self.shape)}, {self.policy}{state}>"
 
 
-def _held(dtype: object) -> ElementType:
+def held(dtype: object) -> ElementType:
+    """The element type of memory that zrt holds."""
     element_type = ElementType.of(dtype)
     if element_type is ElementType.STRING:
         raise DTypeError("a buffer cannot hold STRING: strings live in ONNX Runtime's own memory")
@@ -252,13 +246,14 @@ def _allocate(size: int, policy: BufferPolicy) -> Handle:
     place = ffi.new("zrt_memory **")
     code = lib.zrt_memory_new(size, policy.alignment, asked, place)
     if code < 0:
-        raise _lock_error(-code, size)
+        raise lock_error(-code, size)
     if code > 0:
         raise AllocationError(f"no memory for {size} bytes ({policy}): {os.strerror(code)}")
     return Handle.own(place[0], lib.zrt_memory_free)
 
 
-def _lock_error(code: int, size: int) -> LockError:
+def lock_error(code: int, size: int) -> LockError:
+    """The error for memory that the system does not lock."""
     from resource import RLIM_INFINITY, RLIMIT_MEMLOCK, getrlimit
 
     pages = -(-max(size, 1) // mmap.PAGESIZE)
@@ -271,7 +266,18 @@ def _lock_error(code: int, size: int) -> LockError:
     )
 
 
-def _huge_kib(address: int) -> int:
+def hugepage_state(handle: Handle, kind: bytes) -> Literal["asked", "granted", "refused"] | None:
+    """What became of the huge-page hint; `kind` is the kernel's word for huge pages of this memory."""
+    memory = handle.pointer
+    state = memory.hugepage
+    if state == lib.ZRT_HUGEPAGE_NOT_ASKED:
+        return None
+    if state == lib.ZRT_HUGEPAGE_REFUSED:
+        return "refused"
+    return "granted" if _huge_kib(int(ffi.cast("uintptr_t", memory.data)), kind) else "asked"
+
+
+def _huge_kib(address: int, kind: bytes) -> int:
     """The KiB in huge pages that the kernel's map shows in the mapping around `address`; 0 without a map."""
     inside = False
     try:
@@ -281,7 +287,7 @@ def _huge_kib(address: int) -> int:
                 if not key.endswith(b":"):
                     first, last = (int(bound, 16) for bound in key.split(b"-"))
                     inside = first <= address < last
-                elif inside and key == b"AnonHugePages:":
+                elif inside and key == kind:
                     return int(value.split()[0])
     except OSError:
         pass

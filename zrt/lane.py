@@ -201,9 +201,9 @@ class Lane(Owner):
 
     def run_with(self, options: RunOptions) -> None:
         """`run` under `RunOptions`: a tag, log settings, and `RunOptions.terminate` from another thread."""
-        if not isinstance(options, RunOptions):
-            raise DTypeError(f"options: expected RunOptions, got {type(options).__name__}")
-        handle = options._open()
+        handle = RunOptions.opened(options, bound=True)
+        if handle is None:
+            raise DTypeError("options: expected RunOptions, got NoneType")
         code = _run_with(self._reference, handle.pointer)
         if code:
             raise self._failure(code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
@@ -127,8 +128,11 @@ def _serialize(model: ModelProto, subject: str) -> Any:
         raise ModelError(f"{subject} cannot be serialized ({error}); if it is larger than 2 GB, {advice}") from error
 
 
-def create(source: Source, options: Handle, container: Handle | None = None) -> Handle:
-    """The session. ``CreateSession`` or ``CreateSessionFromArray``, with a prepacked-weights container or not."""
+def create(source: Source, options: Handle, container: Handle | None = None, lent: Sequence[Handle] = ()) -> Handle:
+    """The session, which keeps alive what it was `lent`.
+
+    ``CreateSession`` or ``CreateSessionFromArray``, with a prepacked-weights container or not.
+    """
     table = api()
     environment = current().pointer
     shared = () if container is None else (container.pointer,)
@@ -161,7 +165,7 @@ def create(source: Source, options: Handle, container: Handle | None = None) -> 
                 "set the model's ir_version to what the library supports"
             ) from error
         raise status.about(source.subject, error) from error
-    parents = [] if container is None else [container]
+    parents = [*lent] if container is None else [container, *lent]
     if data is not None and says(BYTES_IN_USE):
         source.kept = True
         parents.append(Handle.pin(data))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zrt._native import status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.arguments import boolean, choose, entries, integer, path_bytes, text
-from zrt.errors import ArgumentError, DTypeError, Error
+from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
 from zrt.types import ExecutionMode, GraphOptimizationLevel, LogSeverity
+
+if TYPE_CHECKING:
+    from zrt.lora import LoraAdapter
+    from zrt.weights import PrepackedWeights
 
 # Where the system has no thread left, ONNX Runtime hangs or ends the process: a number that no machine has cores for
 # must not come to it.
@@ -62,9 +66,21 @@ class SessionOptions:
     """Further settings by the keys of ORT's ``onnxruntime_session_options_config_keys.h``."""
     record_placement: bool = False
     """Whether the session remembers which provider runs each node."""
+    initializers: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Weights of the caller's, by name, in place of the model's: arrays, values or buffers, which the session reads
+    where they lie for as long as it lives. Nobody may write to them meanwhile. Those below 1 KiB are copied.
+    ``OrtApi::AddInitializer``, ``OrtApi::AddExternalInitializers``."""
+    external_initializer_files: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """The files in which the model's weights lie, by the names that the model has for them: bytes or the like, out of
+    which ONNX Runtime copies at load. ``OrtApi::AddExternalInitializersFromFilesInMemory``."""
+    prepacked_weights: PrepackedWeights | None = field(default=None, compare=False)
+    """Where sessions share what kernels make of `initializers`."""
 
     def handle(self) -> Handle:
-        """A new ``OrtSessionOptions`` with these settings; a bad field is an error that names it."""
+        """A new ``OrtSessionOptions`` with these settings; a bad field is an error that names it.
+
+        The weights are not in it: they depend on the model (`zrt.weights.load`).
+        """
         table = api()
         handle = Handle.own(status.make(table.CreateSessionOptions, "OrtSessionOptions"), table.ReleaseSessionOptions)
         for subject, function, *arguments in self._calls(table):
@@ -150,15 +166,32 @@ class SessionOptions:
         return typed + entries(self.config_entries, "config_entries")
 
 
+def _adapters(adapters: Any) -> tuple[tuple[LoraAdapter, ...], list[Handle]]:
+    """The adapters of a run, and their handles."""
+    if isinstance(adapters, tuple) and not adapters:
+        return (), []
+    from zrt.lora import LoraAdapter
+
+    if not isinstance(adapters, Sequence):
+        raise DTypeError(f"adapters: expected a list of LoraAdapters, got {type(adapters).__name__}")
+    for index, adapter in enumerate(adapters):
+        if not isinstance(adapter, LoraAdapter):
+            raise DTypeError(f"adapters[{index}]: expected a LoraAdapter, got {type(adapter).__name__}")
+    return tuple(adapters), [adapter._open() for adapter in adapters]
+
+
 class RunOptions(Owner):
     """How runs are logged, and the switch that ends them (``OrtRunOptions``).
 
     `tag` marks the run's log lines. The settings are those given here, for good. One object serves any number of
     runs, at the same time too: `terminate` ends them all with `TerminatedError`, and the object then refuses
     further runs until `reset`.
+
+    `adapters` (`LoraAdapter`) are active in these runs. Of two that hold the same parameter the last one counts.
+    ``OrtApi::RunOptionsAddActiveLoraAdapter``.
     """
 
-    __slots__ = ("config_entries", "log_severity_level", "log_verbosity_level", "tag", "terminated")
+    __slots__ = ("adapters", "config_entries", "log_severity_level", "log_verbosity_level", "tag", "terminated")
 
     def __init__(
         self,
@@ -167,9 +200,13 @@ class RunOptions(Owner):
         log_severity_level: LogSeverity | str | None = None,
         log_verbosity_level: int | None = None,
         config_entries: Mapping[str, str] | None = None,
+        adapters: Sequence[LoraAdapter] = (),
     ) -> None:
         table = api()
-        handle = Handle.own(status.make(table.CreateRunOptions, "OrtRunOptions"), table.ReleaseRunOptions)
+        self.adapters, active = _adapters(adapters)
+        handle = Handle.own(status.make(table.CreateRunOptions, "OrtRunOptions"), table.ReleaseRunOptions, active)
+        for adapter in active:
+            status.check(table.RunOptionsAddActiveLoraAdapter(handle.pointer, adapter.pointer))
         self.tag = tag
         self.log_severity_level = log_severity_level
         self.log_verbosity_level = log_verbosity_level
@@ -189,12 +226,17 @@ class RunOptions(Owner):
         self._handle = handle
 
     @staticmethod
-    def opened(options: RunOptions | None) -> Handle | None:
-        """The handle of a run's options, or None where there are none; anything else is a `DTypeError`."""
+    def opened(options: RunOptions | None, bound: bool = False) -> Handle | None:
+        """The handle of a run's options, or None where there are none; anything else is a `DTypeError`.
+
+        `bound` says that the run is over a binding, for which ORT would leave adapters out in silence.
+        """
         if options is None:
             return None
         if not isinstance(options, RunOptions):
             raise DTypeError(f"options: expected RunOptions, got {type(options).__name__}")
+        if bound and options.adapters:
+            raise UnsupportedError("options: ONNX Runtime heeds no adapters in lanes and bindings; use Session.run")
         return options._open()
 
     def terminate(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zrt import loading, shapes
+from zrt import loading, shapes, weights
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -97,7 +97,8 @@ class Session(Owner):
     output_names: tuple[str, ...]
     """The outputs' names, in the model's order."""
     initializers: tuple[ValueInfo, ...]
-    """Weights that a run may override by feeding them."""
+    """Weights that a run may override by feeding them. ``OrtApi::SessionGetOverridableInitializerCount``,
+    ``OrtApi::SessionGetOverridableInitializerName``, ``OrtApi::SessionGetOverridableInitializerTypeInfo``."""
     metadata: ModelMetadata
     """What the model's author wrote into it."""
     providers: tuple[str, ...]
@@ -119,7 +120,7 @@ class Session(Owner):
             strictness = Strictness.of(strict, allow, chosen)
             settings = prepare_options(options, chosen, external_data_dir)
             strictness.record(settings)
-            handle = loading.create(source, settings)
+            handle = weights.load(source, settings, options)
             strictness.check(handle, source.subject)
         self._adopt(handle, [name for name, _ in chosen])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from zrt import loading
@@ -44,21 +45,21 @@ def replicated(
     # Parsed once, and for its errors before anything is loaded; a generator of providers ends here too.
     parsed = parse_all(providers)
     strictness = Strictness.of(strict, allow, parsed)
+    keywords: dict[str, Any] = {"external_data_dir": external_data_dir, "strict": strict, "allow": strictness.allow}
     if not boolean(share_weights, "share_weights"):
-        keywords: dict[str, Any] = {"external_data_dir": external_data_dir, "strict": strict, "allow": strictness.allow}
         return [Session(model, options, parsed, **keywords) for _ in range(count)]
-    from zrt.sharing import SharedWeights, trim_heap
+    from zrt.sharing import read_weights, trim_heap
+    from zrt.weights import PrepackedWeights
 
     # The options first: a mistake in them shows before the weights are read.
-    settings = [prepare_options(options, parsed, external_data_dir) for _ in range(count)]
-    for each in settings:
-        strictness.record(each)
-    weights = SharedWeights(model, external_data_dir)
-    sessions = []
-    for each in settings:
-        handle = weights.load(each)
-        strictness.check(handle, weights.source.subject)
-        sessions.append(Session.adopt(handle, parsed))
+    prepare_options(options, parsed, external_data_dir)
+    chosen = options or SessionOptions()
+    shared_options = replace(
+        chosen,
+        initializers={**read_weights(model, external_data_dir), **chosen.initializers},
+        prepacked_weights=PrepackedWeights() if chosen.prepacked_weights is None else chosen.prepacked_weights,
+    )
+    sessions = [Session(model, shared_options, parsed, **keywords) for _ in range(count)]
     trim_heap()
     return sessions
 

@@ -1,9 +1,11 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "memory.h"
@@ -66,17 +68,6 @@ static int from_pages(zrt_memory *memory, size_t bytes, size_t alignment)
     return 0;
 }
 
-static int hint(zrt_memory *memory)
-{
-#ifdef MADV_HUGEPAGE
-    if (madvise(memory->data, memory->length, MADV_HUGEPAGE) == 0)
-        return ZRT_HUGEPAGE_ACCEPTED;
-#else
-    (void)memory;
-#endif
-    return ZRT_HUGEPAGE_REFUSED;
-}
-
 static void touch(zrt_memory *memory)
 {
     size_t page = page_size();
@@ -90,6 +81,7 @@ int zrt_memory_new(size_t bytes, size_t alignment, int asked, zrt_memory **resul
     zrt_memory *memory = calloc(1, sizeof *memory);
     if (memory == NULL)
         return ENOMEM;
+    memory->file = -1;
     /* A lock and a hint are about whole pages, which the heap would share with others. */
     int own_pages = (asked & (ZRT_MEMORY_HUGEPAGE | ZRT_MEMORY_LOCK)) || bytes >= MAPPED_FROM
         || alignment > page_size();
@@ -99,17 +91,103 @@ int zrt_memory_new(size_t bytes, size_t alignment, int asked, zrt_memory **resul
         return error;
     }
     if (asked & ZRT_MEMORY_HUGEPAGE)
-        memory->hugepage = hint(memory);
-    if ((asked & ZRT_MEMORY_LOCK) && mlock(memory->data, memory->length) != 0) {
-        error = -errno;
+        zrt_memory_advise(memory, ZRT_ADVICE_HUGEPAGE);
+    if ((asked & ZRT_MEMORY_LOCK) && (error = zrt_memory_lock(memory)) != 0) {
         zrt_memory_free(memory);
-        return error;
+        return -error;
     }
     /* After the hint, which only counts for pages that are not there yet. */
     if (asked & ZRT_MEMORY_PREFAULT)
         touch(memory);
     *result = memory;
     return 0;
+}
+
+int zrt_memory_advise(zrt_memory *memory, int advice)
+{
+    int system = -1;
+    switch (advice) {
+    case ZRT_ADVICE_SEQUENTIAL:
+        system = MADV_SEQUENTIAL;
+        break;
+    case ZRT_ADVICE_RANDOM:
+        system = MADV_RANDOM;
+        break;
+    case ZRT_ADVICE_WILLNEED:
+        system = MADV_WILLNEED;
+        break;
+#ifdef MADV_HUGEPAGE
+    case ZRT_ADVICE_HUGEPAGE:
+        system = MADV_HUGEPAGE;
+        break;
+#endif
+    }
+    int error = system == -1 ? ENOTSUP : madvise(memory->data, memory->length, system) != 0 ? errno : 0;
+    if (advice == ZRT_ADVICE_HUGEPAGE)
+        memory->hugepage = error ? ZRT_HUGEPAGE_REFUSED : ZRT_HUGEPAGE_ACCEPTED;
+    return error;
+}
+
+int zrt_memory_lock(zrt_memory *memory)
+{
+    return mlock(memory->data, memory->length) != 0 ? errno : 0;
+}
+
+/* The file over the first of the pages, with one more behind it: reading past the end stays harmless. */
+static int from_file(zrt_memory *memory, size_t bytes)
+{
+    size_t page = page_size();
+    if (bytes > SIZE_MAX - 2 * page)
+        return ENOMEM;
+    size_t mapped = round_up(bytes, page) + page;
+    void *start = mmap(NULL, mapped, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED)
+        return errno;
+    if (mmap(start, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, memory->file, 0) == MAP_FAILED) {
+        int error = errno;
+        munmap(start, mapped);
+        return error;
+    }
+    memory->data = memory->mapping = start;
+    memory->length = bytes;
+    memory->mapped = mapped;
+    return 0;
+}
+
+int zrt_memory_map(const char *path, zrt_memory **result)
+{
+    struct stat stated;
+    *result = NULL;
+    /* Without waiting, should it be a pipe. */
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return errno;
+    int error = fstat(file, &stated) != 0 ? errno : 0;
+    if (error == 0 && !S_ISREG(stated.st_mode))
+        error = S_ISDIR(stated.st_mode) ? EISDIR : ENOTSUP;
+    zrt_memory *memory = NULL;
+    if (error == 0 && stated.st_size > 0) {
+        memory = calloc(1, sizeof *memory);
+        if (memory == NULL) {
+            error = ENOMEM;
+        } else {
+            memory->file = file;
+            error = from_file(memory, (size_t)stated.st_size);
+        }
+    }
+    if (error != 0 || memory == NULL) {
+        free(memory);
+        close(file);
+        return error;
+    }
+    *result = memory;
+    return 0;
+}
+
+int64_t zrt_memory_file_size(const zrt_memory *memory)
+{
+    struct stat stated;
+    return fstat(memory->file, &stated) == 0 ? (int64_t)stated.st_size : -1;
 }
 
 void zrt_memory_free(void *pointer)
@@ -120,5 +198,7 @@ void zrt_memory_free(void *pointer)
         munmap(memory->mapping, memory->mapped);
     else
         free(memory->data);
+    if (memory->file >= 0)
+        close(memory->file);
     free(memory);
 }

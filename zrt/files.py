@@ -1,0 +1,39 @@
+"""Files that are replaced as a whole, so that whoever maps the old ones goes on with them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from zrt.errors import ArgumentError
+
+
+@contextmanager
+def replacing(target: str, *beside: str) -> Iterator[Sequence[str]]:
+    """The paths at which to write `target` and the files named `beside` it.
+
+    At the end those that are there take their places, `target` last; after an error none does. Raises
+    `ArgumentError` where that cannot be.
+    """
+    folder, name = os.path.split(os.path.abspath(target))
+    names = (name, *beside)
+    try:
+        if os.path.isdir(target):
+            raise IsADirectoryError(0, "Is a directory")
+        scratch = tempfile.mkdtemp(prefix=".zrt-", dir=folder)
+    except OSError as error:
+        raise ArgumentError(f"path: {target!r} cannot be written: {error.strerror}") from error
+    try:
+        written = [os.path.join(scratch, each) for each in names]
+        yield written
+        try:
+            for path, each in reversed(list(zip(written, names, strict=True))):
+                if os.path.exists(path):
+                    os.replace(path, os.path.join(folder, each))
+        except OSError as error:
+            raise ArgumentError(f"path: {target!r} cannot be written: {error.strerror}") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
