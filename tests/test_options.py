@@ -74,6 +74,10 @@ class TestSessionOptionsReachOrt:
             ({"intra_op_allow_spinning": False}, "session.intra_op.allow_spinning: 0 "),
             ({"intra_op_allow_spinning": True}, "session.intra_op.allow_spinning: 1 "),
             ({"inter_op_allow_spinning": False}, "session.inter_op.allow_spinning: 0 "),
+            ({"intra_op_num_threads": 2, "intra_op_thread_affinities": "1"}, "session.intra_op_thread_affinities: 1 "),
+            ({"set_denormal_as_zero": True}, "session.set_denormal_as_zero: 1 "),
+            ({"use_env_allocators": True}, "session.use_env_allocators: 1 "),
+            ({"use_device_allocator_for_initializers": True}, "session.use_device_allocator_for_initializers: 1 "),
             ({"record_placement": True}, "session.record_ep_graph_assignment_info: 1 "),
             ({"config_entries": {"my.key": "my entry"}}, "my.key: my entry "),
         ],
@@ -107,6 +111,12 @@ class TestSessionOptionsReachOrt:
             "initializers",
             "external_initializer_files",
             "prepacked_weights",
+            "intra_op_thread_affinities",
+            "set_denormal_as_zero",
+            "use_per_session_threads",
+            "thread_factory",
+            "use_env_allocators",
+            "use_device_allocator_for_initializers",
         }
 
     @pytest.mark.parametrize("pattern", [True, False])
@@ -226,6 +236,24 @@ class TestSessionOptionsThatAreWrong:
             ({"enable_cpu_mem_arena": None}, DTypeError, "enable_cpu_mem_arena: expected True or False"),
             ({"use_deterministic_compute": "yes"}, DTypeError, "use_deterministic_compute: expected True or False"),
             ({"record_placement": 0}, DTypeError, "record_placement: expected True or False"),
+            ({"set_denormal_as_zero": 1}, DTypeError, "set_denormal_as_zero: expected True or False"),
+            ({"use_per_session_threads": 0}, DTypeError, "use_per_session_threads: expected True or False"),
+            ({"use_env_allocators": "1"}, DTypeError, "use_env_allocators: expected True or False"),
+            ({"use_device_allocator_for_initializers": 1}, DTypeError, "use_device_allocator_for_initializers: expec"),
+            ({"thread_factory": 5}, DTypeError, "thread_factory: expected a function of a thread's work, got int"),
+            ({"intra_op_thread_affinities": 5}, DTypeError, "intra_op_thread_affinities: expected a str, got int 5"),
+            ({"intra_op_thread_affinities": "1"}, ArgumentError, "intra_op_thread_affinities: '1' needs intra_op_num"),
+            *(
+                ({"use_per_session_threads": False, **field}, ArgumentError, f"^{next(iter(field))}: with use_per_ses")
+                for field in (
+                    {"intra_op_num_threads": 1},
+                    {"inter_op_num_threads": 2},
+                    {"intra_op_allow_spinning": False},
+                    {"inter_op_allow_spinning": True},
+                    {"intra_op_thread_affinities": "1"},
+                    {"thread_factory": print},
+                )
+            ),
             ({"intra_op_allow_spinning": 1}, DTypeError, "intra_op_allow_spinning: expected True or False"),
             ({"inter_op_allow_spinning": "0"}, DTypeError, "inter_op_allow_spinning: expected True or False"),
             ({"free_dimension_overrides": ["batch"]}, DTypeError, "free_dimension_overrides: expected a dict of sizes"),
@@ -321,9 +349,32 @@ class TestRunOptions:
             session.run([X], options=shrink)
         assert zrt.Session(build(RELU)).run([X], options=shrink)[0].tolist() == [0, 2]
 
+    def test_arenas_are_shrunk(self, build):
+        session = zrt.Session(build(RELU), zrt.SessionOptions(intra_op_num_threads=1))
+        allocator = session.allocator()
+        # The arena keeps its first step; the second is for this alone.
+        session.run([X])
+        allocator.allocate(1).close()
+        allocator.allocate(1 << 22).close()
+        before = allocator.stats()
+        session.run([X], options=zrt.RunOptions(shrink_arenas=[zrt.MemoryInfo.cpu()]))
+        change = allocator.stats() - before
+        assert change.num_arena_shrinkages == 1
+        assert change.total_allocated_bytes <= -(1 << 22)
+
+    def test_arenas_of_several_devices(self):
+        arenas = [zrt.MemoryInfo.cpu(), zrt.MemoryInfo.cuda(3)]
+        options = zrt.RunOptions(shrink_arenas=arenas, config_entries={"a": "1"})
+        assert (options.shrink_arenas, options.config_entries) == (arenas, {"a": "1"})
+        key = b"memory.enable_memory_arena_shrinkage"
+        assert ffi.string(api().GetRunConfigEntry(options._open().pointer, key)) == b"cpu:0;gpu:3"
+
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
+            ({"shrink_arenas": 5}, DTypeError, "shrink_arenas: expected a list of MemoryInfo, got 5"),
+            ({"shrink_arenas": "cpu:0"}, DTypeError, "shrink_arenas: expected a list of MemoryInfo, got 'cpu:0'"),
+            ({"shrink_arenas": [zrt.MemoryInfo.of("a", "NPU")]}, ArgumentError, "shrink_arenas: memory 'a': "),
             ({"tag": 5}, DTypeError, "tag: expected a str, got int 5"),
             ({"tag": "a\0b"}, ArgumentError, "tag: .* NUL"),
             ({"log_severity_level": "loud"}, ArgumentError, "log_severity_level: 'loud' is none of"),

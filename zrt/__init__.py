@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from zrt.lora import LoraAdapter as LoraAdapter
     from zrt.lora import save_lora_adapter as save_lora_adapter
     from zrt.mapping import MappedFile as MappedFile
+    from zrt.memory import Allocation as Allocation
     from zrt.memory import Allocator as Allocator
     from zrt.memory import AllocatorStats as AllocatorStats
+    from zrt.memory import ArenaConfig as ArenaConfig
     from zrt.memory import MemoryInfo as MemoryInfo
     from zrt.metadata import ModelMetadata as ModelMetadata
     from zrt.metadata import ValueInfo as ValueInfo
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from zrt.session import Session as Session
     from zrt.session import infer as infer
     from zrt.sharing import read_weights as read_weights
+    from zrt.threading_options import ThreadingOptions as ThreadingOptions
     from zrt.transfer import copy as copy
     from zrt.transfer import copy_all as copy_all
     from zrt.types import ElementType as ElementType
@@ -62,8 +65,10 @@ if TYPE_CHECKING:
 
 # Where each name lives; None stands for a module that is a name itself.
 _HOMES: dict[str, str | None] = {
+    "Allocation": "memory",
     "Allocator": "memory",
     "AllocatorStats": "memory",
+    "ArenaConfig": "memory",
     "Buffer": "buffers",
     "BufferPolicy": "buffers",
     "DynamicRuntime": "dynamic",
@@ -93,6 +98,7 @@ _HOMES: dict[str, str | None] = {
     "SessionOptions": "options",
     "SparseFormat": "types",
     "SparseTensor": "values",
+    "ThreadingOptions": "threading_options",
     "Value": "values",
     "ValueInfo": "metadata",
     "ValueKind": "types",

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from threading import Lock
 from typing import Any
 
-from zrt._native import status
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.arguments import choose, text
-from zrt.errors import ArgumentError
-from zrt.types import LogSeverity
+from zrt.arguments import choose, entries, text
+from zrt.errors import ArgumentError, DTypeError, Error, ProviderError, UnsupportedError
+from zrt.memory import CPU, ArenaConfig, MemoryInfo, write_pairs
+from zrt.threading_options import ThreadingOptions
+from zrt.types import AllocatorType, LogSeverity
 
-_lock = threading.Lock()
+_lock = Lock()
 _current: Environment | None = None
 
 
@@ -23,36 +29,148 @@ class Environment:
     `ArgumentError`.
 
     `log_id` names the process in log lines; `log_severity` is the least level that ONNX Runtime writes to standard
-    error. ``OrtApi::CreateEnv``.
+    error. `threading` makes thread pools for all sessions that want none of their own; without it there are none.
+    `config_entries` are settings by the keys of ORT's ``onnxruntime_env_config_keys.h``.
+    ``OrtApi::CreateEnvWithOptions`` (which does what ``OrtApi::CreateEnv``,
+    ``OrtApi::CreateEnvWithGlobalThreadPools`` and ``OrtApi::CreateEnvWithCustomLoggerAndGlobalThreadPools`` do);
+    ``OrtApi::ReleaseEnv`` where its making failed.
     """
 
-    __slots__ = ("log_id", "log_severity", "pointer")
+    __slots__ = ("_asked", "_kept", "config_entries", "log_id", "log_severity", "pointer", "threading")
 
     log_id: str
     log_severity: LogSeverity
+    threading: ThreadingOptions | None
+    """The thread pools that the environment was made with; None: it has none."""
+    config_entries: dict[str, str]
     pointer: Any
+    _asked: tuple[object, ...]
+    _kept: Handle | None
 
-    def __new__(cls, log_id: str = "zrt", log_severity: LogSeverity | str = LogSeverity.WARNING) -> Environment:
+    def __new__(
+        cls,
+        log_id: str = "zrt",
+        log_severity: LogSeverity | str = LogSeverity.WARNING,
+        *,
+        threading: ThreadingOptions | None = None,
+        config_entries: Mapping[str, str] | None = None,
+    ) -> Environment:
         global _current
         name = text(log_id, "log_id")
         severity = choose(LogSeverity, log_severity, "log_severity")
+        if threading is not None and not isinstance(threading, ThreadingOptions):
+            raise DTypeError(f"threading: expected ThreadingOptions, got {type(threading).__name__}")
+        # A copy, so that nobody changes afterwards what the environment was made with.
+        pools = copy(threading)
+        given = entries({} if config_entries is None else config_entries, "config_entries")
+        config = {key.decode(): entry.decode() for key, entry in given}
+        asked = (log_id, severity, pools, config)
         with _lock:
             if _current is None:
                 created = super().__new__(cls)
                 created.log_id = log_id
                 created.log_severity = severity
+                created.threading = pools
+                created.config_entries = config
+                created._asked = asked
                 # Never released: ORT's threads and values may outlive every Python object.
-                created.pointer = status.make(api().CreateEnv, "OrtEnv", int(severity), name)
+                created.pointer, created._kept = _create(name, severity, pools, config)
                 _current = created
-            elif (_current.log_id, _current.log_severity) != (log_id, severity):
+            elif _current._asked != asked:
                 raise ArgumentError(
                     f"this process has its environment already, as {_current!r}; "
-                    f"{log_id!r} at {severity.name} cannot be a second one"
+                    f"{log_id!r} at {severity.name}{_with(pools, config)} cannot be a second one"
                 )
             return _current
 
+    def register_allocator(self, memory: MemoryInfo = CPU, arena: ArenaConfig | None = None) -> None:
+        """Makes an allocator that sessions loaded from now on share, if they have ``use_env_allocators=True``.
+
+        With an `arena` it keeps freed memory for the next, as configured; without, each allocation is the system's. Of
+        a READ_ONLY `memory` weights alone are taken. There is one for each device: it takes the place of the one
+        before, which sessions that have it keep. On the host and with CUDA; `UnsupportedError` for other memory,
+        `ProviderError` where CUDA cannot be used. ``OrtApi::CreateAndRegisterAllocatorV2`` (which does what
+        ``OrtApi::CreateAndRegisterAllocator`` does).
+        """
+        if not isinstance(memory, MemoryInfo):
+            raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
+        if arena is not None and not isinstance(arena, ArenaConfig):
+            raise DTypeError(f"arena: expected an ArenaConfig, got {type(arena).__name__}")
+        provider = self._provider_of(memory)
+        config = (arena or ArenaConfig()).handle()
+        where = (memory if arena is None else replace(memory, allocator_type=AllocatorType.ARENA)).handle()
+        register = api().CreateAndRegisterAllocatorV2
+        status.check(register(self.pointer, provider, where.pointer, config.pointer, ffi.NULL, ffi.NULL, 0))
+
+    @staticmethod
+    def _provider_of(memory: MemoryInfo) -> bytes:
+        """The provider that makes allocators for a memory; only those two can in 1.27."""
+        text(memory.name, "MemoryInfo.name")
+        if memory.name in ("Cpu", "CpuAligned4K"):
+            return b"CPUExecutionProvider"
+        if memory.name in ("Cuda", "CudaPinned"):
+            from zrt.providers import usable
+
+            # Where CUDA is missing ORT throws across its own C interface, which ends the process.
+            reason = usable("CUDA")
+            if reason is None:
+                return b"CUDAExecutionProvider"
+            raise ProviderError(f"memory {memory.name!r}: {reason}")
+        raise UnsupportedError(f"memory {memory.name!r}: ONNX Runtime registers allocators of the host and of CUDA")
+
+    def unregister_allocator(self, memory: MemoryInfo = CPU) -> None:
+        """Takes a registered allocator away from sessions to come; those that have it keep it.
+
+        `ArgumentError` where there is none for that device. ``OrtApi::UnregisterAllocator``.
+        """
+        if not isinstance(memory, MemoryInfo):
+            raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
+        where = memory.handle()
+        try:
+            status.check(api().UnregisterAllocator(self.pointer, where.pointer))
+        except Error as error:
+            raise ArgumentError(f"memory {memory.name!r}: {error}") from error
+
     def __repr__(self) -> str:
-        return f"Environment(log_id={self.log_id!r}, log_severity={self.log_severity.name})"
+        more = _with(self.threading, self.config_entries)
+        return f"Environment(log_id={self.log_id!r}, log_severity={self.log_severity.name}{more})"
+
+
+def _with(threading: ThreadingOptions | None, config: dict[str, str]) -> str:
+    """What an environment has besides the log, for messages."""
+    pools = "" if threading is None else f", threading={threading!r}"
+    return pools + (f", config_entries={config!r}" if config else "")
+
+
+def _create(
+    name: bytes, severity: LogSeverity, threading: ThreadingOptions | None, config: dict[str, str]
+) -> tuple[Any, Handle | None]:
+    """The ``OrtEnv`` with these settings, and what must be there for as long as its pools are."""
+    pools = None if threading is None else threading.handle()
+    pairs = write_pairs(config)
+    options = ffi.new("OrtEnvCreationOptions *")
+    options.version = lib.ORT_API_VERSION
+    options.logging_severity_level = int(severity)
+    options.log_id = identifier = ffi.new("char[]", name)
+    options.config_entries = pairs.pointer
+    if pools is not None:
+        options.threading_options = pools.pointer
+    table = api()
+    pointer = None
+    try:
+        pointer = status.make(table.CreateEnvWithOptions, "OrtEnv", options)
+    finally:
+        del identifier  # ORT has copied it.
+        crew = None if pools is None else pools.crew
+        if crew is not None:
+            try:
+                crew.settle("Environment")
+            except BaseException:
+                # It was made nonetheless, with threads that the factory did not make.
+                if pointer is not None:
+                    table.ReleaseEnv(pointer)
+                raise
+    return pointer, None if crew is None else crew.block
 
 
 def current() -> Environment:

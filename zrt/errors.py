@@ -13,6 +13,7 @@ __all__ = [
     "AllocationError",
     "ArgumentError",
     "BusyError",
+    "CallbackError",
     "ClosedError",
     "DTypeError",
     "EngineError",
@@ -202,6 +203,13 @@ class NotCopyableError(ZrtError, TypeError):
 
 class BusyError(ZrtError, RuntimeError):
     """A second thread used what belongs to one at a time."""
+
+
+class CallbackError(ZrtError, RuntimeError):
+    """What the caller gave to be called (a thread factory, say) raised, or did not do what it is for.
+
+    Where it raised, `__cause__` is its exception.
+    """
 
 
 class AllocationError(ZrtError, MemoryError):

@@ -13,6 +13,7 @@ from zrt._native.library import api
 from zrt.arguments import path_bytes, shown
 from zrt.environment import current
 from zrt.errors import DTypeError, Error, ModelError, ModelNotFoundError
+from zrt.workers import PoolOptions
 
 # protobuf's own limit for one message.
 LARGEST_IN_MEMORY = 2**31 - 1
@@ -128,7 +129,9 @@ def _serialize(model: ModelProto, subject: str) -> Any:
         raise ModelError(f"{subject} cannot be serialized ({error}); if it is larger than 2 GB, {advice}") from error
 
 
-def create(source: Source, options: Handle, container: Handle | None = None, lent: Sequence[Handle] = ()) -> Handle:
+def create(
+    source: Source, options: PoolOptions, container: Handle | None = None, lent: Sequence[Handle] = ()
+) -> Handle:
     """The session, which keeps alive what it was `lent`.
 
     ``CreateSession`` or ``CreateSessionFromArray``, with a prepacked-weights container or not.
@@ -159,6 +162,8 @@ def create(source: Source, options: Handle, container: Handle | None = None, len
                 *shared,
             )
     except Error as error:
+        if options.crew is not None:
+            options.crew.settle(source.subject)
         if "model IR version" in str(error):
             raise ModelError(
                 f"{source.subject} is written in a newer form than this library reads ({error}): "
@@ -169,4 +174,14 @@ def create(source: Source, options: Handle, container: Handle | None = None, len
     if data is not None and says(BYTES_IN_USE):
         source.kept = True
         parents.append(Handle.pin(data))
-    return Handle.own(pointer, table.ReleaseSession, parents)
+    if options.crew is not None:
+        parents.append(options.crew.block)
+    session = Handle.own(pointer, table.ReleaseSession, parents)
+    if options.crew is not None:
+        try:
+            options.crew.settle(source.subject)
+        except BaseException:
+            # It was loaded nonetheless; the error's traceback must not keep it.
+            del session
+            raise
+    return session

@@ -12,15 +12,13 @@ from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.arguments import boolean, choose, entries, integer, path_bytes, text
 from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
-from zrt.types import ExecutionMode, GraphOptimizationLevel, LogSeverity
+from zrt.memory import MemoryInfo
+from zrt.types import DeviceType, ExecutionMode, GraphOptimizationLevel, LogSeverity
+from zrt.workers import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affinities
 
 if TYPE_CHECKING:
     from zrt.lora import LoraAdapter
     from zrt.weights import PrepackedWeights
-
-# Where the system has no thread left, ONNX Runtime hangs or ends the process: a number that no machine has cores for
-# must not come to it.
-MOST_THREADS = 1024
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,6 +44,25 @@ class SessionOptions:
     """Whether idle threads within operators spin: quicker to wake, and a busy processor."""
     inter_op_allow_spinning: bool | None = None
     """The same for the threads between operators."""
+    intra_op_thread_affinities: str | None = None
+    """Which processors the threads within an operator keep to, counted from 1: ``"1,2;3-4"`` has a group for each
+    thread but the first, which is the caller's own."""
+    set_denormal_as_zero: bool = False
+    """Whether the session's threads take numbers too small to be normal for 0. The caller's own thread does what the
+    process's first session said."""
+    use_per_session_threads: bool = True
+    """Whether the session has thread pools of its own; False: it uses the environment's (`ThreadingOptions`).
+    ``OrtApi::DisablePerSessionThreads``."""
+    thread_factory: ThreadFactory | None = None
+    """Makes the session's threads: a function that is called with the work of each, in the thread that loads, and sees
+    to it that a daemon thread of its own calls ``work()``, which returns when the session ends. A `threading.Thread`
+    that it returns unstarted is started, as a daemon. ``OrtApi::SessionOptionsSetCustomCreateThreadFn``,
+    ``OrtApi::SessionOptionsSetCustomThreadCreationOptions``, ``OrtApi::SessionOptionsSetCustomJoinThreadFn``."""
+    use_env_allocators: bool = False
+    """Whether the session takes memory from the allocators registered with the environment, where it has one for the
+    device."""
+    use_device_allocator_for_initializers: bool = False
+    """Whether weights are allocated one by one, outside the arena."""
     free_dimension_overrides: Mapping[str, int] = field(default_factory=dict)
     """Fixed sizes for symbolic dimensions, by name."""
     free_dimension_overrides_by_denotation: Mapping[str, int] = field(default_factory=dict)
@@ -76,18 +93,28 @@ class SessionOptions:
     prepacked_weights: PrepackedWeights | None = field(default=None, compare=False)
     """Where sessions share what kernels make of `initializers`."""
 
-    def handle(self) -> Handle:
+    def handle(self) -> PoolOptions:
         """A new ``OrtSessionOptions`` with these settings; a bad field is an error that names it.
 
         The weights are not in it: they depend on the model (`zrt.weights.load`).
         """
         table = api()
-        handle = Handle.own(status.make(table.CreateSessionOptions, "OrtSessionOptions"), table.ReleaseSessionOptions)
+        crew = None if self.thread_factory is None else Crew(self.thread_factory)
+        pointer = status.make(table.CreateSessionOptions, "OrtSessionOptions")
+        handle = PoolOptions.own(pointer, table.ReleaseSessionOptions)
         for subject, function, *arguments in self._calls(table):
             try:
                 status.check(function(handle.pointer, *arguments))
             except Error as error:
                 raise ArgumentError(f"SessionOptions.{subject}: {error}") from error
+        if crew is not None:
+            crew.attach(
+                handle.pointer,
+                table.SessionOptionsSetCustomCreateThreadFn,
+                table.SessionOptionsSetCustomThreadCreationOptions,
+                table.SessionOptionsSetCustomJoinThreadFn,
+            )
+            handle.crew = crew
         return handle
 
     def _calls(self, table: Any) -> list[tuple[Any, ...]]:
@@ -117,6 +144,9 @@ class SessionOptions:
                 boolean(self.use_deterministic_compute, "use_deterministic_compute"),
             ),
         ]
+        if not boolean(self.use_per_session_threads, "use_per_session_threads"):
+            self._refuse_threads()
+            calls.append(("use_per_session_threads", table.DisablePerSessionThreads))
         for subject, function in (
             ("free_dimension_overrides", table.AddFreeDimensionOverrideByName),
             ("free_dimension_overrides_by_denotation", table.AddFreeDimensionOverride),
@@ -151,6 +181,22 @@ class SessionOptions:
             calls.append((f"config_entries[{key.decode()!r}]", table.AddSessionConfigEntry, key, entry))
         return calls
 
+    def _refuse_threads(self) -> None:
+        """Refuses what is about threads of the session's own, where it has none."""
+        default = SessionOptions()
+        for subject in (
+            "intra_op_num_threads",
+            "inter_op_num_threads",
+            "intra_op_allow_spinning",
+            "inter_op_allow_spinning",
+            "intra_op_thread_affinities",
+            "thread_factory",
+        ):
+            if getattr(self, subject) != getattr(default, subject):
+                raise ArgumentError(
+                    f"{subject}: with use_per_session_threads=False it is the environment's, see ThreadingOptions"
+                )
+
     def _config(self) -> list[tuple[bytes, bytes]]:
         """The config entries, those of the typed fields first."""
         typed: list[tuple[bytes, bytes]] = []
@@ -161,8 +207,18 @@ class SessionOptions:
             value = getattr(self, subject)
             if value is not None:
                 typed.append((key, b"1" if boolean(value, subject) else b"0"))
-        if boolean(self.record_placement, "record_placement"):
-            typed.append((b"session.record_ep_graph_assignment_info", b"1"))
+        for subject, key in (
+            ("record_placement", b"session.record_ep_graph_assignment_info"),
+            ("set_denormal_as_zero", b"session.set_denormal_as_zero"),
+            ("use_env_allocators", b"session.use_env_allocators"),
+            ("use_device_allocator_for_initializers", b"session.use_device_allocator_for_initializers"),
+        ):
+            if boolean(getattr(self, subject), subject):
+                typed.append((key, b"1"))
+        if self.intra_op_thread_affinities is not None:
+            subject = "intra_op_thread_affinities"
+            affinity = affinities(self.intra_op_thread_affinities, subject, self.intra_op_num_threads)
+            typed.append((b"session.intra_op_thread_affinities", affinity))
         return typed + entries(self.config_entries, "config_entries")
 
 
@@ -188,10 +244,19 @@ class RunOptions(Owner):
     further runs until `reset`.
 
     `adapters` (`LoraAdapter`) are active in these runs. Of two that hold the same parameter the last one counts.
+    `shrink_arenas` names the memories whose arenas, after each run, give back to the system what nothing uses.
     ``OrtApi::RunOptionsAddActiveLoraAdapter``.
     """
 
-    __slots__ = ("adapters", "config_entries", "log_severity_level", "log_verbosity_level", "tag", "terminated")
+    __slots__ = (
+        "adapters",
+        "config_entries",
+        "log_severity_level",
+        "log_verbosity_level",
+        "shrink_arenas",
+        "tag",
+        "terminated",
+    )
 
     def __init__(
         self,
@@ -201,6 +266,7 @@ class RunOptions(Owner):
         log_verbosity_level: int | None = None,
         config_entries: Mapping[str, str] | None = None,
         adapters: Sequence[LoraAdapter] = (),
+        shrink_arenas: Sequence[MemoryInfo] = (),
     ) -> None:
         table = api()
         self.adapters, active = _adapters(adapters)
@@ -212,6 +278,10 @@ class RunOptions(Owner):
         self.log_verbosity_level = log_verbosity_level
         config = entries({} if config_entries is None else config_entries, "config_entries")
         self.config_entries = {key.decode(): entry.decode() for key, entry in config}
+        self.shrink_arenas = shrink_arenas
+        arenas = _arenas(shrink_arenas)
+        if arenas:
+            config = [*config, (b"memory.enable_memory_arena_shrinkage", arenas)]
         self.terminated = False
         if tag is not None:
             status.check(table.RunOptionsSetRunTag(handle.pointer, text(tag, "tag")))
@@ -250,3 +320,16 @@ class RunOptions(Owner):
         handle = self._open()
         status.check(api().RunOptionsUnsetTerminate(handle.pointer))
         self.terminated = False
+
+
+def _arenas(memories: Any) -> bytes:
+    """The arenas to shrink, as ORT writes them: ``cpu:0;gpu:1``."""
+    if not isinstance(memories, Sequence) or not all(isinstance(memory, MemoryInfo) for memory in memories):
+        raise DTypeError(f"shrink_arenas: expected a list of MemoryInfo, got {memories!r}")
+    words = {DeviceType.CPU: "cpu", DeviceType.GPU: "gpu"}
+    for memory in memories:
+        if memory.device_type not in words:
+            raise ArgumentError(
+                f"shrink_arenas: memory {memory.name!r}: ONNX Runtime shrinks arenas of CPU and GPU only"
+            )
+    return ";".join(f"{words[memory.device_type]}:{memory.device_id}" for memory in memories).encode()

@@ -16,6 +16,7 @@ from zrt.arguments import path_bytes, shown
 from zrt.assignment import Strictness
 from zrt.buffers import Buffer
 from zrt.calls import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong
+from zrt.environment import current
 from zrt.errors import ArgumentError, DTypeError, Error, ModelNotFoundError, UnknownNameError
 from zrt.feeds import Feeds, by_name, made_value, names_of, right_array, right_value
 from zrt.memory import CPU, Allocator, MemoryInfo, default_allocator, take_string
@@ -25,6 +26,7 @@ from zrt.prepared import PreparedRun
 from zrt.providers import CPU as CPU_PROVIDER
 from zrt.providers import ProviderLike, append, parse_all
 from zrt.values import Value
+from zrt.workers import PoolOptions
 
 if TYPE_CHECKING:
     from zrt.binding import IoBinding
@@ -43,13 +45,19 @@ def prepare_options(
     options: SessionOptions | None,
     providers: Sequence[tuple[str, Mapping[str, str]]],
     external_data_dir: str | os.PathLike[str] | None = None,
-) -> Handle:
+) -> PoolOptions:
     """The ``OrtSessionOptions`` of a load."""
     if options is not None and not isinstance(options, SessionOptions):
         raise DTypeError(f"options: expected SessionOptions, got {type(options).__name__}")
-    handle = (options or SessionOptions()).handle()
-    for name, settings in providers:
-        append(handle, name, settings)
+    settings = options or SessionOptions()
+    handle = settings.handle()
+    if not settings.use_per_session_threads and current().threading is None:
+        raise ArgumentError(
+            "use_per_session_threads=False: the environment of this process has no thread pools; make it with "
+            "zrt.Environment(threading=zrt.ThreadingOptions()) before the first session"
+        )
+    for name, provider_options in providers:
+        append(handle, name, provider_options)
     if external_data_dir is not None:
         folder = path_bytes(external_data_dir, "external_data_dir")
         if not os.path.isdir(folder):

@@ -21,6 +21,8 @@ from zrt.errors import DTypeError, ShapeError
 
 __all__ = [
     "AllocatorType",
+    "ArenaExtendStrategy",
+    "DeviceMemType",
     "DeviceType",
     "ElementType",
     "ExecutionMode",
@@ -298,6 +300,20 @@ class MemType(IntEnum):
     CPU_OUTPUT = -1
     CPU = -1
     DEFAULT = 0
+
+
+class ArenaExtendStrategy(IntEnum):
+    """By how much an arena grows when it is full (``arena_extend_strategy``)."""
+
+    NEXT_POWER_OF_TWO = 0
+    SAME_AS_REQUESTED = 1
+
+
+class DeviceMemType(IntEnum):
+    """Which of a device's memories it is (``OrtDeviceMemoryType``)."""
+
+    DEFAULT = 0
+    HOST_ACCESSIBLE = 5
 
 
 class DeviceType(IntEnum):

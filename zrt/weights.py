@@ -19,6 +19,7 @@ from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError, 
 from zrt.metadata import type_name
 from zrt.options import SessionOptions
 from zrt.values import Value, as_value
+from zrt.workers import PoolOptions
 
 # Smaller ones are scalars, shapes and axes, which ORT reads while it loads: they are written into the model.
 SMALLEST_LENT = 1024
@@ -52,7 +53,7 @@ class PrepackedWeights(Owner):
         return "PrepackedWeights(closed)" if self.closed else "PrepackedWeights()"
 
 
-def load(source: loading.Source, settings: Handle, options: SessionOptions | None = None) -> Handle:
+def load(source: loading.Source, settings: PoolOptions, options: SessionOptions | None = None) -> Handle:
     """The session of a model, with the weights that its options supply."""
     if options is None:
         return loading.create(source, settings)

@@ -31,6 +31,10 @@ def things():
     allocator = owner.allocator()
     allocated = zrt.Value.allocate((4,), np.float32, allocator)
     allocated.numpy()[...] = FEEDS["x"]
+    allocation = allocator.allocate(1 << 20)
+    hired = session(zrt.SessionOptions(
+        intra_op_num_threads=3, log_severity_level="FATAL", thread_factory=lambda work: threading.Thread(target=work)
+    ))
     a_lane = lane(owner)
     a_lane.run()
     left = owner.lane({"x": 4, "y": 4}, outputs=zrt.LaneMemory.left())
@@ -61,6 +65,9 @@ def things():
         "allocator": allocator,
         "allocated": allocated,
         "view of allocated": allocated.numpy(),
+        "allocation": allocation,
+        "view of allocation": allocation.numpy()[1:],
+        "session with threads of a factory": hired,
         "lane": a_lane,
         "inputs": a_lane.inputs,
         "view of output": a_lane.outputs["z"],
@@ -97,6 +104,9 @@ USES = {
     "allocator": lambda it: same(zrt.Value.allocate((4,), np.float32, it).shape, (4,)),
     "allocated": lambda it: same(it.numpy(), FEEDS["x"]),
     "view of allocated": lambda it: same(it, FEEDS["x"]),
+    "allocation": lambda it: same(it.numpy().shape, (1 << 20,)),
+    "view of allocation": lambda it: it.fill(7),
+    "session with threads of a factory": lambda it: same(it.run(FEEDS)[0], SUM),
     "lane": lambda it: ran(it, lambda lane: lane.outputs["z"]),
     "inputs": lambda it: same(it["x"], FEEDS["x"]),
     "view of output": lambda it: same(it, SUM),

@@ -43,8 +43,15 @@ DECLARATIONS = (
     "call.h",
     "text.h",
     "memory.h",
+    "threads.h",
+    "allocation.h",
 )
-SOURCES = ("handle.c", "library.c", "lane.c", "call.c", "text.c", "memory.c")
+SOURCES = ("handle.c", "library.c", "lane.c", "call.c", "text.c", "memory.c", "threads.c", "allocation.c")
+
+# Functions in Python that C calls, by pointers that Python hands over.
+CALLED_BACK = """
+extern "Python" int zrt_thread_asked(void *python, zrt_thread *thread);
+"""
 
 COMPILE_ARGS = (
     "-O3",
@@ -95,7 +102,7 @@ def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) ->
     if include_dir:
         text = as_in((Path(include_dir) / "onnxruntime_c_api.h").read_text("utf-8"), text)
     ffi = cffi.FFI()
-    ffi.cdef(text)
+    ffi.cdef(text + CALLED_BACK)
     macros: list[tuple[str, str | None]] = []
     include_dirs = [str(folder)]
     if abi3():

@@ -40,7 +40,7 @@ class Handle:
         raise NotCopyableError("a Handle owns one pointer: no copy, no pickle")
 
     @classmethod
-    def own(cls, pointer: Any, release: Any, parents: Sequence[Handle] = ()) -> Handle:
+    def own(cls, pointer: Any, release: Any, parents: Sequence[Handle] = ()) -> Self:
         """Takes over `pointer`; `release` is the C function that frees it, `parents` outlive it."""
         release = ffi.cast("zrt_release", release)
         references = _references(parents)

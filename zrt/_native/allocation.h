@@ -1,0 +1,16 @@
+/* Memory from one of ONNX Runtime's allocators, given back to it once. */
+#pragma once
+
+typedef struct zrt_allocation {
+    const OrtApi *api;
+    OrtAllocator *allocator;
+    void *data;
+    size_t bytes;
+} zrt_allocation;
+
+/* Stores an allocation of `bytes` in `result`. Returns 0 or the address of an OrtStatus; a result of NULL without a
+   status means that there is no memory. */
+uintptr_t zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t bytes, zrt_allocation **result);
+
+/* Gives it back; a zrt_release. */
+void zrt_allocation_free(void *allocation);

@@ -1,0 +1,182 @@
+#include <Python.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "ort.h"
+#include "threads.h"
+
+struct zrt_thread {
+    OrtThreadWorkerFn worker;
+    void *worker_data;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    int state;
+    int references;
+};
+
+static zrt_thread *new_thread(OrtThreadWorkerFn worker, void *worker_data)
+{
+    zrt_thread *thread = calloc(1, sizeof *thread);
+    if (thread == NULL)
+        return NULL;
+    thread->worker = worker;
+    thread->worker_data = worker_data;
+    thread->references = 1;
+    pthread_mutex_init(&thread->mutex, NULL);
+    pthread_cond_init(&thread->changed, NULL);
+    return thread;
+}
+
+zrt_thread *zrt_thread_take(zrt_thread *thread)
+{
+    __atomic_fetch_add(&thread->references, 1, __ATOMIC_RELAXED);
+    return thread;
+}
+
+static void drop(zrt_thread *thread)
+{
+    if (__atomic_sub_fetch(&thread->references, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    pthread_cond_destroy(&thread->changed);
+    pthread_mutex_destroy(&thread->mutex);
+    free(thread);
+}
+
+/* Goes to another state if it is in this one; returns the one that it was in. */
+static int change(zrt_thread *thread, int from, int to)
+{
+    pthread_mutex_lock(&thread->mutex);
+    int found = thread->state;
+    if (found == from) {
+        thread->state = to;
+        pthread_cond_broadcast(&thread->changed);
+    }
+    pthread_mutex_unlock(&thread->mutex);
+    return found;
+}
+
+static int wait_while(zrt_thread *thread, int state)
+{
+    pthread_mutex_lock(&thread->mutex);
+    while (thread->state == state)
+        pthread_cond_wait(&thread->changed, &thread->mutex);
+    int found = thread->state;
+    pthread_mutex_unlock(&thread->mutex);
+    return found;
+}
+
+int zrt_thread_await(zrt_thread *thread, int milliseconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += milliseconds / 1000;
+    until.tv_nsec += (milliseconds % 1000) * 1000000L;
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    pthread_mutex_lock(&thread->mutex);
+    while (thread->state == ZRT_THREAD_AWAITED)
+        if (pthread_cond_timedwait(&thread->changed, &thread->mutex, &until) != 0)
+            break;
+    int found = thread->state;
+    pthread_mutex_unlock(&thread->mutex);
+    return found;
+}
+
+void zrt_thread_unfit(zrt_thread *thread)
+{
+    change(thread, ZRT_THREAD_AWAITED, ZRT_THREAD_UNFIT);
+}
+
+void zrt_thread_forget(zrt_thread *thread)
+{
+    change(thread, ZRT_THREAD_AWAITED, ZRT_THREAD_FORGOTTEN);
+    drop(thread);
+}
+
+static void work(zrt_thread *thread)
+{
+    thread->worker(thread->worker_data);
+    change(thread, ZRT_THREAD_RUNNING, ZRT_THREAD_DONE);
+}
+
+int zrt_thread_work(zrt_thread *thread)
+{
+    int found = change(thread, ZRT_THREAD_AWAITED, ZRT_THREAD_ARRIVED);
+    if (found == ZRT_THREAD_AWAITED && wait_while(thread, ZRT_THREAD_ARRIVED) == ZRT_THREAD_RUNNING)
+        work(thread);
+    return found;
+}
+
+static void *work_alone(void *pointer)
+{
+    work(pointer);
+    drop(pointer);
+    return NULL;
+}
+
+/* A thread of the system's for a worker whose pool is half made: ONNX Runtime waits forever for the workers of a pool
+   that it cannot complete. */
+static int start_alone(zrt_thread *thread)
+{
+    pthread_t started;
+    thread->state = ZRT_THREAD_RUNNING;
+    if (pthread_create(&started, NULL, work_alone, zrt_thread_take(thread)) != 0) {
+        drop(thread);
+        return 0;
+    }
+    pthread_detach(started);
+    return 1;
+}
+
+static int ask(zrt_crew *crew, zrt_thread *thread)
+{
+    /* At the interpreter's end a thread that asks for the GIL does not come back. */
+    int arrived = Py_IsInitialized() && crew->ask(crew->python, thread);
+    /* Decided here, where no exception can come between the decision and what ONNX Runtime is told. */
+    return arrived && change(thread, ZRT_THREAD_ARRIVED, ZRT_THREAD_RUNNING) == ZRT_THREAD_ARRIVED;
+}
+
+/* Sends away whoever comes or has come. */
+static void refuse(zrt_thread *thread)
+{
+    pthread_mutex_lock(&thread->mutex);
+    thread->state = ZRT_THREAD_REFUSED;
+    pthread_cond_broadcast(&thread->changed);
+    pthread_mutex_unlock(&thread->mutex);
+    drop(thread);
+}
+
+OrtCustomThreadHandle zrt_thread_create(void *pointer, OrtThreadWorkerFn worker, void *worker_data)
+{
+    zrt_crew *crew = pointer;
+    zrt_thread *thread = new_thread(worker, worker_data);
+    if (thread == NULL)
+        return NULL;
+    if (crew->ask != NULL && !crew->failed) {
+        if (ask(crew, thread)) {
+            crew->made++;
+            return (OrtCustomThreadHandle)thread;
+        }
+        crew->failed = 1;
+        refuse(thread);
+        /* With no worker there yet ONNX Runtime can be told, and ends the load at once. */
+        if (crew->made == 0 || (thread = new_thread(worker, worker_data)) == NULL)
+            return NULL;
+    }
+    if (!start_alone(thread)) {
+        drop(thread);
+        return NULL;
+    }
+    return (OrtCustomThreadHandle)thread;
+}
+
+void zrt_thread_join(OrtCustomThreadHandle handle)
+{
+    zrt_thread *thread = (zrt_thread *)handle;
+    wait_while(thread, ZRT_THREAD_RUNNING);
+    drop(thread);
+}
