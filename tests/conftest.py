@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import subprocess
 import sys
@@ -10,13 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 import pytest
 
 import zrt
+from tests.native import plugin as plugin_library
 from zrt.providers import usable
 
 ROOT = Path(__file__).parents[1]
@@ -92,6 +94,37 @@ def loop(load: Callable[..., zrt.Session]) -> zrt.Session:
 def endless() -> dict[str, np.ndarray[Any, Any]]:
     """Feeds with which `loop` runs until it is terminated."""
     return {"n": ENDLESS, "x": np.ones(4, np.float32)}
+
+
+class PluginDevices(NamedTuple):
+    """The devices of the tests' own provider library (tests/native/plugin.c), which negates."""
+
+    own: zrt.EpDevice
+    """On the processor, with memory that it calls its own, streams and graphs."""
+    npu: zrt.EpDevice
+    """On a made-up NPU; it computes in the host's memory."""
+
+
+@pytest.fixture(scope="module")
+def plugin() -> Iterator[PluginDevices]:
+    """The tests' own provider library, registered as "tests" for the time of a module."""
+    environment = zrt.Environment()
+    environment.register_provider_library("tests", plugin_library.path())
+    yield PluginDevices(*plugin_library.devices("tests"))
+    gc.collect()
+    environment.unregister_provider_library("tests")
+
+
+@pytest.fixture
+def negate(build: Callable[..., onnx.ModelProto], plugin: PluginDevices) -> Callable[..., zrt.Session]:
+    """`y = -x` over float32 [n], by default on the device with memory of its own; keywords are SessionOptions'."""
+
+    def load(providers: Any = None, **options: Any) -> zrt.Session:
+        settings = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL", **options)
+        model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
+        return zrt.Session(model, settings, [plugin.own] if providers is None else providers)
+
+    return load
 
 
 @pytest.fixture(scope="session")

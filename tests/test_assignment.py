@@ -204,6 +204,6 @@ class TestArguments:
             zrt.Session(CHAIN, **arguments)
 
     def test_a_provider_that_is_asked_for_is_what_makes_it_a_demand(self):
-        chosen = [("A", {}), ("B", {}), (CPU, {})]
+        chosen = ["A", "B", CPU]
         assert Strictness.of(True, ["Relu"], chosen) == Strictness(("A", "B"), frozenset({"Relu"}))
         assert Strictness.of(False, [], chosen).asked == ()

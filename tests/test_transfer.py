@@ -266,7 +266,7 @@ class TestDevicesWithoutTheirProvider:
         """The library as it would be in a folder without CUDA's provider."""
         elsewhere = dataclasses.replace(library(), path=str(tmp_path / "libonnxruntime.so"))
         monkeypatch.setattr(transfer, "library", lambda: elsewhere)
-        monkeypatch.setattr(transfer, "_cuda_registered", False)
+        monkeypatch.setattr(transfer, "_CUDA", "one that nobody registered")
 
     def test_the_error_says_what_is_missing(self, tmp_path):
         wanted = str(tmp_path / "libonnxruntime_providers_cuda.so")

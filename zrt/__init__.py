@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from zrt.compatibility import ModelCompatibility as ModelCompatibility
     from zrt.compatibility import compatibility_info as compatibility_info
     from zrt.compatibility import model_compatibility as model_compatibility
+    from zrt.devices import EpDevice as EpDevice
+    from zrt.devices import HardwareDevice as HardwareDevice
+    from zrt.devices import HardwareType as HardwareType
+    from zrt.devices import Incompatibility as Incompatibility
+    from zrt.devices import IncompatibilityReason as IncompatibilityReason
+    from zrt.devices import ep_devices as ep_devices
+    from zrt.devices import hardware_devices as hardware_devices
     from zrt.dynamic import DynamicRuntime as DynamicRuntime
     from zrt.environment import Environment as Environment
     from zrt.errors import Error as Error
@@ -39,6 +46,9 @@ if TYPE_CHECKING:
     from zrt.metadata import ValueInfo as ValueInfo
     from zrt.options import RunOptions as RunOptions
     from zrt.options import SessionOptions as SessionOptions
+    from zrt.placement import NodePlacement as NodePlacement
+    from zrt.placement import Placement as Placement
+    from zrt.placement import PortPlacement as PortPlacement
     from zrt.ports import LaneMemory as LaneMemory
     from zrt.prepared import PreparedRun as PreparedRun
     from zrt.proto import Initializer as Initializer
@@ -47,9 +57,11 @@ if TYPE_CHECKING:
     from zrt.providers import prefer_gpu as prefer_gpu
     from zrt.runtime import Runtime as Runtime
     from zrt.saving import save_optimized as save_optimized
+    from zrt.selection import DevicePolicy as DevicePolicy
     from zrt.session import Session as Session
     from zrt.session import infer as infer
     from zrt.sharing import read_weights as read_weights
+    from zrt.streams import SyncStream as SyncStream
     from zrt.threading_options import ThreadingOptions as ThreadingOptions
     from zrt.transfer import copy as copy
     from zrt.transfer import copy_all as copy_all
@@ -71,13 +83,19 @@ _HOMES: dict[str, str | None] = {
     "ArenaConfig": "memory",
     "Buffer": "buffers",
     "BufferPolicy": "buffers",
+    "DevicePolicy": "selection",
     "DynamicRuntime": "dynamic",
     "ElementType": "types",
     "Environment": "environment",
+    "EpDevice": "devices",
     "Error": "errors",
     "ExecutionMode": "types",
     "GraphOptimizationLevel": "types",
     "Initializer": "proto",
+    "HardwareDevice": "devices",
+    "HardwareType": "devices",
+    "Incompatibility": "devices",
+    "IncompatibilityReason": "devices",
     "IoBinding": "binding",
     "Lane": "lane",
     "LaneAudit": "audit",
@@ -88,9 +106,12 @@ _HOMES: dict[str, str | None] = {
     "MemoryInfo": "memory",
     "ModelCompatibility": "compatibility",
     "ModelMetadata": "metadata",
+    "NodePlacement": "placement",
     "OrtError": "errors",
+    "Placement": "placement",
     "PortAudit": "audit",
     "PrepackedWeights": "weights",
+    "PortPlacement": "placement",
     "PreparedRun": "prepared",
     "RunOptions": "options",
     "Runtime": "runtime",
@@ -99,6 +120,7 @@ _HOMES: dict[str, str | None] = {
     "SparseFormat": "types",
     "SparseTensor": "values",
     "ThreadingOptions": "threading_options",
+    "SyncStream": "streams",
     "Value": "values",
     "ValueInfo": "metadata",
     "ValueKind": "types",
@@ -107,7 +129,9 @@ _HOMES: dict[str, str | None] = {
     "compatibility_info": "compatibility",
     "copy": "transfer",
     "copy_all": "transfer",
+    "ep_devices": "devices",
     "errors": None,
+    "hardware_devices": "devices",
     "infer": "session",
     "list_initializers": "proto",
     "model_compatibility": "compatibility",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,14 +95,14 @@ class Strictness:
     allow: frozenset[str]
 
     @classmethod
-    def of(cls, strict: bool, allow: Iterable[str], chosen: Sequence[tuple[str, Mapping[str, str]]]) -> Strictness:
-        """From a load's arguments; where nothing but the processor was asked for, nothing is demanded."""
+    def of(cls, strict: bool, allow: Iterable[str], asked: Sequence[str]) -> Strictness:
+        """From a load's arguments, `asked` the providers; where that is only the processor, nothing is demanded."""
         names = _operators(allow)
         if not boolean(strict, "strict"):
             if names:
                 raise ArgumentError("allow: it exempts operators from strict=True, which is not given")
             return cls((), frozenset())
-        return cls(tuple(name for name, _ in chosen if name != CPU.name), names)
+        return cls(tuple(name for name in asked if name != CPU.name), names)
 
     def record(self, options: Handle) -> None:
         """Has the session remember what `check` asks."""

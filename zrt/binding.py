@@ -36,12 +36,13 @@ def lane_block(
     rebound: Sequence[tuple[str, Handle]] = (),
     left: Sequence[tuple[str, MemoryInfo]] = (),
     parents: Sequence[Handle] = (),
+    run_options: Handle | None = None,
 ) -> Handle:
     """The ``zrt_lane`` for a binding: what each run does, and the flag that keeps a second thread out.
 
     `rebound` are inputs to bind anew before each run, `left` outputs to hand back to ORT.
     """
-    options = session._run_options
+    options = run_options or session._run_options
     memories = [memory.handle() for _, memory in left]
     names = [ffi.new("char[]", name.encode()) for name, _ in (*rebound, *left)]
     input_names = ffi.new("const char *[]", names[: len(rebound)])
@@ -95,10 +96,14 @@ def bound_values(
         table.AllocatorFree(allocator, values[0])
     # Of what is no tensor ORT does not tell where it lies.
     memories = [place if isinstance(place, MemoryInfo) else CPU for place in places]
-    return [
+    made = [
         Value(handle, memory=memory) if status.fetch(table.HasValue, "int", handle.pointer) else None
         for handle, memory in zip(owned, memories, strict=True)
     ]
+    for value in made:
+        if value is not None:
+            value.hold(binding)
+    return made
 
 
 def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:
@@ -121,6 +126,7 @@ class _Bound:
     """
 
     session: Session
+    owner: Handle
     binding: Handle
     block: Handle
     inputs: dict[str, tuple[Handle, ...]] = field(default_factory=dict)
@@ -248,7 +254,7 @@ class IoBinding(Owner):
         pointer = status.make(table.CreateIoBinding, "OrtIoBinding", owner.pointer)
         binding = Handle.own(pointer, table.ReleaseIoBinding, [owner])
         self._handle = lane_block(session, owner, binding, synchronize=len(session.providers) > 1)
-        self._bound = _Bound(session, binding, self._handle)
+        self._bound = _Bound(session, owner, binding, self._handle)
 
     def _opened(self) -> _Bound:
         bound = self._bound
@@ -330,7 +336,7 @@ class IoBinding(Owner):
             raise ArgumentError(f"input {names_of(missing)} is not bound")
         if not bound.outputs:
             raise ArgumentError("no output is bound")
-        chosen = RunOptions.opened(options, bound=True) or bound.session._run_options
+        chosen = RunOptions.opened(options, bound.owner, bound=True) or bound.session._run_options
         code = lib.zrt_lane_run_with(bound.block.reference, chosen.pointer)
         if code:
             error = run_failure(code, "IoBinding")

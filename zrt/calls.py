@@ -134,24 +134,25 @@ class Call:
                 results.append(array)
                 places.append(from_buffer(array))
         left = NULL if self.settled is not None else ffi.new("OrtValue *[]", len(results))
-        chosen = RunOptions.opened(options)
+        chosen = RunOptions.opened(options, self._made_of[0])
         code = function(self.reference, NULL if chosen is None else chosen.pointer, inputs, places, left)
         if code:
             raise failure(code)
         if self.settled is None:
             for index, wanted in enumerate(self.outputs):
                 if wanted.shape is None:
-                    results[index] = _take(left[index], wanted, feeds)
+                    results[index] = _take(left[index], wanted, feeds, self._made_of[0])
         return results
 
 
-def _take(pointer: Any, wanted: Wanted, feeds: Sequence[Handle]) -> Result:
+def _take(pointer: Any, wanted: Wanted, feeds: Sequence[Handle], session: Handle) -> Result:
     """What ORT made, as Python has it: a view where numpy has the type, None where there is nothing."""
     if not pointer:
         return None
     shared = wanted.passes_through
     # A sequence may have its tensors from one that was fed.
     value = Value.own(pointer, feeds if shared or wanted.dtype is None else ())
+    value.hold(session)
     if not value.memory.is_host:
         return value
     if wanted.dtype is not None:

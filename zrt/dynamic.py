@@ -15,8 +15,8 @@ from zrt.arguments import integer, shown
 from zrt.errors import ArgumentError, ClosedError, DTypeError
 from zrt.lane import Lane
 from zrt.options import SessionOptions
-from zrt.providers import ProviderLike
 from zrt.runtime import Runtime, pick
+from zrt.selection import ProvidersLike
 from zrt.session import Session
 from zrt.settling import ShapesLike
 from zrt.shapes import Shape
@@ -90,7 +90,7 @@ class DynamicRuntime:
         model: loading.Model,
         lanes: int = 1,
         options: SessionOptions | None = None,
-        providers: Iterable[ProviderLike] | None = None,
+        providers: ProvidersLike = None,
         *,
         share_weights: bool = False,
         external_data_dir: str | os.PathLike[str] | None = None,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from threading import Lock
 from typing import Any
 
+from zrt import plugins
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -130,6 +132,29 @@ class Environment:
             status.check(api().UnregisterAllocator(self.pointer, where.pointer))
         except Error as error:
             raise ArgumentError(f"memory {memory.name!r}: {error}") from error
+
+    def register_provider_library(self, name: str, path: str | os.PathLike[str]) -> None:
+        """Loads a library with execution providers, under a name of the caller's; `ep_devices` lists what it offers.
+
+        Raises `ProviderNotFoundError` where there is no such file, `ProviderError` where it is no such library or
+        refuses, `ArgumentError` for a name that is taken, `BusyError` while a session is loaded by policy.
+        ``OrtApi::RegisterExecutionProviderLibrary``.
+        """
+        plugins.register(self.pointer, name, path)
+
+    def unregister_provider_library(self, name: str) -> None:
+        """Unloads a provider library; its devices are closed with it.
+
+        Raises `BusyError` as long as sessions (and their lanes and values), streams or options of it are alive:
+        ONNX Runtime itself would unload the code under them. `UnknownNameError` where there is no such name.
+        ``OrtApi::UnregisterExecutionProviderLibrary``.
+        """
+        plugins.unregister(self.pointer, name)
+
+    @property
+    def provider_libraries(self) -> dict[str, str]:
+        """The path of each registered provider library, by its name."""
+        return plugins.registered()
 
     def __repr__(self) -> str:
         more = _with(self.threading, self.config_entries)

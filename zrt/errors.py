@@ -38,6 +38,7 @@ __all__ = [
     "OrtError",
     "OutOfRangeError",
     "ProviderError",
+    "ProviderNotFoundError",
     "RuntimeExceptionError",
     "ShapeError",
     "TerminatedError",
@@ -187,6 +188,10 @@ class ModelNotFoundError(ModelError, FileNotFoundError):
 
 class ProviderError(ZrtError, ValueError):
     """The execution provider is not in this library, or does not take these options."""
+
+
+class ProviderNotFoundError(ProviderError, FileNotFoundError):
+    """There is no provider library at that path."""
 
 
 class UnsupportedError(ZrtError, NotImplementedError):

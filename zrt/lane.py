@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from zrt import settling
-from zrt._native import ffi, lib, status
+from zrt._native import lib, status
 from zrt._native.claim import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -19,7 +20,7 @@ from zrt.audit import LaneAudit, PortAudit
 from zrt.binding import BUSY, bound_values, busy_flag, lane_block, run_failure
 from zrt.calls import shape_was_wrong
 from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError
-from zrt.memory import Allocator, AllocatorStats, MemoryInfo
+from zrt.memory import Allocator, AllocatorStats, MemoryInfo, session_memories
 from zrt.options import RunOptions
 from zrt.ports import LaneMemory, Port, Ports, View, checked_memory, make_port, unbindable, view
 from zrt.session import Session
@@ -29,6 +30,10 @@ from zrt.values import Value
 
 _run = lib.zrt_lane_run
 _run_with = lib.zrt_lane_run_with
+
+
+# The numbers of the graphs that lanes capture: no two lanes share one, and users count from below.
+_graphs = itertools.count(1 << 30)
 
 
 def _closed_block() -> Handle:
@@ -110,6 +115,8 @@ class Lane(Owner):
     before each run; by default only those that ORT copies to a device are. `synchronize` waits for devices before
     and after each run; by default only where there are any.
 
+    In a session that captures graphs each lane has a graph of its own, over memory on the session's device.
+
     A lane belongs to one run at a time: a second thread gets `BusyError`. It goes on working after its session was
     closed. ``OrtApi::RunWithBinding``.
     """
@@ -154,8 +161,8 @@ class Lane(Owner):
             status.make(table.CreateIoBinding, "OrtIoBinding", owner.pointer), table.ReleaseIoBinding, [owner]
         )
         _bind(binding, ports_in, ports_out)
-        places_in = _places(table.SessionGetMemoryInfoForInputs, owner, len(ports_in))
-        places_out = _places(table.SessionGetMemoryInfoForOutputs, owner, len(ports_out))
+        places_in = session_memories(table.SessionGetMemoryInfoForInputs, owner, len(ports_in))
+        places_out = session_memories(table.SessionGetMemoryInfoForOutputs, owner, len(ports_out))
         copied = [port for port, place in zip(ports_in, places_in, strict=True) if not port.where.memory.beside(place)]
         if rebind_inputs is not None:
             copied = ports_in if boolean(rebind_inputs, "rebind_inputs") else []
@@ -164,6 +171,8 @@ class Lane(Owner):
             synchronize = len(session.providers) > 1 or not all(memory.is_host for memory in places)
         self.rebound = frozenset(port.info.name for port in copied)
         self.synchronize = boolean(synchronize, "synchronize")
+        if session._captures:
+            _require_captured(zip(ports_in, places_in, strict=True), zip(ports_out, places_out, strict=True))
         self._handle = lane_block(
             session,
             owner,
@@ -172,6 +181,7 @@ class Lane(Owner):
             rebound=[(port.info.name, port.handle()) for port in copied],
             left=[(port.info.name, port.where.memory) for port in ports_out if port.value is None],
             parents=[port.handle() for port in (*ports_in, *ports_out) if port.value is not None],
+            run_options=RunOptions(gpu_graph_id=next(_graphs))._open() if session._captures else None,
         )
         self._reference = self._handle.reference
         reader = _Reader(self._handle, binding, ports_in, ports_out)
@@ -201,9 +211,12 @@ class Lane(Owner):
 
     def run_with(self, options: RunOptions) -> None:
         """`run` under `RunOptions`: a tag, log settings, and `RunOptions.terminate` from another thread."""
-        handle = RunOptions.opened(options, bound=True)
+        bound = self._opened()
+        handle = RunOptions.opened(options, bound.owner, bound=True)
         if handle is None:
             raise DTypeError("options: expected RunOptions, got NoneType")
+        if bound.session._captures and options.gpu_graph_id is None:
+            raise ArgumentError("options: this session captures graphs; give gpu_graph_id, another for each lane")
         code = _run_with(self._reference, handle.pointer)
         if code:
             raise self._failure(code)
@@ -278,6 +291,17 @@ class Lane(Owner):
         return f"Lane({', '.join(map(_describe, bound.ports_in))} -> {', '.join(map(_describe, bound.ports_out))})"
 
 
+def _require_captured(*sides: Iterable[tuple[Port, MemoryInfo]]) -> None:
+    """A replay looks at nothing that is bound: the memory must be where the graph reads and writes, for good."""
+    for side in sides:
+        for port, place in side:
+            if port.value is None or not port.where.memory.beside(place):
+                raise ArgumentError(
+                    f"{port.info.name!r}: this session captures graphs, so a lane's memory lies where the session has "
+                    f"it: LaneMemory.allocated on {place.name}"
+                )
+
+
 def _describe(port: Port) -> str:
     return str(port.info) if port.value is None else f"{port.info.name}: {list(port.value.shape)}"
 
@@ -323,13 +347,6 @@ def _bind(binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> N
             status.check(table.BindOutputToDevice(binding.pointer, name, where.pointer))
         else:
             status.check(table.BindOutput(binding.pointer, name, port.handle().pointer))
-
-
-def _places(function: Any, owner: Handle, count: int) -> list[MemoryInfo]:
-    """Where the session reads its inputs or writes its outputs, by the function of the table that says so."""
-    memories = ffi.new("const OrtMemoryInfo *[]", count)
-    status.check(function(owner.pointer, memories, count))
-    return [MemoryInfo.read(memories[i]) for i in range(count)]
 
 
 def _audit(port: Port, value: Value | None, does: str, place: MemoryInfo, rebound: bool = False) -> PortAudit:

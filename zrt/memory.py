@@ -316,6 +316,14 @@ def read_pairs(pointer: Any) -> dict[str, str]:
     return {ffi.string(keys[0][i]).decode(): ffi.string(values[0][i]).decode(errors="replace") for i in range(count[0])}
 
 
+def session_memories(function: Any, session: Handle, count: int) -> list[MemoryInfo]:
+    """Where a session reads its inputs or writes its outputs, by the function of the table that says so."""
+    places = ffi.new("const OrtMemoryInfo *[]", count)
+    if count:
+        status.check(function(session.pointer, places, count))
+    return [MemoryInfo.read(place) for place in places]
+
+
 class Allocator(Owner):
     """ORT's allocator of a session for a kind of memory, or (`Allocator.default()`) the process's plain one.
 

@@ -18,6 +18,7 @@ from zrt.workers import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affiniti
 
 if TYPE_CHECKING:
     from zrt.lora import LoraAdapter
+    from zrt.streams import SyncStream
     from zrt.weights import PrepackedWeights
 
 
@@ -237,9 +238,11 @@ def _adapters(adapters: Any) -> tuple[tuple[LoraAdapter, ...], list[Handle]]:
 
 
 class RunOptions(Owner):
-    """How runs are logged, and the switch that ends them (``OrtRunOptions``).
+    """How runs are logged, where they queue, and the switch that ends them (``OrtRunOptions``).
 
-    `tag` marks the run's log lines. The settings are those given here, for good. One object serves any number of
+    `tag` marks the run's log lines. `gpu_graph_id` names the graph that a provider which captures graphs is to capture
+    or replay; -1 runs without. `sync_stream` is the stream that the run's work on the stream's device goes to
+    (``OrtApi::RunOptionsSetSyncStream``). The settings are those given here, for good. One object serves any number of
     runs, at the same time too: `terminate` ends them all with `TerminatedError`, and the object then refuses
     further runs until `reset`.
 
@@ -251,9 +254,11 @@ class RunOptions(Owner):
     __slots__ = (
         "adapters",
         "config_entries",
+        "gpu_graph_id",
         "log_severity_level",
         "log_verbosity_level",
         "shrink_arenas",
+        "sync_stream",
         "tag",
         "terminated",
     )
@@ -267,12 +272,18 @@ class RunOptions(Owner):
         config_entries: Mapping[str, str] | None = None,
         adapters: Sequence[LoraAdapter] = (),
         shrink_arenas: Sequence[MemoryInfo] = (),
+        gpu_graph_id: int | None = None,
+        sync_stream: SyncStream | None = None,
     ) -> None:
         table = api()
         self.adapters, active = _adapters(adapters)
-        handle = Handle.own(status.make(table.CreateRunOptions, "OrtRunOptions"), table.ReleaseRunOptions, active)
+        stream = _stream(sync_stream)
+        parents = active if stream is None else [*active, stream]
+        handle = Handle.own(status.make(table.CreateRunOptions, "OrtRunOptions"), table.ReleaseRunOptions, parents)
         for adapter in active:
             status.check(table.RunOptionsAddActiveLoraAdapter(handle.pointer, adapter.pointer))
+        self.gpu_graph_id = gpu_graph_id
+        self.sync_stream = sync_stream
         self.tag = tag
         self.log_severity_level = log_severity_level
         self.log_verbosity_level = log_verbosity_level
@@ -293,13 +304,19 @@ class RunOptions(Owner):
             status.check(table.RunOptionsSetRunLogVerbosityLevel(handle.pointer, verbosity))
         for key, entry in config:
             status.check(table.AddRunConfigEntry(handle.pointer, key, entry))
+        if gpu_graph_id is not None:
+            graph = str(integer(gpu_graph_id, "gpu_graph_id", -1)).encode()
+            status.check(table.AddRunConfigEntry(handle.pointer, b"gpu_graph_id", graph))
+        if stream is not None:
+            table.RunOptionsSetSyncStream(handle.pointer, stream.pointer)
         self._handle = handle
 
     @staticmethod
-    def opened(options: RunOptions | None, bound: bool = False) -> Handle | None:
-        """The handle of a run's options, or None where there are none; anything else is a `DTypeError`.
+    def opened(options: RunOptions | None, session: Handle | None = None, bound: bool = False) -> Handle | None:
+        """The handle of the options for a run of `session`, or None where there are none.
 
-        `bound` says that the run is over a binding, for which ORT would leave adapters out in silence.
+        Anything else is a `DTypeError`; a stream that the session does not take is an `UnsupportedError`. `bound` says
+        that the run is over a binding, for which ORT would leave adapters out in silence.
         """
         if options is None:
             return None
@@ -307,7 +324,12 @@ class RunOptions(Owner):
             raise DTypeError(f"options: expected RunOptions, got {type(options).__name__}")
         if bound and options.adapters:
             raise UnsupportedError("options: ONNX Runtime heeds no adapters in lanes and bindings; use Session.run")
-        return options._open()
+        handle = options._open()
+        if options.sync_stream is not None:
+            if session is None:
+                raise UnsupportedError("sync_stream: runs of this kind take none")
+            options.sync_stream.check(session)
+        return handle
 
     def terminate(self) -> None:
         """Ends every run that uses this object, as soon as the operator in hand is done; from any thread."""
@@ -333,3 +355,13 @@ def _arenas(memories: Any) -> bytes:
                 f"shrink_arenas: memory {memory.name!r}: ONNX Runtime shrinks arenas of CPU and GPU only"
             )
     return ";".join(f"{words[memory.device_type]}:{memory.device_id}" for memory in memories).encode()
+
+
+def _stream(stream: SyncStream | None) -> Handle | None:
+    if stream is None:
+        return None
+    from zrt.streams import SyncStream
+
+    if not isinstance(stream, SyncStream):
+        raise DTypeError(f"sync_stream: expected a SyncStream, got {type(stream).__name__}")
+    return stream._open()

@@ -15,7 +15,7 @@ from zrt.audit import LaneAudit
 from zrt.errors import ArgumentError, ClosedError, DTypeError, OutOfRangeError
 from zrt.lane import Lane
 from zrt.options import SessionOptions
-from zrt.providers import ProviderLike
+from zrt.selection import ProvidersLike
 from zrt.session import Session
 from zrt.sources import Factory
 
@@ -41,7 +41,7 @@ class Runtime:
         model: loading.Model,
         lanes: int = 1,
         options: SessionOptions | None = None,
-        providers: Iterable[ProviderLike] | None = None,
+        providers: ProvidersLike = None,
         *,
         share_weights: bool = False,
         external_data_dir: str | os.PathLike[str] | None = None,

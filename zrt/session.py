@@ -12,25 +12,26 @@ from zrt import loading, shapes, weights
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.arguments import path_bytes, shown
+from zrt.arguments import entries, integer, path_bytes, shown
 from zrt.assignment import Strictness
 from zrt.buffers import Buffer
 from zrt.calls import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong
 from zrt.environment import current
-from zrt.errors import ArgumentError, DTypeError, Error, ModelNotFoundError, UnknownNameError
+from zrt.errors import ArgumentError, DTypeError, Error, ModelNotFoundError, UnknownNameError, UnsupportedError
 from zrt.feeds import Feeds, by_name, made_value, names_of, right_array, right_value
 from zrt.memory import CPU, Allocator, MemoryInfo, default_allocator, take_string
 from zrt.metadata import ModelMetadata, ValueInfo, is_plain, read_metadata, read_values
 from zrt.options import RunOptions, SessionOptions
 from zrt.prepared import PreparedRun
 from zrt.providers import CPU as CPU_PROVIDER
-from zrt.providers import ProviderLike, append, parse_all
+from zrt.selection import ProvidersLike, Selection, parse
 from zrt.values import Value
 from zrt.workers import PoolOptions
 
 if TYPE_CHECKING:
     from zrt.binding import IoBinding
     from zrt.lane import Lane
+    from zrt.placement import Placement
     from zrt.settling import ShapesLike
 
 from_buffer = ffi.from_buffer
@@ -40,10 +41,12 @@ ndarray = np.ndarray
 # How many combinations of names and shapes a session keeps prepared.
 CALLS_KEPT = 64
 
+REPLAYS = "this session captures graphs, and replays them over the memory of the first run: run it with lanes"
+
 
 def prepare_options(
     options: SessionOptions | None,
-    providers: Sequence[tuple[str, Mapping[str, str]]],
+    providers: ProvidersLike,
     external_data_dir: str | os.PathLike[str] | None = None,
 ) -> PoolOptions:
     """The ``OrtSessionOptions`` of a load."""
@@ -56,8 +59,7 @@ def prepare_options(
             "use_per_session_threads=False: the environment of this process has no thread pools; make it with "
             "zrt.Environment(threading=zrt.ThreadingOptions()) before the first session"
         )
-    for name, provider_options in providers:
-        append(handle, name, provider_options)
+    handle = parse(providers).apply(handle)
     if external_data_dir is not None:
         folder = path_bytes(external_data_dir, "external_data_dir")
         if not os.path.isdir(folder):
@@ -70,10 +72,13 @@ class Session(Owner):
     """A model, loaded and ready to run (``OrtSession``).
 
     `model` is a path, the model's bytes, or an ``onnx.ModelProto``. Weights outside the model are looked for
-    beside the path, or in `external_data_dir`. `providers` is what it may run on, best first (see
-    `zrt.providers`); the processor comes last of itself. With `strict` a session is refused (`ProviderError`) where
-    a node would run on the processor though another provider was asked for; `allow` exempts operators
-    ("Shape", "com.microsoft::FusedMatMul").
+    beside the path, or in `external_data_dir`. `providers` is what it may run on, best first: providers (see
+    `zrt.providers`), devices (`EpDevice`, alone or with a dict of options); or a `DevicePolicy`, or a function of the
+    devices and the model's metadata that returns those to take. The processor comes last of itself. With `strict` a
+    session is refused (`ProviderError`) where a node would run on the processor though something else was asked for;
+    `allow` exempts operators ("Shape", "com.microsoft::FusedMatMul").
+    ``OrtApi::SessionOptionsAppendExecutionProvider_V2``, ``SessionOptionsSetEpSelectionPolicy``,
+    ``SessionOptionsSetEpSelectionPolicyDelegate``.
 
     Everything that can be asked of the model is read once, here. A session may be used from any number of threads
     at the same time, and `close` (or the end of a ``with``) ends it as soon as its last run and lane end.
@@ -83,6 +88,7 @@ class Session(Owner):
 
     __slots__ = (
         "_calls",
+        "_captures",
         "_latest",
         "_memory",
         "_run_options",
@@ -110,13 +116,13 @@ class Session(Owner):
     metadata: ModelMetadata
     """What the model's author wrote into it."""
     providers: tuple[str, ...]
-    """The full names of the providers that the session may use, best first."""
+    """The full names of the providers that the session may use, best first; of a policy's choice, those it uses."""
 
     def __init__(
         self,
         model: loading.Model,
         options: SessionOptions | None = None,
-        providers: Iterable[ProviderLike] | None = None,
+        providers: ProvidersLike = None,
         *,
         external_data_dir: str | os.PathLike[str] | None = None,
         strict: bool = False,
@@ -124,23 +130,24 @@ class Session(Owner):
     ) -> None:
         self._handle = None
         with loading.Source(model) as source:
-            chosen = parse_all(providers)
-            strictness = Strictness.of(strict, allow, chosen)
+            chosen = parse(providers)
+            strictness = Strictness.of(strict, allow, chosen.asked())
             settings = prepare_options(options, chosen, external_data_dir)
             strictness.record(settings)
-            handle = weights.load(source, settings, options)
+            with chosen.loading() as kept:
+                handle = weights.load(source, settings, options).holding(kept)
             strictness.check(handle, source.subject)
-        self._adopt(handle, [name for name, _ in chosen])
+        self._adopt(handle, chosen)
 
     @classmethod
-    def adopt(cls, handle: Handle, chosen: Sequence[tuple[str, Mapping[str, str]]]) -> Session:
+    def adopt(cls, handle: Handle, chosen: ProvidersLike) -> Session:
         """A session around an ``OrtSession`` that was loaded elsewhere in zrt, on the `chosen` providers."""
         session = cls.__new__(cls)
         session._handle = None
-        session._adopt(handle, [name for name, _ in chosen])
+        session._adopt(handle, parse(chosen))
         return session
 
-    def _adopt(self, handle: Handle, chosen: Sequence[str]) -> None:
+    def _adopt(self, handle: Handle, chosen: Selection) -> None:
         """Takes over a loaded ``OrtSession`` and reads all that can be asked of it."""
         table = api()
         session = handle.pointer
@@ -159,9 +166,10 @@ class Session(Owner):
             table.SessionGetOverridableInitializerTypeInfo,
         )
         self.metadata = read_metadata(session)
-        self.providers = (*(name for name in chosen if name != CPU_PROVIDER.name), CPU_PROVIDER.name)
+        self.providers = (*(name for name in chosen.names(handle) if name != CPU_PROVIDER.name), CPU_PROVIDER.name)
         self._run_options = Handle.own(status.make(table.CreateRunOptions, "OrtRunOptions"), table.ReleaseRunOptions)
         self._memory = CPU.handle()
+        self._captures = chosen.captures
         self._calls: dict[Any, Call] = {}
         self._latest: Call | None = None
         self._unsettled: frozenset[str] = frozenset()
@@ -228,6 +236,8 @@ class Session(Owner):
 
     def _run_checked(self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
         """`run` with every check; it prepares what the short way of the next runs needs."""
+        if self._captures and not (isinstance(options, RunOptions) and options.gpu_graph_id == -1):
+            raise UnsupportedError(f"{REPLAYS}; RunOptions(gpu_graph_id=-1) runs without")
         wanted = self._wanted(outputs)
         fed = by_name(given, self.inputs, self.initializers)
         if any(isinstance(feed, (Value, Buffer)) or not is_plain(info) for info, feed in fed):
@@ -295,7 +305,7 @@ class Session(Owner):
                 # Whoever reads the old dictionary at this moment goes on with it.
                 calls = self._calls = {}
             calls[key] = call
-        if wanted is None:
+        if wanted is None and not self._captures:
             self._latest = call
         if self._handle is None:
             # Another thread closed the session meanwhile, and must not find it held by the call just kept.
@@ -307,6 +317,8 @@ class Session(Owner):
 
         A feed that would need a copy is refused (`ArgumentError`, `DTypeError`).
         """
+        if self._captures:
+            raise UnsupportedError(REPLAYS)
         fed = by_name(feeds, self.inputs, self.initializers)
         values = [right_value(info, feed) for info, feed in fed]
         inputs = [(info, value.shape) for (info, _), value in zip(fed, values, strict=True)]
@@ -328,6 +340,43 @@ class Session(Owner):
 
         return IoBinding(self)
 
+    def placement(self) -> Placement:
+        """Where each input and output lives, and with `SessionOptions.record_placement` what runs each node.
+
+        ``OrtApi::SessionGetMemoryInfoForInputs``, ``SessionGetMemoryInfoForOutputs``, ``SessionGetEpDeviceForInputs``,
+        ``SessionGetEpDeviceForOutputs``, ``Session_GetEpGraphAssignmentInfo``, ``EpAssignedSubgraph_GetEpName``,
+        ``EpAssignedSubgraph_GetNodes``, ``EpAssignedNode_GetName``, ``EpAssignedNode_GetOperatorType``,
+        ``EpAssignedNode_GetDomain``.
+        """
+        from zrt import placement
+
+        return placement.read(self._open(), self.inputs, self.outputs, self.providers)
+
+    def set_dynamic_options(self, options: Mapping[str, str]) -> None:
+        """Settings that its providers take between runs: ``ep.dynamic.workload_type`` is "Default" or "Efficient", say.
+
+        Providers are free to refuse; those inside ONNX Runtime mostly ignore what they do not know.
+        ``OrtApi::SetEpDynamicOptions``.
+        """
+        handle = self._open()
+        pairs = entries(options, "dynamic options")
+        if not pairs:
+            raise ArgumentError("dynamic options: there are none")
+        keys, texts = ([ffi.new("char[]", text) for text in column] for column in zip(*pairs, strict=True))
+        status.check(api().SetEpDynamicOptions(handle.pointer, keys, texts, len(keys)))
+
+    def release_captured_graph(self, graph_id: int = 0) -> None:
+        """Lets go of a graph that a run with `RunOptions.gpu_graph_id` captured; the next such run captures anew.
+
+        `UnsupportedError` on the processor, which captures none; other providers pass over what they do not have.
+        ``OrtApi::SessionReleaseCapturedGraph``.
+        """
+        handle = self._open()
+        integer(graph_id, "graph_id")
+        if len(self.providers) == 1:
+            raise UnsupportedError(f"no graph is captured on {self.providers[0]}")
+        status.check(api().SessionReleaseCapturedGraph(handle.pointer, graph_id))
+
     def end_profiling(self) -> str:
         """Ends the profiling that `SessionOptions.profile_file_prefix` began; returns the trace's path."""
         handle = self._open()
@@ -346,7 +395,7 @@ def infer(
     feeds: Feeds,
     outputs: Sequence[str] | None = None,
     options: SessionOptions | None = None,
-    providers: Iterable[ProviderLike] | None = None,
+    providers: ProvidersLike = None,
     *,
     external_data_dir: str | os.PathLike[str] | None = None,
     strict: bool = False,

@@ -102,8 +102,8 @@ def try_out(
     if not outputs or not all(value.memory.is_host for _, value in inputs):
         return {}
     generator = np.random.default_rng(0)
-    # A trial that fails is no news, and ORT would write it to standard error.
-    quiet = RunOptions(log_severity_level=LogSeverity.FATAL)
+    # A trial that fails is no news, and ORT would write it to standard error; and none is worth a captured graph.
+    quiet = RunOptions(log_severity_level=LogSeverity.FATAL, gpu_graph_id=-1)
     seen: list[dict[str, Shape]] = []
     binding = IoBinding(session)
     try:

@@ -12,7 +12,7 @@ from zrt.arguments import boolean, integer
 from zrt.assignment import Strictness
 from zrt.errors import DTypeError
 from zrt.options import SessionOptions
-from zrt.providers import ProviderLike, parse_all
+from zrt.selection import ProvidersLike, parse
 from zrt.session import Session, prepare_options
 
 Factory: TypeAlias = Callable[[int], Session]
@@ -34,7 +34,7 @@ def replicated(
     model: loading.Model,
     lanes: int,
     options: SessionOptions | None = None,
-    providers: Iterable[ProviderLike] | None = None,
+    providers: ProvidersLike = None,
     share_weights: bool = False,
     external_data_dir: str | os.PathLike[str] | None = None,
     strict: bool = False,
@@ -43,8 +43,8 @@ def replicated(
     """A session for each lane; with `share_weights`, all over one copy of the weights."""
     count = _count(lanes)
     # Parsed once, and for its errors before anything is loaded; a generator of providers ends here too.
-    parsed = parse_all(providers)
-    strictness = Strictness.of(strict, allow, parsed)
+    parsed = parse(providers)
+    strictness = Strictness.of(strict, allow, parsed.asked())
     keywords: dict[str, Any] = {"external_data_dir": external_data_dir, "strict": strict, "allow": strictness.allow}
     if not boolean(share_weights, "share_weights"):
         return [Session(model, options, parsed, **keywords) for _ in range(count)]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt import arrays
+from zrt import arrays, plugins
 from zrt._native import _ort, ffi, status
+from zrt._native.handle import Handle
 from zrt._native.library import api, library
 from zrt.arguments import shown
 from zrt.buffers import Buffer
@@ -19,36 +18,42 @@ from zrt.environment import current
 from zrt.errors import ArgumentError, ClosedError, DTypeError, NotImplementedByOrtError, ShapeError, UnsupportedError
 from zrt.memory import MemoryInfo
 from zrt.metadata import phrase, type_name
+from zrt.streams import SyncStream
 from zrt.types import ElementType
 from zrt.values import Value, as_value
 
-_lock = threading.Lock()
-_cuda_registered = False
-
 Copyable: TypeAlias = "np.ndarray[Any, Any] | Value | Buffer"
+# A stream, and its handle for the time of a call.
+Queue: TypeAlias = "tuple[SyncStream, Handle] | None"
+
+_CUDA = "zrt.cuda"
 
 
-def copy(source: Copyable, destination: Copyable) -> None:
+def copy(source: Copyable, destination: Copyable, stream: SyncStream | None = None) -> None:
     """Copies one tensor's content into another of the same element type and shape. See `copy_all`."""
-    copy_all([(source, destination)])
+    copy_all([(source, destination)], stream)
 
 
-def copy_all(pairs: Iterable[tuple[Copyable, Copyable]]) -> None:
+def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | None = None) -> None:
     """Copies each (source, destination) pair; all are checked before the first byte moves.
 
     On the host it is a plain copy, and arrays may be strided. Where a device is involved it is
-    ``OrtApi::CopyTensors``, whose transfers come with the device's provider library.
+    ``OrtApi::CopyTensors``, whose transfers come with the device's provider library. On a `stream` of the device such
+    a copy may only be queued when this returns, and the stream keeps the tensors alive (`SyncStream.release_copies`).
 
     Raises `DTypeError` or `ShapeError` on a mismatch, `ArgumentError` for a read-only destination, and
     `UnsupportedError` where nothing here can reach the device.
     """
     if not isinstance(pairs, Iterable):
         raise DTypeError(f"pairs: expected (source, destination) pairs, got {type(pairs).__name__}")
+    if stream is not None and not isinstance(stream, SyncStream):
+        raise DTypeError(f"stream: expected a SyncStream, got {type(stream).__name__}")
+    queue = None if stream is None else (stream, stream._open())
     checked = [_check(pair, index) for index, pair in enumerate(pairs)]
     for source, destination in checked:
         if isinstance(source, np.ndarray) and isinstance(destination, np.ndarray):
             np.copyto(destination, source, casting="equiv")
-    _copy_devices([(s, d) for s, d in checked if isinstance(s, Value) and isinstance(d, Value)])
+    _copy_devices([(s, d) for s, d in checked if isinstance(s, Value) and isinstance(d, Value)], queue)
 
 
 def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | tuple[Value, Value]:
@@ -58,8 +63,6 @@ def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
     except (TypeError, ValueError):
         raise DTypeError(f"copy {index}: expected a (source, destination) pair, got {shown(pair)}") from None
     subject = f"copy {index}"
-    # Of a subclass of numpy's array only what numpy itself knows counts.
-    source, destination = (np.asarray(side) if isinstance(side, np.ndarray) else side for side in (source, destination))
     kinds, forms = zip(*(_describe(side, subject) for side in (source, destination)), strict=True)
     if kinds[0] is not kinds[1]:
         raise DTypeError(f"{subject}: the source holds {type_name(kinds[0])}, the destination {type_name(kinds[1])}")
@@ -79,6 +82,8 @@ def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
 
 def _describe(side: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
     if isinstance(side, np.ndarray):
+        # Of a subclass only what numpy itself knows counts.
+        side = np.asarray(side)
         element_type = arrays.element_type_of(side, subject)
     elif isinstance(side, (Value, Buffer)):
         if side.closed:
@@ -100,35 +105,40 @@ def _on_host(side: Copyable) -> bool:
 def _array(side: Copyable) -> np.ndarray[Any, Any]:
     if isinstance(side, Buffer):
         return side.array
-    return side.numpy() if isinstance(side, Value) else side
+    return side.numpy() if isinstance(side, Value) else np.asarray(side)
 
 
-def _copy_devices(pairs: list[tuple[Value, Value]]) -> None:
+def _copy_devices(pairs: list[tuple[Value, Value]], queue: Queue) -> None:
     """``OrtApi::CopyTensors`` for pairs on devices; one call takes pairs of one origin and one target."""
     routes: dict[tuple[MemoryInfo, MemoryInfo], list[tuple[Value, Value]]] = {}
     for source, destination in pairs:
         routes.setdefault((source.memory, destination.memory), []).append((source, destination))
     for (origin, target), group in routes.items():
         try:
-            _copy_route(group)
+            _copy_route(group, queue)
         except NotImplementedByOrtError as error:
             missing = _register_cuda(origin, target)
             if missing:
                 raise UnsupportedError(
                     f"no copy from {origin.name} to {target.name}: {missing} (ONNX Runtime: {error})"
                 ) from error
-            _copy_route(group)
+            _copy_route(group, queue)
 
 
-def _copy_route(group: list[tuple[Value, Value]]) -> None:
+def _copy_route(group: list[tuple[Value, Value]], queue: Queue) -> None:
     sources = [source._open() for source, _ in group]
     destinations = [destination._open() for _, destination in group]
+    if queue is not None:
+        if not (queue[0].reaches(sources[0]) or queue[0].reaches(destinations[0])):
+            raise ArgumentError(f"stream: a copy between other devices than its own, {queue[0].device}")
+        # Before the call, after which ORT may still read and write them.
+        queue[0].keep([*sources, *destinations])
     status.check(
         api().CopyTensors(
             current().pointer,
             [handle.pointer for handle in sources],
             [handle.pointer for handle in destinations],
-            ffi.NULL,
+            ffi.NULL if queue is None else queue[1].pointer,
             len(group),
         )
     )
@@ -139,16 +149,14 @@ def _register_cuda(*memories: MemoryInfo) -> str:
 
     A session on CUDA does not do so: ORT knows the copies of plugin providers only.
     """
-    global _cuda_registered
     if not any(memory.name.startswith("Cuda") for memory in memories):
         return "no provider library that knows the way is registered with this process's environment"
-    with _lock:
-        if _cuda_registered:
+    with plugins.lock:
+        if _CUDA in plugins.registered():
             return ""
         # ORT looks for it beside the binary with its own code, which is our extension where the core is built in.
         provider = Path(library().path or str(_ort.__file__)).with_name("libonnxruntime_providers_cuda.so")
         if not provider.exists():
             return f'CUDA\'s provider library is not there: {provider} (pip install "zrt[cuda]" brings it)'
-        status.check(api().RegisterExecutionProviderLibrary(current().pointer, b"zrt.cuda", os.fsencode(provider)))
-        _cuda_registered = True
+        plugins.register(current().pointer, _CUDA, provider)
         return ""

@@ -161,6 +161,12 @@ class PoolOptions(Handle):
         super().__init__(reference, pointer)
         self.crew = None
 
+    def holding(self, *others: Handle) -> PoolOptions:
+        """The same, as long as which these others stay too."""
+        held = PoolOptions(super().holding(*others).reference, self.pointer)
+        held.crew = self.crew
+        return held
+
 
 def _failed(kind: object, error: BaseException, trace: Any) -> None:
     ffi.from_handle(trace.tb_frame.f_locals["python"]).fail(error)

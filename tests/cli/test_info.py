@@ -43,3 +43,15 @@ def test_people_read_the_same(zrt):
 def test_no_rich_is_needed_for_json(zrt_json, missing):
     missing("rich")
     assert zrt_json("info")["versions"]
+
+
+def test_devices_and_who_offers_them(zrt_json, zrt):
+    found = zrt_json("info")
+    assert len(found["hardware"]) == len(package.hardware_devices())
+    (device,) = (device for device in found["devices"] if device["provider"] == "CPUExecutionProvider")
+    assert (device["hardware"]["type"], device["vendor"], device["memory"]) == ("CPU", "Microsoft", None)
+    assert device["hardware"] in found["hardware"]
+    assert device["metadata"]["version"] == library().version
+    out = zrt("info")
+    assert "offered by" in out
+    assert package.hardware_devices()[-1].vendor in out

@@ -82,3 +82,30 @@ def test_the_shipped_model_says_what_it_is(zrt):
     out = zrt("inspect")
     for fact in ("the digit classifier inside zrt", "image", "[batch, 1, 8, 8]", "probabilities", "Apache-2.0"):
         assert fact in out
+
+
+class TestPlacement:
+    def test_where_each_thing_is(self, zrt_json, saved):
+        path = saved(models.add())
+        assert "placement" not in zrt_json("inspect", path)
+        found = zrt_json("inspect", "--placement", path)["placement"]
+        assert [(port["name"], port["memory"], port["provider"]) for port in found["inputs"]] == [
+            ("x", "Cpu", "CPUExecutionProvider"),
+            ("y", "Cpu", "CPUExecutionProvider"),
+        ]
+        assert [port["name"] for port in found["outputs"]] == ["z"]
+        assert [(node["op_type"], node["provider"]) for node in found["nodes"]] == [("Add", "CPUExecutionProvider")]
+        assert found["reason"] == ""
+
+    def test_people_read_the_same(self, zrt, saved):
+        path = saved(models.convolution())
+        out = zrt("inspect", "--placement", path)
+        for fact in ("memory or operator", "Conv", "nodes: 1 on CPUExecutionProvider"):
+            assert fact in out
+        assert "memory or operator" not in zrt("inspect", path)
+
+    def test_on_the_providers_that_are_named(self, zrt_json, complaint, saved):
+        path = saved(models.add())
+        found = zrt_json("inspect", "--placement", "--provider", "cpu", path)
+        assert found["providers"] == ["CPUExecutionProvider"]
+        assert "CUDA" in complaint("inspect", "--provider", "CUDA of yesterday", path, status=2)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import zrt
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,6 +54,16 @@ def binding(session):
     made.bind_output("z")
     return made
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_provider_library_stays() -> Iterator[None]:
+    """A module that registered some leaves none to the next."""
+    yield
+    gc.collect()
+    environment = zrt.Environment()
+    for name in environment.provider_libraries:
+        environment.unregister_provider_library(name)
 
 
 class Child:

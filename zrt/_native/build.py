@@ -45,8 +45,9 @@ DECLARATIONS = (
     "memory.h",
     "threads.h",
     "allocation.h",
+    "devices.h",
 )
-SOURCES = ("handle.c", "library.c", "lane.c", "call.c", "text.c", "memory.c", "threads.c", "allocation.c")
+SOURCES = ("handle.c", "library.c", "lane.c", "call.c", "text.c", "memory.c", "threads.c", "allocation.c", "devices.c")
 
 # Functions in Python that C calls, by pointers that Python hands over.
 CALLED_BACK = """

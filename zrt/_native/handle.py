@@ -65,6 +65,11 @@ class Handle:
         """Something that ORT keeps to the end of the process: nothing to release."""
         return cls(None, pointer)
 
+    def holding(self, *others: Handle) -> Handle:
+        """The same pointer, as long as which these others stay too; they go after it."""
+        # Of a block's parents the last is the first to go.
+        return Handle(Handle.block("char", [*others, self]).reference, self.pointer)
+
     @classmethod
     def pin(cls, thing: object) -> Handle:
         """Keeps a Python object alive for as long as anything in C depends on it."""

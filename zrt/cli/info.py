@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from zrt import providers
+from zrt import devices, providers
 from zrt._native import _ort
 from zrt.bench import machine
 from zrt.cli import common
@@ -44,7 +44,30 @@ def describe() -> dict[str, Any]:
             "gil": _has_gil(),
         },
         "providers": {name: {"usable": reason is None, "reason": reason} for name, reason in reasons.items()},
+        "hardware": [_hardware(device) for device in devices.hardware_devices()],
+        "devices": [_device(device) for device in devices.ep_devices()],
         "machine": asdict(machine.describe()),
+    }
+
+
+def _hardware(device: devices.HardwareDevice) -> dict[str, Any]:
+    return {
+        "type": device.type.name,
+        "vendor": device.vendor,
+        "vendor_id": device.vendor_id,
+        "device_id": device.device_id,
+        "metadata": dict(device.metadata),
+    }
+
+
+def _device(device: devices.EpDevice) -> dict[str, Any]:
+    return {
+        "provider": device.provider,
+        "vendor": device.vendor,
+        "hardware": _hardware(device.hardware),
+        "memory": None if device.memory is None else device.memory.name,
+        "metadata": dict(device.metadata),
+        "options": dict(device.options),
     }
 
 
@@ -76,4 +99,10 @@ def _show(found: dict[str, Any]) -> None:
     made = table("provider", "usable here", left=2)
     for name, state in found["providers"].items():
         made.add_row(name, "yes" if state["usable"] else f"no: {state['reason']}")
+    out.print(made)
+    made = table("device", "vendor", "PCI", "offered by", left=4)
+    for device in found["hardware"]:
+        offers = [offer["provider"] for offer in found["devices"] if offer["hardware"] == device]
+        number = f"{device['vendor_id']:04x}:{device['device_id']:04x}"
+        made.add_row(device["type"], device["vendor"], number, ", ".join(offers) or "none")
     out.print(made)

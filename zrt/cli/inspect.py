@@ -9,6 +9,8 @@ from typing import Any
 
 from zrt.cli import common
 from zrt.metadata import ModelMetadata, ValueInfo, format_shape, format_type, type_name
+from zrt.options import SessionOptions
+from zrt.placement import Placement
 from zrt.session import Session
 
 SUMMARY = "Show a model's inputs, outputs, overridable initializers and metadata."
@@ -20,6 +22,16 @@ NO_VERSION = 2**63 - 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``zrt inspect``."""
     common.add_model(parser)
+    parser.add_argument(
+        "--placement", action="store_true", help="show where inputs and outputs live and which provider runs each node"
+    )
+    parser.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="load the model on this provider, the processor behind it (may be repeated, best first)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,12 +39,18 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         common.require_terminal()
     path = common.chosen_model(arguments.model)
-    with Session(path) as session:
+    chosen = [common.provider_named(name) for name in arguments.provider]
+    with Session(path, SessionOptions(record_placement=arguments.placement), chosen) as session:
         found = describe(path, session)
+        placement = session.placement() if arguments.placement else None
+        if placement is not None:
+            found["placement"] = placement.to_dict()
         if arguments.json:
             common.print_json(found)
         else:
             _show(common.model_label(arguments.model), found, session)
+            if placement is not None:
+                _show_placement(placement)
     return 0
 
 
@@ -104,3 +122,15 @@ def _show(label: str, found: dict[str, Any], session: Session) -> None:
         for key, text in metadata["custom"].items():
             made.add_row(key, text)
         out.print(made)
+
+
+def _show_placement(placement: Placement) -> None:
+    from zrt.cli.terminal import console, table
+
+    out = console()
+    made = table("", "name", "memory or operator", "provider", left=4)
+    for row in placement.rows():
+        made.add_row(*row)
+    out.print(made)
+    counts = ", ".join(f"{count} on {name}" for name, count in placement.providers.items())
+    out.print(f"nodes: {counts or 'none is left to run'}")

@@ -120,6 +120,12 @@ class Value(Owner):
         """Takes over an ``OrtValue`` that ORT handed out."""
         return cls(Handle.own(pointer, api().ReleaseValue, parents))
 
+    def hold(self, session: Handle) -> None:
+        """Keeps the session of a value that it made; for memory that only the session's provider can free."""
+        handle = self._open()
+        if self._kind is not ValueKind.TENSOR or self._memory.name != CPU.name:
+            self._handle = handle.holding(session)
+
     @classmethod
     def from_array(cls, array: np.ndarray[Any, Any], subject: str = "array") -> Value:
         """A tensor over the array's own memory: later writes to the array are seen.

@@ -875,6 +875,7 @@ CANNOT_FAIL: dict[str, str] = {
     "RunOptions.opened": INSIDE,
     "Session.adopt": INSIDE,
     "Value.own": INSIDE,
+    "Value.hold": INSIDE,
     "Allocator.default": NOTHING,
     "MemoryInfo.cpu": NOTHING,
     "MemoryInfo.is_host": NOTHING,

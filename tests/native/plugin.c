@@ -1,0 +1,411 @@
+/* A small, whole execution provider in a library of its own: it negates float32 tensors, in a memory that it calls a
+   device's and that is the host's in truth. So everything about devices can be tried on any machine. */
+#include "plugin.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define RETURN_IF_FAILED(expression)           \
+    do {                                       \
+        OrtStatus *status_ = (expression);     \
+        if (status_ != NULL)                   \
+            return status_;                    \
+    } while (0)
+
+#define NAME "ZrtTestProvider"
+#define PREFIX "ep.zrttestprovider."
+#define VENDOR_ID 0x5a52
+#define VERSION 27
+#define GRAPHS 8
+
+static const OrtApi *api;
+static const plugin_api *ep_api;
+
+typedef struct {
+    plugin_factory base;
+    OrtMemoryInfo *memory, *host_memory;
+    OrtHardwareDevice *npu;
+    plugin_transfer transfer;
+    /* Registered as "spoiled", it offers devices and then has no memory for them. */
+    int spoiled;
+} factory;
+
+typedef struct {
+    plugin_ep base;
+    int claims, captures;
+    /* What each captured run read, wrote, and how many elements. */
+    struct graph { int captured, id; const float *from; float *to; size_t count; } graphs[GRAPHS];
+    const float *from;
+    float *to;
+    size_t count;
+} provider;
+
+typedef struct {
+    plugin_compute base;
+    provider *ep;
+} compute;
+
+/* `handle` points at what has gone through the stream: copies, then runs. */
+typedef struct {
+    plugin_stream base;
+    int64_t counts[2];
+} stream;
+
+typedef struct {
+    OrtAllocator base;
+    const OrtMemoryInfo *memory;
+} allocator;
+
+/* Notifications: everything here is done when it returns, so there is nothing to wait for. */
+
+static void notification_release(plugin_notification *self) { free(self); }
+static OrtStatus *notification_activate(plugin_notification *self) { (void)self; return NULL; }
+static OrtStatus *notification_wait(plugin_notification *self, OrtSyncStream *consumer)
+{
+    (void)self, (void)consumer;
+    return NULL;
+}
+
+static void stream_release(plugin_stream *self) { free(self); }
+static void *stream_handle(plugin_stream *self) { return ((stream *)self)->counts; }
+static OrtStatus *stream_notification(plugin_stream *self, plugin_notification **made)
+{
+    (void)self;
+    plugin_notification *notification = calloc(1, sizeof *notification);
+    notification->ort_version_supported = VERSION;
+    notification->Release = notification_release;
+    notification->Activate = notification_activate;
+    notification->WaitOnDevice = notification_wait;
+    notification->WaitOnHost = notification_activate;
+    *made = notification;
+    return NULL;
+}
+static OrtStatus *stream_flush(plugin_stream *self) { (void)self; return NULL; }
+static OrtStatus *stream_run_end(plugin_stream *self) { ((stream *)self)->counts[1]++; return NULL; }
+
+static OrtStatus *factory_stream(plugin_factory *self, const OrtMemoryDevice *device, const OrtKeyValuePairs *options,
+    plugin_stream **made)
+{
+    (void)self, (void)device;
+    if (options != NULL && api->GetKeyValue(options, "refuse") != NULL)
+        return api->CreateStatus(ORT_INVALID_ARGUMENT, "the test provider was told to refuse the stream");
+    stream *fresh = calloc(1, sizeof *fresh);
+    fresh->base = (plugin_stream){VERSION, stream_release, stream_handle, stream_notification, stream_flush,
+        stream_run_end};
+    *made = &fresh->base;
+    return NULL;
+}
+
+/* Memory. */
+
+static void *allocator_alloc(OrtAllocator *self, size_t size) { (void)self; return malloc(size ? size : 1); }
+static void allocator_free(OrtAllocator *self, void *data) { (void)self; free(data); }
+static const OrtMemoryInfo *allocator_info(const OrtAllocator *self) { return ((const allocator *)self)->memory; }
+
+static OrtStatus *factory_allocator(plugin_factory *self, const OrtMemoryInfo *memory, const OrtKeyValuePairs *options,
+    OrtAllocator **made)
+{
+    (void)options;
+    if (((factory *)self)->spoiled)
+        return api->CreateStatus(ORT_FAIL, "the test provider was told to have no memory");
+    allocator *fresh = calloc(1, sizeof *fresh);
+    fresh->base.version = VERSION;
+    fresh->base.Alloc = allocator_alloc;
+    fresh->base.Free = allocator_free;
+    fresh->base.Info = allocator_info;
+    fresh->memory = memory;
+    *made = &fresh->base;
+    return NULL;
+}
+static void factory_release_allocator(plugin_factory *self, OrtAllocator *gone) { (void)self; free(gone); }
+
+static void transfer_release(plugin_transfer *self) { (void)self; }
+static bool transfer_can(const plugin_transfer *self, const OrtMemoryDevice *from, const OrtMemoryDevice *to)
+{
+    (void)self;
+    /* From the host to the device, back, and within it. */
+    return ep_api->MemoryDevice_GetVendorId(from) == VENDOR_ID || ep_api->MemoryDevice_GetVendorId(to) == VENDOR_ID;
+}
+static OrtStatus *transfer_copy(plugin_transfer *self, const OrtValue **from, OrtValue **to, OrtSyncStream **streams,
+    size_t count)
+{
+    (void)self;
+    for (size_t i = 0; i < count; i++) {
+        const void *source;
+        void *target;
+        size_t size;
+        RETURN_IF_FAILED(api->GetTensorData(from[i], &source));
+        RETURN_IF_FAILED(api->GetTensorMutableData(to[i], &target));
+        RETURN_IF_FAILED(api->GetTensorSizeInBytes(from[i], &size));
+        memcpy(target, source, size);
+        if (streams != NULL && streams[i] != NULL)
+            ((int64_t *)api->SyncStream_GetHandle(streams[i]))[0]++;
+    }
+    return NULL;
+}
+static OrtStatus *factory_transfer(plugin_factory *self, plugin_transfer **made)
+{
+    *made = &((factory *)self)->transfer;
+    return NULL;
+}
+
+/* The provider: takes every Neg that it is shown, each as a kernel of its own. */
+
+static const char *ep_name(const plugin_ep *self) { (void)self; return NAME; }
+
+static OrtStatus *ep_capability(plugin_ep *self, const OrtGraph *graph, OrtEpGraphSupportInfo *info)
+{
+    size_t count;
+    if (!((provider *)self)->claims)
+        return NULL;
+    RETURN_IF_FAILED(api->Graph_GetNumNodes(graph, &count));
+    const OrtNode **nodes = calloc(count + 1, sizeof *nodes);
+    OrtStatus *status = api->Graph_GetNodes(graph, nodes, count);
+    for (size_t i = 0; status == NULL && i < count; i++) {
+        const char *type;
+        status = api->Node_GetOperatorType(nodes[i], &type);
+        if (status == NULL && strcmp(type, "Neg") == 0)
+            status = ep_api->EpGraphSupportInfo_AddNodesToFuse(info, &nodes[i], 1, NULL);
+    }
+    free(nodes);
+    return status;
+}
+
+static OrtStatus *compute_state(plugin_compute *self, OrtNodeComputeContext *context, void **state)
+{
+    (void)context;
+    *state = self;
+    return NULL;
+}
+static void compute_release_state(plugin_compute *self, void *state) { (void)self, (void)state; }
+
+static void negate(const float *from, float *to, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        to[i] = -from[i];
+}
+
+static OrtStatus *compute_run(plugin_compute *self, void *state, OrtKernelContext *context)
+{
+    (void)state;
+    provider *ep = ((compute *)self)->ep;
+    const OrtValue *input;
+    OrtValue *output;
+    const void *from;
+    void *to;
+    ONNXTensorElementDataType type;
+    const int64_t *dims;
+    size_t rank, count = 1;
+    RETURN_IF_FAILED(api->KernelContext_GetInput(context, 0, &input));
+    RETURN_IF_FAILED(api->GetTensorElementTypeAndShapeDataReference(input, &type, &dims, &rank));
+    RETURN_IF_FAILED(api->KernelContext_GetOutput(context, 0, dims, rank, &output));
+    RETURN_IF_FAILED(api->GetTensorData(input, &from));
+    RETURN_IF_FAILED(api->GetTensorMutableData(output, &to));
+    for (size_t i = 0; i < rank; i++)
+        count *= (size_t)dims[i];
+    negate(from, to, count);
+    ep->from = from, ep->to = to, ep->count = count;
+    return NULL;
+}
+
+static OrtStatus *ep_compile(plugin_ep *self, const OrtGraph **graphs, const OrtNode **nodes, size_t count,
+    plugin_compute **computes, OrtNode **context_nodes)
+{
+    (void)graphs, (void)nodes, (void)context_nodes;
+    for (size_t i = 0; i < count; i++) {
+        compute *fresh = calloc(1, sizeof *fresh);
+        fresh->base = (plugin_compute){VERSION, compute_state, compute_run, compute_release_state};
+        fresh->ep = (provider *)self;
+        computes[i] = &fresh->base;
+    }
+    return NULL;
+}
+static void ep_release_computes(plugin_ep *self, plugin_compute **computes, size_t count)
+{
+    (void)self;
+    for (size_t i = 0; i < count; i++)
+        free(computes[i]);
+}
+
+static OrtStatus *ep_dynamic(plugin_ep *self, const char *const *keys, const char *const *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(keys[i], "ep.dynamic.capture") != 0)
+            return api->CreateStatus(ORT_INVALID_ARGUMENT, "the test provider knows ep.dynamic.capture alone");
+        else
+            ((provider *)self)->captures = strcmp(values[i], "1") == 0;
+    return NULL;
+}
+
+/* Captured graphs: the memory of a run, which is negated again at each replay. */
+
+static bool ep_captures(const plugin_ep *self) { return ((const provider *)self)->captures; }
+static struct graph *find(const provider *ep, int id)
+{
+    for (size_t i = 0; i < GRAPHS; i++)
+        if (ep->graphs[i].captured && ep->graphs[i].id == id)
+            return (struct graph *)&ep->graphs[i];
+    return NULL;
+}
+static bool ep_captured(const plugin_ep *self, int id) { return find((const provider *)self, id) != NULL; }
+static OrtStatus *ep_run_end(plugin_ep *self, const OrtRunOptions *options, bool synchronize)
+{
+    (void)synchronize;
+    provider *ep = (provider *)self;
+    const char *text = api->GetRunConfigEntry(options, "gpu_graph_id");
+    int id = text != NULL ? atoi(text) : 0;
+    for (size_t i = 0; ep->captures && id >= 0 && find(ep, id) == NULL && i < GRAPHS; i++)
+        if (!ep->graphs[i].captured)
+            ep->graphs[i] = (struct graph){1, id, ep->from, ep->to, ep->count};
+    return NULL;
+}
+static OrtStatus *ep_replay(plugin_ep *self, int id)
+{
+    const struct graph *graph = find((provider *)self, id);
+    negate(graph->from, graph->to, graph->count);
+    return NULL;
+}
+static OrtStatus *ep_release_graph(plugin_ep *self, int id)
+{
+    struct graph *graph = find((provider *)self, id);
+    if (graph == NULL)
+        return api->CreateStatus(ORT_NOT_FOUND, "the test provider has captured no such graph");
+    graph->captured = 0;
+    return NULL;
+}
+
+static int option(const OrtSessionOptions *options, const char *key, int otherwise)
+{
+    char text[16];
+    size_t size = sizeof text;
+    int there = 0;
+    if (api->HasSessionConfigEntry(options, key, &there) != NULL || !there)
+        return otherwise;
+    return api->GetSessionConfigEntry(options, key, text, &size) == NULL ? atoi(text) : otherwise;
+}
+
+static OrtStatus *factory_ep(plugin_factory *self, const OrtHardwareDevice *const *devices,
+    const OrtKeyValuePairs *const *metadata, size_t count, const OrtSessionOptions *options, const OrtLogger *logger,
+    plugin_ep **made)
+{
+    (void)self, (void)devices, (void)metadata, (void)count, (void)logger;
+    if (option(options, PREFIX "refuse", 0))
+        return api->CreateStatus(ORT_EP_FAIL, "the test provider was told to refuse the session");
+    provider *ep = calloc(1, sizeof *ep);
+    ep->claims = option(options, PREFIX "claim", 1);
+    ep->captures = option(options, PREFIX "enable_cuda_graph", 0);
+    ep->base.ort_version_supported = VERSION;
+    ep->base.GetName = ep_name;
+    ep->base.GetCapability = ep_capability;
+    ep->base.Compile = ep_compile;
+    ep->base.ReleaseNodeComputeInfos = ep_release_computes;
+    ep->base.SetDynamicOptions = ep_dynamic;
+    ep->base.OnRunEnd = ep_run_end;
+    ep->base.IsGraphCaptureEnabled = ep_captures;
+    ep->base.IsGraphCaptured = ep_captured;
+    ep->base.ReplayGraph = ep_replay;
+    ep->base.ReleaseCapturedGraph = ep_release_graph;
+    *made = &ep->base;
+    return NULL;
+}
+static void factory_release_ep(plugin_factory *self, plugin_ep *ep) { (void)self; free(ep); }
+
+/* The factory: a device with memory of its own on the processor, and one without on an NPU that it invents. */
+
+static const char *factory_name(const plugin_factory *self) { (void)self; return NAME; }
+static const char *factory_vendor(const plugin_factory *self) { (void)self; return "the tests"; }
+static uint32_t factory_vendor_id(const plugin_factory *self) { (void)self; return VENDOR_ID; }
+static const char *factory_version(const plugin_factory *self) { (void)self; return "1.2.3"; }
+static bool factory_streams(const plugin_factory *self) { (void)self; return true; }
+
+static OrtStatus *factory_devices(plugin_factory *self, const OrtHardwareDevice *const *devices, size_t count,
+    OrtEpDevice **ep_devices, size_t room, size_t *ep_count)
+{
+    factory *made = (factory *)self;
+    const OrtHardwareDevice *processor = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (api->HardwareDevice_Type(devices[i]) == OrtHardwareDeviceType_CPU)
+            processor = devices[i];
+    *ep_count = 0;
+    if (processor == NULL || room < 2)
+        return NULL;
+    OrtKeyValuePairs *metadata, *options;
+    api->CreateKeyValuePairs(&metadata);
+    api->CreateKeyValuePairs(&options);
+    api->AddKeyValuePair(metadata, "flavour", "test");
+    api->AddKeyValuePair(options, "claim", "1");
+    OrtStatus *status = ep_api->CreateEpDevice(&made->base, processor, metadata, options, &ep_devices[0]);
+    if (status == NULL) {
+        *ep_count = 1;
+        status = ep_api->EpDevice_AddAllocatorInfo(ep_devices[0], made->memory);
+    }
+    if (status == NULL)
+        status = ep_api->EpDevice_AddAllocatorInfo(ep_devices[0], made->host_memory);
+    if (status == NULL)
+        status = ep_api->CreateEpDevice(&made->base, made->npu, NULL, NULL, &ep_devices[1]);
+    if (status == NULL)
+        *ep_count = 2;
+    api->ReleaseKeyValuePairs(metadata);
+    api->ReleaseKeyValuePairs(options);
+    return status;
+}
+
+static OrtStatus *factory_incompatibility(plugin_factory *self, const OrtHardwareDevice *hardware,
+    OrtDeviceEpIncompatibilityDetails *details)
+{
+    if (hardware != ((factory *)self)->npu)
+        return NULL;
+    return ep_api->DeviceEpIncompatibilityDetails_SetDetails(details,
+        OrtDeviceEpIncompatibility_DRIVER_INCOMPATIBLE | OrtDeviceEpIncompatibility_MISSING_DEPENDENCY, 7,
+        "the NPU is made up");
+}
+
+EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base, const OrtLogger *logger,
+    plugin_factory **factories, size_t room, size_t *count)
+{
+    (void)logger;
+    *count = 0;
+    api = base->GetApi(VERSION);
+    if (api == NULL || room == 0)
+        return NULL;
+    if (strcmp(name, "refused") == 0)
+        return api->CreateStatus(ORT_EP_FAIL, "the test provider was told to refuse");
+    ep_api = (const plugin_api *)api->GetEpApi();
+    factory *made = calloc(1, sizeof *made);
+    made->spoiled = strcmp(name, "spoiled") == 0;
+    made->transfer = (plugin_transfer){VERSION, transfer_release, transfer_can, transfer_copy};
+    made->base.ort_version_supported = VERSION;
+    made->base.GetName = factory_name;
+    made->base.GetVendor = factory_vendor;
+    made->base.GetVendorId = factory_vendor_id;
+    made->base.GetVersion = factory_version;
+    made->base.GetSupportedDevices = factory_devices;
+    made->base.CreateEp = factory_ep;
+    made->base.ReleaseEp = factory_release_ep;
+    made->base.CreateAllocator = factory_allocator;
+    made->base.ReleaseAllocator = factory_release_allocator;
+    made->base.CreateDataTransfer = factory_transfer;
+    made->base.IsStreamAware = factory_streams;
+    made->base.CreateSyncStreamForDevice = factory_stream;
+    made->base.GetHardwareDeviceIncompatibilityDetails = factory_incompatibility;
+    RETURN_IF_FAILED(api->CreateMemoryInfo_V2("ZrtTest", OrtMemoryInfoDeviceType_GPU, VENDOR_ID, 0,
+        OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator, &made->memory));
+    RETURN_IF_FAILED(api->CreateMemoryInfo_V2("ZrtTestHost", OrtMemoryInfoDeviceType_GPU, VENDOR_ID, 0,
+        OrtDeviceMemoryType_HOST_ACCESSIBLE, 0, OrtDeviceAllocator, &made->host_memory));
+    RETURN_IF_FAILED(ep_api->CreateHardwareDevice(OrtHardwareDeviceType_NPU, VENDOR_ID, 3, "the tests", NULL,
+        &made->npu));
+    factories[0] = &made->base;
+    *count = 1;
+    return NULL;
+}
+
+EXPORT OrtStatus *ReleaseEpFactory(plugin_factory *gone)
+{
+    factory *made = (factory *)gone;
+    api->ReleaseMemoryInfo(made->memory);
+    api->ReleaseMemoryInfo(made->host_memory);
+    ep_api->ReleaseHardwareDevice(made->npu);
+    free(made);
+    return NULL;
+}

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.native import plugin
+
+
+def test_the_tests_own_provider_is_as_the_official_header_has_it(tmp_path):
+    headers = os.environ.get("ZRT_ORT_INCLUDE_DIR")
+    if not headers:
+        pytest.skip("ZRT_ORT_INCLUDE_DIR names no official headers")
+    assert plugin.compile_to(tmp_path / "plugin.so", "-DZRT_EXACT", f"-I{headers}").exists()

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import ctypes
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import zrt
+from zrt.errors import ArgumentError, ClosedError, DTypeError, UnsupportedError
+
+
+@pytest.fixture
+def stream(plugin):
+    with zrt.SyncStream(plugin.own) as made:
+        yield made
+
+
+def counts(stream):
+    """How many copies, and how many runs, have gone through a stream of the tests' provider."""
+    return list((ctypes.c_int64 * 2).from_address(stream.native_handle))
+
+
+@pytest.fixture
+def there(plugin, negate):
+    """A tensor of three floats on the device."""
+    return zrt.Value.allocate((3,), "float32", negate().allocator(plugin.own.memory))
+
+
+X = np.array([-1, 2, 3], np.float32)
+
+
+class TestStreams:
+    def test_a_stream_belongs_to_its_device(self, plugin, stream):
+        assert stream.device == plugin.own
+        assert str(plugin.own) in repr(stream)
+        stream.close()
+        assert repr(stream) == "SyncStream(closed)"
+        with pytest.raises(ClosedError, match="this SyncStream is closed"):
+            _ = stream.native_handle
+
+    def test_options_are_the_provider_s(self, plugin):
+        with pytest.raises(UnsupportedError, match="told to refuse the stream"):
+            zrt.SyncStream(plugin.own, {"refuse": "1"})
+        with pytest.raises(DTypeError, match="stream options"):
+            zrt.SyncStream(plugin.own, {"refuse": 1})
+
+    def test_devices_without(self, plugin):
+        for device in (plugin.npu, zrt.ep_devices()[0]):
+            with pytest.raises(UnsupportedError, match="computes in the host's memory"):
+                zrt.SyncStream(device)
+        with pytest.raises(DTypeError, match="expected an EpDevice, got str"):
+            zrt.SyncStream("cuda")
+
+
+class TestCopies:
+    def test_go_through_the_stream(self, stream, there):
+        back = np.zeros(3, np.float32)
+        zrt.copy(X, there, stream)
+        zrt.copy_all([(there, back)], stream=stream)
+        assert counts(stream) == [2, 0]
+        assert back.tolist() == X.tolist()
+
+    def test_within_the_host_do_not(self, stream):
+        back = np.zeros(3, np.float32)
+        zrt.copy(X, back, stream)
+        assert counts(stream) == [0, 0]
+        assert back.tolist() == X.tolist()
+
+    def test_the_stream_keeps_the_tensors_alive(self, stream, there):
+        class Array(np.ndarray):
+            pass
+
+        source = np.zeros(3, np.float32).view(Array)
+        gone = weakref.ref(source)
+        zrt.copy(source, there, stream)
+        del source
+        gc.collect()
+        assert gone() is not None
+        stream.release_copies()
+        gc.collect()
+        assert gone() is None
+
+    def test_until_it_is_closed(self, plugin, there):
+        class Array(np.ndarray):
+            pass
+
+        source = np.zeros(3, np.float32).view(Array)
+        gone = weakref.ref(source)
+        with zrt.SyncStream(plugin.own) as stream:
+            zrt.copy(source, there, stream)
+            del source
+        del stream
+        gc.collect()
+        assert gone() is None
+
+    def test_a_closed_stream_and_what_is_none(self, stream, there):
+        with pytest.raises(DTypeError, match="stream: expected a SyncStream, got int"):
+            zrt.copy(X, there, 5)
+        stream.close()
+        with pytest.raises(ClosedError, match="SyncStream is closed"):
+            zrt.copy(X, there, stream)
+
+
+class TestRuns:
+    def test_of_every_kind_go_through_the_stream(self, stream, there, negate):
+        session = negate()
+        options = zrt.RunOptions(sync_stream=stream)
+        zrt.copy(X, there)
+        session.run({"x": there}, options=options)
+        session.prepare({"x": there}).run(options)
+        binding = session.binding()
+        binding.bind_input("x", there)
+        binding.bind_output("y")
+        binding.run(options)
+        lane = session.lane({"x": (3,)})
+        lane.run_with(options)
+        assert counts(stream)[1] == 4
+        lane.run()
+        assert counts(stream)[1] == 4
+
+    def test_options_keep_the_stream_and_the_stream_its_library(self, plugin, negate):
+        session = negate()
+        stream = zrt.SyncStream(plugin.own)
+        options = zrt.RunOptions(sync_stream=stream)
+        stream.close()
+        assert session.run({"x": X}, options=options)[0].tolist() == [1, -2, -3]
+
+    def test_a_session_that_has_no_stream_is_refused(self, plugin, stream, negate, relu):
+        """ONNX Runtime would look for the stream to replace, and crash."""
+        options = zrt.RunOptions(sync_stream=stream)
+        elsewhere = [relu, negate([plugin.npu]), negate([(plugin.own, {"claim": "0"})])]
+        for session in elsewhere:
+            binding = session.binding()
+            binding.bind_input("x", X)
+            binding.bind_output("y")
+            for run in (
+                lambda session=session: session.run({"x": X}, options=options),
+                lambda session=session: session.prepare({"x": X}).run(options),
+                lambda session=session: session.lane({"x": (3,)}).run_with(options),
+                lambda binding=binding: binding.run(options),
+            ):
+                with pytest.raises(UnsupportedError, match="this session takes no stream of ZrtTestProvider"):
+                    run()
+            assert session.run({"x": X})[0].shape == (3,)
+
+    def test_a_session_whose_output_is_its_input(self, plugin, stream, build):
+        session = zrt.Session(build("(float[n] x) => (float[n] x, float[n] y) { y = Neg(x) }"), providers=[plugin.own])
+        with pytest.raises(UnsupportedError, match="takes no stream"):
+            session.run({"x": X}, options=zrt.RunOptions(sync_stream=stream))
+
+    def test_what_is_no_stream(self, stream):
+        with pytest.raises(DTypeError, match="sync_stream: expected a SyncStream, got int"):
+            zrt.RunOptions(sync_stream=5)
+        stream.close()
+        with pytest.raises(ClosedError, match="SyncStream is closed"):
+            zrt.RunOptions(sync_stream=stream)
+
+
+def test_a_stream_of_another_device_is_refused(stream, there, monkeypatch):
+    """A provider takes the handle for one of its own."""
+    monkeypatch.setattr(zrt.SyncStream, "reaches", lambda self, value: False)
+    with pytest.raises(ArgumentError, match="a copy between other devices than its own"):
+        zrt.copy(X, there, stream)
+    assert counts(stream) == [0, 0]
+
+
+@pytest.mark.gpu
+class TestCuda:
+    @pytest.fixture
+    def device(self):
+        """CUDA's first device, once its library is registered."""
+        from pathlib import Path
+
+        from zrt._native.library import library
+
+        environment = zrt.Environment()
+        provider = Path(library().path).with_name("libonnxruntime_providers_cuda.so")
+        if "cuda" not in environment.provider_libraries:
+            environment.register_provider_library("cuda", provider)
+        return next(device for device in zrt.ep_devices() if device.library == "cuda")
+
+    def test_copies_on_a_stream(self, device, build):
+        session = zrt.Session(build("(float[n] x) => (float[n] y) { y = Neg(x) }"), providers=[device])
+        there = zrt.Value.allocate((3,), "float32", session.allocator(device.memory))
+        stream = zrt.SyncStream(device)
+        assert stream.native_handle
+        back = np.empty(3, np.float32)
+        zrt.copy(X, there, stream)
+        runtime = ctypes.CDLL("libcudart.so.13")
+        assert runtime.cudaStreamSynchronize(ctypes.c_void_p(stream.native_handle)) == 0
+        stream.release_copies()
+        zrt.copy(there, back)
+        assert back.tolist() == X.tolist()
+
+    def test_runs_take_no_stream(self, device, build):
+        session = zrt.Session(build("(float[n] x) => (float[n] y) { y = Neg(x) }"), providers=[device])
+        with pytest.raises(UnsupportedError, match="user_compute_stream"):
+            session.run({"x": X}, options=zrt.RunOptions(sync_stream=zrt.SyncStream(device)))
