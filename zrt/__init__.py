@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from zrt.compatibility import ModelCompatibility as ModelCompatibility
     from zrt.compatibility import compatibility_info as compatibility_info
     from zrt.compatibility import model_compatibility as model_compatibility
+    from zrt.config_keys import RunConfigKey as RunConfigKey
+    from zrt.config_keys import SessionConfigKey as SessionConfigKey
     from zrt.devices import EpDevice as EpDevice
     from zrt.devices import HardwareDevice as HardwareDevice
     from zrt.devices import HardwareType as HardwareType
@@ -46,11 +48,16 @@ if TYPE_CHECKING:
     from zrt.metadata import ValueInfo as ValueInfo
     from zrt.options import RunOptions as RunOptions
     from zrt.options import SessionOptions as SessionOptions
+    from zrt.options_file import Options as Options
+    from zrt.options_file import load_options as load_options
     from zrt.placement import NodePlacement as NodePlacement
     from zrt.placement import Placement as Placement
     from zrt.placement import PortPlacement as PortPlacement
     from zrt.ports import LaneMemory as LaneMemory
     from zrt.prepared import PreparedRun as PreparedRun
+    from zrt.profile import Profile as Profile
+    from zrt.profile import ProfileEvent as ProfileEvent
+    from zrt.profile import ProfileRow as ProfileRow
     from zrt.proto import Initializer as Initializer
     from zrt.proto import list_initializers as list_initializers
     from zrt.providers import available_providers as available_providers
@@ -107,15 +114,21 @@ _HOMES: dict[str, str | None] = {
     "ModelCompatibility": "compatibility",
     "ModelMetadata": "metadata",
     "NodePlacement": "placement",
+    "Options": "options_file",
     "OrtError": "errors",
     "Placement": "placement",
     "PortAudit": "audit",
     "PrepackedWeights": "weights",
     "PortPlacement": "placement",
     "PreparedRun": "prepared",
+    "Profile": "profile",
+    "ProfileEvent": "profile",
+    "ProfileRow": "profile",
+    "RunConfigKey": "config_keys",
     "RunOptions": "options",
     "Runtime": "runtime",
     "Session": "session",
+    "SessionConfigKey": "config_keys",
     "SessionOptions": "options",
     "SparseFormat": "types",
     "SparseTensor": "values",
@@ -135,6 +148,7 @@ _HOMES: dict[str, str | None] = {
     "infer": "session",
     "list_initializers": "proto",
     "model_compatibility": "compatibility",
+    "load_options": "options_file",
     "prefer_gpu": "providers",
     "providers": None,
     "read_weights": "sharing",

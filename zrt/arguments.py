@@ -76,6 +76,13 @@ def path_bytes(value: Any, subject: str) -> bytes:
     return path
 
 
+def require_folder(path: bytes, subject: str) -> None:
+    """Refuses a path to write to whose folder is not there: ORT would say nothing, and write nothing."""
+    folder = os.path.dirname(path) or b"."
+    if not os.path.isdir(folder):
+        raise ArgumentError(f"{subject}: there is no folder {os.fsdecode(folder)!r}")
+
+
 def entries(value: Any, subject: str) -> list[tuple[bytes, bytes]]:
     """A mapping of strings to strings, as C takes it."""
     if not isinstance(value, Mapping):

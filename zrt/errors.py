@@ -20,6 +20,7 @@ __all__ = [
     "EpFailError",
     "Error",
     "FailError",
+    "FileError",
     "InvalidArgumentError",
     "InvalidGraphError",
     "InvalidProtobufError",
@@ -42,6 +43,7 @@ __all__ = [
     "RuntimeExceptionError",
     "ShapeError",
     "TerminatedError",
+    "TraceError",
     "UnknownNameError",
     "UnsupportedError",
     "ZeroCopyError",
@@ -184,6 +186,14 @@ class ModelError(ZrtError, ValueError):
 
 class ModelNotFoundError(ModelError, FileNotFoundError):
     """There is no model file at that path."""
+
+
+class FileError(ZrtError, OSError):
+    """A file that is no model cannot be read or written; the message names it and the reason."""
+
+
+class TraceError(ZrtError, ValueError):
+    """A profile cannot be read: the file is cut short, or ONNX Runtime did not write it."""
 
 
 class ProviderError(ZrtError, ValueError):

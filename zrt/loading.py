@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from zrt._native import ffi, status
@@ -53,7 +52,7 @@ class Source:
         if isinstance(model, (str, os.PathLike)):
             self.path = path_bytes(model, "model")
             self.subject = f"model {os.fsdecode(self.path)!r}"
-            _check_file(Path(os.fsdecode(self.path)), self.subject)
+            _check_file(self.path, self.subject)
         elif isinstance(model, (bytes, bytearray, memoryview)):
             self.subject = "model in memory"
             self.data = _check_bytes(model, self.subject)
@@ -77,20 +76,21 @@ class Source:
         if self.path is None:
             return self.data
         try:
-            data = Path(os.fsdecode(self.path)).read_bytes()
+            with open(self.path, "rb") as file:
+                data = file.read()
         except OSError as error:
             raise ModelError(f"{self.subject} cannot be read: {error.strerror}") from error
         return _check_bytes(data, self.subject)
 
 
-def _check_file(path: Path, subject: str) -> None:
+def _check_file(path: bytes, subject: str) -> None:
     try:
-        if path.is_dir():
+        if os.path.isdir(path):
             raise ModelError(f"{subject} is a directory")
-        size = path.stat().st_size
+        size = os.stat(path).st_size
         if size:
             # Opened only to hear the system's own reason.
-            path.open("rb").close()
+            open(path, "rb").close()
     except FileNotFoundError:
         raise ModelNotFoundError(f"{subject}: there is no such file") from None
     except OSError as error:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from zrt._native import status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.arguments import boolean, choose, entries, integer, path_bytes, text
+from zrt.arguments import boolean, choose, entries, integer, path_bytes, require_folder, text
 from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
-from zrt.memory import MemoryInfo
+from zrt.memory import MemoryInfo, read_pairs
+from zrt.option_data import OptionData
 from zrt.types import DeviceType, ExecutionMode, GraphOptimizationLevel, LogSeverity
 from zrt.workers import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affinities
 
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
     from zrt.streams import SyncStream
     from zrt.weights import PrepackedWeights
 
+# 2026-01-31_23-59-59_999, as a pattern of file names.
+TIME_STAMP = "-".join(["[0-9]" * 4, *["[0-9]" * 2] * 2]) + "_" + "-".join(["[0-9]" * 2] * 3) + "_" + "[0-9]" * 3
+
 
 @dataclass(slots=True, kw_only=True)
-class SessionOptions:
+class SessionOptions(OptionData):
     """How a session is loaded and run (``OrtSessionOptions``).
 
     `None` leaves a field to ONNX Runtime, whose defaults are meant by the values that stand here.
@@ -75,13 +79,14 @@ class SessionOptions:
     log_verbosity_level: int | None = None
     """How much of VERBOSE is logged."""
     profile_file_prefix: str | os.PathLike[str] | None = None
-    """Turns profiling on; the trace is written to this prefix and a time stamp."""
+    """Turns profiling on; the trace is written to this prefix and a time stamp. ``OrtApi::EnableProfiling``."""
     optimized_model_filepath: str | os.PathLike[str] | None = None
     """Where the optimized model is written at load."""
     use_deterministic_compute: bool = False
     """Whether kernels must give the same bits each time."""
     config_entries: Mapping[str, str] = field(default_factory=dict)
-    """Further settings by the keys of ORT's ``onnxruntime_session_options_config_keys.h``."""
+    """Further settings by the keys of ORT's ``onnxruntime_session_options_config_keys.h`` (`SessionConfigKey`).
+    ``OrtApi::AddSessionConfigEntry``."""
     record_placement: bool = False
     """Whether the session remembers which provider runs each node."""
     initializers: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
@@ -103,6 +108,8 @@ class SessionOptions:
         crew = None if self.thread_factory is None else Crew(self.thread_factory)
         pointer = status.make(table.CreateSessionOptions, "OrtSessionOptions")
         handle = PoolOptions.own(pointer, table.ReleaseSessionOptions)
+        if self.profile_file_prefix is not None:
+            require_folder(path_bytes(self.profile_file_prefix, "profile_file_prefix"), "profile_file_prefix")
         for subject, function, *arguments in self._calls(table):
             try:
                 status.check(function(handle.pointer, *arguments))
@@ -117,6 +124,21 @@ class SessionOptions:
             )
             handle.crew = crew
         return handle
+
+    def effective_config_entries(self) -> dict[str, str]:
+        """All config entries as ONNX Runtime has them: those of the fields and those of `config_entries`.
+
+        ``OrtApi::GetSessionOptionsConfigEntries``.
+        """
+        table, handle = api(), self.handle()
+        pairs = status.make(table.GetSessionOptionsConfigEntries, "OrtKeyValuePairs", handle.pointer)
+        try:
+            return read_pairs(pairs)
+        finally:
+            table.ReleaseKeyValuePairs(pairs)
+
+    def _check(self) -> None:
+        self._calls(api())
 
     def _calls(self, table: Any) -> list[tuple[Any, ...]]:
         """Each field's name, the function of the table that sets it, and its arguments."""
@@ -237,7 +259,7 @@ def _adapters(adapters: Any) -> tuple[tuple[LoraAdapter, ...], list[Handle]]:
     return tuple(adapters), [adapter._open() for adapter in adapters]
 
 
-class RunOptions(Owner):
+class RunOptions(OptionData, Owner):
     """How runs are logged, where they queue, and the switch that ends them (``OrtRunOptions``).
 
     `tag` marks the run's log lines. `gpu_graph_id` names the graph that a provider which captures graphs is to capture
@@ -249,6 +271,11 @@ class RunOptions(Owner):
     `adapters` (`LoraAdapter`) are active in these runs. Of two that hold the same parameter the last one counts.
     `shrink_arenas` names the memories whose arenas, after each run, give back to the system what nothing uses.
     ``OrtApi::RunOptionsAddActiveLoraAdapter``.
+
+    `config_entries` are further settings by ORT's keys (`RunConfigKey`). ``OrtApi::AddRunConfigEntry``.
+
+    `profile_file_prefix` profiles each run by itself: its trace is written to the prefix and a time stamp (see
+    `profile_files`). ``OrtApi::RunOptionsEnableProfiling``.
     """
 
     __slots__ = (
@@ -257,6 +284,7 @@ class RunOptions(Owner):
         "gpu_graph_id",
         "log_severity_level",
         "log_verbosity_level",
+        "profile_file_prefix",
         "shrink_arenas",
         "sync_stream",
         "tag",
@@ -270,6 +298,7 @@ class RunOptions(Owner):
         log_severity_level: LogSeverity | str | None = None,
         log_verbosity_level: int | None = None,
         config_entries: Mapping[str, str] | None = None,
+        profile_file_prefix: str | os.PathLike[str] | None = None,
         adapters: Sequence[LoraAdapter] = (),
         shrink_arenas: Sequence[MemoryInfo] = (),
         gpu_graph_id: int | None = None,
@@ -289,6 +318,7 @@ class RunOptions(Owner):
         self.log_verbosity_level = log_verbosity_level
         config = entries({} if config_entries is None else config_entries, "config_entries")
         self.config_entries = {key.decode(): entry.decode() for key, entry in config}
+        self.profile_file_prefix = profile_file_prefix
         self.shrink_arenas = shrink_arenas
         arenas = _arenas(shrink_arenas)
         if arenas:
@@ -304,6 +334,10 @@ class RunOptions(Owner):
             status.check(table.RunOptionsSetRunLogVerbosityLevel(handle.pointer, verbosity))
         for key, entry in config:
             status.check(table.AddRunConfigEntry(handle.pointer, key, entry))
+        if profile_file_prefix is not None:
+            prefix = path_bytes(profile_file_prefix, "profile_file_prefix")
+            require_folder(prefix, "profile_file_prefix")
+            status.check(table.RunOptionsEnableProfiling(handle.pointer, prefix))
         if gpu_graph_id is not None:
             graph = str(integer(gpu_graph_id, "gpu_graph_id", -1)).encode()
             status.check(table.AddRunConfigEntry(handle.pointer, b"gpu_graph_id", graph))
@@ -330,6 +364,18 @@ class RunOptions(Owner):
                 raise UnsupportedError("sync_stream: runs of this kind take none")
             options.sync_stream.check(session)
         return handle
+
+    def profile_files(self) -> list[str]:
+        """The traces under `profile_file_prefix`, the oldest first: one for each run, as ONNX Runtime names them.
+
+        Runs that begin in the same millisecond share a name, and the later one's trace stays.
+        """
+        if self.profile_file_prefix is None:
+            return []
+        import glob
+
+        prefix = os.fsdecode(self.profile_file_prefix)
+        return sorted(glob.glob(f"{glob.escape(prefix)}_{TIME_STAMP}.json"))
 
     def terminate(self) -> None:
         """Ends every run that uses this object, as soon as the operator in hand is done; from any thread."""

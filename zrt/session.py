@@ -17,7 +17,15 @@ from zrt.assignment import Strictness
 from zrt.buffers import Buffer
 from zrt.calls import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong
 from zrt.environment import current
-from zrt.errors import ArgumentError, DTypeError, Error, ModelNotFoundError, UnknownNameError, UnsupportedError
+from zrt.errors import (
+    ArgumentError,
+    DTypeError,
+    Error,
+    FileError,
+    ModelNotFoundError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from zrt.feeds import Feeds, by_name, made_value, names_of, right_array, right_value
 from zrt.memory import CPU, Allocator, MemoryInfo, default_allocator, take_string
 from zrt.metadata import ModelMetadata, ValueInfo, is_plain, read_metadata, read_values
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
     from zrt.binding import IoBinding
     from zrt.lane import Lane
     from zrt.placement import Placement
+    from zrt.profile import Profile
     from zrt.settling import ShapesLike
 
 from_buffer = ffi.from_buffer
@@ -378,10 +387,38 @@ class Session(Owner):
         status.check(api().SessionReleaseCapturedGraph(handle.pointer, graph_id))
 
     def end_profiling(self) -> str:
-        """Ends the profiling that `SessionOptions.profile_file_prefix` began; returns the trace's path."""
+        """Ends the profiling that `SessionOptions.profile_file_prefix` began; returns the trace's path.
+
+        The path is "" where there is none to end. Raises `FileError` where ONNX Runtime could not write the trace.
+        ``OrtApi::SessionEndProfiling``.
+        """
         handle = self._open()
         allocator = default_allocator()
-        return take_string(allocator, status.make(api().SessionEndProfiling, "char", handle.pointer, allocator))
+        path = take_string(allocator, status.make(api().SessionEndProfiling, "char", handle.pointer, allocator))
+        if path and not os.path.exists(path):
+            raise FileError(f"trace {path!r}: ONNX Runtime could not write it")
+        return path
+
+    @property
+    def profiling_start_ns(self) -> int:
+        """When a profiled session's trace begins; 0 where the session is not profiled.
+
+        In nanoseconds of the C++ library's finest clock: on Linux those of `time.time_ns`.
+        ``OrtApi::SessionGetProfilingStartTimeNs``.
+        """
+        handle = self._open()
+        return int(status.fetch(api().SessionGetProfilingStartTimeNs, "uint64_t", handle.pointer))
+
+    def profile(self, feeds: Feeds, runs: int = 10, warmup: int = 2) -> Profile:
+        """Where the time of a run goes: a `Profile` of `runs` runs over the same feeds, after `warmup` others.
+
+        Each run has a trace of its own, in a temporary folder; what the profiler costs lies between the runs and,
+        for each node, in its time. Raises `UnsupportedError` where the session is profiled as a whole.
+        ``OrtApi::RunOptionsEnableProfiling``.
+        """
+        from zrt.profile import of_runs
+
+        return of_runs(self, feeds, runs, warmup)
 
     def __repr__(self) -> str:
         if self._handle is None:

@@ -9,7 +9,6 @@ from enum import IntEnum
 from functools import cache
 from typing import Any, Final, Self
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -44,14 +43,14 @@ NO_COMPLEX = "ONNX Runtime 1.27 has no tensors of complex numbers"
 class ElementType(IntEnum):
     """The element types of a tensor, with the values of C's ``ONNXTensorElementDataType``.
 
-    Each row: the value, ONNX's name, the dtype of numpy or ml_dtypes, the bits of one element, and why ONNX
+    Each row: the value, ONNX's name, numpy's type or the name of ml_dtypes', the bits of one element, and why ONNX
     Runtime refuses a tensor of it, if it does.
     """
 
     onnx_name: str
     """ONNX Runtime's word for it, as in ``tensor(float)``."""
-    dtype: np.dtype[Any]
-    """What an array of it has: ml_dtypes' where numpy has none; objects for STRING, void for UNDEFINED."""
+    _scalar: Any
+    _dtype: np.dtype[Any] | None
     bits: int
     """The size of one element; 0 for STRING and UNDEFINED, which have none."""
     refused: str | None
@@ -64,7 +63,8 @@ class ElementType(IntEnum):
         member = int.__new__(cls, value)
         member._value_ = value
         member.onnx_name = onnx_name
-        member.dtype = np.dtype(scalar)
+        member._scalar = scalar
+        member._dtype = None if isinstance(scalar, str) else np.dtype(scalar)
         member.bits = bits
         member.refused = refused
         return member
@@ -85,17 +85,27 @@ class ElementType(IntEnum):
     UINT64 = 13, "uint64", np.uint64, 64
     COMPLEX64 = 14, "complex64", np.complex64, 64, NO_COMPLEX
     COMPLEX128 = 15, "complex128", np.complex128, 128, NO_COMPLEX
-    BFLOAT16 = 16, "bfloat16", ml_dtypes.bfloat16, 16
-    FLOAT8E4M3FN = 17, "float8e4m3fn", ml_dtypes.float8_e4m3fn, 8
-    FLOAT8E4M3FNUZ = 18, "float8e4m3fnuz", ml_dtypes.float8_e4m3fnuz, 8
-    FLOAT8E5M2 = 19, "float8e5m2", ml_dtypes.float8_e5m2, 8
-    FLOAT8E5M2FNUZ = 20, "float8e5m2fnuz", ml_dtypes.float8_e5m2fnuz, 8
-    UINT4 = 21, "uint4", ml_dtypes.uint4, 4
-    INT4 = 22, "int4", ml_dtypes.int4, 4
-    FLOAT4E2M1 = 23, "float4e2m1", ml_dtypes.float4_e2m1fn, 4
-    UINT2 = 24, "uint2", ml_dtypes.uint2, 2
-    INT2 = 25, "int2", ml_dtypes.int2, 2
-    FLOAT8E8M0 = 26, "float8e8m0", ml_dtypes.float8_e8m0fnu, 8
+    BFLOAT16 = 16, "bfloat16", "bfloat16", 16
+    FLOAT8E4M3FN = 17, "float8e4m3fn", "float8_e4m3fn", 8
+    FLOAT8E4M3FNUZ = 18, "float8e4m3fnuz", "float8_e4m3fnuz", 8
+    FLOAT8E5M2 = 19, "float8e5m2", "float8_e5m2", 8
+    FLOAT8E5M2FNUZ = 20, "float8e5m2fnuz", "float8_e5m2fnuz", 8
+    UINT4 = 21, "uint4", "uint4", 4
+    INT4 = 22, "int4", "int4", 4
+    FLOAT4E2M1 = 23, "float4e2m1", "float4_e2m1fn", 4
+    UINT2 = 24, "uint2", "uint2", 2
+    INT2 = 25, "int2", "int2", 2
+    FLOAT8E8M0 = 26, "float8e8m0", "float8_e8m0fnu", 8
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """What an array of it has: ml_dtypes' where numpy has none; objects for STRING, void for UNDEFINED."""
+        if self._dtype is None:
+            # It takes a while, and few models need it.
+            import ml_dtypes
+
+            self._dtype = np.dtype(getattr(ml_dtypes, self._scalar))
+        return self._dtype
 
     @property
     def packed(self) -> bool:
@@ -115,16 +125,28 @@ class ElementType(IntEnum):
         Raises `DTypeError` for a dtype that ONNX does not have.
         """
         try:
-            known = _BY_DTYPE.get(dtype_like)
+            known = _BY_DTYPE.get(dtype_like) or _BY_ML_DTYPE.get(dtype_like)
         except (TypeError, ValueError):  # not hashable, as a structured dtype's list of fields
             known = None
         return known if known is not None else _of_unusual(dtype_like)
 
 
 _ONNX_CODES: Final = {ElementType.FLOAT8E8M0: 24, ElementType.UINT2: 25, ElementType.INT2: 26}
-_BY_DTYPE: Final[dict[object, ElementType]] = {
-    key: kind for kind in ElementType if kind.value for key in (kind.dtype, kind.dtype.type)
-}
+
+
+def _keys(kinds: Iterable[ElementType]) -> dict[object, ElementType]:
+    return {key: kind for kind in kinds for key in (kind.dtype, kind.dtype.type)}
+
+
+_BY_DTYPE: Final = _keys(kind for kind in ElementType if kind.value and kind._dtype is not None)
+# Those of ml_dtypes, once the first of them was looked for.
+_BY_ML_DTYPE: Final[dict[object, ElementType]] = {}
+
+
+def _by_ml_dtype() -> dict[object, ElementType]:
+    if not _BY_ML_DTYPE:
+        _BY_ML_DTYPE.update(_keys(kind for kind in ElementType if isinstance(kind._scalar, str)))
+    return _BY_ML_DTYPE
 
 
 def _of_unusual(dtype_like: object) -> ElementType:
@@ -135,11 +157,17 @@ def _of_unusual(dtype_like: object) -> ElementType:
         raise DTypeError("None is not a dtype")
     try:
         dtype = np.dtype(dtype_like)  # type: ignore[call-overload]
-    except (TypeError, ValueError) as error:
-        raise DTypeError(f"{shown(dtype_like)} is not a dtype: {error}") from error
+    except (TypeError, ValueError):
+        # numpy knows the names of ml_dtypes' once that is imported.
+        _by_ml_dtype()
+        try:
+            dtype = np.dtype(dtype_like)  # type: ignore[call-overload]
+        except (TypeError, ValueError) as error:
+            raise DTypeError(f"{shown(dtype_like)} is not a dtype: {error}") from error
     if dtype.kind in "OSTU":
         return ElementType.STRING
-    known = _BY_DTYPE.get(dtype) or _BY_DTYPE.get(dtype.newbyteorder("="))
+    native = dtype.newbyteorder("=")
+    known = _BY_DTYPE.get(dtype) or _BY_DTYPE.get(native) or _by_ml_dtype().get(dtype) or _by_ml_dtype().get(native)
     if known is None:
         raise DTypeError(f"ONNX has no element type for the dtype {dtype}")
     return known

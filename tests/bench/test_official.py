@@ -20,7 +20,8 @@ pytestmark = pytest.mark.official
 
 FLOAT = 1
 KEYS = [RUN[0], RUN_WITH_IOBINDING[0]]
-CPU = ["CPUExecutionProvider"]
+CPU = [("CPUExecutionProvider", {})]
+ONE_THREAD = {"intra_op_num_threads": 1}
 
 
 def places(z: np.ndarray | None) -> tuple[list[Place], list[Place]]:
@@ -31,7 +32,7 @@ def places(z: np.ndarray | None) -> tuple[list[Place], list[Place]]:
 class TestInThisProcess:
     def test_both_ways_are_contenders(self, saved):
         z = np.zeros(4, np.float32)
-        found = official.set_up(saved(models.add()), 1, CPU, *places(z))
+        found = official.set_up(saved(models.add()), ONE_THREAD, CPU, *places(z))
         assert [contender.key for contender in found.contenders] == KEYS
         assert found.unmeasured == {}
         assert found.version == onnxruntime.__version__
@@ -43,43 +44,43 @@ class TestInThisProcess:
 
     def test_it_writes_into_the_memory_that_it_is_given(self, saved):
         z = np.zeros(4, np.float32)
-        _, bound = official.set_up(saved(models.add()), 1, CPU, *places(z)).contenders
+        _, bound = official.set_up(saved(models.add()), ONE_THREAD, CPU, *places(z)).contenders
         z[...] = 0
         bound.batch(1)
         assert z.tolist() == [1, 2, 3, 4]
 
     def test_an_output_may_be_left_to_it(self, saved):
-        found = official.set_up(saved(models.add()), 1, CPU, *places(None))
+        found = official.set_up(saved(models.add()), ONE_THREAD, CPU, *places(None))
         assert [contender.key for contender in found.contenders] == KEYS
 
     def test_a_missing_package_is_said(self, saved, monkeypatch):
         monkeypatch.setitem(sys.modules, "onnxruntime", None)
-        found = official.set_up(saved(models.add()), 1, CPU, *places(None))
+        found = official.set_up(saved(models.add()), ONE_THREAD, CPU, *places(None))
         assert not found.contenders
         assert list(found.unmeasured) == KEYS
         assert "cannot be imported" in found.unmeasured[KEYS[0]]
 
     def test_a_model_that_it_does_not_take_is_said(self, saved):
-        found = official.set_up(saved(b"no model"), 1, CPU, *places(None))
+        found = official.set_up(saved(b"no model"), ONE_THREAD, CPU, *places(None))
         assert not found.contenders
         assert list(found.unmeasured) == KEYS
 
     def test_a_provider_that_it_does_not_have_is_said_and_not_replaced(self, saved):
-        found = official.set_up(saved(models.add()), 1, ["WarpExecutionProvider", *CPU], *places(None))
+        found = official.set_up(saved(models.add()), ONE_THREAD, [("WarpExecutionProvider", {}), *CPU], *places(None))
         assert not found.contenders
         assert set(found.unmeasured.values()) == {"this onnxruntime has no WarpExecutionProvider"}
 
     def test_one_way_may_fail_without_the_other(self, saved):
         inputs, outputs = places(np.zeros(4, np.float32))
         wrong = Place("nope", FLOAT, (4,), np.zeros(4, np.float32))
-        found = official.set_up(saved(models.add()), 1, CPU, inputs, [*outputs, wrong])
+        found = official.set_up(saved(models.add()), ONE_THREAD, CPU, inputs, [*outputs, wrong])
         assert [contender.key for contender in found.contenders] == KEYS[:1]
         assert "nope" in found.unmeasured[KEYS[1]]
 
 
 class TestApart:
     def test_the_same_contenders_measured_in_another_process(self, saved):
-        with apart.set_up(saved(models.add()), 1, CPU, *places(np.zeros(4, np.float32))) as found:
+        with apart.set_up(saved(models.add()), ONE_THREAD, CPU, *places(np.zeros(4, np.float32))) as found:
             assert [contender.key for contender in found.contenders] == KEYS
             assert found.version == onnxruntime.__version__
             for contender in found.contenders:
@@ -91,12 +92,12 @@ class TestApart:
         x, q = np.ones((2, 4), np.float32), np.ones((2, 4), ml_dtypes.bfloat16)
         inputs = [Place("x", FLOAT, x.shape, x), Place("q", bfloat16, q.shape, q)]
         outputs = [Place("x_cast", bfloat16, q.shape, q.copy()), Place("q_cast", FLOAT, x.shape, x.copy())]
-        with apart.set_up(saved(models.casts(bfloat16, [2, 4])), 1, CPU, inputs, outputs) as found:
+        with apart.set_up(saved(models.casts(bfloat16, [2, 4])), ONE_THREAD, CPU, inputs, outputs) as found:
             # Its `run` takes numpy's own types only.
             assert [contender.key for contender in found.contenders] == KEYS[1:]
 
     def test_what_fails_there_is_said_here(self, saved):
-        with apart.set_up(saved(b"no model"), 1, CPU, *places(None)) as found:
+        with apart.set_up(saved(b"no model"), ONE_THREAD, CPU, *places(None)) as found:
             assert not found.contenders
             assert list(found.unmeasured) == KEYS
 
@@ -104,7 +105,7 @@ class TestApart:
         monkeypatch.setattr(sys, "executable", "/bin/false")
         with (
             pytest.raises(ZrtError, match="ended with status 1"),
-            apart.set_up(saved(models.add()), 1, CPU, *places(None)),
+            apart.set_up(saved(models.add()), ONE_THREAD, CPU, *places(None)),
         ):
             pass
 
@@ -123,7 +124,7 @@ def test_orders_are_answered_line_by_line(saved):
         for name in ("x", "y")
     ]
     output = {"name": "z", "onnx_type": FLOAT, "shape": [4], "array_shape": None, "dtype": None, "file": None}
-    first = {"model": str(path), "threads": 1, "providers": CPU, "inputs": inputs, "outputs": [output]}
+    first = {"model": str(path), "options": ONE_THREAD, "providers": CPU, "inputs": inputs, "outputs": [output]}
     orders = [first, {"do": "batch", "key": KEYS[0], "runs": 2}, {"do": "times", "key": KEYS[1], "runs": 2}]
     replies = io.StringIO()
     official.serve(io.StringIO("".join(json.dumps(order) + "\n" for order in orders)), replies)

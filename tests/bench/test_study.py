@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests import models
-from zrt import BufferPolicy
+from zrt import BufferPolicy, SessionOptions
 from zrt.bench import study
 from zrt.bench.study import Settings
 from zrt.errors import ModelNotFoundError
@@ -60,7 +60,12 @@ def test_models_of_every_kind_can_be_measured(saved, model):
 
 def test_settings_reach_the_lane(saved):
     settings = Settings(
-        saved(models.double()), runs=3, shapes={"x": (8, 4)}, policy=BufferPolicy(alignment=4096), threads=2, lanes=2
+        saved(models.double()),
+        SessionOptions(intra_op_num_threads=2),
+        runs=3,
+        shapes={"x": (8, 4)},
+        policy=BufferPolicy(alignment=4096),
+        lanes=2,
     )
     report = study.measure(settings)
     assert {name: str(fed) for name, fed in report.inputs.items()} == {"x": "float32[8, 4]"}

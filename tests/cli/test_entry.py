@@ -17,7 +17,7 @@ import zrt as package
 from tests import models
 from zrt.cli import main
 
-COMMANDS = ("bench", "info", "inspect", "run")
+COMMANDS = ("bench", "info", "inspect", "profile", "run")
 COMMAND = [sys.executable, "-m", "zrt"]
 
 
@@ -66,11 +66,11 @@ class TestUsage:
     def test_wrong_usage_is_status_2_with_a_hint(self, complaint, arguments):
         assert "usage: zrt" in complaint(*arguments, status=2)
 
-    @pytest.mark.parametrize("command", ["bench", "run"])
+    @pytest.mark.parametrize("command", ["bench", "profile", "run"])
     def test_an_unknown_provider_is_wrong_usage_and_named(self, complaint, command):
         assert "'warp'" in complaint(command, "--provider", "warp", status=2)
 
-    @pytest.mark.parametrize("command", ["bench", "run"])
+    @pytest.mark.parametrize("command", ["bench", "profile", "run"])
     @pytest.mark.parametrize(
         ("shapes", "said"),
         [
@@ -85,12 +85,12 @@ class TestUsage:
 
 
 class TestFailure:
-    @pytest.mark.parametrize("command", ["bench", "inspect", "run"])
+    @pytest.mark.parametrize("command", ["bench", "inspect", "profile", "run"])
     def test_a_missing_model_is_one_line(self, complaint, command):
         err = complaint(command, "nope.onnx", status=1)
         assert err == f"zrt {command}: model 'nope.onnx': there is no such file\n"
 
-    @pytest.mark.parametrize("command", ["bench", "inspect", "run"])
+    @pytest.mark.parametrize("command", ["bench", "inspect", "profile", "run"])
     def test_what_is_no_model_is_named(self, complaint, saved, command):
         assert "broken.onnx" in complaint(command, saved(b"no model", "broken.onnx"), status=1)
 
@@ -99,7 +99,7 @@ class TestFailure:
         missing("rich")
         assert 'pip install "zrt[cli]"' in complaint(command, status=1)
 
-    @pytest.mark.parametrize("command", ["bench", "run"])
+    @pytest.mark.parametrize("command", ["bench", "profile", "run"])
     @pytest.mark.parametrize("batch", [10**12, 10**18])
     def test_inputs_that_no_memory_holds_are_named(self, complaint, command, batch):
         err = complaint(command, "--shape", f"image={batch},1,8,8", status=1)

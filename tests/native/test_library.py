@@ -46,14 +46,13 @@ except library.LibraryError as error:
 
 # The child sees those distributions alone that the test puts on PYTHONPATH.
 HIDE_DISTRIBUTIONS = """
-import importlib.metadata as metadata, os
-real = metadata.distribution
+import os
+from zrt._native import library
+real = library._metadata
 def visible(name):
     found = real(name)
-    if os.path.abspath(found.locate_file("")) != {root!r}:
-        raise metadata.PackageNotFoundError(name)
-    return found
-metadata.distribution = visible
+    return found if found is not None and os.path.dirname(found) == {root!r} else None
+library._metadata = visible
 """
 
 HIDE_SYSTEM = """
@@ -252,6 +251,12 @@ class TestDistribution:
         inside = Path("onnxruntime/capi", library.FILE_PATTERN.replace("*", ".1.27.0"))
         install_fake(tmp_path, "onnxruntime", "1.27.0", {fake: inside}, record=False)
         assert show()["path"] == str(tmp_path / inside)
+
+    def test_a_recorded_file_in_another_folder(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
+        fake = compile_fake("fake")
+        elsewhere = Path("onnxruntime/lib", library.FILE_PATTERN.replace("*", ".1.27.0"))
+        install_fake(tmp_path, "onnxruntime", "1.27.0", {fake: elsewhere})
+        assert show()["path"] == str(tmp_path / elsewhere)
 
     @linux
     def test_each_failure_is_told(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:

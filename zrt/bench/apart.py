@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -47,7 +47,11 @@ class _Worker:
 
 @contextmanager
 def set_up(
-    model: Path, threads: int, providers: Sequence[str], inputs: Sequence[Place], outputs: Sequence[Place]
+    model: Path,
+    options: Mapping[str, Any],
+    providers: Sequence[tuple[str, Mapping[str, str]]],
+    inputs: Sequence[Place],
+    outputs: Sequence[Place],
 ) -> Iterator[Official]:
     """`official.set_up` in a process of its own, which lives as long as the context."""
     command = [sys.executable, "-P", "-m", "zrt.bench.official"]
@@ -61,7 +65,7 @@ def set_up(
             made = worker.ask(
                 {
                     "model": os.fspath(model.absolute()),
-                    "threads": threads,
+                    "options": dict(options),
                     "providers": list(providers),
                     "inputs": [_entry(place, Path(folder, f"{index}.npy")) for index, place in enumerate(inputs)],
                     "outputs": [_entry(place, None) for place in outputs],

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter_ns as clock
@@ -24,6 +24,7 @@ from zrt.bench import timing
 from zrt.bench.harness import Contender, python_contender
 
 RUN = ("ort_run", "onnxruntime run")
+SEVERITIES = ("VERBOSE", "INFO", "WARNING", "ERROR", "FATAL")
 RUN_WITH_IOBINDING = ("ort_run_with_iobinding", "onnxruntime run_with_iobinding")
 
 
@@ -57,28 +58,35 @@ def without(reason: str, version: str = "") -> Official:
 
 
 def set_up(
-    model: Path, threads: int, providers: Sequence[str], inputs: Sequence[Place], outputs: Sequence[Place]
+    model: Path,
+    options: Mapping[str, Any],
+    providers: Sequence[tuple[str, Mapping[str, str]]],
+    inputs: Sequence[Place],
+    outputs: Sequence[Place],
 ) -> Official:
-    """Loads the model into onnxruntime and runs it once in each way; what fails is left out, with its reason."""
+    """Loads the model into onnxruntime and runs it once in each way; what fails is left out, with its reason.
+
+    `options` is plain data by the names of zrt's `SessionOptions`; `providers` are full names with ORT's options.
+    """
     try:
         import onnxruntime
     except ImportError as error:
         return without(f"onnxruntime cannot be imported: {error}")
     version = str(onnxruntime.__version__)
-    if providers[0] not in onnxruntime.get_available_providers():
-        # It would take the next one with a mere warning.
-        return without(f"this onnxruntime has no {providers[0]}", version)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    for name, _ in providers:
+        if name not in onnxruntime.get_available_providers():
+            # It would take the next one with a mere warning.
+            return without(f"this onnxruntime has no {name}", version)
     # The package's errors share no base but Exception, and none of them may end the measurement of zrt.
     try:
+        its_options = _session_options(onnxruntime, options)
         start = clock()
-        session = onnxruntime.InferenceSession(os.fspath(model), options, providers=list(providers))
+        session = onnxruntime.InferenceSession(os.fspath(model), its_options, providers=list(map(tuple, providers)))
         load_ns = clock() - start
     except Exception as error:
         return without(_first_line(error), version)
-    if session.get_providers()[0] != providers[0]:
-        return without(f"onnxruntime could not use {providers[0]}", version)
+    if session.get_providers()[0] != providers[0][0]:
+        return without(f"onnxruntime could not use {providers[0][0]}", version)
     feeds = {place.name: place.array for place in inputs}
     ways: list[tuple[tuple[str, str], Callable[[], tuple[Any, ...]]]] = [
         (RUN, lambda: (session.run, None, feeds)),
@@ -96,6 +104,35 @@ def set_up(
         else:
             contenders.append(python_contender(key, label, call, *arguments))
     return Official(version, load_ns, first_runs[0] if first_runs else 0, contenders, unmeasured)
+
+
+def _session_options(onnxruntime: Any, fields: Mapping[str, Any]) -> Any:
+    """The package's own options; raises where it has no such field."""
+    made = onnxruntime.SessionOptions()
+    for name, value in fields.items():
+        if name == "config_entries":
+            for key, entry in value.items():
+                made.add_session_config_entry(key, entry)
+        elif name == "free_dimension_overrides":
+            for symbol, size in value.items():
+                made.add_free_dimension_override_by_name(symbol, size)
+        elif name == "free_dimension_overrides_by_denotation":
+            for denotation, size in value.items():
+                made.add_free_dimension_override_by_denotation(denotation, size)
+        elif name in ("graph_optimization_level", "execution_mode"):
+            setattr(made, name, getattr(type(getattr(made, name)), f"ORT_{value}"))
+        elif name == "log_severity_level":
+            made.log_severity_level = SEVERITIES.index(value)
+        elif name == "optimized_model_filepath":
+            # zrt writes that file.
+            continue
+        else:
+            if name == "profile_file_prefix":
+                made.enable_profiling = True
+            if not hasattr(made, name):
+                raise AttributeError(f"onnxruntime's SessionOptions have no {name}")
+            setattr(made, name, value)
+    return made
 
 
 def _bind(session: Any, inputs: Sequence[Place], outputs: Sequence[Place]) -> Any:
@@ -119,13 +156,13 @@ def _first_line(error: Exception) -> str:
 def serve(orders: IO[str], replies: IO[str]) -> None:
     """Carries out orders, one line of JSON each, and answers each with a line.
 
-    ``{"model", "threads", "providers", "inputs", "outputs"}`` first, then any number of
+    ``{"model", "options", "providers", "inputs", "outputs"}`` first, then any number of
     ``{"do": "batch" | "times", "key", "runs"}``; the end of the orders ends it.
     """
     order = json.loads(orders.readline())
     official = set_up(
         Path(order["model"]),
-        order["threads"],
+        order["options"],
         order["providers"],
         [_place(entry) for entry in order["inputs"]],
         [_place(entry) for entry in order["outputs"]],

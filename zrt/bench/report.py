@@ -62,6 +62,10 @@ class Report:
     inputs: Mapping[str, FedInput]
     provider: str
     threads: int
+    options: Mapping[str, Any]
+    """The options of the session that were set, as plain data."""
+    providers: Mapping[str, Mapping[str, str]]
+    """The options of each provider, by its full name."""
     policy: str
     warmup: int
     rounds: int
@@ -93,6 +97,8 @@ class Report:
             "settings": {
                 "provider": self.provider,
                 "threads": self.threads,
+                "options": dict(self.options),
+                "providers": dict(self.providers),
                 "policy": self.policy,
                 "warmup": self.warmup,
                 "rounds": self.rounds,

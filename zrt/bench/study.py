@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter_ns as clock
+from typing import Any
 
 from zrt import environment
 from zrt.bench import apart, harness, lanes, latency, machine, official, synthetic, timing
@@ -16,11 +17,12 @@ from zrt.bench.official import Official, Place
 from zrt.bench.report import OfficialSetUp, Report, Row, SetUp
 from zrt.bench.synthetic import FedInput
 from zrt.buffers import BufferPolicy
+from zrt.errors import Error
 from zrt.lane import Lane
 from zrt.metadata import type_name
 from zrt.options import SessionOptions
 from zrt.ports import LaneMemory
-from zrt.providers import CPU, CUDA
+from zrt.providers import CPU, CUDA, ProviderLike, parse_all
 from zrt.session import Session
 from zrt.shapes import Shape
 
@@ -38,10 +40,10 @@ class Settings:
     """What to measure, and how."""
 
     model: Path
-    provider: str = CPU.name
-    """The full name of the provider; the processor stands behind it."""
-    threads: int = 1
-    """Threads within an operator, for zrt and for onnxruntime; 0: one for each core."""
+    options: SessionOptions = field(default_factory=lambda: SessionOptions(intra_op_num_threads=1))
+    """The options of the session, for zrt and for onnxruntime."""
+    providers: Sequence[ProviderLike] = (CPU(),)
+    """What it runs on, best first; the processor stands behind them."""
     lanes: int = 1
     """How many lanes are measured at the same time, where it is more than one."""
     shapes: Mapping[str, Shape] = field(default_factory=dict)
@@ -54,6 +56,11 @@ class Settings:
     """The lanes' memory."""
     own_process: bool | None = None
     """Whether onnxruntime runs in a process of its own; None: where CUDA is used."""
+
+    @property
+    def named(self) -> list[tuple[str, dict[str, str]]]:
+        """The full names of the providers, each with ORT's options."""
+        return parse_all(self.providers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
     ours = own_contenders(session, ready.inputs, ready.memory, ready.wanted, lane)
     own_process = settings.own_process
     if own_process is None:
-        own_process = settings.provider == CUDA.name
+        own_process = CUDA.name in dict(settings.named)
     with _official(settings, ready, own_process) as theirs:
         progress("loading", 1, 1)
         contenders = [*ours, *theirs.contenders]
@@ -98,8 +105,10 @@ def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
     return Report(
         model=settings.model,
         inputs={info.name: FedInput(type_name(info.element_type), ready.wanted[info.name]) for info in session.inputs},
-        provider=settings.provider,
-        threads=settings.threads,
+        provider=settings.named[0][0],
+        threads=settings.options.intra_op_num_threads,
+        options=_changed(settings.options),
+        providers=dict(settings.named),
         policy=str(settings.policy),
         warmup=settings.warmup,
         rounds=plan.rounds,
@@ -128,8 +137,7 @@ def _set_up(settings: Settings) -> _Ready:
     library_ns = clock() - start
     resident = [machine.resident_bytes()]
     start = clock()
-    options = SessionOptions(intra_op_num_threads=settings.threads)
-    session = Session(settings.model, options, providers=[settings.provider])
+    session = Session(settings.model, settings.options, providers=settings.providers)
     load_ns = clock() - start
     resident.append(machine.resident_bytes())
     wanted = synthetic.input_shapes(session, settings.shapes)
@@ -170,7 +178,30 @@ def _official(settings: Settings, ready: _Ready, own_process: bool) -> AbstractC
         )
         for info, port in zip(session.outputs, lane.audit().outputs, strict=True)
     ]
-    providers = list(dict.fromkeys([settings.provider, CPU.name]))
+    # The processor last, as in zrt.
+    providers = [*(named for named in settings.named if named[0] != CPU.name), (CPU.name, {})]
+    options = _official_options(settings.options)
     if own_process:
-        return apart.set_up(settings.model, settings.threads, providers, inputs, outputs)
-    return nullcontext(official.set_up(settings.model, settings.threads, providers, inputs, outputs))
+        return apart.set_up(settings.model, options, providers, inputs, outputs)
+    return nullcontext(official.set_up(settings.model, options, providers, inputs, outputs))
+
+
+def _changed(options: SessionOptions) -> dict[str, Any]:
+    """The options that were set, as plain data."""
+    unset = SessionOptions().to_dict()
+    return {name: value for name, value in options.to_dict().items() if value != unset.get(name)}
+
+
+def _official_options(options: SessionOptions) -> dict[str, Any]:
+    """The options that were set; those that are config entries for ORT are among these, whatever zrt calls them."""
+    fields = {name: value for name, value in _changed(options).items() if not _is_config(name, value)}
+    return {**fields, "config_entries": options.effective_config_entries()}
+
+
+def _is_config(name: str, value: Any) -> bool:
+    """Whether an option becomes a config entry."""
+    try:
+        return bool(SessionOptions.from_dict({name: value}).effective_config_entries())
+    except Error:
+        # It goes with others only.
+        return False

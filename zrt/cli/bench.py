@@ -15,6 +15,7 @@ from zrt.providers import CPU
 
 SUMMARY = "Measure a model's runs through zrt and through onnxruntime against a loop in C."
 
+DEFAULT_THREADS = 1
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
@@ -22,15 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``zrt bench``."""
     common.add_model(parser)
     parser.add_argument(
-        "--provider", default=CPU.name, metavar="NAME", help="the execution provider, such as cuda (default: cpu)"
+        "--provider",
+        metavar="NAME",
+        help="the execution provider, such as cuda (default: those of --options, else cpu)",
     )
-    parser.add_argument(
-        "--threads",
-        type=common.integer_argument(0),
-        default=1,
-        metavar="N",
-        help="threads within an operator, for zrt and onnxruntime alike; 0: one for each core (default: 1)",
-    )
+    common.add_threads(parser, DEFAULT_THREADS)
+    common.add_options(parser)
     parser.add_argument(
         "--lanes",
         type=common.integer_argument(1),
@@ -68,10 +66,12 @@ def run(arguments: argparse.Namespace) -> int:
         common.require("matplotlib", "plot", "--plot")
     if not arguments.json:
         common.require_terminal()
+    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    named = [] if arguments.provider is None else [arguments.provider]
     settings = study.Settings(
         model=common.chosen_model(arguments.model),
-        provider=common.provider_named(arguments.provider),
-        threads=arguments.threads,
+        options=options.session,
+        providers=common.chosen_providers(named, options) or [CPU()],
         lanes=arguments.lanes,
         shapes=common.once_each("--shape", arguments.shape),
         runs=arguments.runs,
@@ -109,9 +109,7 @@ def _policy(text: str) -> BufferPolicy:
 
 
 def _picture(text: str) -> Path:
-    path = Path(text)
+    path = common.file_to_write(text)
     if path.suffix.lower() not in PICTURE_SUFFIXES:
         raise argparse.ArgumentTypeError(f"{text!r} should end in one of {', '.join(PICTURE_SUFFIXES)}")
-    if not path.absolute().parent.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r}: there is no such folder")
     return path

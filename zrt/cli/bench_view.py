@@ -49,9 +49,12 @@ def _header(report: Report) -> Table:
     if machine.usable_cores != machine.cores:
         cores += f", {machine.usable_cores} of them usable"
     package = f", onnxruntime {report.official.version}" if report.official.version else ""
+    options = {name: value for name, value in report.options.items() if name != "intra_op_num_threads"}
+    rows = [("options", ", ".join(f"{name} {value}" for name, value in options.items()))] if options else []
     return facts(
         ("model", f"{report.model.name}: " + ", ".join(f"{name} {kind}" for name, kind in report.inputs.items())),
         ("runs on", f"{report.provider}, {threads}, memory {report.policy}"),
+        *rows,
         ("library", f"ONNX Runtime {versions.onnxruntime} ({versions.source})"),
         ("versions", f"zrt {versions.zrt}{package}, {machine.python}, numpy {machine.numpy}"),
         ("processor", f"{machine.processor}, {cores}"),

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from zrt import providers
-from zrt.errors import ProviderError
+from zrt.errors import Error, FileError, ProviderError
+from zrt.options import SessionOptions
+from zrt.options_file import Options, load_options
+from zrt.providers import ProviderLike
 
 Parsed = TypeVar("Parsed")
 
@@ -46,6 +49,39 @@ def add_shapes(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=DIMS",
         help="an input's shape, such as x=8,3,224,224; sizes that stay open are 1 (may be repeated)",
     )
+
+
+def add_threads(parser: argparse.ArgumentParser, default: int) -> None:
+    """Threads within an operator, which a file of options may give too."""
+    parser.add_argument(
+        "--threads",
+        type=integer_argument(0),
+        metavar="N",
+        help=f"threads within an operator; 0: one for each core (default: what --options says, else {default})",
+    )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """A file of options."""
+    parser.add_argument(
+        "--options",
+        type=Path,
+        metavar="FILE",
+        help="session options, run options and providers from a .json or .toml file; other flags go before it",
+    )
+
+
+def loaded_options(path: Path | None, threads: int | None, default: int) -> Options:
+    """The options in the file, if there is one, under ``--threads``; `UsageError` for what it should not hold."""
+    try:
+        options = Options(session=SessionOptions(intra_op_num_threads=default)) if path is None else load_options(path)
+    except FileError:
+        raise
+    except Error as error:
+        raise UsageError(str(error)) from None
+    if threads is not None:
+        options.session.intra_op_num_threads = threads
+    return options
 
 
 def named_model(model: Path | None) -> Path | None:
@@ -99,6 +135,14 @@ def integer_argument(low: int) -> Callable[[str], int]:
     return parse
 
 
+def file_to_write(text: str) -> Path:
+    """A path to write to, whose folder is there."""
+    path = Path(text)
+    if not path.absolute().parent.is_dir():
+        raise argparse.ArgumentTypeError(f"{text!r}: there is no such folder")
+    return path
+
+
 def once_each(option: str, named: Iterable[tuple[str, Parsed]]) -> dict[str, Parsed]:
     """A repeated option's values by name; the same name twice is a mistake."""
     found: dict[str, Parsed] = {}
@@ -115,6 +159,24 @@ def provider_named(name: str) -> str:
         return providers.full_name(name)
     except ProviderError as error:
         raise UsageError(f"--provider: {error}") from None
+
+
+def chosen_providers(named: list[str], options: Options) -> list[ProviderLike]:
+    """The providers that ``--provider`` names, else those of the file; `UsageError` for what the library lacks."""
+    if named:
+        return [provider_named(name) for name in named]
+    chosen = options.providers or []
+    try:
+        for provider in chosen:
+            provider_name(provider)
+    except ProviderError as error:
+        raise UsageError(f"--options: {error}") from None
+    return chosen
+
+
+def provider_name(provider: ProviderLike) -> str:
+    """A provider's full name."""
+    return providers.parse(provider)[0]
 
 
 def print_json(document: Any) -> None:

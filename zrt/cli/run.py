@@ -13,11 +13,12 @@ from zrt.cli import common, digits, outputs
 from zrt.cli.digits import Digits, Reading
 from zrt.cli.trial import Outcome, Trial, run_on
 from zrt.errors import Error, ProviderError
-from zrt.options import SessionOptions
+from zrt.providers import ProviderLike
 
 SUMMARY = "Run a model on each available provider and describe what comes out."
 
 FAILED = 1
+DEFAULT_THREADS = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,21 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="an execution provider, such as cuda (may be repeated; default: each that is usable here)",
+        help="an execution provider, such as cuda (may be repeated; default: those of --options, else all usable ones)",
     )
-    parser.add_argument(
-        "--threads",
-        type=common.integer_argument(0),
-        default=0,
-        metavar="N",
-        help="threads within an operator; 0: one for each core (default: 0)",
-    )
+    common.add_threads(parser, DEFAULT_THREADS)
+    common.add_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt run``."""
     if not arguments.json:
         common.require_terminal()
+    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    chosen = common.chosen_providers(arguments.provider, options)
     paths = common.once_each("--input", arguments.input)
     shapes = common.once_each("--shape", arguments.shape)
     for name in paths.keys() & shapes.keys():
@@ -61,8 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         known = digits.held_back()
         given, source = {digits.INPUT: known.feed}, "digits that it never saw in training"
     model = common.chosen_model(arguments.model)
-    trial = Trial(model, SessionOptions(intra_op_num_threads=arguments.threads), given, source, shapes)
-    outcomes, failures = _run_on_all([common.provider_named(name) for name in arguments.provider], trial)
+    outcomes, failures = _run_on_all(chosen, Trial(model, options.session, options.run, given, source, shapes))
     if failures and not any(outcome.results for outcome in outcomes):
         raise failures[0]
 
@@ -81,11 +78,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if finite and not failures else FAILED
 
 
-def _run_on_all(chosen: list[str], trial: Trial) -> tuple[list[Outcome], list[Error]]:
+def _run_on_all(chosen: list[ProviderLike], trial: Trial) -> tuple[list[Outcome], list[Error]]:
     """Runs on the chosen providers, or on each that there is; what cannot be used fails only where it was chosen."""
     outcomes: list[Outcome] = []
     failures: list[Error] = []
-    for name in chosen or providers.available_providers():
+    for provider in chosen or providers.available_providers():
+        name = common.provider_name(provider) if chosen else str(provider)
         unusable = providers.usable(name)
         if unusable is not None:
             outcomes.append(Outcome(name, f"not usable here: {unusable}"))
@@ -93,7 +91,7 @@ def _run_on_all(chosen: list[str], trial: Trial) -> tuple[list[Outcome], list[Er
                 failures.append(ProviderError(f"{name} is not usable here: {unusable}"))
             continue
         try:
-            outcomes.append(run_on(name, trial))
+            outcomes.append(run_on(provider, trial))
         except Error as error:
             failures.append(error)
             outcomes.append(Outcome(name, str(error)))

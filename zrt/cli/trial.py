@@ -18,7 +18,8 @@ from zrt.cli import outputs
 from zrt.cli.common import UsageError
 from zrt.errors import ArgumentError, DTypeError, UnknownNameError
 from zrt.metadata import type_name
-from zrt.options import SessionOptions
+from zrt.options import RunOptions, SessionOptions
+from zrt.providers import ProviderLike, parse
 from zrt.session import Session
 from zrt.shapes import Shape
 
@@ -29,6 +30,7 @@ class Trial:
 
     model: Path
     options: SessionOptions
+    run: RunOptions | None
     given: Mapping[str, np.ndarray[Any, Any]]
     """Inputs by name; those that are missing are made up."""
     source: str
@@ -64,20 +66,20 @@ class Outcome:
         }
 
 
-def run_on(provider: str, trial: Trial) -> Outcome:
+def run_on(provider: ProviderLike, trial: Trial) -> Outcome:
     """Runs it on that provider; inputs that the model does not take are a `UsageError`."""
     start = clock()
     with Session(trial.model, trial.options, [provider]) as session:
         load_ns = clock() - start
         fed, inputs = _inputs(session, trial)
         start = clock()
-        session.run(fed)
+        session.run(fed, options=trial.run)
         first_run_ns = clock() - start
         start = clock()
-        results = session.run(fed)
+        results = session.run(fed, options=trial.run)
         second_run_ns = clock() - start
         named = dict(zip(session.output_names, results, strict=True))
-    return Outcome(provider, None, load_ns, first_run_ns, second_run_ns, inputs, named)
+    return Outcome(parse(provider)[0], None, load_ns, first_run_ns, second_run_ns, inputs, named)
 
 
 def _inputs(session: Session, trial: Trial) -> tuple[dict[str, Any], dict[str, FedInput]]:

@@ -8,12 +8,13 @@ from typing import ClassVar
 
 from zrt.arguments import entries
 from zrt.errors import ProviderError, UnsupportedError
+from zrt.option_data import OptionData
 from zrt.providers.attach import Attach, ByKeys, ThroughObject
 from zrt.providers.option import Option, Route
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Provider:
+class Provider(OptionData):
     """The base of the typed providers.
 
     A field that is None is left to ORT. `extra` passes keys through that have no field, as strings.
@@ -46,6 +47,9 @@ class Provider:
     def by_key(cls) -> dict[str, tuple[str, Option]]:
         """The field and what stands behind it, by ORT's key."""
         return {option.key or name: (name, option) for name, option in cls.options().items()}
+
+    def _check(self) -> None:
+        self.settings()
 
     def settings(self) -> dict[str, str]:
         """The options as ORT takes them: strings by key. A field that ORT cannot take is an error that names it."""

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests import models
+
+CPU = "CPUExecutionProvider"
+
+
+def test_the_shipped_model_by_operator(zrt_json):
+    found = zrt_json("profile", "--runs", 3, "--warmup", 0, "--threads", 1)
+    assert (found["runs"], found["by"], found["providers"]) == (3, "op", [CPU])
+    assert found["inputs"] == {"image": "float32[1, 1, 8, 8]"}
+    rows = {row["name"]: row for row in found["rows"]}
+    assert rows["Conv"]["calls"] == 6
+    assert sum(row["share"] for row in rows.values()) == pytest.approx(1)
+    assert found["operators_ns"] == sum(row["total_ns"] for row in rows.values())
+    assert found["run_ns"]["min"] <= found["run_ns"]["mean"] <= found["run_ns"]["max"]
+    assert all(row["mean_ns"] == row["total_ns"] / row["calls"] for row in rows.values())
+
+
+def test_by_node_with_the_inputs_of_each(zrt_json, saved):
+    [row] = zrt_json("profile", saved(models.double()), "--by", "node", "--shape", "x=8,4", "--runs", 2)["rows"]
+    assert (row["calls"], row["provider"]) == (2, CPU)
+    assert "float[8, 4]" in row["inputs"]
+
+
+def test_people_see_the_tables(zrt):
+    out = zrt("profile", "--runs", 4, "--provider", "cpu")
+    for fact in ("the digit classifier inside zrt: image float32[1, 1, 8, 8]", CPU, "4 runs", "Conv", "share", "calls"):
+        assert fact in out
+    assert "relu1" in zrt("profile", "--runs", 1, "--by", "node")
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_a_trace_for_chrome(zrt, tmp_path):
+    path = tmp_path / "trace.json"
+    assert str(path) in zrt("profile", "--runs", 2, "--trace", path)
+    events = json.loads(path.read_text("utf-8"))["traceEvents"]
+    assert [event["name"] for event in events].count("model_run") == 2
+
+
+def test_neither_rich_nor_tomli_w_is_needed(zrt_json, missing):
+    missing("rich")
+    missing("tomli_w")
+    assert zrt_json("profile", "--runs", 1)["rows"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--runs", "0"),
+        ("--warmup", "-1"),
+        ("--by", "thread"),
+        ("--trace", "no-such-folder/trace.json"),
+        ("--threads", "many"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage(complaint, arguments):
+    assert "usage: zrt profile" in complaint("profile", *arguments, status=2)
+
+
+def test_a_trace_that_cannot_be_written(complaint, tmp_path):
+    assert str(tmp_path) in complaint("profile", "--runs", 1, "--trace", tmp_path, status=1)
+
+
+def test_a_session_that_is_profiled_as_a_whole(complaint, tmp_path):
+    file = tmp_path / "options.json"
+    file.write_text(json.dumps({"session": {"profile_file_prefix": str(tmp_path / "whole")}}))
+    assert "end_profiling" in complaint("profile", "--options", file, status=1)

@@ -1,0 +1,36 @@
+"""What a program waits for before its first answer: no module that it does not need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import zrt
+
+DIGITS = Path(zrt.__file__).with_name("models") / "digits.onnx"
+UNNEEDED = {"argparse", "asyncio", "importlib.metadata", "json", "ml_dtypes", "rich", "tomllib", "zrt.profile"}
+
+
+@pytest.mark.parametrize(
+    ("line", "needs"),
+    [
+        ("", set()),
+        ("zrt.SessionOptions().to_json()", {"json"}),
+        ("zrt.ElementType.of('bfloat16')", {"ml_dtypes"}),
+        ("session.profile([image])", {"json", "zrt.profile"}),
+    ],
+)
+def test_modules_come_with_what_needs_them(python, line, needs):
+    script = f"""
+        import sys
+        import numpy as np
+        before = set(sys.modules)
+        import zrt
+        session = zrt.Session({str(DIGITS)!r}, zrt.SessionOptions(intra_op_num_threads=1))
+        image = np.zeros((1, 1, 8, 8), np.float32)
+        session.run([image])
+        {line}
+        print(" ".join(set(sys.modules) - before))
+    """
+    assert set(python(script).stdout.split()) & UNNEEDED == needs

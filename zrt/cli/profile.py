@@ -1,0 +1,158 @@
+"""``zrt profile``: which operators of a model the time goes to."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from zrt.bench import synthetic
+from zrt.cli import common
+from zrt.cli.units import Unit, duration, plural
+from zrt.metadata import type_name
+from zrt.profile import Profile, ProfileRow
+from zrt.providers import CPU
+from zrt.session import Session
+
+SUMMARY = "Show which operators of a model the time goes to."
+
+DEFAULT_THREADS = 0
+MICROSECOND_NS = 1000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``zrt profile``."""
+    common.add_model(parser)
+    parser.add_argument(
+        "--provider",
+        metavar="NAME",
+        help="the execution provider, such as cuda (default: those of --options, else cpu)",
+    )
+    common.add_threads(parser, DEFAULT_THREADS)
+    common.add_options(parser)
+    common.add_shapes(parser)
+    parser.add_argument(
+        "--runs", type=common.integer_argument(1), default=20, metavar="N", help="runs to profile (default: 20)"
+    )
+    parser.add_argument(
+        "--warmup", type=common.integer_argument(0), default=5, metavar="N", help="runs before them (default: 5)"
+    )
+    parser.add_argument(
+        "--by",
+        choices=("op", "node"),
+        default="op",
+        help="a row for each type of operator, or for each node of the graph (default: op)",
+    )
+    parser.add_argument(
+        "--trace",
+        type=common.file_to_write,
+        metavar="FILE",
+        help="write the profile as a Chrome trace, for Perfetto or chrome://tracing",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt profile``."""
+    if not arguments.json:
+        common.require_terminal()
+    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    named = [] if arguments.provider is None else [arguments.provider]
+    chosen = common.chosen_providers(named, options) or [CPU()]
+    shapes = common.once_each("--shape", arguments.shape)
+    path = common.chosen_model(arguments.model)
+    with Session(path, options.session, chosen) as session:
+        wanted = synthetic.input_shapes(session, shapes)
+        arrays = synthetic.make_all(session, wanted)
+        feeds = {info.name: synthetic.as_feed(info, arrays[info.name], wanted[info.name]) for info in session.inputs}
+        profile = session.profile(feeds, arguments.runs, arguments.warmup)
+        inputs = {
+            info.name: synthetic.FedInput(type_name(info.element_type), wanted[info.name]) for info in session.inputs
+        }
+        providers = session.providers
+    if arguments.trace is not None:
+        profile.write(arguments.trace)
+    rows = profile.by_node() if arguments.by == "node" else profile.by_operator()
+    if arguments.json:
+        common.print_json(
+            {
+                "model": str(path),
+                "inputs": {name: str(fed) for name, fed in inputs.items()},
+                "providers": list(providers),
+                "by": arguments.by,
+                **_times(profile),
+                "rows": [_row(row) for row in rows],
+            }
+        )
+    else:
+        taken = ", ".join(f"{name} {fed}" for name, fed in inputs.items())
+        label = common.model_label(arguments.model)
+        _show(label, taken, providers, profile, rows, arguments.by, arguments.trace)
+    return 0
+
+
+def _times(profile: Profile) -> dict[str, Any]:
+    runs = [event.duration_us * MICROSECOND_NS for event in profile.runs]
+    return {
+        "runs": len(runs),
+        "run_ns": {"mean": sum(runs) / len(runs), "min": min(runs), "max": max(runs)},
+        "operators_ns": sum(row.total_us for row in profile.by_operator()) * MICROSECOND_NS,
+    }
+
+
+def _row(row: ProfileRow) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "operator": row.operator,
+        "provider": row.provider,
+        "calls": row.calls,
+        "total_ns": row.total_us * MICROSECOND_NS,
+        "mean_ns": row.mean_us * MICROSECOND_NS,
+        "share": row.share,
+        "inputs": row.shapes,
+    }
+
+
+def _show(
+    label: str,
+    inputs: str,
+    providers: Sequence[str],
+    profile: Profile,
+    rows: Sequence[ProfileRow],
+    by: str,
+    trace: Path | None,
+) -> None:
+    from zrt.cli.terminal import console, facts, table
+
+    times = _times(profile)
+    spread = times["run_ns"]
+    out = console()
+    out.print(
+        facts(
+            ("model", f"{label}: {inputs}"),
+            ("runs on", ", ".join(providers)),
+            (
+                "time",
+                f"{plural(times['runs'], 'run')}, {duration(spread['mean'])} each "
+                f"({duration(spread['min'])} to {duration(spread['max'])}); "
+                f"operators take {times['operators_ns'] / (spread['mean'] * times['runs']):.1%} of it",
+            ),
+        ),
+        soft_wrap=True,
+    )
+    unit = Unit.fitting(max((row.total_us for row in rows), default=0) * MICROSECOND_NS)
+    heads = ("node", "operator", "provider", "inputs") if by == "node" else ("operator", "provider")
+    made = table(*heads, "calls", f"total {unit.name}", "mean µs", "share", left=len(heads))
+    for row in rows:
+        of_node = [row.operator, row.provider, row.shapes or "vary"] if by == "node" else [row.provider]
+        made.add_row(
+            row.name,
+            *of_node,
+            f"{row.calls:,}",
+            unit.format(row.total_us * MICROSECOND_NS),
+            f"{row.mean_us:,.1f}",
+            f"{row.share:.1%}",
+        )
+    out.print(made)
+    if trace is not None:
+        out.print(f"trace: {trace}", soft_wrap=True)
