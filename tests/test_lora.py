@@ -225,6 +225,14 @@ class TestWriting:
 
 
 class TestRuns:
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_elsewhere(self, path, threads):
+        """ONNX Runtime's own asynchronous run would leave the adapter out."""
+        session = Session(model(), SessionOptions(intra_op_num_threads=threads, log_severity_level="FATAL"))
+        options = RunOptions(adapters=[LoraAdapter(path)])
+        result = session.submit([X], options=options).result(60)[0]
+        np.testing.assert_allclose(result, X + X @ A @ B, rtol=1e-5)
+
     def test_it_changes_the_runs_that_have_it(self, session, path):
         options = RunOptions(adapters=[LoraAdapter(path)])
         for _ in range(2):

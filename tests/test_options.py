@@ -117,6 +117,7 @@ class TestSessionOptionsReachOrt:
             "thread_factory",
             "use_env_allocators",
             "use_device_allocator_for_initializers",
+            "logger",
         }
 
     @pytest.mark.parametrize("pattern", [True, False])

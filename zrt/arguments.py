@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, TypeVar
@@ -42,6 +43,15 @@ def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> in
     if not low <= value <= high:
         raise ArgumentError(f"{subject}: {value} is not between {low} and {high}")
     return value
+
+
+def seconds(value: Any, subject: str) -> float:
+    """A length of time, which is never negative."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise DTypeError(f"{subject}: expected seconds, got {type(value).__name__} {value!r}")
+    if not 0 <= value <= threading.TIMEOUT_MAX:
+        raise ArgumentError(f"{subject}: {value} seconds cannot be waited for")
+    return float(value)
 
 
 def boolean(value: Any, subject: str) -> bool:

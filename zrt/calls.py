@@ -110,6 +110,11 @@ class Call:
             else None
         )
 
+    @property
+    def session(self) -> Handle:
+        """The session that it is a call of."""
+        return self._made_of[0]
+
     def left_open(self) -> Call:
         """The same call with every output's shape left to ORT."""
         return Call(*self._made_of, [Wanted(wanted.info, None, wanted.passes_through) for wanted in self.outputs])
@@ -123,6 +128,31 @@ class Call:
         return self._run(run_values, pointers, feeds, options)
 
     def _run(self, function: Any, inputs: Any, feeds: Sequence[Handle], options: RunOptions | None) -> list[Result]:
+        results, places = self.room()
+        left = NULL if self.settled is not None else ffi.new("OrtValue *[]", len(results))
+        chosen = RunOptions.opened(options, self.session)
+        code = function(self.reference, NULL if chosen is None else chosen.pointer, inputs, places, left)
+        if code:
+            raise failure(code)
+        return results if self.settled is not None else self.collect(results, left, feeds)
+
+    def memory_of(self, given: Any) -> list[Any] | None:
+        """The inputs' memory where a dict has just these arrays; None for all else, which wants a closer look."""
+        if type(given) is not dict or len(given) != self.count:
+            return None
+        memory = []
+        try:
+            for name, dtype, shape in self.inputs:
+                array = given[name]
+                if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
+                    return None
+                memory.append(from_buffer(array))
+        except (LookupError, ValueError, BufferError, MemoryError):
+            return None
+        return memory
+
+    def room(self) -> tuple[list[Any], list[Any]]:
+        """For each output a fresh array and its memory, or None and NULL where it is left to ORT."""
         results: list[Any] = []
         places = []
         for wanted in self.outputs:
@@ -133,15 +163,13 @@ class Call:
                 array = wanted.empty()
                 results.append(array)
                 places.append(from_buffer(array))
-        left = NULL if self.settled is not None else ffi.new("OrtValue *[]", len(results))
-        chosen = RunOptions.opened(options, self._made_of[0])
-        code = function(self.reference, NULL if chosen is None else chosen.pointer, inputs, places, left)
-        if code:
-            raise failure(code)
-        if self.settled is None:
-            for index, wanted in enumerate(self.outputs):
-                if wanted.shape is None:
-                    results[index] = _take(left[index], wanted, feeds, self._made_of[0])
+        return results, places
+
+    def collect(self, results: list[Any], left: Any, feeds: Sequence[Handle]) -> list[Result]:
+        """The results with what ORT made in its places; takes over the values of `left`."""
+        for index, wanted in enumerate(self.outputs):
+            if wanted.shape is None:
+                results[index] = _take(left[index], wanted, feeds, self.session)
         return results
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zrt import plugins
 from zrt._native import ffi, lib, status
@@ -18,6 +18,9 @@ from zrt.errors import ArgumentError, DTypeError, Error, ProviderError, Unsuppor
 from zrt.memory import CPU, ArenaConfig, MemoryInfo, write_pairs
 from zrt.threading_options import ThreadingOptions
 from zrt.types import AllocatorType, LogSeverity
+
+if TYPE_CHECKING:
+    import logging
 
 _lock = Lock()
 _current: Environment | None = None
@@ -30,29 +33,34 @@ class Environment:
     before. Asking again with the same settings gives the same environment, with other settings an
     `ArgumentError`.
 
-    `log_id` names the process in log lines; `log_severity` is the least level that ONNX Runtime writes to standard
-    error. `threading` makes thread pools for all sessions that want none of their own; without it there are none.
-    `config_entries` are settings by the keys of ORT's ``onnxruntime_env_config_keys.h``.
-    ``OrtApi::CreateEnvWithOptions`` (which does what ``OrtApi::CreateEnv``,
+    `log_id` names the process in log lines; `log_severity` is the least level that ONNX Runtime logs. `logger`, a
+    `logging.Logger` or the name of one, is where the log goes; None: to standard error. A session's own
+    `SessionOptions.logger` comes before it. `threading` makes thread pools for all sessions that want none of their
+    own; without it there are none. `config_entries` are settings by the keys of ORT's
+    ``onnxruntime_env_config_keys.h``.
+    ``OrtApi::CreateEnvWithOptions`` (which does what ``OrtApi::CreateEnv``, ``OrtApi::CreateEnvWithCustomLogger``,
     ``OrtApi::CreateEnvWithGlobalThreadPools`` and ``OrtApi::CreateEnvWithCustomLoggerAndGlobalThreadPools`` do);
     ``OrtApi::ReleaseEnv`` where its making failed.
     """
 
-    __slots__ = ("_asked", "_kept", "config_entries", "log_id", "log_severity", "pointer", "threading")
+    __slots__ = ("_asked", "_kept", "_severity", "config_entries", "log_id", "logger", "pointer", "threading")
 
     log_id: str
-    log_severity: LogSeverity
+    logger: logging.Logger | None
+    """Where the log goes; None: to standard error."""
     threading: ThreadingOptions | None
     """The thread pools that the environment was made with; None: it has none."""
     config_entries: dict[str, str]
     pointer: Any
     _asked: tuple[object, ...]
     _kept: Handle | None
+    _severity: LogSeverity
 
     def __new__(
         cls,
         log_id: str = "zrt",
         log_severity: LogSeverity | str = LogSeverity.WARNING,
+        logger: logging.Logger | str | None = None,
         *,
         threading: ThreadingOptions | None = None,
         config_entries: Mapping[str, str] | None = None,
@@ -60,30 +68,62 @@ class Environment:
         global _current
         name = text(log_id, "log_id")
         severity = choose(LogSeverity, log_severity, "log_severity")
+        chosen = None
+        if logger is not None:
+            from zrt import logs
+
+            chosen = logs.as_logger(logger, "logger")
         if threading is not None and not isinstance(threading, ThreadingOptions):
             raise DTypeError(f"threading: expected ThreadingOptions, got {type(threading).__name__}")
         # A copy, so that nobody changes afterwards what the environment was made with.
         pools = copy(threading)
         given = entries({} if config_entries is None else config_entries, "config_entries")
         config = {key.decode(): entry.decode() for key, entry in given}
-        asked = (log_id, severity, pools, config)
+        asked = (log_id, severity, chosen, pools, config)
         with _lock:
             if _current is None:
                 created = super().__new__(cls)
                 created.log_id = log_id
-                created.log_severity = severity
+                created.logger = chosen
                 created.threading = pools
                 created.config_entries = config
+                created._severity = severity
                 created._asked = asked
                 # Never released: ORT's threads and values may outlive every Python object.
-                created.pointer, created._kept = _create(name, severity, pools, config)
+                created.pointer, created._kept = _create(name, severity, chosen, pools, config)
                 _current = created
             elif _current._asked != asked:
                 raise ArgumentError(
                     f"this process has its environment already, as {_current!r}; "
-                    f"{log_id!r} at {severity.name}{_with(pools, config)} cannot be a second one"
+                    f"{log_id!r} at {severity.name}{_with(chosen, pools, config)} cannot be a second one"
                 )
             return _current
+
+    @property
+    def log_severity(self) -> LogSeverity:
+        """The least level that is logged, by the environment and by sessions that have none of their own.
+
+        May be set at any time; a session keeps the level that it was loaded with.
+        ``OrtApi::UpdateEnvWithCustomLogLevel``.
+        """
+        return self._severity
+
+    @log_severity.setter
+    def log_severity(self, value: LogSeverity | str) -> None:
+        severity = choose(LogSeverity, value, "log_severity")
+        status.check(api().UpdateEnvWithCustomLogLevel(self.pointer, int(severity)))
+        self._severity = severity
+
+    @staticmethod
+    def flush_log(timeout: float | None = None) -> bool:
+        """Waits until the loggers have all that was logged before this call, of the environment and every session.
+
+        Gives up after `timeout` seconds; None waits for as long as it takes. Returns whether they have it all: False
+        too where a handler calls it, since that one's own line is not done yet.
+        """
+        from zrt import logs
+
+        return logs.flush(timeout)
 
     def register_allocator(self, memory: MemoryInfo = CPU, arena: ArenaConfig | None = None) -> None:
         """Makes an allocator that sessions loaded from now on share, if they have ``use_env_allocators=True``.
@@ -157,18 +197,23 @@ class Environment:
         return plugins.registered()
 
     def __repr__(self) -> str:
-        more = _with(self.threading, self.config_entries)
+        more = _with(self.logger, self.threading, self.config_entries)
         return f"Environment(log_id={self.log_id!r}, log_severity={self.log_severity.name}{more})"
 
 
-def _with(threading: ThreadingOptions | None, config: dict[str, str]) -> str:
-    """What an environment has besides the log, for messages."""
-    pools = "" if threading is None else f", threading={threading!r}"
-    return pools + (f", config_entries={config!r}" if config else "")
+def _with(logger: logging.Logger | None, threading: ThreadingOptions | None, config: dict[str, str]) -> str:
+    """What an environment has besides the log's name and level, for messages."""
+    said = "" if logger is None else f", logger={logger.name!r}"
+    said += "" if threading is None else f", threading={threading!r}"
+    return said + (f", config_entries={config!r}" if config else "")
 
 
 def _create(
-    name: bytes, severity: LogSeverity, threading: ThreadingOptions | None, config: dict[str, str]
+    name: bytes,
+    severity: LogSeverity,
+    logger: logging.Logger | None,
+    threading: ThreadingOptions | None,
+    config: dict[str, str],
 ) -> tuple[Any, Handle | None]:
     """The ``OrtEnv`` with these settings, and what must be there for as long as its pools are."""
     pools = None if threading is None else threading.handle()
@@ -178,6 +223,10 @@ def _create(
     options.logging_severity_level = int(severity)
     options.log_id = identifier = ffi.new("char[]", name)
     options.config_entries = pairs.pointer
+    if logger is not None:
+        from zrt import logs
+
+        options.custom_logging_function, options.custom_logging_param = logs.sink(logger)
     if pools is not None:
         options.threading_options = pools.pointer
     table = api()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 # 2026-01-31_23-59-59_999, as a pattern of file names.
 TIME_STAMP = "-".join(["[0-9]" * 4, *["[0-9]" * 2] * 2]) + "_" + "-".join(["[0-9]" * 2] * 3) + "_" + "[0-9]" * 3
+
+if TYPE_CHECKING:
+    import logging
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,6 +93,9 @@ class SessionOptions(OptionData):
     ``OrtApi::AddSessionConfigEntry``."""
     record_placement: bool = False
     """Whether the session remembers which provider runs each node."""
+    logger: logging.Logger | str | None = None
+    """Where this session's log goes, itself or by name; None: where the environment's goes.
+    ``OrtApi::SetUserLoggingFunction``."""
     initializers: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """Weights of the caller's, by name, in place of the model's: arrays, values or buffers, which the session reads
     where they lie for as long as it lives. Nobody may write to them meanwhile. Those below 1 KiB are copied.
@@ -200,6 +207,10 @@ class SessionOptions(OptionData):
         if self.optimized_model_filepath is not None:
             path = path_bytes(self.optimized_model_filepath, "optimized_model_filepath")
             calls.append(("optimized_model_filepath", table.SetOptimizedModelFilePath, path))
+        if self.logger is not None:
+            from zrt import logs
+
+            calls.append(("logger", table.SetUserLoggingFunction, *logs.sink(logs.as_logger(self.logger, "logger"))))
         for key, entry in self._config():
             calls.append((f"config_entries[{key.decode()!r}]", table.AddSessionConfigEntry, key, entry))
         return calls
@@ -279,6 +290,7 @@ class RunOptions(OptionData, Owner):
     """
 
     __slots__ = (
+        "_twins",
         "adapters",
         "config_entries",
         "gpu_graph_id",
@@ -324,6 +336,7 @@ class RunOptions(OptionData, Owner):
         if arenas:
             config = [*config, (b"memory.enable_memory_arena_shrinkage", arenas)]
         self.terminated = False
+        self._twins: dict[int, weakref.ref[RunOptions]] = {}
         if tag is not None:
             status.check(table.RunOptionsSetRunTag(handle.pointer, text(tag, "tag")))
         if log_severity_level is not None:
@@ -377,11 +390,32 @@ class RunOptions(OptionData, Owner):
         prefix = os.fsdecode(self.profile_file_prefix)
         return sorted(glob.glob(f"{glob.escape(prefix)}_{TIME_STAMP}.json"))
 
+    def settings(self) -> dict[str, Any]:
+        """What it was made with, by the names of the arguments."""
+        return {name: getattr(self, name) for name in RunOptions.__init__.__kwdefaults__ or ()}
+
+    def twin(self) -> RunOptions:
+        """Another object with the same settings, which `terminate` of this one ends too: for one run of several."""
+        self._open()
+        twin = RunOptions(**self.settings())
+        # No lock, which a fork or a finalizer could find held: a dict's own operations are whole.
+        key = id(twin)
+        self._twins[key] = weakref.ref(twin, lambda _: self._twins.pop(key, None))
+        if self.terminated:
+            twin.terminate()
+        return twin
+
     def terminate(self) -> None:
-        """Ends every run that uses this object, as soon as the operator in hand is done; from any thread."""
+        """Ends every run that uses this object, as soon as the operator in hand is done; from any thread.
+        ``OrtApi::RunOptionsSetTerminate``.
+        """
         handle = self._open()
         self.terminated = True
         status.check(api().RunOptionsSetTerminate(handle.pointer))
+        for reference in list(self._twins.values()):
+            twin = reference()
+            if twin is not None:
+                twin.terminate()
 
     def reset(self) -> None:
         """Makes the object usable again after `terminate`."""

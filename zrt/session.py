@@ -37,6 +37,9 @@ from zrt.values import Value
 from zrt.workers import PoolOptions
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from zrt import futures
     from zrt.binding import IoBinding
     from zrt.lane import Lane
     from zrt.placement import Placement
@@ -245,18 +248,68 @@ class Session(Owner):
 
     def _run_checked(self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
         """`run` with every check; it prepares what the short way of the next runs needs."""
+        self._check_replay(options)
+        call, inputs, handles = self._checked(given, outputs)
+        if handles is None:
+            return self._attempt(call, Call.run_arrays, inputs, options)
+        return self._attempt(call, Call.run_values, inputs, handles, options)
+
+    def _check_replay(self, options: RunOptions | None) -> None:
+        """Refuses runs with memory of their own where the session captures graphs of the memory that it sees."""
         if self._captures and not (isinstance(options, RunOptions) and options.gpu_graph_id == -1):
             raise UnsupportedError(f"{REPLAYS}; RunOptions(gpu_graph_id=-1) runs without")
+
+    def _checked(self, given: Feeds, outputs: Sequence[str] | None) -> tuple[Call, list[Any], list[Handle] | None]:
+        """The call for these feeds, and their memory; values where one is a value, with the handles that own them."""
         wanted = self._wanted(outputs)
         fed = by_name(given, self.inputs, self.initializers)
         if any(isinstance(feed, (Value, Buffer)) or not is_plain(info) for info, feed in fed):
             values = [made_value(info, feed) for info, feed in fed]
             handles = [value._open() for value in values]
             call = self._call([(info, value.shape) for (info, _), value in zip(fed, values, strict=True)], wanted)
-            return self._attempt(call, Call.run_values, [handle.pointer for handle in handles], handles, options)
+            return call, [handle.pointer for handle in handles], handles
         checked = [right_array(info, feed) for info, feed in fed]
         call = self._call([(info, array.shape) for (info, _), array in zip(fed, checked, strict=True)], wanted)
-        return self._attempt(call, Call.run_arrays, [from_buffer(array) for array in checked], options)
+        return call, [from_buffer(array) for array in checked], None
+
+    async def run_async(
+        self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
+    ) -> list[Result]:
+        """`run` for asyncio: the loop goes on meanwhile.
+
+        Arguments, results and errors are those of `run`, and the feeds stay ORT's to read until the end. Where the
+        waiting task is cancelled the run ends as soon as the operator in hand is done.
+
+        The run is on a thread of the session's own pool; a session without one (``intra_op_num_threads=1``) gets one
+        of a few threads of zrt's. ``OrtApi::RunAsync``, ``OrtApi::Run``.
+        """
+        from zrt import futures
+
+        return await futures.wait(self._ready(feeds, outputs, options), options)
+
+    def submit(
+        self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
+    ) -> Future[list[Result]]:
+        """`run_async` for threads: begins a run and returns its ``concurrent.futures.Future``.
+
+        What is wrong with the arguments is raised here; what goes wrong in the run, by the future. `cancel` on the
+        future cancels it at once, and ends the run as soon as the operator in hand is done. A future may be dropped:
+        its run goes on to the end. Callbacks of the future are called on a thread that serves all runs and logs, and
+        should be short. ``OrtApi::RunAsync``, ``OrtApi::Run``.
+        """
+        from zrt import futures
+
+        return futures.submit(self._ready(feeds, outputs, options), options)
+
+    def _ready(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> futures.Ready:
+        from zrt import futures
+
+        self._check_replay(options)
+        latest = self._latest
+        memory = None if latest is None or outputs is not None else latest.memory_of(feeds)
+        if latest is None or memory is None:
+            return futures.Ready(*self._checked(feeds, outputs), self._distrust)
+        return futures.Ready(latest, memory, None, self._distrust)
 
     def _attempt(self, call: Call, run: Callable[..., list[Result]], *arguments: Any) -> list[Result]:
         """Runs, once more if the model's declaration of an output's shape turned out wrong."""

@@ -46,8 +46,26 @@ DECLARATIONS = (
     "threads.h",
     "allocation.h",
     "devices.h",
+    "queue.h",
+    "bridge.h",
+    "log.h",
+    "async.h",
 )
-SOURCES = ("handle.c", "library.c", "lane.c", "call.c", "text.c", "memory.c", "threads.c", "allocation.c", "devices.c")
+SOURCES = (
+    "handle.c",
+    "library.c",
+    "lane.c",
+    "call.c",
+    "text.c",
+    "memory.c",
+    "threads.c",
+    "allocation.c",
+    "devices.c",
+    "queue.c",
+    "bridge.c",
+    "log.c",
+    "async.c",
+)
 
 # Functions in Python that C calls, by pointers that Python hands over.
 CALLED_BACK = """

@@ -23,7 +23,7 @@ static uintptr_t no_room(const zrt_call *call)
     return (uintptr_t)call->api->CreateStatus(ORT_FAIL, "no memory for the values of a run");
 }
 
-static OrtStatus *wrap(const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory,
+OrtStatus *zrt_call_wrap(const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory,
     OrtValue **values)
 {
     for (size_t i = 0; i < count; i++) {
@@ -56,7 +56,7 @@ uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_optio
     OrtValue **results = room(stack, count);
     if (results == NULL)
         return no_room(call);
-    OrtStatus *status = wrap(call, call->outputs, count, outputs, results);
+    OrtStatus *status = zrt_call_wrap(call, call->outputs, count, outputs, results);
     if (status == NULL)
         status = call->api->Run(call->session, run_options != NULL ? run_options : call->run_options,
             call->input_names, (const OrtValue *const *)inputs, call->input_count, call->output_names, count,
@@ -82,7 +82,7 @@ uintptr_t zrt_call_run(zrt_handle *handle, const OrtRunOptions *run_options, voi
     OrtValue **wrapped = room(stack, count);
     if (wrapped == NULL)
         return no_room(call);
-    OrtStatus *status = wrap(call, call->inputs, count, inputs, wrapped);
+    OrtStatus *status = zrt_call_wrap(call, call->inputs, count, inputs, wrapped);
     uintptr_t result = status != NULL
         ? (uintptr_t)status
         : zrt_call_run_values(handle, run_options, wrapped, outputs, values);

@@ -22,6 +22,10 @@ typedef struct zrt_call {
     const zrt_tensor *outputs;
 } zrt_call;
 
+/* A value over each tensor's memory, into `values`; where memory[i] is NULL values[i] stays as it is. */
+OrtStatus *zrt_call_wrap(const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory,
+    OrtValue **values);
+
 /* `call` is a handle on a zrt_call. inputs[i] and outputs[i] are the arrays' memory; an output that is NULL is
    left to ONNX Runtime and comes back in values[i], which then belongs to the caller; NULL stands for an optional
    output that is absent. Returns 0 or the address of an OrtStatus. */

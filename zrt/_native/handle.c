@@ -24,7 +24,7 @@ zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const
     handle->parent_count = count;
     handle->parents = (zrt_handle **)(handle + 1);
     for (size_t i = 0; i < count; i++) {
-        __atomic_fetch_add(&parents[i]->references, 1, __ATOMIC_RELAXED);
+        zrt_handle_ref(parents[i]);
         handle->parents[i] = parents[i];
     }
     return handle;
@@ -70,6 +70,11 @@ static void release_one(zrt_handle *handle)
     free(handle);
 }
 
+void zrt_handle_ref(zrt_handle *handle)
+{
+    __atomic_fetch_add(&handle->references, 1, __ATOMIC_RELAXED);
+}
+
 void zrt_handle_unref(zrt_handle *handle)
 {
     if (__atomic_sub_fetch(&handle->references, 1, __ATOMIC_ACQ_REL) != 0)
@@ -92,4 +97,14 @@ void zrt_handle_unref(zrt_handle *handle)
 void zrt_handle_forked(void)
 {
     generation++;
+}
+
+int zrt_handle_inherited(const zrt_handle *handle)
+{
+    if (handle->generation != generation)
+        return 1;
+    for (size_t i = 0; i < handle->parent_count; i++)
+        if (zrt_handle_inherited(handle->parents[i]))
+            return 1;
+    return 0;
 }

@@ -1,0 +1,73 @@
+"""Runs that end elsewhere than they begin, and the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import zrt
+from tests.robustness.mistakes.core import COPIED_FEEDS, OUTPUT_NAMES, RUN_OPTIONS
+from tests.robustness.vocabulary import INSIDE, WRONG_TYPE, WRONG_VALUE, Bad, Single, Take, World
+from zrt.errors import ArgumentError, DTypeError
+
+
+def submitted(w: World, *arguments: Any, **keywords: Any) -> object:
+    return w.session.submit(*arguments, **keywords).result(60)
+
+
+def awaited(w: World, *arguments: Any, **keywords: Any) -> object:
+    return asyncio.run(w.session.run_async(*arguments, **keywords))
+
+
+def running(call: str, run: Callable[..., object]) -> list[Take]:
+    """What both forms of a run take."""
+    return [
+        (call, "feeds", COPIED_FEEDS, lambda w, bad: run(w, bad)),
+        (call, "outputs", OUTPUT_NAMES, lambda w, bad: run(w, w.feeds, bad)),
+        (call, "options", RUN_OPTIONS, lambda w, bad: run(w, w.feeds, options=bad)),
+    ]
+
+
+LOGGER = [
+    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "logger", "int 5"),
+    Bad(WRONG_TYPE, lambda w: b"name", DTypeError, "logger", "bytes"),
+    Bad(WRONG_TYPE, lambda w: print, DTypeError, "logger", "print"),
+]
+
+TIMEOUT = [
+    Bad(WRONG_TYPE, lambda w: "1", DTypeError, "timeout", "'1'"),
+    Bad(WRONG_TYPE, lambda w: True, DTypeError, "timeout", "True"),
+    Bad(WRONG_VALUE, lambda w: -1, ArgumentError, "timeout", "-1"),
+    Bad(WRONG_VALUE, lambda w: float("nan"), ArgumentError, "timeout", "nan"),
+    Bad(WRONG_VALUE, lambda w: float("inf"), ArgumentError, "timeout", "inf"),
+]
+
+
+def set_severity(value: Any) -> None:
+    zrt.Environment().log_severity = value
+
+
+TAKES: list[Take] = [
+    *running("Session.submit", submitted),
+    *running("Session.run_async", awaited),
+    ("Environment.__new__", "logger", LOGGER, lambda w, bad: zrt.Environment(logger=bad)),
+    ("Environment.flush_log", "timeout", TIMEOUT, lambda w, bad: zrt.Environment.flush_log(bad)),
+    ("SessionOptions.handle", "logger", LOGGER, lambda w, bad: zrt.SessionOptions(logger=bad).handle()),
+    ("Session.__init__", "logger", LOGGER, lambda w, bad: zrt.Session(w.model, zrt.SessionOptions(logger=bad))),
+]
+
+SINGLE: list[Single] = [
+    ("Environment.__new__", WRONG_VALUE, lambda w: zrt.Environment(logger="a"), ArgumentError, ("'a'", "second")),
+    ("Environment.log_severity", WRONG_VALUE, lambda w: set_severity(9), ArgumentError, ("log_severity", "9")),
+    ("Environment.log_severity", WRONG_VALUE, lambda w: set_severity("loud"), ArgumentError, ("'loud'",)),
+    ("Environment.log_severity", WRONG_TYPE, lambda w: set_severity(None), ArgumentError, ("None",)),
+]
+
+CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
+    "Session.submit": lambda w, it: it.submit(w.feeds),
+    "Session.run_async": lambda w, it: asyncio.run(it.run_async(w.feeds)),
+    "RunOptions.twin": lambda w, it: it.twin(),
+}
+
+CANNOT_FAIL: dict[str, str] = {"RunOptions.settings": INSIDE}

@@ -1,0 +1,220 @@
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "ort.h"
+#include "handle.h"
+#include "call.h"
+#include "queue.h"
+#include "bridge.h"
+#include "async.h"
+
+/* ONNX Runtime's pools have room for 1,024 tasks a thread, and run what finds no room on the thread that brings it:
+   an event loop would stand still. */
+#define AT_ONCE 512
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
+
+/* Runs for ONNX Runtime's threads, and how many those have. */
+static zrt_queue queued;
+static size_t at_once;
+
+/* Runs for our workers. */
+static zrt_queue jobs;
+static size_t workers, idle, most;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+static void in_child(void)
+{
+    /* The runs go on in the parent; its threads are not here. */
+    queued.length = jobs.length = at_once = workers = idle = 0;
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&arrived, NULL);
+}
+
+int zrt_run_open(size_t limit)
+{
+    most = limit;
+    return pthread_atfork(before_fork, in_parent, in_child);
+}
+
+zrt_run *zrt_run_new(zrt_handle *handle, OrtRunOptions *run_options, void *const *inputs, int values,
+    void *const *outputs, OrtStatus **status)
+{
+    const zrt_call *call = handle->pointer;
+    zrt_run *run = calloc(1, sizeof *run + (call->input_count + call->output_count) * sizeof(OrtValue *));
+    if (run == NULL) {
+        *status = call->api->CreateStatus(ORT_FAIL, "no memory for a run");
+        return NULL;
+    }
+    run->message.kind = ZRT_MESSAGE_RUN;
+    run->call = call;
+    run->run_options = run_options;
+    run->wrapped = !values;
+    run->inputs = (OrtValue **)(run + 1);
+    run->outputs = run->inputs + call->input_count;
+    *status = NULL;
+    if (run_options == NULL) {
+        *status = call->api->CreateRunOptions(&run->run_options);
+        run->own_options = 1;
+    }
+    if (*status == NULL)
+        *status = zrt_call_wrap(call, call->outputs, call->output_count, outputs, run->outputs);
+    if (values)
+        for (size_t i = 0; i < call->input_count; i++)
+            run->inputs[i] = inputs[i];
+    else if (*status == NULL)
+        *status = zrt_call_wrap(call, call->inputs, call->input_count, inputs, run->inputs);
+    if (*status == NULL)
+        return run;
+    zrt_run_free(run);
+    return NULL;
+}
+
+void zrt_run_free(void *pointer)
+{
+    zrt_run *run = pointer;
+    const zrt_call *call = run->call;
+    for (size_t i = 0; run->wrapped && i < call->input_count; i++)
+        if (run->inputs[i] != NULL)
+            call->api->ReleaseValue(run->inputs[i]);
+    for (size_t i = 0; i < call->output_count; i++)
+        if (run->outputs[i] != NULL)
+            call->api->ReleaseValue(run->outputs[i]);
+    if (run->own_options && run->run_options != NULL)
+        call->api->ReleaseRunOptions(run->run_options);
+    if (run->status != NULL)
+        call->api->ReleaseStatus(run->status);
+    free(run);
+}
+
+static void finish(zrt_run *run, OrtStatus *status)
+{
+    run->status = status;
+    /* Taken at once perhaps: the run is not to be touched any more. */
+    zrt_bridge_push(&run->message);
+}
+
+static void *worker(void *unused)
+{
+    (void)unused;
+#ifdef __APPLE__
+    pthread_setname_np("zrt-run");
+#else
+    pthread_setname_np(pthread_self(), "zrt-run");
+#endif
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        idle++;
+        while (jobs.length == 0)
+            pthread_cond_wait(&arrived, &lock);
+        idle--;
+        zrt_run *run = (zrt_run *)zrt_queue_pop(&jobs);
+        pthread_mutex_unlock(&lock);
+        const zrt_call *call = run->call;
+        finish(run, call->api->Run(call->session, run->run_options, call->input_names,
+            (const OrtValue *const *)run->inputs, call->input_count, call->output_names, call->output_count,
+            run->outputs));
+    }
+    return NULL;
+}
+
+static int start_worker(void)
+{
+    /* Signals are for the threads that Python knows. */
+    sigset_t every, before;
+    sigfillset(&every);
+    pthread_sigmask(SIG_BLOCK, &every, &before);
+    pthread_t thread;
+    int failed = pthread_create(&thread, NULL, worker, NULL);
+    if (!failed)
+        pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return !failed;
+}
+
+static void give_to_worker(zrt_run *run)
+{
+    pthread_mutex_lock(&lock);
+    if (jobs.length >= idle && workers < most && start_worker())
+        workers++;
+    int served = workers != 0;
+    if (served) {
+        zrt_queue_append(&jobs, &run->message);
+        pthread_cond_signal(&arrived);
+    }
+    pthread_mutex_unlock(&lock);
+    if (!served)
+        finish(run, run->call->api->CreateStatus(ORT_FAIL, "no thread can be started for the run"));
+}
+
+/* The next run for ONNX Runtime's threads in place of one that ended, if there is one. */
+static zrt_run *replace(void)
+{
+    pthread_mutex_lock(&lock);
+    zrt_run *run = (zrt_run *)zrt_queue_pop(&queued);
+    if (run == NULL)
+        at_once--;
+    pthread_mutex_unlock(&lock);
+    return run;
+}
+
+static void run_next(zrt_run *run);
+
+static void ended(void *run, OrtValue **outputs, size_t count, OrtStatusPtr status)
+{
+    (void)outputs;
+    (void)count;
+    finish(run, status);
+    run_next(replace());
+}
+
+static void run_next(zrt_run *run)
+{
+    while (run != NULL) {
+        const zrt_call *call = run->call;
+        OrtStatus *status = call->api->RunAsync(call->session, run->run_options, call->input_names,
+            (const OrtValue *const *)run->inputs, call->input_count, call->output_names, call->output_count,
+            run->outputs, ended, run);
+        if (status == NULL)
+            return;
+        /* The session has no threads to give. */
+        call->api->ReleaseStatus(status);
+        give_to_worker(run);
+        run = replace();
+    }
+}
+
+void zrt_run_start(zrt_handle *handle, int on_worker)
+{
+    zrt_run *run = handle->pointer;
+    zrt_handle_ref(handle);
+    run->handle = handle;
+    run->started = 1;
+    /* A pool from before a fork has no threads. */
+    if (on_worker || zrt_handle_inherited(handle)) {
+        give_to_worker(run);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    int waits = at_once == AT_ONCE;
+    if (waits)
+        zrt_queue_append(&queued, &run->message);
+    else
+        at_once++;
+    pthread_mutex_unlock(&lock);
+    if (!waits)
+        run_next(run);
+}
