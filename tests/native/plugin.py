@@ -41,5 +41,7 @@ def path() -> Path:
 
 def devices(library: str) -> tuple[zrt.EpDevice, zrt.EpDevice]:
     """The devices of the library that is registered so: the one with memory of its own, and the NPU."""
-    own, npu = (device for device in zrt.ep_devices() if device.library == library)
+    found = [device for device in zrt.ep_devices() if device.library == library]
+    # In whatever order ONNX Runtime lists them.
+    own, npu = sorted(found, key=lambda device: device.hardware.type is zrt.HardwareType.NPU)
     return own, npu
