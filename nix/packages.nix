@@ -22,6 +22,10 @@ let
     default = zrt-cpu;
   };
   cuda = rec {
+    onnxruntime-bin-cuda = import ./onnxruntime/bin.nix {
+      pkgs = cudaPkgs;
+      cuda = true;
+    };
     onnxruntime-cuda-hybrid = mkOnnxruntime {
       pkgs = cudaPkgs;
       cuda = true;

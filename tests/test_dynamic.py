@@ -294,6 +294,21 @@ class TestEviction:
         assert len(runtime._spellings) == 2
         assert runtime.counters.evictions == 48
 
+    def test_an_interrupt_between_leaves_no_spelling_behind(self):
+        class Interrupted(list):
+            def append(self, spelling):
+                raise KeyboardInterrupt
+
+        runtime = dynamic(max_buckets=1)
+        runtime.prebuild([[(2, 4)]])
+        [bucket] = runtime.buckets
+        bucket.spellings = Interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            runtime.lane(x(2))
+        runtime.lane(x(3))
+        assert order(runtime) == [3]
+        assert runtime.lane(x(2)).inputs["x"].shape == (2, 4)
+
 
 class TestWarm:
     def test_prebuild(self):

@@ -398,7 +398,10 @@ class TestConfig:
         if not folder:
             pytest.skip("ZRT_ORT_INCLUDE_DIR names no official headers")
         for kind in ("session", "run"):
-            text = Path(folder, f"onnxruntime_{kind}_options_config_keys.h").read_text("utf-8")
+            header = Path(folder, f"onnxruntime_{kind}_options_config_keys.h")
+            if not header.is_file():
+                pytest.skip(f"ZRT_ORT_INCLUDE_DIR holds no {header.name}")
+            text = header.read_text("utf-8")
             keys = {line for line in text.split('"')[1::2] if "static" not in line}
             members = zrt.SessionConfigKey if kind == "session" else zrt.RunConfigKey
             assert {str(member) for member in members} <= keys

@@ -97,8 +97,9 @@ class TestPolicies:
     @pytest.mark.parametrize("policy", zrt.DevicePolicy)
     def test_on_the_library_alone_it_is_the_processor(self, negate, policy, python):
         script = f"""
+            from importlib.resources import files
             import onnx, zrt
-            session = zrt.Session("zrt/models/digits.onnx", providers=zrt.DevicePolicy.{policy.name})
+            session = zrt.Session(files("zrt.models") / "digits.onnx", providers=zrt.DevicePolicy.{policy.name})
             print(*session.providers)
         """
         if policy in (zrt.DevicePolicy.DEFAULT, zrt.DevicePolicy.MAX_EFFICIENCY):

@@ -4,18 +4,21 @@
 }:
 let
   inherit (pkgs) lib;
-  python = pkgs.python3.withPackages (
-    packages: with packages; [
-      cffi
-      ml-dtypes
-      mypy
-      numpy
-      rich
-    ]
-  );
-  scripts = lib.fileset.toSource {
+  requirements = import ../zrt/requirements.nix {
+    inherit lib;
+    python = pkgs.python3;
+  };
+  python = pkgs.python3.withPackages (_: requirements.run ++ requirements.develop);
+  # Every Python file and script, those about the flake and the guide too.
+  src = lib.fileset.toSource {
     root = ../..;
-    fileset = lib.fileset.fileFilter (file: file.hasExt "sh") ../../nix;
+    fileset = lib.fileset.unions [
+      ../../pyproject.toml
+      (lib.fileset.fileFilter (file: file.hasExt "py" || file.hasExt "pyi") ../../benches)
+      (lib.fileset.fileFilter (file: file.hasExt "py" || file.hasExt "sh") ../../nix)
+      (lib.fileset.fileFilter (file: file.hasExt "py" || file.hasExt "sh") ../../tests)
+      (lib.fileset.fileFilter (file: !file.hasExt "so") ../../zrt)
+    ];
   };
 in
 pkgs.runCommand "zrt-lints"
@@ -25,7 +28,7 @@ pkgs.runCommand "zrt-lints"
       pkgs.shellcheck
       python
     ];
-    src = import ../zrt/source.nix { inherit lib; };
+    inherit src;
   }
   ''
     cp -r "$src" source
@@ -34,6 +37,6 @@ pkgs.runCommand "zrt-lints"
     ruff check --no-cache .
     ruff format --no-cache --check .
     mypy --cache-dir="$TMPDIR/mypy"
-    find ${scripts} -name '*.sh' -exec shellcheck {} +
+    find . -name '*.sh' -exec shellcheck {} +
     touch "$out"
   ''

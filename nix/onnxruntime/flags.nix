@@ -44,6 +44,14 @@
     { CMAKE_CXX_FLAGS = "-fno-semantic-interposition"; }
 )
 // (
+  if arm || darwin then
+    { }
+  else
+    # The linker's luck decides else where a kernel's loops lie in a cache line: up to a quarter of a convolution's time.
+    # In one word, since the hook of nixpkgs' cmake splits options at spaces.
+    { CMAKE_ASM_FLAGS = "-include${./align.h}"; }
+)
+// (
   if cuda then
     {
       CMAKE_CUDA_ARCHITECTURES = builtins.concatStringsSep ";" cudaArchitectures;

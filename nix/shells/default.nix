@@ -36,10 +36,7 @@ rec {
   cuda = mkShell {
     pkgs = cudaPkgs;
     name = "cuda";
-    onnxruntime = import ../onnxruntime/bin.nix {
-      pkgs = cudaPkgs;
-      cuda = true;
-    };
+    onnxruntime = packages.onnxruntime-bin-cuda;
     next = [
       "pytest"
       "zrt bench --provider cuda"

@@ -12,25 +12,12 @@
 let
   inherit (pkgs) lib;
   environment = import ../zrt/env.nix { inherit pkgs onnxruntime; };
+  requirements = import ../zrt/requirements.nix {
+    inherit lib;
+    python = pkgs.python3;
+  };
   python = pkgs.python3.withPackages (
-    packages: with packages; [
-      # What the package needs, and what builds it.
-      cffi
-      hatchling
-      ml-dtypes
-      numpy
-      rich
-      setuptools
-      # What tests, benches and pictures need.
-      build
-      hypothesis
-      matplotlib
-      mypy
-      onnx
-      pytest
-      pytest-benchmark
-      scipy
-    ]
+    _: requirements.build ++ requirements.run ++ requirements.develop
   );
 in
 pkgs.mkShell {

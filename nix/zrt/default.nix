@@ -28,6 +28,7 @@ let
   inherit (pkgs) lib;
   inherit (pkgs.stdenv.hostPlatform) isDarwin;
   project = (lib.importTOML ../../pyproject.toml).project;
+  requirements = import ./requirements.nix { inherit lib python; };
   static = onnxruntime.linkage == "static";
   native = "$out/${python.sitePackages}/zrt/_native";
 in
@@ -45,18 +46,8 @@ python.pkgs.buildPythonPackage {
 
   src = import ./source.nix { inherit lib; };
 
-  build-system = with python.pkgs; [
-    cffi
-    hatchling
-    setuptools
-  ];
-  dependencies = with python.pkgs; [
-    cffi
-    ml-dtypes
-    numpy
-    # The command's tables and progress bars.
-    rich
-  ];
+  build-system = requirements.build;
+  dependencies = requirements.run;
 
   env = {
     ZRT_ORT_INCLUDE_DIR = onnxruntime.includeDir;
@@ -66,14 +57,7 @@ python.pkgs.buildPythonPackage {
   };
 
   inherit doCheck;
-  nativeCheckInputs = with python.pkgs; [
-    hypothesis
-    matplotlib
-    onnx
-    pytest-benchmark
-    pytestCheckHook
-    scipy
-  ];
+  nativeCheckInputs = requirements.develop ++ [ python.pkgs.pytestCheckHook ];
   disabledTestMarks = [
     "official"
     "gpu"
@@ -88,6 +72,7 @@ python.pkgs.buildPythonPackage {
 
   postFixup = ''
     ${lib.optionalString (static && !isDarwin) "bash ${./check-extension.sh} ${native}/_ort*.so"}
+    ${lib.optionalString (!onnxruntime.cuda) ''bash ${../check-no-cuda.sh} "$out"''}
   ''
   # Linked, not copied: a copy would lose the driver's folder from its run path.
   + lib.concatMapStrings (provider: ''

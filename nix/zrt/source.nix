@@ -9,8 +9,6 @@ lib.fileset.toSource {
     ../../README.md
     ../../LICENSE
     ../../benches
-    # A test holds the command to this page.
-    (lib.fileset.maybeMissing ../../docs/cli.md)
     (lib.fileset.difference ../../tests (
       lib.fileset.unions [
         # These are about the flake and about the pages of the guide.

@@ -175,6 +175,9 @@ os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 def test_a_fork_has_a_queue_of_its_own(python):
     """Whatever threads push and receive at that moment; the parent's lines stay the parent's."""
     done = python(f"""{SCRIPT}
+import warnings
+# Python itself warns of forks among threads, since 3.12.
+warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
 stop = False
 def forever():
     count = 0

@@ -1,7 +1,8 @@
 """Nix for the tests of the flake, with the stand-in for nixpkgs.
 
 ZRT_NIX names the command: a nix, or a program that runs `nix` in a root of its own, with the checkout it is
-started in at /repo and what NIX_HERE_BIND names. `.ci/nix` sets it; without it the nix on the path is taken.
+started in at /repo and what NIX_HERE_BIND names. `.ci/nix` sets it; without it the nix on the path is taken, and none
+where it is empty.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -35,6 +37,9 @@ def files_of_the_checkout() -> list[str]:
 class Nix:
     """A checkout of its own, the stand-in, and the command that evaluates and builds there."""
 
+    # Seconds that one command may take, and within it one build.
+    longest = 1200
+
     def __init__(self, command: str, folder: Path) -> None:
         self.apart = Path(command).name != "nix"
         self.command = [command, "nix"] if self.apart else [command]
@@ -52,6 +57,14 @@ class Nix:
             models = "onnx/backend/test/data/light"
             self.bound.append(f"{Path(onnx.origin).parents[1] / models}:/usr/lib/python3/dist-packages/{models}")
         shutil.copytree(ROOT / "tests" / "nix" / "nixpkgs-stub", self.stand_in)
+
+    def with_sources(self, name: str) -> Nix:
+        """The same with a stand-in of its own, whose folder of sources is to be filled: what it need not fetch."""
+        other = copy.copy(self)
+        other.stand_in = self.scratch / name
+        shutil.copytree(self.stand_in, other.stand_in)
+        (other.stand_in / "sources").mkdir()
+        return other
 
     @staticmethod
     def commit(folder: Path) -> None:
@@ -71,15 +84,22 @@ class Nix:
     def run(self, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Runs `nix` with these arguments in the checkout."""
         environment = {**os.environ, "NIX_HERE_BIND": " ".join(self.bound)}
-        features = ["--extra-experimental-features", "nix-command flakes"]
-        return subprocess.run(
-            [*self.command, *arguments[:1], *features, *arguments[1:]],
-            cwd=cwd or self.checkout,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        options = ["--extra-experimental-features", "nix-command flakes", "--option", "timeout", str(self.longest)]
+        command = [*self.command, *arguments[:1], *options, *arguments[1:]]
+        # Into files: what a build leaves running may keep a pipe open.
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            process = subprocess.Popen(
+                command, cwd=cwd or self.checkout, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
+            )
+            try:
+                process.wait(self.longest + 60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                err.seek(0)
+                pytest.fail(f"{command} took more than {self.longest} s:\n{err.read()[-4000:]}")
+            out.seek(0)
+            err.seek(0)
+            return subprocess.CompletedProcess(command, process.returncode, out.read(), err.read())
 
     def overrides(self) -> list[str]:
         """The options that put the stand-in in the place of nixpkgs."""
@@ -126,7 +146,7 @@ class Nix:
 @pytest.fixture(scope="session")
 def nix(tmp_path_factory: pytest.TempPathFactory) -> Nix:
     """Nix with the stand-in; skips where there is none."""
-    command = os.environ.get("ZRT_NIX") or shutil.which("nix")
+    command = os.environ.get("ZRT_NIX", shutil.which("nix"))
     if not command:
         pytest.skip("there is no Nix here")
     return Nix(command, tmp_path_factory.mktemp("nix"))
@@ -147,10 +167,7 @@ def builder(nix: Nix) -> Nix:
     url: str = nix.evaluate("packages.x86_64-linux.onnxruntime-bin", "p: p.pins.prebuilt.x86_64-linux.url")
     name = url.rpartition("/")[2]
     top = name.removesuffix(".tgz")
-    other = copy.copy(nix)
-    other.stand_in = nix.scratch / "nixpkgs-with-library"
-    shutil.copytree(nix.stand_in, other.stand_in)
-    (other.stand_in / "sources").mkdir()
+    other = nix.with_sources("nixpkgs-with-library")
     with tarfile.open(other.stand_in / "sources" / name, "w:gz") as archive:
         archive.add(library, f"{top}/lib/{library.name}")
         for link, target in (("libonnxruntime.so.1", library.name), ("libonnxruntime.so", "libonnxruntime.so.1")):
@@ -161,6 +178,18 @@ def builder(nix: Nix) -> Nix:
             archive.add(header, f"{top}/include/{header.name}")
         for text in ("LICENSE", "ThirdPartyNotices.txt"):
             archive.add(capi.parent / text, f"{top}/{text}")
+    return other
+
+
+@pytest.fixture(scope="session")
+def compiler(nix: Nix) -> Nix:
+    """Nix with a stand-in that has ONNX Runtime's source and third-party archives, each under its URL's last part."""
+    folder = os.environ.get("ZRT_ORT_ARCHIVES")
+    if not folder:
+        pytest.skip("ZRT_ORT_ARCHIVES names no folder with ONNX Runtime's archives: compiling it takes half an hour")
+    other = nix.with_sources("nixpkgs-with-archives")
+    other.longest = 4 * 3600
+    shutil.copytree(folder, other.stand_in / "sources", dirs_exist_ok=True)
     return other
 
 

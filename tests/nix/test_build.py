@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import re
+import tarfile
 from typing import Any
 
 import pytest
@@ -22,6 +25,120 @@ class TestZrt:
         )
         builder.plain("build", "--no-link", f"{recipe}^out")
         builder.plain("build", "--no-link", "--rebuild", f"{recipe}^out")
+
+
+@pytest.fixture(scope="module")
+def core(compiler: Any) -> str:
+    """ONNX Runtime from source."""
+    [path] = compiler.build("packages.x86_64-linux.onnxruntime-cpu")
+    return str(path)
+
+
+class TestFromSource:
+    """ONNX Runtime compiled for real, with the options, hooks and hardening that the flake gives it."""
+
+    def test_the_core_is_one_archive_with_flat_headers(self, compiler: Any, core: str) -> None:
+        listed = compiler.plain("store", "ls", "--recursive", core).split()
+        assert {
+            "./lib/libonnxruntime.a",
+            "./lib/pkgconfig/libonnxruntime.pc",
+            "./include/onnxruntime_c_api.h",
+            "./share/doc/onnxruntime/LICENSE",
+            "./share/doc/onnxruntime/ThirdPartyNotices.txt",
+        } <= set(listed)
+        assert [name for name in listed if name.endswith(".a")] == ["./lib/libonnxruntime.a"]
+        assert not [name for name in listed if name.startswith("./include/") and not name.endswith(".h")]
+        assert "./lib/cmake" not in listed
+
+    def test_zrt_is_green_on_it_and_needs_it_no_more(self, compiler: Any, core: str) -> None:
+        [path] = compiler.build("packages.x86_64-linux.zrt-cpu")
+        closure = compiler.plain("path-info", "--recursive", path).split()
+        assert path in closure
+        assert not [name for name in closure if re.search("onnxruntime|cuda|cudnn|nvidia", name)]
+
+
+class TestRecipe:
+    """The whole recipe of ONNX Runtime from source on a made-up one, which takes seconds to compile."""
+
+    CMAKE = """
+        cmake_minimum_required(VERSION 3.28)
+        project(onnxruntime C ASM)
+        if(onnxruntime_BUILD_SHARED_LIB OR NOT EXISTS ${onnxruntime_CMAKE_DEPS_MIRROR_DIR}/github.com)
+          message(FATAL_ERROR "not the options of the flake")
+        endif()
+        function(archive name)
+          string(MAKE_C_IDENTIFIER ${name} function)
+          file(WRITE ${CMAKE_BINARY_DIR}/${name}.c "int function_of_${function}(void) { return 1; }\\n")
+          add_library(${name} STATIC ${ARGN} ${CMAKE_BINARY_DIR}/${name}.c)
+        endfunction()
+        foreach(name session optimizer providers lora framework graph util common flatbuffers)
+          archive(onnxruntime_${name})
+          install(TARGETS onnxruntime_${name})
+        endforeach()
+        archive(onnxruntime_mlas kernel.S)
+        foreach(name onnx onnx_proto protobuf-lite cpuinfo flatbuffers absl_base)
+          archive(${name})
+        endforeach()
+        archive(re2)
+        set_target_properties(re2 PROPERTIES EXCLUDE_FROM_ALL ON)
+        install(FILES ../include/onnxruntime_c_api.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onnxruntime)
+        install(FILES ../include/endian.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/onnxruntime/core/common)
+        install(FILES ../LICENSE DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig RENAME libonnxruntime.pc)
+        install(FILES ../LICENSE DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/onnxruntime)
+    """
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def made_up(cls, nix: Any) -> Any:
+        """Nix with a stand-in that has this source, and an archive for each that the mirror wants."""
+        other = nix.with_sources("nixpkgs-with-made-up-source")
+        sources = other.stand_in / "sources"
+        facts = nix.evaluate(
+            "packages.x86_64-linux.onnxruntime-cpu",
+            "p: { inherit (p.pins) version; names = map (e: e.name) p.mirror.entries; }",
+        )
+        rows = []
+        for name in facts["names"]:
+            data = name.encode()
+            (sources / name.rpartition("/")[2]).write_bytes(data)
+            rows.append(f"some;https://{name};{hashlib.sha1(data).hexdigest()}\n")
+        files = {
+            "cmake/CMakeLists.txt": cls.CMAKE,
+            "cmake/deps.txt": "".join(rows),
+            "cmake/kernel.S": ".globl kernel\nkernel:\n  ret\n",
+            "include/onnxruntime_c_api.h": "#define ORT_API_VERSION 27\n",
+            "include/endian.h": "#error not public\n",
+            "LICENSE": "",
+            "ThirdPartyNotices.txt": "",
+        }
+        with tarfile.open(sources / f"onnxruntime-{facts['version']}.tar.gz", "w:gz") as archive:
+            for name, content in files.items():
+                member = tarfile.TarInfo(f"onnxruntime/{name}")
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content.encode()))
+        return other
+
+    def test_it_makes_one_archive_flat_headers_and_one_pc(self, made_up: Any) -> None:
+        [path] = made_up.build("packages.x86_64-linux.onnxruntime-cpu")
+        listed = set(made_up.plain("store", "ls", "--recursive", path).split())
+        assert {name for name in listed if name.endswith((".a", ".h", ".pc", ".so", ".cmake"))} == {
+            "./include/onnxruntime_c_api.h",
+            "./lib/libonnxruntime.a",
+            "./lib/pkgconfig/libonnxruntime.pc",
+        }
+        assert "Libs: -L${libdir} -lonnxruntime" in made_up.plain(
+            "store", "cat", f"{path}/lib/pkgconfig/libonnxruntime.pc"
+        )
+
+    def test_the_kernels_lie_where_the_flake_puts_them(self, made_up: Any) -> None:
+        [path] = made_up.build("packages.x86_64-linux.onnxruntime-cpu")
+        done = made_up.build_expression(f"""
+          pkgs.runCommand "symbols" {{ }} "nm --defined-only ${{builtins.storePath {path}}}/lib/libonnxruntime.a >$out"
+        """)
+        assert done.returncode == 0, done.stderr
+        symbols = made_up.plain("store", "cat", done.stdout.strip())
+        assert "0000000000000030 T kernel" in symbols
+        assert len(re.findall(r"T function_of_", symbols)) == 17
 
 
 class TestStaticCore:

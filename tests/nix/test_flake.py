@@ -76,7 +76,7 @@ def pins(nix: Any) -> Json:
 class TestOutputs:
     def test_packages(self, flake: Flake) -> None:
         everywhere = {"default", "onnxruntime-bin", "onnxruntime-cpu", "zrt-cpu"}
-        cuda = {"onnxruntime-cuda-hybrid", "zrt-cuda", "bundle-cuda"}
+        cuda = {"onnxruntime-bin-cuda", "onnxruntime-cuda-hybrid", "zrt-cuda", "bundle-cuda"}
         assert {system: set(packages) for system, packages in flake.packages.items()} == {
             "x86_64-linux": everywhere | {"bundle-cpu"} | cuda,
             "aarch64-linux": everywhere | {"bundle-cpu"},
@@ -151,8 +151,6 @@ class TestPins:
         entries = [pins["source"], *pins["prebuilt"].values(), *pins["archives"].values()]
         known = {entry["url"]: entry.get("sha256") or entry["sha1"] for entry in entries}
         names = [f"packages.{system}.{name}" for system, found in flake.packages.items() for name in found]
-        # The prebuilt library for CUDA is what a shell takes.
-        names.append("devShells.x86_64-linux.cuda")
         fetched = {
             recipe["env"]["url"]: recipe["env"]["outputHash"]
             for recipe in flake.derivations(*names).values()
@@ -223,9 +221,14 @@ class TestOnnxruntime:
         assert "CMAKE_CUDA_ARCHITECTURES" not in flags
         assert "-Donnxruntime_BUILD_SHARED_LIB=OFF" in package["cmakeFlags"]
         assert "--compile-no-warning-as-error" in package["cmakeFlags"]
+        # The hook of nixpkgs' cmake splits them at spaces.
+        assert not [flag for flag in package["cmakeFlags"] if " " in flag]
+        aligned = [flag for flag in package["cmakeFlags"] if flag.startswith("-DCMAKE_ASM_FLAGS=-include/nix/store/")]
+        assert len(aligned) == (system == "x86_64-linux")
         assert any(flag.startswith("-Donnxruntime_CMAKE_DEPS_MIRROR_DIR=/nix/store/") for flag in package["cmakeFlags"])
         assert "re2" in package["postBuild"]
         assert package["preBuild"] == ""
+        assert "check-no-cuda.sh" in package["installCheck"]
         assert package["providers"] is None or package["providers"] == []
 
     def test_cuda(self, flake: Flake, pins: Json) -> None:
@@ -311,6 +314,7 @@ class TestZrt:
         assert ("-Wl,-exported_symbol,_PyInit__ort" in environment["ZRT_ORT_LINK_ARGS"]) is (system not in LINUX)
         assert ("check-extension.sh" in package["postFixup"]) is (system in LINUX)
         assert package["forbidden"] == [core["out"]]
+        assert "check-no-cuda.sh" in package["postFixup"]
         assert "ln -s" not in package["postFixup"]
 
     def test_providers_are_linked_beside_the_extension(self, flake: Flake) -> None:
@@ -318,6 +322,7 @@ class TestZrt:
         for provider in flake.packages["x86_64-linux"]["onnxruntime-cuda-hybrid"]["providers"]:
             assert f"ln -s {provider} $out/lib/python3.14/site-packages/zrt/_native/" in package["postFixup"]
         assert package["forbidden"] == []
+        assert "check-no-cuda.sh" not in package["postFixup"]
 
     @pytest.mark.parametrize("system", sorted(SYSTEMS))
     def test_no_cuda_in_what_a_cpu_output_is_made_of(self, flake: Flake, system: str) -> None:
@@ -338,7 +343,39 @@ class TestZrt:
             listed
         )
         assert not [path for path in listed if path.startswith(("./nix", "./tests/nix", "./tests/docs", "./flake"))]
-        assert "./docs/nix.md" not in listed
+        assert not [path for path in listed if path.startswith("./docs")]
+
+    def test_new_files_are_taken_by_folder(self, nix: Any) -> None:
+        """Whatever lies below zrt/ and tests/ is source, but for what tests the flake and the guide."""
+        source = nix.evaluate("packages.x86_64-linux.zrt-cpu", "p: p.attributes.src")
+        listed = set(nix.plain("store", "ls", "--recursive", source).split())
+        files = [path.relative_to(nix.checkout) for path in nix.checkout.rglob("*") if path.is_file()]
+        left_out = (Path("tests/nix"), Path("tests/docs"))
+        wanted = {
+            f"./{path}"
+            for path in files
+            if path.parts[0] in ("zrt", "tests", "benches")
+            and path.suffix != ".so"
+            and not any(path.is_relative_to(folder) for folder in left_out)
+        }
+        assert wanted <= listed
+        assert len(wanted) > 100
+
+    def test_requirements_are_those_of_pyproject(self, nix: Any) -> None:
+        document = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+        wanted = {re.split(r"[^\w.-]", line)[0] for line in document["dependency-groups"]["dev"]}
+        inputs = nix.evaluate("packages.x86_64-linux.zrt-cpu", "p: map (i: i.name) p.attributes.nativeCheckInputs")
+        assert {f"python-{name}" for name in wanted - {"onnxruntime", "ruff"}} <= set(inputs)
+
+    def test_a_requirement_that_the_package_set_lacks_is_named(self, nix: Any) -> None:
+        done = nix.expression("""
+          (import (nix + /zrt/requirements.nix) {
+            inherit (pkgs) lib;
+            python.pkgs = removeAttrs pkgs.python3.pkgs [ "hypothesis" ];
+          }).develop
+        """)
+        assert done.returncode != 0
+        assert "pyproject.toml asks for hypothesis, which this Python set lacks" in done.stderr
 
     def test_a_cuda_zrt_wants_a_cuda_library(self, nix: Any) -> None:
         done = nix.expression("""

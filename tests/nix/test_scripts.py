@@ -156,6 +156,31 @@ class TestCheckBundle:
         assert "planted leads to" in done.stderr
 
 
+class TestCheckNoCuda:
+    SCRIPT = NIX / "check-no-cuda.sh"
+    # Put together here, so that no file of the repository holds it whole.
+    STORE_PATH = "/".join(["", "nix", "store", "0123456789abcdfghijklmnpqrsvwxyz-"])
+
+    def test_a_good_one(self, tmp_path: Path) -> None:
+        (tmp_path / "library.so").write_bytes(b"\x7fELF\0" + self.STORE_PATH.encode() + b"glibc-2.42\0cudaMalloc\0")
+        done = run(self.SCRIPT, tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    @pytest.mark.parametrize("name", ["cuda_cudart-13.2", "libcublas-13.2-lib", "cudnn-9", "nvidia-x11"])
+    def test_a_planted_reference(self, tmp_path: Path, name: str) -> None:
+        (tmp_path / "lib").mkdir()
+        (tmp_path / "lib" / "library.so").write_bytes(b"\x7fELF\0\xff" + f"{self.STORE_PATH}{name}/lib\0".encode())
+        done = run(self.SCRIPT, tmp_path)
+        assert done.returncode == 1
+        assert f"names {self.STORE_PATH}{name}" in done.stderr
+
+    def test_a_planted_provider(self, tmp_path: Path) -> None:
+        (tmp_path / "libonnxruntime_providers_cuda.so").touch()
+        done = run(self.SCRIPT, tmp_path)
+        assert done.returncode == 1
+        assert "libonnxruntime_providers_cuda.so is in a CPU output" in done.stderr
+
+
 class TestCheckCuda:
     NVCC = "/".join(["", "nix", "store", "0123456789abcdfghijklmnpqrsvwxyz-cuda_nvcc"])
 

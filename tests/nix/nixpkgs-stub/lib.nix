@@ -20,6 +20,8 @@ let
     stringLength text >= stringLength suffix
     && substring (stringLength text - stringLength suffix) (stringLength suffix) text == suffix;
 
+  characters = text: builtins.genList (index: substring index 1 text) (stringLength text);
+
   # A file set is a predicate over absolute paths of files.
   toSet =
     value:
@@ -48,6 +50,12 @@ rec {
   optionals = condition: values: if condition then values else [ ];
   optionalString = condition: text: if condition then text else "";
   optionalAttrs = condition: set: if condition then set else { };
+
+  toLower = replaceStrings (characters "ABCDEFGHIJKLMNOPQRSTUVWXYZ") (
+    characters "abcdefghijklmnopqrstuvwxyz"
+  );
+  unique = builtins.foldl' (seen: value: if elem value seen then seen else seen ++ [ value ]) [ ];
+  subtractLists = taken: builtins.filter (value: !(elem value taken));
 
   concatMapStrings = make: values: concatStringsSep "" (map make values);
   removePrefix =

@@ -10,12 +10,16 @@ let
   version = "3.14";
   sitePackages = "lib/python${version}/site-packages";
 
-  # A package of the machine: the names it has among the installed ones, and what it needs.
+  # A package of the machine, as python-packages.nix describes it.
   installed =
-    name: modules: dependencies:
+    name:
+    {
+      modules ? [ ],
+      needs ? [ ],
+    }:
     runCommand "python-${name}"
       {
-        passthru = { inherit dependencies; };
+        passthru.dependencies = map (name: packages.${name}) needs;
       }
       ''
         mkdir -p "$out/${sitePackages}"
@@ -29,28 +33,12 @@ let
   # A package and all that it needs.
   closure = package: [ package ] ++ builtins.concatMap closure (package.dependencies or [ ]);
 
-  packages = {
+  packages = builtins.mapAttrs installed (import ./python-packages.nix) // {
     inherit python;
 
-    cffi = installed "cffi" [ "cffi" "_cffi_backend" ] [ packages.pycparser ];
-    markdown-it-py = installed "markdown-it-py" [ "markdown_it" "mdurl" ] [ ];
-    ml-dtypes = installed "ml-dtypes" [ "ml_dtypes" ] [ packages.numpy ];
-    numpy = installed "numpy" [ "numpy" ] [ ];
-    pycparser = installed "pycparser" [ "pycparser" ] [ ];
-    pygments = installed "pygments" [ "pygments" ] [ ];
-    rich = installed "rich" [ "rich" ] [ packages.markdown-it-py packages.pygments ];
-
-    build = installed "build" [ ] [ ];
-    hatchling = installed "hatchling" [ ] [ ];
-    hypothesis = installed "hypothesis" [ ] [ ];
-    matplotlib = installed "matplotlib" [ ] [ ];
-    mypy = installed "mypy" [ ] [ ];
-    onnx = installed "onnx" [ ] [ ];
-    pytest = installed "pytest" [ ] [ ];
-    pytest-benchmark = installed "pytest-benchmark" [ ] [ ];
-    pytestCheckHook = installed "pytest-check-hook" [ ] [ ];
-    scipy = installed "scipy" [ ] [ ];
-    setuptools = installed "setuptools" [ ] [ ];
+    # Nothing here runs it.
+    mypy = installed "mypy" { };
+    pytestCheckHook = installed "pytest-check-hook" { };
 
     buildPythonPackage =
       {

@@ -1,9 +1,9 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 # The builder: one derivation's phases, with the tools of the machine.
 set -euo pipefail
 shopt -s nullglob
 
-# shellcheck source=environment/setup
+# shellcheck source=/dev/null
 source "$stdenv/setup"
 export HOME=$TMPDIR LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH=315532800 PYTHONDONTWRITEBYTECODE=1
 cd "$TMPDIR"
@@ -41,6 +41,70 @@ unpack() {
   cd source
 }
 
+# As nixpkgs' wrapper: the compilers with the default hardening, less what the derivation turns off.
+harden() {
+  local -A hardening=(
+    [format]='-Wformat -Wformat-security -Werror=format-security'
+    [fortify3]='-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3'
+    [pic]=-fPIC
+    [stackclashprotection]=-fstack-clash-protection
+    [stackprotector]='-fstack-protector-strong --param ssp-buffer-size=4'
+    [strictflexarrays1]=-fstrict-flex-arrays=1
+    [strictoverflow]=-fno-strict-overflow
+    [zerocallusedregs]=-fzero-call-used-regs=used-gpr
+  )
+  local name flags=
+  for name in "${!hardening[@]}"; do
+    case " ${hardeningDisable:-} " in
+      *" $name "* | *" all "*) ;;
+      *) flags+=" ${hardening[$name]}" ;;
+    esac
+  done
+  mkdir "$TMPDIR/compilers"
+  for name in gcc g++; do
+    # nixpkgs' generation of the compiler where the machine has several.
+    printf '#!/bin/bash\nexec %s%s "$@"\n' "$(command -v $name-15 || command -v $name)" "$flags" \
+      >"$TMPDIR/compilers/$name"
+  done
+  chmod +x "$TMPDIR"/compilers/*
+  PATH=$TMPDIR/compilers:$PATH
+}
+
+# As the hooks of nixpkgs' cmake and ninja.
+configure() {
+  [ -n "${cmakeFlags:-}" ] || return 0
+  harden
+  find . \( -name '*.cmake' -o -name '*.cmake.in' -o -name CMakeLists.txt \) -type f \
+    -exec sed -i 's^/usr\([ /]\|$\)^/var/empty\1^g; s^/opt\([ /]\|$\)^/var/empty\1^g' {} +
+  mkdir build
+  cd build
+  # shellcheck disable=SC2086
+  cmake "$cmakeDir" -GNinja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF \
+    -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
+    -DCMAKE_AR="$(command -v ar)" -DCMAKE_RANLIB="$(command -v ranlib)" -DCMAKE_STRIP="$(command -v strip)" \
+    -DCMAKE_FIND_FRAMEWORK=LAST -DCMAKE_POLICY_DEFAULT_CMP0025=NEW -DCMAKE_INSTALL_PREFIX="$out" \
+    -DCMAKE_INSTALL_{NAME_DIR,LIBDIR}="$out/lib" -DCMAKE_INSTALL_BINDIR="$out/bin" \
+    -DCMAKE_INSTALL_SBINDIR="$out/sbin" -DCMAKE_INSTALL_INCLUDEDIR="$out/include" \
+    -DCMAKE_INSTALL_LIBEXECDIR="$out/libexec" -DCMAKE_INSTALL_LOCALEDIR="$out/share/locale" \
+    -DCMAKE_INSTALL_MANDIR="$out/share/man" -DCMAKE_INSTALL_INFODIR="$out/share/info" \
+    -DCMAKE_INSTALL_DOCDIR="$out/share/doc/$pname" -DCMAKE_EXPORT_NO_PACKAGE_REGISTRY=ON \
+    -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF -DCMAKE_FIND_USE_SYSTEM_PACKAGE_REGISTRY=OFF $cmakeFlags
+}
+
+build() {
+  [ -n "${cmakeFlags:-}" ] || return 0
+  runHook preBuild
+  TERM=dumb ninja -j "$NIX_BUILD_CORES"
+  runHook postBuild
+}
+
+install_() {
+  [ -n "${cmakeFlags:-}" ] || return 0
+  runHook preInstall
+  TERM=dumb ninja install
+  runHook postInstall
+}
+
 if [ -n "${buildCommand:-}" ] || [ -n "${buildCommandPath:-}" ]; then
   eval "$buildCommand"
   exit
@@ -48,7 +112,8 @@ fi
 
 phase unpackPhase unpack
 runHook postPatch
-[ -n "${dontBuild:-}" ] || phase buildPhase eval "echo 'nothing here compiles ONNX Runtime' >&2; exit 1"
-phase installPhase true
+[ -n "${dontConfigure:-}" ] || phase configurePhase configure
+[ -n "${dontBuild:-}" ] || phase buildPhase build
+phase installPhase install_
 runHook postFixup
 [ -z "${doCheck:-}${doInstallCheck:-}" ] || phase installCheckPhase true
