@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from zrt import errors as errors
+    from zrt import graph as graph
     from zrt import providers as providers
     from zrt.audit import LaneAudit as LaneAudit
     from zrt.audit import PortAudit as PortAudit
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
     from zrt.errors import Error as Error
     from zrt.errors import OrtError as OrtError
     from zrt.errors import ZrtError as ZrtError
+    from zrt.graph import Graph as Graph
+    from zrt.graph import GraphEdit as GraphEdit
+    from zrt.graph import GraphValue as GraphValue
+    from zrt.graph import edit as edit
     from zrt.lane import Lane as Lane
     from zrt.lora import LoraAdapter as LoraAdapter
     from zrt.lora import save_lora_adapter as save_lora_adapter
@@ -97,7 +102,10 @@ _HOMES: dict[str, str | None] = {
     "EpDevice": "devices",
     "Error": "errors",
     "ExecutionMode": "types",
+    "Graph": "graph",
+    "GraphEdit": "graph",
     "GraphOptimizationLevel": "types",
+    "GraphValue": "graph",
     "Initializer": "proto",
     "HardwareDevice": "devices",
     "HardwareType": "devices",
@@ -142,8 +150,10 @@ _HOMES: dict[str, str | None] = {
     "compatibility_info": "compatibility",
     "copy": "transfer",
     "copy_all": "transfer",
+    "edit": "graph",
     "ep_devices": "devices",
     "errors": None,
+    "graph": None,
     "hardware_devices": "devices",
     "infer": "session",
     "list_initializers": "proto",

@@ -181,7 +181,7 @@ class DTypeError(ZrtError, TypeError):
 
 
 class ModelError(ZrtError, ValueError):
-    """The model cannot be loaded: too large, too new, or not a model."""
+    """The model cannot be loaded: too large, too new, or not a model; or a graph does not make one."""
 
 
 class ModelNotFoundError(ModelError, FileNotFoundError):

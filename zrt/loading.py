@@ -162,8 +162,7 @@ def create(
                 *shared,
             )
     except Error as error:
-        if options.crew is not None:
-            options.crew.settle(source.subject)
+        settle(options, source.subject)
         if "model IR version" in str(error):
             raise ModelError(
                 f"{source.subject} is written in a newer form than this library reads ({error}): "
@@ -174,14 +173,23 @@ def create(
     if data is not None and says(BYTES_IN_USE):
         source.kept = True
         parents.append(Handle.pin(data))
+    return own(pointer, options, source.subject, parents)
+
+
+def settle(options: PoolOptions, subject: str) -> None:
+    """To be called when a session's threads are made, or will not be; raises what their factory raised."""
     if options.crew is not None:
-        parents.append(options.crew.block)
-    session = Handle.own(pointer, table.ReleaseSession, parents)
-    if options.crew is not None:
-        try:
-            options.crew.settle(source.subject)
-        except BaseException:
-            # It was loaded nonetheless; the error's traceback must not keep it.
-            del session
-            raise
+        options.crew.settle(subject)
+
+
+def own(pointer: Any, options: PoolOptions, subject: str, parents: Sequence[Handle]) -> Handle:
+    """Takes over a new ``OrtSession``, which keeps alive its `parents` and what made its threads."""
+    made_by = [] if options.crew is None else [options.crew.block]
+    session = Handle.own(pointer, api().ReleaseSession, [*parents, *made_by])
+    try:
+        settle(options, subject)
+    except BaseException:
+        # It was loaded nonetheless; the error's traceback must not keep it.
+        del session
+        raise
     return session

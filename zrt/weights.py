@@ -57,7 +57,7 @@ def load(source: loading.Source, settings: PoolOptions, options: SessionOptions 
     """The session of a model, with the weights that its options supply."""
     if options is None:
         return loading.create(source, settings)
-    container = _container(options)
+    container = container_of(options)
     given = _mapping(options.initializers, "initializers", "arrays")
     files = _mapping(options.external_initializer_files, "external_initializer_files", "bytes")
     if not given and not files:
@@ -77,7 +77,8 @@ def load(source: loading.Source, settings: PoolOptions, options: SessionOptions 
                 return loading.create(rewritten, settings, container, handles)
 
 
-def _container(options: SessionOptions) -> Handle | None:
+def container_of(options: SessionOptions) -> Handle | None:
+    """The container that a load is given."""
     container = options.prepacked_weights
     if container is None:
         return None

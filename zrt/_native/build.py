@@ -50,6 +50,7 @@ DECLARATIONS = (
     "bridge.h",
     "log.h",
     "async.h",
+    "editor.h",
 )
 SOURCES = (
     "handle.c",
@@ -65,6 +66,7 @@ SOURCES = (
     "bridge.c",
     "log.c",
     "async.c",
+    "editor.c",
 )
 
 # Functions in Python that C calls, by pointers that Python hands over.

@@ -1,0 +1,399 @@
+"""Graphs: what is written, is what comes out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
+
+import zrt
+from zrt.errors import ArgumentError, DTypeError, ModelError, NotCopyableError, ShapeError, UnknownNameError
+from zrt.graph import MapType, OptionalType, SequenceType, SparseTensorType, TensorType, types
+
+QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
+
+
+@pytest.fixture
+def graph() -> zrt.Graph:
+    """x, float32 [n, 4], is an input."""
+    made = zrt.Graph(opset=21, name="net")
+    made.input("x", "float32", ("n", 4))
+    return made
+
+
+def test_handles_know_their_graph_and_type(graph: zrt.Graph) -> None:
+    x = graph.value("x")
+    assert (x.graph, x.name, x.type) == (graph, "x", TensorType("float32", ("n", 4)))
+    y = graph.op("Relu", x)
+    assert y.type is None
+    graph.output(y, "float32", ("n", 4))
+    assert y.type == TensorType(np.float32, ("n", 4))
+    assert y == graph.outputs[0]
+    assert graph.inputs == (x,)
+    assert "x: float32[n, 4]" in repr(x)
+    assert repr(graph) == f"Graph(x: float32[n, 4] -> {y.name}: float32[n, 4]; 1 nodes)"
+
+
+def test_names_are_unique_or_given(graph: zrt.Graph) -> None:
+    x = graph.value("x")
+    values = [graph.op("Relu", x) for _ in range(3)] + list(graph.op("Split", x, outputs=2, axis=1, num_outputs=2))
+    assert len({value.name for value in values}) == 5
+    assert graph.op("Relu", x, outputs="mine", name="node").name == "mine"
+    assert [value.name for value in graph.op("Relu", x, outputs=["ours"])] == ["ours"]
+    assert graph.initializer(None, np.ones(1)).name != graph.initializer(None, np.ones(1)).name
+    names = [node.name for node in graph.to_onnx().graph.node]
+    assert "node" in names
+    assert len(set(names)) == len(names)
+
+
+def test_an_operator_gives_at_least_what_its_schema_says(graph: zrt.Graph) -> None:
+    values, indices = graph.op("TopK", graph.value("x"), graph.initializer("k", np.array([1])))
+    assert values.name != indices.name
+    assert isinstance(graph.op("Dropout", graph.value("x")), zrt.GraphValue)
+
+
+def test_inputs_are_left_out(graph: zrt.Graph) -> None:
+    most = graph.initializer("most", np.float32(1))
+    graph.output(graph.op("Clip", graph.value("x"), None, most, outputs="y"))
+    assert list(graph.to_onnx().graph.node[0].input) == ["x", "", "most"]
+    feeds = {"x": np.array([[-5, 0, 1, 5]], np.float32)}
+    for engine in ("editor", "onnx"):
+        np.testing.assert_array_equal(graph.session(QUIET, engine=engine).run(feeds)[0], [[-5, 0, 1, 1]])
+
+
+def test_a_failed_operator_leaves_nothing(graph: zrt.Graph) -> None:
+    before = graph.to_onnx()
+    x = graph.value("x")
+    branch = graph.subgraph("branch")
+    branch.output(branch.op("Neg", x))
+    with pytest.raises(ArgumentError):
+        graph.op("Split", x, outputs=["a", "x"], num_outputs=2)
+    with pytest.raises(DTypeError):
+        graph.op("If", x, then_branch=branch)
+    assert graph.to_onnx() == before
+    assert graph.op("Relu", x, outputs="a").name == "a"
+    branch.op("Neg", x)
+
+
+def test_attributes_have_the_schema_s_kind(graph: zrt.Graph) -> None:
+    x = graph.value("x")
+    graph.op("Gemm", x, x, alpha=2, transB=True)
+    graph.op("Transpose", x, perm=np.array([1, 0]))
+    graph.op("Constant", value_strings=["a", b"b"])
+    graph.op("Constant", value_floats=[])
+    graph.op("ConstantOfShape", graph.initializer("s", np.array([2])), value=np.array([7], ml_dtypes.bfloat16))
+    graph.op("Cast", x, to=zrt.ElementType.FLOAT16, saturate=None)
+    graph.op("RandomNormal", shape=(1, 2), attributes={"dtype": 1, "mean": np.float32(0.5)})
+    graph.op("Optional", type=SequenceType(TensorType("float32")))
+    made = {
+        node.op_type + attribute.name: (attribute.type, helper.get_attribute_value(attribute))
+        for node in graph.to_onnx().graph.node
+        for attribute in node.attribute
+        if attribute.name != "value_floats"
+    }
+    kinds = onnx.AttributeProto
+    assert made["Gemmalpha"] == (kinds.FLOAT, 2.0)
+    assert made["GemmtransB"] == (kinds.INT, 1)
+    assert made["Transposeperm"] == (kinds.INTS, [1, 0])
+    assert made["Constantvalue_strings"] == (kinds.STRINGS, [b"a", b"b"])
+    assert numpy_helper.to_array(made["ConstantOfShapevalue"][1]).dtype == ml_dtypes.bfloat16
+    assert made["Castto"] == (kinds.INT, onnx.TensorProto.FLOAT16)
+    assert "Castsaturate" not in made
+    assert made["RandomNormalshape"] == (kinds.INTS, [1, 2])
+    assert made["RandomNormalmean"] == (kinds.FLOAT, 0.5)
+    assert made["Optionaltype"][0] == kinds.TYPE_PROTO
+
+
+def test_element_types_as_attributes_have_onnx_s_number(graph: zrt.Graph) -> None:
+    [attribute] = graph.op("Cast", graph.value("x"), to=zrt.ElementType.UINT2).graph.to_onnx().graph.node[0].attribute
+    assert attribute.i == zrt.ElementType.UINT2.onnx_code != int(zrt.ElementType.UINT2)
+
+
+def test_without_a_schema_the_value_says_the_kind(graph: zrt.Graph) -> None:
+    graph.import_opset("custom", 3)
+    one, two = graph.op("Any", graph.value("x"), domain="custom", outputs=2, a=1, b=1.5, c="s", d=[1, 2.5], e=["x"])
+    assert one != two
+    node = graph.to_onnx().graph.node[0]
+    assert {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute} == {
+        "a": 1,
+        "b": 1.5,
+        "c": b"s",
+        "d": [1.0, 2.5],
+        "e": [b"x"],
+    }
+    graph.output(one, "float32")
+    assert any("'custom'" in reason for reason in graph.engine.reasons)
+    with pytest.raises(DTypeError, match=r"'a'.*empty list"):
+        graph.op("Any", domain="custom", a=[])
+    with pytest.raises(DTypeError, match=r"'a'.*different things"):
+        graph.op("Any", domain="custom", a=[1, "s"])
+
+
+def test_operators_of_onnx_runtime(graph: zrt.Graph, engines: Any) -> None:
+    graph.import_opset("com.microsoft", 1)
+    assert graph.opsets == {"": 21, "com.microsoft": 1}
+    graph.output(graph.op("Gelu", graph.value("x"), domain="com.microsoft"), "float32", ("n", 4))
+    one, other = engines(graph, {"x": np.ones((1, 4), np.float32)})
+    np.testing.assert_array_equal(one, other)
+    assert one[0][0, 0] == pytest.approx(0.8413447)
+
+
+def test_domains_have_a_short_form() -> None:
+    graph = zrt.Graph({"ai.onnx": 20, "ai.onnx.ml": 3})
+    assert graph.opsets == {"": 20, "ai.onnx.ml": 3}
+    x = graph.input("x", "float32", (1, 2))
+    y = graph.op("Normalizer", graph.op("Relu", x, domain="ai.onnx"), domain="ai.onnx.ml", norm="L1")
+    graph.output(y, "float32", (1, 2))
+    graph.check()
+    np.testing.assert_array_equal(graph.session(QUIET).run([np.ones((1, 2), np.float32)])[0], [[0.5, 0.5]])
+
+
+def test_values_around_a_subgraph_are_its_to_read(graph: zrt.Graph) -> None:
+    x = graph.value("x")
+    outer = graph.subgraph("outer")
+    inner = outer.subgraph("inner")
+    assert inner.value("x") == x
+    inner.output(inner.op("Add", x, outer.op("Neg", x, outputs="m")))
+    with pytest.raises(ArgumentError, match=r"'m'.*around it"):
+        inner.op("Neg", x, outputs="m")
+    other = outer.subgraph("other")
+    mine = other.op("Neg", x, outputs="deep")
+    other.output(mine)
+    with pytest.raises(ArgumentError, match="'deep' belongs to another graph, 'other'"):
+        outer.op("Neg", mine)
+    flag = graph.input("flag", "bool", ())
+    outer.output(outer.op("If", flag, then_branch=inner, else_branch=other))
+    last = graph.subgraph("last")
+    with pytest.raises(ArgumentError, match="Identity"):
+        last.output(x)
+    last.output(last.op("Identity", x))
+    with pytest.raises(ArgumentError, match=r"'then_branch'.*'inner'"):
+        graph.op("If", flag, then_branch=inner, else_branch=last)
+    graph.output(graph.op("If", flag, then_branch=outer, else_branch=last, outputs="y"), "float32", ("n", 4))
+    with pytest.raises(ArgumentError, match=r"'deep'.*in a subgraph"):
+        graph.op("Relu", x, outputs="deep")
+    graph.check()
+    feeds = {"x": np.ones((1, 4), np.float32), "flag": np.array(True)}
+    np.testing.assert_array_equal(graph.session(QUIET).run(feeds)[0], np.zeros((1, 4)))
+
+
+def test_the_types_of_outputs_are_found(graph: zrt.Graph) -> None:
+    y = graph.op("MatMul", graph.value("x"), graph.initializer("w", np.ones((4, 100), np.float64).astype(np.float32)))
+    graph.output(y)
+    info = graph.to_onnx().graph.output[0]
+    assert types.from_proto(info.type, "y") == TensorType("float32", ("n", 100))
+    graph.import_opset("custom", 1)
+    graph.output(graph.op("Any", y, domain="custom", outputs="what"))
+    with pytest.raises(ModelError, match="output 'what': its type"):
+        graph.to_onnx()
+
+
+def test_types_in_between(graph: zrt.Graph) -> None:
+    graph.import_opset("custom", 1)
+    hidden = graph.op("Any", graph.value("x"), domain="custom")
+    graph.value_info(hidden, "float32", ("n", 7))
+    graph.output(graph.op("Relu", hidden))
+    assert types.from_proto(graph.to_onnx().graph.output[0].type, "y") == TensorType("float32", ("n", 7))
+    with pytest.raises(ArgumentError, match="known already"):
+        graph.value_info(hidden, "float32")
+    assert any("in between" in reason for reason in graph.engine.reasons)
+
+
+def test_metadata(graph: zrt.Graph) -> None:
+    graph.output(graph.op("Relu", graph.value("x")))
+    graph.describe(producer_name="p", domain="d", description="what", version=7, custom_metadata_map={"a": "b"})
+    graph.describe(graph_description="g", custom_metadata_map={"c": "d"})
+    wanted = zrt.ModelMetadata("p", "net", "d", "what", "g", 7, {"c": "d"})
+    assert graph.metadata == wanted
+    for engine in ("editor", "onnx"):
+        assert graph.session(QUIET, engine=engine).metadata == wanted
+    assert zrt.Session(graph.to_onnx(), QUIET).metadata == wanted
+    assert zrt.Graph.from_onnx(graph.to_bytes()).metadata == wanted
+
+
+def test_a_graph_goes_on_after_its_session(graph: zrt.Graph) -> None:
+    graph.output(graph.op("Neg", graph.value("x"), outputs="y"))
+    first = graph.session(QUIET)
+    graph.remove_output("y")
+    graph.output(graph.op("Abs", graph.value("y"), outputs="z"))
+    x = np.ones((1, 4), np.float32)
+    assert first.run([x])[0][0, 0] == -1
+    assert graph.session(QUIET).run([x])[0][0, 0] == 1
+
+
+def test_a_removed_input_is_no_value_any_more(graph: zrt.Graph) -> None:
+    x = graph.value("x")
+    graph.remove_input(x)
+    with pytest.raises(ArgumentError, match="'x' was removed"):
+        graph.op("Relu", x)
+    with pytest.raises(UnknownNameError):
+        graph.value("x")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        TensorType("string", ()),
+        TensorType(ml_dtypes.int4, (1, None, "n")),
+        SparseTensorType("float32", (3, 4)),
+        SequenceType(SequenceType(TensorType("int64", ("n",)))),
+        MapType("string", TensorType("float32")),
+        MapType("int64", SequenceType(TensorType("bool", (0,)))),
+        OptionalType(SequenceType(TensorType("float16"))),
+    ],
+    ids=str,
+)
+def test_every_kind_of_type(kind: Any) -> None:
+    assert types.from_proto(types.to_proto(kind), "it") == kind
+    graph = zrt.Graph()
+    assert graph.input("it", kind).type == kind
+    graph.output(graph.op("Relu", graph.input("x", "float32", ())))
+    graph.check()
+    assert zrt.Graph.from_onnx(graph.to_onnx()).value("it").type == kind
+
+
+def test_wrong_types() -> None:
+    with pytest.raises(DTypeError, match="float32 is neither string nor an integer"):
+        MapType("float32", TensorType("float32"))
+    with pytest.raises(DTypeError, match="MapType: value"):
+        MapType("int64", "float32")  # type: ignore[arg-type]
+    with pytest.raises(DTypeError, match="OptionalType: element"):
+        OptionalType(None)  # type: ignore[arg-type]
+    with pytest.raises(ShapeError, match="-1"):
+        TensorType("float32", (-1,))
+    deep: Any = TensorType("float32")
+    for _ in range(32):
+        deep = SequenceType(deep)
+    with pytest.raises(DTypeError, match="32 deep"):
+        SequenceType(deep)
+
+
+def test_large_graphs() -> None:
+    graph = zrt.Graph()
+    value = graph.input("x", "float32", (1,))
+    for number in range(3000):
+        value = graph.op("Neg", value, name=f"node {number}" if number % 2 else None)
+    graph.output(value, "float32", (1,))
+    assert graph.session(QUIET).run([np.ones(1, np.float32)])[0].tolist() == [1]
+
+
+def test_what_a_model_has_stays(tmp_path: Path) -> None:
+    function = helper.make_function(
+        "custom", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 21)]
+    )
+    sparse = helper.make_sparse_tensor(
+        numpy_helper.from_array(np.array([1, 2], np.float32), "sparse"),
+        numpy_helper.from_array(np.array([0, 5]), "at"),
+        [6],
+    )
+    net = helper.make_graph(
+        [helper.make_node("Twice", ["x"], ["y"], "n", domain="custom", doc_string="why")],
+        "net",
+        [helper.make_tensor_value_info("x", 1, ["n"])],
+        [helper.make_tensor_value_info("y", 1, ["n"])],
+        sparse_initializer=[sparse],
+        doc_string="about",
+    )
+    model = helper.make_model(
+        net,
+        ir_version=10,
+        functions=[function],
+        opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("custom", 1)],
+        producer_name="someone",
+    )
+    model.training_info.add().initialization.name = "start"
+    model.metadata_props.add(key="k", value="v")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    for source in (model, model.SerializeToString(), path):
+        graph = zrt.Graph.from_onnx(source)
+        assert graph.to_onnx() == model
+        reasons = " ".join(graph.engine.reasons)
+        assert all(word in reasons for word in ("functions", "training info", "sparse initializers"))
+    del model.training_info[:]
+    np.testing.assert_array_equal(
+        zrt.Graph.from_onnx(model).session(QUIET).run([np.ones(2, np.float32)])[0], np.full(2, 2)
+    )
+
+
+def test_a_graph_is_a_copy(graph: zrt.Graph) -> None:
+    graph.output(graph.op("Relu", graph.value("x")))
+    model = graph.to_onnx()
+    again = zrt.Graph.from_onnx(model)
+    again.op("Relu", again.value("x"))
+    model.graph.node[0].op_type = "Neg"
+    assert [node.op_type for node in again.to_onnx().graph.node] == ["Relu", "Relu"]
+    assert len(graph.to_onnx().graph.node) == 1
+
+
+def test_an_edit_stands_for_one_session(graph: zrt.Graph) -> None:
+    import copy
+
+    graph.output(graph.op("Relu", graph.value("x")))
+    with pytest.raises(NotCopyableError):
+        copy.copy(zrt.edit(graph.to_onnx(), QUIET))
+
+
+def test_without_the_onnx_package(python: Any) -> None:
+    python("""
+        import sys
+        sys.modules["onnx"] = None
+        import zrt
+        try:
+            zrt.Graph()
+        except zrt.errors.UnsupportedError as error:
+            assert "pip install" in str(error)
+        else:
+            raise AssertionError
+    """)
+
+
+UNARY = ("Relu", "Neg", "Abs", "Identity", "Sigmoid")
+BINARY = ("Add", "Mul", "Sub", "Max")
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> zrt.Graph:
+    """Any graph of elementwise operators over x, float32 [n, 3], with constants that are copied or borrowed."""
+    graph = zrt.Graph()
+    values = [graph.input("x", "float32", ("n", 3))]
+    for number in range(draw(st.integers(1, 8))):
+        pick = st.sampled_from(values)
+        choice = draw(st.integers(0, 3))
+        if choice == 0:
+            rows = draw(st.sampled_from([(), (3,), (1, 3)]))
+            values.append(graph.initializer(f"c{number}", np.full(rows, number, np.float32)))
+        elif choice == 1:
+            big = np.full((40, 3), number, np.float32)
+            total = graph.initializer(f"c{number}", big, borrow=draw(st.booleans()))
+            values.append(graph.op("ReduceMax", total, keepdims=0))
+        elif choice == 2:
+            values.append(graph.op(draw(st.sampled_from(UNARY)), draw(pick)))
+        else:
+            values.append(graph.op(draw(st.sampled_from(BINARY)), draw(pick), draw(pick)))
+    for value in draw(st.sets(st.sampled_from(values), min_size=1)):
+        graph.output(value)
+    return graph
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(graph=graphs())
+def test_round_trips(graph: zrt.Graph, engines: Any, reference: Any) -> None:
+    graph.check()
+    model = graph.to_onnx()
+    again = zrt.Graph.from_onnx(graph.to_bytes())
+    assert again.to_onnx() == model
+    assert [value.name for value in again.outputs] == [value.name for value in graph.outputs]
+    feeds = {"x": np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)}
+    wanted = reference(model, feeds)
+    for each in (graph, again):
+        for results in engines(each, feeds):
+            for result, want in zip(results, wanted, strict=True):
+                np.testing.assert_allclose(result, want, rtol=1e-5)

@@ -1,0 +1,208 @@
+"""Models opened for additions."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from zrt.errors import BusyError, ClosedError, Error, UnknownNameError
+
+QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
+FEEDS = {"x": np.arange(8, dtype=np.float32).reshape(2, 4)}
+
+
+@pytest.fixture
+def model(three_layers: Any) -> bytes:
+    return bytes(three_layers().to_bytes())
+
+
+@pytest.fixture
+def path(model: bytes, tmp_path: Path) -> Path:
+    where = tmp_path / "model.onnx"
+    where.write_bytes(model)
+    return where
+
+
+@pytest.mark.parametrize("form", ["path", "bytes", "proto"])
+def test_from_every_form(form: str, model: bytes, path: Path, reference: Any) -> None:
+    given = {"path": path, "bytes": model, "proto": onnx.load_model_from_string(model)}[form]
+    with zrt.edit(given, QUIET) as edit:
+        assert edit.opset() == 21
+        assert edit.opset("com.microsoft") == 1
+        assert [value.name for value in edit.inputs] == ["x"]
+        edit.output(edit.op("Neg", edit.outputs[0], outputs="minus"))
+        edited = edit.to_onnx()
+        session = edit.finalize()
+    assert session.output_names == ("logits", "minus")
+    assert session.outputs[1].shape == ("n", 3)
+    results = session.run(FEEDS)
+    np.testing.assert_array_equal(results[0], -results[1])
+    np.testing.assert_allclose(results[0], reference(edited, FEEDS)[0], rtol=1e-5)
+
+
+def test_after_the_end(model: bytes, tmp_path: Path) -> None:
+    edit = zrt.edit(model, QUIET)
+    edit.output(edit.op("Neg", edit.outputs[0]))
+    session = edit.finalize()
+    for use in (edit.finalize, edit.opset, lambda: edit.op("Neg", edit.outputs[0]), lambda: edit.input("y", "float32")):
+        with pytest.raises(ClosedError, match="this GraphEdit is closed"):
+            use()
+    # What was built can still be read.
+    edit.save(tmp_path / "edited.onnx")
+    saved = zrt.Session(tmp_path / "edited.onnx", QUIET).run(FEEDS)
+    np.testing.assert_array_equal(saved[1], session.run(FEEDS)[1])
+    edit.close()
+
+
+def test_every_change_at_once(model: bytes, reference: Any) -> None:
+    edit = zrt.edit(model, QUIET)
+    logits = edit.value("logits")
+    hidden = next(value for value in (edit.value(node.output[0]) for node in edit.to_onnx().graph.node))
+    scale = edit.input("scale", "float32", (1,))
+    weights = edit.initializer("weights", np.full((32, 2), 0.5, np.float32), borrow=True)
+    edit.output(edit.op("MatMul", hidden, weights, outputs="second"), "float32", ("n", 2))
+    edit.output(edit.op("Mul", logits, scale, outputs="scaled"), "float32", ("n", 3))
+    edit.output(edit.op("Gelu", logits, domain="com.microsoft", outputs="gelu"), "float32", ("n", 3))
+    edit.remove_output(logits)
+    assert edit.engine.name == "editor"
+    edited = edit.to_onnx()
+    assert {entry.domain: entry.version for entry in edited.opset_import} == {"": 21, "com.microsoft": 1}
+    session = edit.finalize()
+    assert session.input_names == ("x", "scale")
+    assert session.output_names == ("second", "scaled", "gelu")
+    feeds = {**FEEDS, "scale": np.array([2], np.float32)}
+    for result, want in zip(session.run(feeds), zrt.Session(edited, QUIET).run(feeds), strict=True):
+        np.testing.assert_allclose(result, want, rtol=1e-5)
+
+
+def test_names_of_sizes_that_are_new(reference: Any) -> None:
+    graph = zrt.Graph()
+    graph.output(graph.op("Relu", graph.input("x", "float32", (4, "wide")), outputs="y"), "float32", (4, "wide"))
+    # What the model had keeps its names; of what is new the editor would lose them.
+    edit = zrt.edit(graph.to_bytes(), QUIET)
+    edit.output(edit.op("Size", edit.value("y")), "int64", ())
+    assert edit.engine.name == "editor"
+    assert edit.finalize().inputs[0].shape == (4, "wide")
+    edit = zrt.edit(graph.to_bytes(), QUIET)
+    edit.output(edit.op("Neg", edit.value("y")), "float32", (4, "wide"))
+    assert any("mix up" in reason for reason in edit.engine.reasons)
+    assert edit.finalize().outputs[1].shape == (4, "wide")
+
+
+@pytest.mark.parametrize("engine", ["editor", "onnx"])
+def test_weights_outside_of_the_model(engine: str, three_layers: Any, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    three_layers().save(path, external_data=True, location="weights", size_threshold=0)
+    wanted = zrt.Session(path, QUIET).run(FEEDS)[0]
+    for given, folder in ((path, None), (path.read_bytes(), tmp_path), (path, tmp_path)):
+        edit = zrt.edit(given, QUIET, external_data_dir=folder)
+        edit.output(edit.op("Neg", edit.value("logits")))
+        whole = edit.to_onnx()
+        session = edit.finalize(engine=engine)
+        np.testing.assert_allclose(session.run(FEEDS)[1], -wanted, rtol=1e-5)
+        np.testing.assert_allclose(zrt.Session(whole, QUIET).run(FEEDS)[0], wanted, rtol=1e-5)
+
+
+def test_what_onnx_runtime_refuses_ends_the_edit(model: bytes) -> None:
+    edit = zrt.edit(model, QUIET)
+    edit.output(edit.op("Nothing", edit.value("logits"), domain="com.microsoft"), "float32")
+    with pytest.raises(Error, match="Nothing"):
+        edit.finalize()
+    assert edit.closed
+    assert edit.to_onnx().graph.node[-1].op_type == "Nothing"
+
+
+def test_what_zrt_refuses_leaves_it_open(model: bytes) -> None:
+    edit = zrt.edit(model, QUIET)
+    with pytest.raises(UnknownNameError):
+        edit.op("Rleu", edit.value("logits"))
+    edit.remove_input("x")
+    with pytest.raises(Error, match="'x'"):
+        edit.finalize()
+    edit.input("x", "float32", ("n", 4))
+    assert edit.finalize().run(FEEDS)[0].shape == (2, 3)
+
+
+def test_a_container_of_prepacked_weights(model: bytes) -> None:
+    weights = np.full((3, 100), 0.5, np.float32)
+    container = zrt.PrepackedWeights()
+    options = zrt.SessionOptions(intra_op_num_threads=1, prepacked_weights=container)
+    results = []
+    for _ in range(2):
+        edit = zrt.edit(model, options)
+        edit.output(edit.op("MatMul", edit.value("logits"), edit.initializer("w", weights, borrow=True)))
+        assert edit.engine.name == "editor"
+        results.append(edit.finalize())
+    container.close()
+    np.testing.assert_array_equal(*(session.run(FEEDS)[1] for session in results))
+
+
+def test_weights_of_the_caller_s_are_not_forgotten(model: bytes) -> None:
+    replaced = np.zeros((32, 3), np.float32)
+    options = zrt.SessionOptions(intra_op_num_threads=1, initializers={"w2": replaced})
+    edit = zrt.edit(model, options)
+    edit.output(edit.op("Neg", edit.value("logits")))
+    assert any("options.initializers" in reason for reason in edit.engine.reasons)
+    np.testing.assert_allclose(edit.finalize().run(FEEDS)[0], np.full((2, 3), 0.1), rtol=1e-5)
+
+
+def test_borrowed_memory_stays_for_the_session(model: bytes) -> None:
+    array = np.full((64, 3), 2, np.float32)
+    gone = weakref.ref(array)
+    edit = zrt.edit(model, QUIET)
+    total = edit.op("ReduceSum", edit.initializer("two", array, borrow=True), keepdims=0)
+    edit.output(edit.op("Mul", edit.value("logits"), total))
+    session = edit.finalize()
+    del array, edit, total
+    gc.collect()
+    assert gone() is not None
+    logits, scaled = session.run(FEEDS)
+    np.testing.assert_allclose(scaled, logits * 384, rtol=1e-5)
+    del session, logits, scaled
+    gc.collect()
+    assert gone() is None
+
+
+def test_one_thread_at_a_time(three_layers: Any) -> None:
+    model = three_layers(sizes=(4, 512, 512, 3)).to_bytes()
+    outcomes: list[object] = []
+    edit = zrt.edit(model, QUIET)
+    barrier = threading.Barrier(8)
+
+    def finalize() -> None:
+        barrier.wait()
+        try:
+            outcomes.append(edit.finalize())
+        except (BusyError, ClosedError) as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=finalize) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(outcomes) == 8
+    [session] = [each for each in outcomes if isinstance(each, zrt.Session)]
+    assert session.run(FEEDS)[0].shape == (2, 3)
+
+
+def test_dropped_in_any_order(model: bytes) -> None:
+    for keep in range(3):
+        edit = zrt.edit(model, QUIET)
+        value = edit.op("Neg", edit.value("logits"))
+        parts: list[Any] = [edit, edit.output(value), edit.finalize() if keep else None]
+        edit.close()
+        del edit, value
+        kept = parts.pop(keep % 3)
+        del parts
+        gc.collect()
+        if isinstance(kept, zrt.Session):
+            assert kept.run(FEEDS)[0].shape == (2, 3)

@@ -1,0 +1,249 @@
+"""The model editor: what goes through it, who owns what, and nothing that leaks."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import zrt
+from zrt.errors import ClosedError, Error, UnsupportedError
+from zrt.graph import SequenceType, TensorType
+
+QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
+
+
+def graph_of(shape: tuple[int | str | None, ...] | None) -> zrt.Graph:
+    graph = zrt.Graph()
+    graph.output(graph.op("Relu", graph.input("x", "float32", shape)), "float32", shape)
+    return graph
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (0,), (2, 3), ("n",), ("n", 4), ("n", 4, "n"), (4, None), (None, None), None], ids=str
+)
+def test_shapes_that_the_editor_keeps(shape: Any) -> None:
+    graph = graph_of(shape)
+    assert graph.engine.name == "editor"
+    assert graph.session(QUIET).inputs == graph.session(QUIET, engine="onnx").inputs
+
+
+@pytest.mark.parametrize("shape", [("n", "m"), (4, "n"), ("n", None), (None, "n"), ("n", 4, "m")], ids=str)
+def test_shapes_whose_names_it_would_mix_up(shape: Any) -> None:
+    graph = graph_of(shape)
+    assert "mix up the names" in graph.engine.reasons[0]
+    assert graph.session(QUIET).inputs[0].shape == shape
+    with pytest.raises(UnsupportedError, match="'x'"):
+        graph.session(QUIET, engine="editor")
+
+
+def test_reasons() -> None:
+    graph = graph_of(("n",))
+    x = graph.value("x")
+    graph.op("Constant", value=np.ones(2))
+    graph.op("Constant", value_strings=["a\0b"])
+    graph.output(graph.initializer("words", np.array(["a"])))
+    graph.output(graph.op("SequenceConstruct", x, outputs="all"), SequenceType(TensorType("float32")))
+    model = graph.to_onnx()
+    model.graph.input.append(helper.make_tensor_value_info("words", 8, [1]))
+    model.graph.input[0].type.denotation = "IMAGE"
+    engine = zrt.Graph.from_onnx(model).engine
+    assert engine.name == "onnx"
+    for words in (
+        "'value' is of type TENSOR",
+        "'value_strings' holds a NUL",
+        "'words' is of type STRING",
+        "'words' is an input too",
+        "'all' is a sequence(float32[...])",
+        "'x' has denotations",
+    ):
+        assert any(words in reason for reason in engine.reasons), words
+
+
+def test_options_that_the_editor_does_not_know(tmp_path: Any) -> None:
+    graph = graph_of(("n",))
+    written = tmp_path / "optimized.onnx"
+    options = zrt.SessionOptions(intra_op_num_threads=1, optimized_model_filepath=written)
+    with pytest.raises(UnsupportedError, match="optimized model"):
+        graph.session(options, engine="editor")
+    graph.describe(producer_name="me")
+    graph.session(options)
+    assert zrt.Session(written).metadata.producer_name == "me"
+
+
+@pytest.mark.parametrize("engine", ["editor", "onnx"])
+def test_borrowed_memory_is_used_where_it_lies(engine: str) -> None:
+    array = np.arange(1024, dtype=np.float32)
+    graph = zrt.Graph()
+    w = graph.initializer("w", array, borrow=True)
+    graph.output(graph.op("Add", graph.input("x", "float32", (1024,)), w))
+    options = zrt.SessionOptions(intra_op_num_threads=1, graph_optimization_level="DISABLE_ALL")
+    session = graph.session(options, engine=engine)
+    x = np.zeros(1024, np.float32)
+    np.testing.assert_array_equal(session.run([x])[0], array)
+    # Not for users to do; here it shows that nobody made a copy.
+    array[:] = 7
+    np.testing.assert_array_equal(session.run([x])[0], array)
+
+
+@pytest.mark.parametrize("engine", ["editor", "onnx"])
+def test_borrowed_memory_stays_for_the_session(engine: str) -> None:
+    array = np.full((64, 64), 2, np.float32)
+    gone = weakref.ref(array)
+    graph = zrt.Graph()
+    w = graph.initializer("w", zrt.Value.from_array(array), borrow=True)
+    graph.output(graph.op("MatMul", graph.input("x", "float32", ("n", 64)), w))
+    session = graph.session(QUIET, engine=engine)
+    del array, graph, w
+    gc.collect()
+    assert gone() is not None
+    assert session.run([np.ones((1, 64), np.float32)])[0][0, 0] == 128
+    del session
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("engine", ["editor", "onnx"])
+def test_a_borrowed_value_that_was_closed(engine: str) -> None:
+    value = zrt.Value.from_array(np.ones(512, np.float32))
+    graph = zrt.Graph()
+    graph.output(graph.initializer("w", value, borrow=True))
+    value.close()
+    with pytest.raises(ClosedError, match="Value is closed"):
+        graph.session(QUIET, engine=engine)
+    with pytest.raises(ClosedError, match="Value is closed"):
+        graph.to_onnx()
+
+
+@pytest.mark.parametrize("engine", ["editor", "onnx"])
+def test_threads_of_the_caller_s(engine: str, three_layers: Any) -> None:
+    made = []
+
+    def factory(work: Any) -> threading.Thread:
+        thread = threading.Thread(target=work, daemon=True)
+        made.append(thread)
+        thread.start()
+        return thread
+
+    feeds = {"x": np.ones((1, 4), np.float32)}
+    wanted = three_layers().session(QUIET).run(feeds)[0]
+    options = zrt.SessionOptions(intra_op_num_threads=2, thread_factory=factory)
+    with three_layers().session(options, engine=engine) as session:
+        np.testing.assert_allclose(session.run(feeds)[0], wanted, rtol=1e-6)
+    edit = zrt.edit(three_layers().to_bytes(), options)
+    edit.output(edit.op("Neg", edit.value("logits")))
+    with edit.finalize(engine=engine) as session:
+        np.testing.assert_allclose(session.run(feeds)[0], wanted, rtol=1e-6)
+    assert len(made) >= 2
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("engine", ["editor", "onnx"])
+def test_on_a_gpu(engine: str, three_layers: Any) -> None:
+    graph = three_layers(borrow=True)
+    feeds = {"x": np.ones((2, 4), np.float32)}
+    wanted = graph.session(QUIET).run(feeds)[0]
+    session = graph.session(QUIET, ["cuda", "cpu"], engine=engine, strict=True)
+    np.testing.assert_allclose(session.run(feeds)[0], wanted, rtol=1e-2)
+    edit = zrt.edit(graph.to_bytes(), QUIET, ["cuda", "cpu"])
+    edit.output(edit.op("Neg", edit.value("logits")))
+    np.testing.assert_allclose(edit.finalize().run(feeds)[1], -wanted, rtol=1e-2)
+
+
+def test_packed_values(engines: Any) -> None:
+    packed = np.arange(128, dtype=np.uint8)
+    value = zrt.Value.from_packed(packed, zrt.ElementType.INT4, (256,))
+    graph = zrt.Graph()
+    graph.output(graph.initializer("lent", value, borrow=True))
+    graph.output(graph.initializer("copied", value))
+    graph.output(graph.op("Neg", graph.input("x", "float32", ())))
+    for results in engines(graph, {"x": np.float32(1)}):
+        for result in results[:2]:
+            np.testing.assert_array_equal(result.numpy(), packed)
+    assert zrt.Graph.from_onnx(graph.to_bytes()).to_onnx() == graph.to_onnx()
+
+
+def test_a_graph_serves_threads_of_its_sessions(three_layers: Any) -> None:
+    session = three_layers(borrow=True).session(QUIET)
+    feeds = {"x": np.ones((1, 4), np.float32)}
+    wanted = session.run(feeds)[0]
+
+    def use() -> None:
+        for _ in range(50):
+            np.testing.assert_array_equal(session.run(feeds)[0], wanted)
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(use) for _ in range(4)]:
+            future.result(60)
+
+
+def test_nothing_leaks(python: Any) -> None:
+    """Ten thousand models, good and bad, take no memory in the end, and none is released twice."""
+    python("""
+        import gc
+        import numpy as np
+        import zrt
+        from zrt.graph.engine import Assembly
+
+        graph = zrt.Graph()
+        x = graph.input("x", "float32", ("n", 64))
+        y = graph.op("MatMul", x, graph.initializer("w", np.ones((64, 64), np.float32), borrow=True))
+        y = graph.op("Transpose", graph.op("Add", y, graph.initializer("b", np.ones(64, np.float32))), perm=[1, 0])
+        graph.output(y, "float32", (64, "n"))
+        model = graph._finished()
+
+        def assemble(finished):
+            assembly = Assembly()
+            assembly.values(model.graph.input, False)
+            assembly.values(model.graph.input, True)
+            for tensor in model.graph.initializer:
+                assembly.initializer(tensor, graph._borrowed.get(tensor.name))
+            try:
+                assembly.initializer(model.graph.initializer[1], None)
+            except zrt.Error:
+                pass
+            else:
+                raise AssertionError("a name was taken twice")
+            for node in model.graph.node:
+                assembly.node(node)
+            assembly.values(model.graph.output, True)
+            if finished:
+                assembly.model({"": 21})
+
+        def resident():
+            gc.collect()
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * 4096
+
+        for _ in range(500):
+            assemble(True)
+            assemble(False)
+        before = resident()
+        for _ in range(5000):
+            assemble(True)
+            assemble(False)
+        grown = resident() - before
+        assert grown < 2 << 20, grown
+    """)
+
+
+def test_failing_sessions_leak_nothing(three_layers: Any) -> None:
+    array = np.ones((64, 64), np.float32)
+    gone = weakref.ref(array)
+    graph = zrt.Graph({"": 21, "com.microsoft": 1})
+    w = graph.initializer("w", array, borrow=True)
+    y = graph.op("Nothing", graph.input("x", "float32", ("n", 64)), w, domain="com.microsoft")
+    graph.output(y, "float32", ("n", 64))
+    assert graph.engine.name == "editor"
+    for _ in range(20):
+        with pytest.raises(Error, match="Nothing"):
+            graph.session(QUIET)
+    del graph, array, w, y
+    gc.collect()
+    assert gone() is None

@@ -1,0 +1,232 @@
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ort.h"
+
+#include "editor.h"
+
+static OrtStatus *no_memory(const OrtApi *api)
+{
+    return api->CreateStatus(ORT_FAIL, "no memory for the model editor");
+}
+
+OrtStatus *zrt_editor_new(const OrtApi *api, zrt_editor **out)
+{
+    const OrtModelEditorApi *table = api->GetModelEditorApi();
+    if (table == NULL)
+        return api->CreateStatus(ORT_NOT_IMPLEMENTED, "this library was built without the model editor");
+    zrt_editor *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return no_memory(api);
+    made->api = api;
+    made->editor = table;
+    OrtStatus *status = table->CreateGraph(&made->graph);
+    if (status != NULL)
+        free(made);
+    else
+        *out = made;
+    return status;
+}
+
+void zrt_editor_free(void *pointer)
+{
+    zrt_editor *editor = pointer;
+    if (editor->graph != NULL)
+        editor->api->ReleaseGraph(editor->graph);
+    if (editor->model != NULL)
+        editor->api->ReleaseModel(editor->model);
+    free(editor);
+}
+
+OrtStatus *zrt_editor_takes(const OrtApi *api, const OrtTypeInfo *type)
+{
+    const OrtModelEditorApi *table = api->GetModelEditorApi();
+    OrtValueInfo *info = NULL;
+    if (table == NULL)
+        return api->CreateStatus(ORT_NOT_IMPLEMENTED, "this library was built without the model editor");
+    OrtStatus *status = table->CreateValueInfo("value", type, &info);
+    if (info != NULL)
+        api->ReleaseValueInfo(info);
+    return status;
+}
+
+OrtStatus *zrt_editor_values(zrt_editor *editor, bool outputs, const char *const *names, const OrtTypeInfo *const *types,
+    size_t count)
+{
+    const OrtApi *api = editor->api;
+    OrtStatus *status = NULL;
+    OrtValueInfo **infos = calloc(count ? count : 1, sizeof *infos);
+    if (infos == NULL)
+        return no_memory(api);
+    for (size_t i = 0; i < count && status == NULL; i++)
+        status = editor->editor->CreateValueInfo(names[i], types[i], &infos[i]);
+    if (status == NULL)
+        status = (outputs ? editor->editor->SetGraphOutputs : editor->editor->SetGraphInputs)(
+            editor->graph, infos, count);
+    /* Of a call that fails the graph may have some: those it has taken out of the array. */
+    if (status != NULL)
+        for (size_t i = 0; i < count; i++)
+            if (infos[i] != NULL)
+                api->ReleaseValueInfo(infos[i]);
+    free(infos);
+    return status;
+}
+
+/* An allocator of one byte, which notes that the byte was freed. */
+typedef struct witness {
+    OrtAllocator allocator;
+    const OrtMemoryInfo *info;
+    bool freed;
+} witness;
+
+static void *witness_alloc(OrtAllocator *allocator, size_t size)
+{
+    (void)allocator;
+    (void)size;
+    return NULL;
+}
+
+static void witness_free(OrtAllocator *allocator, void *data)
+{
+    (void)data;
+    ((witness *)allocator)->freed = true;
+}
+
+static const OrtMemoryInfo *witness_info(const OrtAllocator *allocator)
+{
+    return ((const witness *)allocator)->info;
+}
+
+/* Whether AddInitializerToGraph takes the value over, as in the released libraries, or leaves it to the caller, as some
+   headers of the same version say: a value in a graph that is released goes with it, or does not. */
+static OrtStatus *takes_over(const zrt_editor *editor, bool *answer)
+{
+    /* Nothing known yet, no, yes. */
+    static int known;
+    int found = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (found != 0) {
+        *answer = found == 2;
+        return NULL;
+    }
+    const OrtApi *api = editor->api;
+    OrtMemoryInfo *info = NULL;
+    OrtGraph *graph = NULL;
+    OrtValue *value = NULL;
+    uint8_t byte = 0;
+    int64_t dim = 1;
+    witness seen;
+    memset(&seen, 0, sizeof seen);
+    seen.allocator.version = ORT_API_VERSION;
+    seen.allocator.Alloc = witness_alloc;
+    seen.allocator.Free = witness_free;
+    seen.allocator.Info = witness_info;
+    OrtStatus *status = api->CreateMemoryInfo("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault, &info);
+    if (status == NULL) {
+        seen.info = info;
+        status = editor->editor->CreateGraph(&graph);
+    }
+    if (status == NULL)
+        status = api->CreateTensorWithDataAndDeleterAsOrtValue(
+            &seen.allocator, &byte, 1, &dim, 1, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8, &value);
+    if (status == NULL)
+        status = editor->editor->AddInitializerToGraph(graph, "value", value, false);
+    if (graph != NULL)
+        api->ReleaseGraph(graph);
+    *answer = seen.freed;
+    if (value != NULL && !seen.freed)
+        api->ReleaseValue(value);
+    if (info != NULL)
+        api->ReleaseMemoryInfo(info);
+    if (status == NULL)
+        __atomic_store_n(&known, *answer ? 2 : 1, __ATOMIC_RELAXED);
+    return status;
+}
+
+static OrtStatus *tensor_over(const OrtApi *api, ONNXTensorElementDataType type, const int64_t *dims, size_t rank,
+    void *data, size_t size, OrtValue **out)
+{
+    OrtMemoryInfo *info = NULL;
+    OrtStatus *status = api->CreateMemoryInfo("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault, &info);
+    if (status == NULL)
+        status = api->CreateTensorWithDataAsOrtValue(info, data, size, dims, rank, type, out);
+    if (info != NULL)
+        api->ReleaseMemoryInfo(info);
+    return status;
+}
+
+static OrtStatus *tensor_of(const OrtApi *api, ONNXTensorElementDataType type, const int64_t *dims, size_t rank,
+    const void *data, size_t size, OrtValue **out)
+{
+    OrtAllocator *allocator = NULL;
+    void *place = NULL;
+    size_t room = 0;
+    OrtStatus *status = api->GetAllocatorWithDefaultOptions(&allocator);
+    if (status == NULL)
+        status = api->CreateTensorAsOrtValue(allocator, dims, rank, type, out);
+    if (status == NULL)
+        status = api->GetTensorSizeInBytes(*out, &room);
+    if (status == NULL && room != size)
+        status = api->CreateStatus(ORT_INVALID_ARGUMENT, "the tensor takes another number of bytes");
+    if (status == NULL && size != 0) {
+        status = api->GetTensorMutableData(*out, &place);
+        if (status == NULL)
+            memcpy(place, data, size);
+    }
+    return status;
+}
+
+OrtStatus *zrt_editor_initializer(zrt_editor *editor, const char *name, ONNXTensorElementDataType type,
+    const int64_t *dims, size_t rank, void *data, size_t size, bool borrowed)
+{
+    OrtValue *value = NULL;
+    bool taken = false;
+    OrtStatus *status = takes_over(editor, &taken);
+    if (status == NULL)
+        status = borrowed ? tensor_over(editor->api, type, dims, rank, data, size, &value)
+                          : tensor_of(editor->api, type, dims, rank, data, size, &value);
+    if (status == NULL)
+        status = editor->editor->AddInitializerToGraph(editor->graph, name, value, borrowed);
+    if (value != NULL && !(status == NULL && taken))
+        editor->api->ReleaseValue(value);
+    return status;
+}
+
+OrtStatus *zrt_editor_node(zrt_editor *editor, const char *op, const char *domain, const char *name,
+    const char *const *inputs, size_t input_count, const char *const *outputs, size_t output_count,
+    const zrt_attribute *attributes, size_t attribute_count)
+{
+    const OrtApi *api = editor->api;
+    OrtNode *node = NULL;
+    OrtStatus *status = NULL;
+    OrtOpAttr **made = calloc(attribute_count ? attribute_count : 1, sizeof *made);
+    if (made == NULL)
+        return no_memory(api);
+    for (size_t i = 0; i < attribute_count && status == NULL; i++)
+        status = api->CreateOpAttr(
+            attributes[i].name, attributes[i].data, attributes[i].length, attributes[i].type, &made[i]);
+    if (status == NULL)
+        status = editor->editor->CreateNode(
+            op, domain, name, inputs, input_count, outputs, output_count, made, attribute_count, &node);
+    /* The node has copies; those that it took over are no longer in the array. */
+    for (size_t i = 0; i < attribute_count; i++)
+        if (made[i] != NULL)
+            api->ReleaseOpAttr(made[i]);
+    free(made);
+    if (status == NULL)
+        status = editor->editor->AddNodeToGraph(editor->graph, node);
+    if (status != NULL && node != NULL)
+        api->ReleaseNode(node);
+    return status;
+}
+
+OrtStatus *zrt_editor_model(zrt_editor *editor, const char *const *domains, const int *versions, size_t count)
+{
+    OrtStatus *status = editor->editor->CreateModel(domains, versions, count, &editor->model);
+    if (status == NULL)
+        status = editor->editor->AddGraphToModel(editor->model, editor->graph);
+    if (status == NULL)
+        editor->graph = NULL;
+    return status;
+}

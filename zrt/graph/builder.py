@@ -1,0 +1,688 @@
+"""`Graph`: a model built in memory, operator by operator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zrt import loading
+from zrt.arguments import boolean, integer, shown, text
+from zrt.errors import ArgumentError, DTypeError, ModelError, OutOfRangeError, UnknownNameError, UnsupportedError
+from zrt.graph import attributes as attribute_kinds
+from zrt.graph import files, proto, schemas, sessions, types
+from zrt.graph.engine import LEAST_BORROWED
+from zrt.graph.sessions import Engine
+from zrt.graph.types import GraphType
+from zrt.metadata import ModelMetadata
+from zrt.types import ElementType, nbytes
+from zrt.values import Value
+
+if TYPE_CHECKING:
+    from zrt.options import SessionOptions
+    from zrt.selection import ProvidersLike
+    from zrt.session import Session
+
+# The opset of ONNX's own operators that a graph has where nothing else is said.
+OPSET = 21
+
+# The oldest form that has all element types of that opset; every ONNX Runtime that zrt takes reads it.
+IR_VERSION = 10
+
+# What ONNX Runtime says of a model without a version.
+NO_VERSION = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class GraphValue:
+    """A value of a graph: an input, an initializer, or what an operator gives. `Graph` makes it."""
+
+    graph: Graph
+    """The graph that it belongs to."""
+    name: str
+    """Its name there."""
+
+    @property
+    def type(self) -> GraphType | None:
+        """Its type as far as it was said; None where it follows from the operators alone."""
+        return self.graph._types.get(self.name)
+
+    def __repr__(self) -> str:
+        kind = self.type
+        return f"GraphValue({self.name}{'' if kind is None else f': {kind}'})"
+
+
+class Graph:
+    """A model under construction.
+
+    ``g = zrt.Graph(opset=21)``, then `input`, `initializer`, `op` and `output` in the order of the computation. Each
+    gives a `GraphValue`, which the next `op` takes. `session` runs the model, `save` writes it, `to_onnx` gives it as
+    an ``onnx.ModelProto`` and `from_onnx` takes one.
+
+    `opset` is the version of ONNX's own operators, or a dict of versions by domain. `name` is the graph's own.
+    A mistake is an error that names the operator, attribute or value, as soon as it can be known. One thread at a time
+    may use a graph. Needs the ``onnx`` package.
+    """
+
+    # No slots, so that `GraphEdit` can be a handle's owner as well.
+    _types: dict[str, GraphType]
+
+    def __init__(self, opset: int | Mapping[str, int] = OPSET, *, name: str = "graph") -> None:
+        onnx = proto.package()
+        opsets = opset if isinstance(opset, Mapping) else {"": opset}
+        if "" not in opsets and "ai.onnx" not in opsets:
+            raise ArgumentError(f"opset: {shown(opset)} says no version for ONNX's own domain, ''")
+        model = onnx.ModelProto(ir_version=IR_VERSION)
+        model.graph.name = _name(name, "name")
+        self._begin(model, model.graph, None)
+        for domain, version in opsets.items():
+            self.import_opset(domain, version)
+
+    def _begin(self, model: Any, graph: Any, parent: Graph | None) -> None:
+        """Sets the graph up around a proto, which may have content already."""
+        self._model = model
+        self._graph = graph
+        self._parent = parent
+        self._sealed = False
+        self._defined: dict[str, str] = {}
+        # Names within subgraphs, which values around them must not have.
+        self._below: set[str] = set()
+        # Shared by the whole model: what was generated is unique in all of it.
+        self._used: set[str] = set() if parent is None else parent._used
+        self._numbers: dict[str, int] = {} if parent is None else parent._numbers
+        self._node_names = {node.name for node in graph.node}
+        self._types = {}
+        self._borrowed: dict[str, Value] = {}
+        for name, what in proto.defined(graph):
+            if name in self._defined:
+                raise ModelError(f"{name!r} is defined twice: as {self._defined[name]} and as {what}")
+            self._defined[name] = what
+        for node in graph.node:
+            for inner in proto.subgraphs(node):
+                self._below.update(proto.all_names(inner))
+        self._used.update(proto.all_names(graph))
+        for tensor in graph.initializer:
+            element_type = types.of_code(tensor.data_type, f"initializer {tensor.name!r}")
+            self._types[tensor.name] = types.TensorType(element_type, tuple(tensor.dims))
+        for info in (*graph.input, *graph.value_info, *graph.output):
+            kind = types.from_proto(info.type, f"value {info.name!r}")
+            if kind is not None:
+                self._types[info.name] = kind
+
+    @classmethod
+    def from_onnx(
+        cls, model: loading.Model | bytes, *, external_data_dir: str | os.PathLike[str] | None = None
+    ) -> Graph:
+        """A graph of an existing model: a path, bytes, or an ``onnx.ModelProto``, of which this is a copy.
+
+        Everything that the model has stays: functions, metadata, sparse initializers. Weights outside of it are read
+        from beside the path, or from `external_data_dir`. Raises `ModelNotFoundError` or `ModelError`.
+        """
+        made, subject, beside = proto.parse(model)
+        proto.load_weights(made, subject, proto.folder_of(external_data_dir, beside))
+        graph = Graph.__new__(Graph)
+        graph._begin(made, made.graph, None)
+        return graph
+
+    # What a graph is made of.
+
+    @property
+    def name(self) -> str:
+        """The graph's own name."""
+        return str(self._graph.name)
+
+    @property
+    def inputs(self) -> tuple[GraphValue, ...]:
+        """What must be fed, and the initializers that a feed may override."""
+        return tuple(GraphValue(self, info.name) for info in self._graph.input)
+
+    @property
+    def outputs(self) -> tuple[GraphValue, ...]:
+        """What comes back."""
+        return tuple(self._handle_of(info.name) for info in self._graph.output)
+
+    @property
+    def opsets(self) -> dict[str, int]:
+        """The versions of the operators, by domain; "" is ONNX's own."""
+        return {_domain(entry.domain): int(entry.version) for entry in self._model.opset_import}
+
+    @property
+    def metadata(self) -> ModelMetadata:
+        """What `describe` said of the model."""
+        model = self._model
+        return ModelMetadata(
+            producer_name=model.producer_name,
+            graph_name=model.graph.name,
+            domain=model.domain,
+            description=model.doc_string,
+            graph_description=model.graph.doc_string,
+            version=model.model_version if model.HasField("model_version") else NO_VERSION,
+            custom_metadata_map={entry.key: entry.value for entry in model.metadata_props},
+        )
+
+    def value(self, name: str) -> GraphValue:
+        """The value of that name, in this graph or one around it; `UnknownNameError` where there is none."""
+        if not isinstance(name, str):
+            raise DTypeError(f"name: expected a str, got {type(name).__name__} {shown(name)}")
+        for graph in self._around():
+            if name in graph._defined:
+                return GraphValue(graph, name)
+        raise UnknownNameError(f"graph {self.name!r} has no value {name!r}")
+
+    def import_opset(self, domain: str, version: int) -> None:
+        """Declares the version of a further domain's operators ("com.microsoft", 1)."""
+        self._change()
+        domain = _domain(text(domain, "domain").decode())
+        version = integer(version, f"opset of domain {domain!r}", 1)
+        known = self.opsets
+        if known.get(domain, version) != version:
+            raise ArgumentError(f"domain {domain!r} has opset {known[domain]} already, and cannot have {version} too")
+        if domain not in known:
+            self._model.opset_import.add(domain=domain, version=version)
+            least = proto.package().helper.find_min_ir_version_for(self._model.opset_import, ignore_unknown=True)
+            self._model.ir_version = max(self._model.ir_version, least)
+
+    def describe(
+        self,
+        *,
+        producer_name: str | None = None,
+        domain: str | None = None,
+        description: str | None = None,
+        graph_description: str | None = None,
+        version: int | None = None,
+        custom_metadata_map: Mapping[str, str] | None = None,
+    ) -> None:
+        """Writes the model's metadata, as `Session.metadata` reads it; what is None stays as it was."""
+        self._root_only("describe")
+        self._change()
+        model = self._model
+        for subject, target, field, value in (
+            ("producer_name", model, "producer_name", producer_name),
+            ("domain", model, "domain", domain),
+            ("description", model, "doc_string", description),
+            ("graph_description", model.graph, "doc_string", graph_description),
+        ):
+            if value is not None:
+                setattr(target, field, text(value, subject).decode())
+        if version is not None:
+            model.model_version = integer(version, "version", 0, NO_VERSION)
+        if custom_metadata_map is not None:
+            if not isinstance(custom_metadata_map, Mapping):
+                raise DTypeError(
+                    f"custom_metadata_map: expected a dict of strings, got {type(custom_metadata_map).__name__}"
+                )
+            entries = {
+                text(key, "custom_metadata_map").decode(): text(entry, f"custom_metadata_map[{key!r}]").decode()
+                for key, entry in custom_metadata_map.items()
+            }
+            del model.metadata_props[:]
+            for key, entry in entries.items():
+                model.metadata_props.add(key=key, value=entry)
+
+    # Building.
+
+    def input(self, name: str, type: Any = None, shape: Sequence[int | str | None] | None = None) -> GraphValue:
+        """A new input.
+
+        `type` is what `ElementType.of` takes, or "string", and `shape` has sizes, names of symbolic sizes and None for
+        nameless ones; a shape that is None as a whole leaves the rank open. For what is no tensor `type` is one of
+        `zrt.graph`'s types. Only a subgraph's inputs may go without a type: it follows from the node.
+        """
+        self._change()
+        subject = f"input {shown(name)}"
+        kind = self._type(type, shape, subject)
+        if kind is None and self._parent is None:
+            raise DTypeError(f"{subject}: a type is missing")
+        self._check_free(name, subject)
+        self._define(name, "input")
+        self._info(self._graph.input, name, kind)
+        return GraphValue(self, name)
+
+    def initializer(self, name: str | None, array: Any, *, borrow: bool = False) -> GraphValue:
+        """A constant: a numpy array, one of numpy's scalars, a `Value`, or an ``onnx.TensorProto``.
+
+        The content is copied. With `borrow` it stays where it is: the graph and its sessions use the very memory of the
+        array or host `Value`, which must have at least 128 bytes and then must not change. `to_onnx` and `save` copy it
+        when they come to it. Without a `name` one is made up.
+
+        Raises `DTypeError` for what ONNX has no type for, `ArgumentError` for what cannot be borrowed.
+        """
+        self._change()
+        if name is None:
+            name = self._fresh("constant")
+        subject = f"initializer {shown(name)}"
+        if boolean(borrow, "borrow"):
+            lent = self._borrow(array, subject)
+            code = lent.element_type.onnx_code
+            made = proto.outside(_name(name, subject), code, lent.shape, "borrowed", 0, lent.nbytes)
+        else:
+            made = self._copy(array, name, subject)
+        element_type = types.of_code(made.data_type, subject)
+        self._check_free(name, subject)
+        self._define(name, "initializer")
+        if borrow:
+            self._borrowed[name] = lent
+        self._graph.initializer.append(made)
+        self._types[name] = types.TensorType(element_type, tuple(made.dims))
+        return GraphValue(self, name)
+
+    def _borrow(self, array: Any, subject: str) -> Value:
+        if self._parent is not None:
+            raise UnsupportedError(f"{subject}: a subgraph cannot borrow; the graph around it can")
+        lent = array if isinstance(array, Value) else Value.from_array(array, subject)
+        if not lent._tensor() or not lent.memory.is_host:
+            raise UnsupportedError(f"{subject}: it lies on {lent.memory.name}; initializers are in the host's memory")
+        if lent.element_type is ElementType.STRING:
+            raise UnsupportedError(f"{subject}: strings cannot be borrowed; let them be copied")
+        if lent.nbytes < LEAST_BORROWED:
+            raise ArgumentError(
+                f"{subject}: it has {lent.nbytes} bytes, and ONNX Runtime borrows {LEAST_BORROWED} or more: "
+                "let it be copied"
+            )
+        return lent
+
+    def _copy(self, array: Any, name: str, subject: str) -> Any:
+        _name(name, subject)
+        if isinstance(array, Value):
+            if array._tensor() and array.element_type.packed:
+                made = proto.package().TensorProto(name=name, data_type=array.element_type.onnx_code, dims=array.shape)
+                made.raw_data = proto.raw_of(array)
+                return made
+            array = array.numpy()
+        made = attribute_kinds.initializer(array, name, subject)
+        if proto.package().external_data_helper.uses_external_data(made):
+            raise UnsupportedError(f"{subject}: its content lies in a file; from_onnx reads models with such weights")
+        return made
+
+    def op(
+        self,
+        op_type: str,
+        /,
+        *inputs: GraphValue | None,
+        outputs: int | str | Sequence[str] | None = None,
+        name: str | None = None,
+        domain: str = "",
+        attributes: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> Any:
+        """A node; gives the `GraphValue` of its output, or a tuple of several.
+
+        `inputs` are values of this graph or of one around it, None for one that is left out. `outputs` is how many
+        there are, or their names: a name gives one value, a list of names a tuple. By default it is the least that the
+        operator gives. `name` is the node's own. Further keywords are its attributes, those in `attributes` too, for
+        names that are taken here: ints, floats, strings, arrays, lists of these, types, and graphs made by `subgraph`
+        of this graph. An attribute that is None is left out.
+
+        Where ONNX has a schema for the operator it is held against that: `UnknownNameError` for an operator or
+        attribute that there is not, `ArgumentError` for a wrong number of inputs or outputs, `DTypeError` for an
+        attribute of the wrong kind. A domain whose opset was not declared is an `ArgumentError`.
+        """
+        self._change()
+        op_type = _name(op_type, "op")
+        subject = f"op {op_type!r}"
+        domain = _domain(text(domain, f"{subject}: domain").decode())
+        schema = schemas.find(op_type, domain, self._opset(domain, subject))
+        names = self._names(inputs, subject)
+        if schema is not None:
+            schemas.check_inputs(schema, names)
+        given = {**self._mapping(attributes, subject), **more}
+        filled = self._attributes(schema, given, subject)
+        node_name = self._fresh(op_type) if name is None else _name(name, f"{subject}: name")
+        if name in self._node_names:
+            raise ArgumentError(f"{subject}: there is a node {name!r} already")
+        results, single = self._results(schema, outputs, node_name, subject)
+        node = proto.package().NodeProto(
+            op_type=op_type, domain=domain, name=node_name, input=names, output=results, attribute=filled
+        )
+        below = {label for inner in proto.subgraphs(node) for label in proto.all_names(inner)}
+        for label in results:
+            if label in below:
+                raise ArgumentError(f"{subject}: output {label!r}: a value in its own subgraph has that name")
+            self._check_free(label, f"{subject}: output {label!r}")
+        # Nothing fails from here on: the node is there as a whole or not at all.
+        for label in results:
+            self._define(label, f"output of node {node_name!r} ({op_type})")
+        for graph in _graphs(given.values()):
+            graph._sealed = True
+        self._below |= below
+        self._used.add(node_name)
+        self._node_names.add(node_name)
+        self._graph.node.append(node)
+        values = tuple(GraphValue(self, label) for label in results)
+        return values[0] if single else values
+
+    def output(
+        self, value: GraphValue, type: Any = None, shape: Sequence[int | str | None] | None = None
+    ) -> GraphValue:
+        """Makes a value an output of the graph; gives it back.
+
+        Without a `type` shape inference must find it, when the model is made. The output's name is the value's, which
+        `op` takes as ``outputs="logits"``.
+        """
+        self._change()
+        [name] = self._names([value], "output")
+        if not name:
+            raise DTypeError("output: expected a GraphValue, got NoneType None")
+        subject = f"output {name!r}"
+        if name not in self._defined:
+            raise ArgumentError(f"{subject}: it belongs to a graph around {self.name!r}: give an Identity of it")
+        if any(info.name == name for info in self._graph.output):
+            raise ArgumentError(f"{subject}: it is an output already")
+        self._info(self._graph.output, name, self._type(type, shape, subject) or self._types.get(name))
+        return value
+
+    def value_info(self, value: GraphValue, type: Any, shape: Sequence[int | str | None] | None = None) -> GraphValue:
+        """Says the type of a value in between, for what ONNX cannot infer; gives the value back."""
+        self._change()
+        [name] = self._names([value], "value_info")
+        subject = f"value {name!r}"
+        if not name or name in self._types:
+            raise ArgumentError(f"{subject}: its type is known already")
+        self._info(self._graph.value_info, name, self._type(type, shape, subject))
+        return value
+
+    def remove_input(self, value: GraphValue | str) -> None:
+        """Takes an input away. What read it stays, so that a node may give the value from now on."""
+        name = self._remove(self._graph.input, value, "input")
+        if all(tensor.name != name for tensor in self._graph.initializer):
+            del self._defined[name]
+            self._types.pop(name, None)
+
+    def remove_output(self, value: GraphValue | str) -> None:
+        """Takes an output away; the value stays."""
+        self._remove(self._graph.output, value, "output")
+
+    def _remove(self, infos: Any, value: GraphValue | str, what: str) -> str:
+        self._change()
+        name = value.name if isinstance(value, GraphValue) and value.graph is self else value
+        if not isinstance(name, str):
+            raise DTypeError(f"{what}: expected a GraphValue of this graph or a name, got {shown(value)}")
+        for index, info in enumerate(infos):
+            if info.name == name:
+                del infos[index]
+                return name
+        known = ", ".join(repr(info.name) for info in infos) or "none"
+        raise UnknownNameError(f"graph {self.name!r} has no {what} {name!r}; it has {known}")
+
+    def subgraph(self, name: str) -> Graph:
+        """A graph for an attribute of `op`: a branch of If, the body of Loop or Scan.
+
+        It may read the values of this graph. Give it to `op` of this graph, after which it cannot be changed.
+        """
+        self._change()
+        graph = Graph.__new__(Graph)
+        graph._begin(self._model, proto.package().GraphProto(name=_name(name, "name")), self)
+        return graph
+
+    # What comes of it.
+
+    def to_onnx(self) -> Any:
+        """The model as a new ``onnx.ModelProto`` that has everything in it, its nodes in order.
+
+        `ModelError` where nothing produces what a node or output needs, nodes form a cycle, or an output's type cannot
+        be found.
+        """
+        return files.fill(self._finished(), self._borrowed)
+
+    def to_bytes(self) -> bytes:
+        """The model's bytes; `ModelError` where there are more than the 2 GB that protobuf takes."""
+        return proto.serialize(self.to_onnx(), f"graph {self.name!r}")
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        external_data: bool = False,
+        location: str | None = None,
+        size_threshold: int = 1024,
+    ) -> None:
+        """Writes the model to a file, as a whole or not at all.
+
+        With `external_data` the initializers of at least `size_threshold` bytes go into a file beside it, `location`,
+        by default the model's name with ``.data`` at the end. `ArgumentError` for a path that cannot be written.
+        """
+        files.save(self._finished(), self._borrowed, path, external_data, location, size_threshold)
+
+    def check(self) -> None:
+        """Holds the model against ONNX's rules, types and shapes included; `ModelError` says what breaks them.
+
+        Large weights are not copied for that.
+        """
+        model = self._finished()
+        proto.check(model, f"graph {self.name!r}")
+        for tensor in model.graph.initializer:
+            # The checker looks at the kind of content alone.
+            if tensor.HasField("raw_data"):
+                subject = f"initializer {tensor.name!r}"
+                came, size = len(tensor.raw_data), nbytes(types.of_code(tensor.data_type, subject), tensor.dims)
+                if came != size:
+                    raise ModelError(f"{subject}: {list(tensor.dims)} of its type takes {size} bytes, it has {came}")
+
+    @property
+    def engine(self) -> Engine:
+        """What `session` makes a session through, and why not through ONNX Runtime's model editor."""
+        return Engine.of(self._finished(), self._borrowed)
+
+    def session(
+        self,
+        options: SessionOptions | None = None,
+        providers: ProvidersLike = None,
+        *,
+        engine: str | None = None,
+        strict: bool = False,
+        allow: Iterable[str] = (),
+    ) -> Session:
+        """A session that runs the model as it is now; the graph stays as it is, and may be changed further.
+
+        It is made through ONNX Runtime's model editor, without serializing the model, where that can be given all of
+        it, and through the model's bytes elsewhere; `engine` says which, and why. As an argument `engine` insists on
+        "editor" or "onnx": `UnsupportedError` names what the editor cannot be given. Borrowed initializers are used in
+        place both ways, and the session keeps their memory. The other arguments are `Session`'s.
+
+        ``OrtModelEditorApi::CreateGraph``, ``OrtModelEditorApi::CreateTensorTypeInfo``,
+        ``OrtModelEditorApi::CreateSparseTensorTypeInfo``, ``OrtModelEditorApi::CreateSequenceTypeInfo``,
+        ``OrtModelEditorApi::CreateMapTypeInfo``, ``OrtModelEditorApi::CreateOptionalTypeInfo``,
+        ``OrtModelEditorApi::CreateValueInfo``, ``OrtModelEditorApi::SetGraphInputs``,
+        ``OrtModelEditorApi::SetGraphOutputs``, ``OrtModelEditorApi::AddInitializerToGraph``,
+        ``OrtModelEditorApi::CreateNode``, ``OrtModelEditorApi::AddNodeToGraph``, ``OrtModelEditorApi::CreateModel``,
+        ``OrtModelEditorApi::AddGraphToModel``, ``OrtModelEditorApi::CreateSessionFromModel``; with them
+        ``OrtApi::GetModelEditorApi``, ``OrtApi::CreateTensorTypeAndShapeInfo``, ``OrtApi::SetTensorElementType``,
+        ``OrtApi::SetDimensions``, ``OrtApi::SetSymbolicDimensions``, ``OrtApi::CreateOpAttr``,
+        ``OrtApi::CreateTensorWithDataAndDeleterAsOrtValue``, ``OrtApi::ReleaseTensorTypeAndShapeInfo``,
+        ``OrtApi::ReleaseTypeInfo``, ``OrtApi::ReleaseValueInfo``, ``OrtApi::ReleaseOpAttr``, ``OrtApi::ReleaseNode``,
+        ``OrtApi::ReleaseGraph``, ``OrtApi::ReleaseModel``; ``OrtApi::AddExternalInitializers`` and
+        ``OrtApi::AddInitializer`` the other way.
+        """
+        model = self._finished()
+        if not model.graph.output:
+            raise ModelError(f"graph {self.name!r} has no outputs")
+        session = sessions.make(model, self._borrowed, engine, options, providers, strict, allow)
+        # The editor's models have no place for it.
+        session.metadata = self.metadata
+        return session
+
+    def __repr__(self) -> str:
+        def listed(infos: Any) -> str:
+            values = [f"{info.name}: {self._types.get(info.name, '?')}" for info in infos]
+            return ", ".join(values)
+
+        graph = self._graph
+        return f"{type(self).__name__}({listed(graph.input)} -> {listed(graph.output)}; {len(graph.node)} nodes)"
+
+    # Within.
+
+    def _finished(self) -> Any:
+        """A copy of the model in order, its outputs' types filled in; borrowed initializers without their content."""
+        self._root_only("a model")
+        model = proto.package().ModelProto()
+        model.CopyFrom(self._model)
+        order = proto.in_order(model.graph)
+        if order != sorted(order):
+            del model.graph.node[:]
+            model.graph.node.extend(self._graph.node[index] for index in order)
+        untyped = [info for info in model.graph.output if not info.type.WhichOneof("value")]
+        if untyped:
+            found = proto.inferred(model)
+            for info in untyped:
+                if info.name not in found:
+                    raise ModelError(f"output {info.name!r}: its type does not follow from what is known: give it")
+                info.type.CopyFrom(found[info.name])
+        return model
+
+    def _change(self) -> None:
+        """What every change begins with."""
+        if self._sealed:
+            raise ArgumentError(f"graph {self.name!r}: it was given to a node, and cannot be changed any more")
+
+    def _root_only(self, what: str) -> None:
+        if self._parent is not None:
+            raise ArgumentError(f"graph {self.name!r} is a subgraph: {what} is for the graph around it")
+
+    def _around(self) -> Iterator[Graph]:
+        graph: Graph | None = self
+        while graph is not None:
+            yield graph
+            graph = graph._parent
+
+    def _handle_of(self, name: str) -> GraphValue:
+        return GraphValue(next((graph for graph in self._around() if name in graph._defined), self), name)
+
+    def _fresh(self, base: str) -> str:
+        """A name that nothing in the model has yet."""
+        number = self._numbers.get(base, 0)
+        while f"{base}_{number}" in self._used:
+            number += 1
+        self._numbers[base] = number + 1
+        self._used.add(f"{base}_{number}")
+        return f"{base}_{number}"
+
+    def _define(self, name: str, what: str) -> None:
+        """Takes a name for a new value."""
+        self._defined[name] = what
+        self._used.add(name)
+
+    def _check_free(self, name: str, subject: str) -> None:
+        """Raises an `ArgumentError` where a new value cannot have the name."""
+        _name(name, subject)
+        for graph in self._around():
+            if name in graph._defined:
+                where = "" if graph is self else f" in graph {graph.name!r} around it"
+                raise ArgumentError(f"{subject}: the name is taken by an {graph._defined[name]}{where}")
+        if name in self._below:
+            raise ArgumentError(f"{subject}: the name is taken by a value in a subgraph")
+
+    def _names(self, values: Sequence[Any], subject: str) -> list[str]:
+        """The names of values that may be used in this graph."""
+        names = []
+        for index, value in enumerate(values):
+            where = f"{subject}: input {index}" if len(values) > 1 or subject.startswith("op ") else subject
+            if value is None:
+                names.append("")
+                continue
+            if not isinstance(value, GraphValue):
+                raise DTypeError(f"{where}: expected a GraphValue, got {type(value).__name__} {shown(value)}")
+            if all(graph is not value.graph for graph in self._around()):
+                raise ArgumentError(
+                    f"{where}: value {value.name!r} belongs to another graph, {value.graph.name!r}, "
+                    f"not to {self.name!r} or one around it"
+                )
+            if value.name not in value.graph._defined:
+                raise ArgumentError(f"{where}: value {value.name!r} was removed")
+            names.append(value.name)
+        return names
+
+    def _opset(self, domain: str, subject: str) -> int:
+        """The version of a domain's operators."""
+        opsets = self.opsets
+        if domain not in opsets:
+            raise ArgumentError(f"{subject}: domain {domain!r} has no opset: declare it with import_opset")
+        return opsets[domain]
+
+    def _mapping(self, attributes: Any, subject: str) -> Mapping[str, Any]:
+        if attributes is None:
+            return {}
+        if not isinstance(attributes, Mapping):
+            raise DTypeError(f"{subject}: attributes: expected a dict, got {type(attributes).__name__}")
+        for name in attributes:
+            _name(name, f"{subject}: attributes")
+        return attributes
+
+    def _attributes(self, schema: Any, given: Mapping[str, Any], subject: str) -> list[Any]:
+        made = []
+        for name, value in given.items():
+            if value is None:
+                continue
+            where = f"{subject}: attribute {name!r}"
+            kind = schemas.kind_of(schema, name)
+            made.append(attribute_kinds.make(name, self._placed(value, where), kind, where))
+        if schema is not None:
+            schemas.check_required(schema, {attribute.name for attribute in made})
+        return made
+
+    def _placed(self, value: Any, subject: str) -> Any:
+        """A subgraph, or a list of them, as what goes into the attribute."""
+        if isinstance(value, (list, tuple)) and any(isinstance(each, Graph) for each in value):
+            return [self._placed(each, subject) for each in value]
+        if not isinstance(value, Graph):
+            return value
+        if value._parent is not self:
+            raise ArgumentError(f"{subject}: graph {value.name!r} was not made by subgraph() of {self.name!r}")
+        if not value._graph.output:
+            raise ArgumentError(f"{subject}: graph {value.name!r} has no outputs")
+        return value._graph
+
+    def _results(self, schema: Any, outputs: Any, node: str, subject: str) -> tuple[list[str], bool]:
+        """The names of a node's outputs, and whether it gives one value rather than a tuple."""
+        if outputs is None:
+            outputs = 1 if schema is None else max(schema.min_output, 1)
+        if isinstance(outputs, int) and not isinstance(outputs, bool):
+            if not 1 <= outputs <= 1 << 16:
+                raise OutOfRangeError(f"{subject}: outputs: {outputs} is not between 1 and {1 << 16}")
+            names = [self._fresh(f"{node}_out") for _ in range(outputs)]
+            single = outputs == 1
+        elif isinstance(outputs, str):
+            names, single = [_name(outputs, f"{subject}: outputs")], True
+        elif isinstance(outputs, (list, tuple)) and outputs:
+            names, single = [_name(each, f"{subject}: outputs") for each in outputs], False
+        else:
+            raise DTypeError(f"{subject}: outputs: expected a number, a name or names, got {shown(outputs)}")
+        if schema is not None:
+            schemas.check_outputs(schema, len(names))
+        for name in names:
+            if names.count(name) > 1:
+                raise ArgumentError(f"{subject}: output {name!r} is named twice")
+        return names, single
+
+    def _type(self, type: Any, shape: Any, subject: str) -> GraphType | None:
+        if type is None:
+            if shape is not None:
+                raise DTypeError(f"{subject}: it has a shape, and a type is missing")
+            return None
+        return types.as_type(type, shape, subject)
+
+    def _info(self, infos: Any, name: str, kind: GraphType | None) -> None:
+        info = infos.add(name=name)
+        if kind is not None:
+            info.type.CopyFrom(types.to_proto(kind))
+            self._types[name] = kind
+
+
+def _name(value: Any, subject: str) -> str:
+    name = text(value, subject).decode()
+    if not name:
+        raise ArgumentError(f"{subject}: a name is empty")
+    return name
+
+
+def _graphs(values: Iterable[Any]) -> Iterator[Graph]:
+    """The graphs among values and lists of them."""
+    for value in values:
+        for each in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(each, Graph):
+                yield each
+
+
+def _domain(domain: str) -> str:
+    """A domain in its short form."""
+    return "" if domain == "ai.onnx" else domain

@@ -1,0 +1,211 @@
+"""`edit`: a model that exists, opened to add to it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from zrt import loading, weights
+from zrt._native import ffi, status
+from zrt._native.claim import claimed
+from zrt._native.handle import Handle, Owner
+from zrt._native.library import api
+from zrt.arguments import text
+from zrt.environment import current
+from zrt.errors import Error, FailError, UnknownNameError
+from zrt.graph import proto
+from zrt.graph.builder import Graph
+from zrt.graph.engine import Assembly, editor_api, refusals
+from zrt.graph.sessions import EDITOR, Engine, add, make, weights_given
+from zrt.options import SessionOptions
+from zrt.selection import ProvidersLike, parse
+from zrt.session import Session, prepare_options
+from zrt.workers import PoolOptions
+
+
+class GraphEdit(Owner, Graph):
+    """An existing model, open for additions; `edit` makes it.
+
+    It is a `Graph` that has the model's values already: ``value("features")`` gives one to build on. `finalize` makes
+    the session, after which, as after `close`, the edit refuses with `ClosedError`; `to_onnx` and `save` still have
+    what was built.
+    """
+
+    def __init__(
+        self,
+        model: loading.Model,
+        options: SessionOptions | None = None,
+        providers: ProvidersLike = None,
+        *,
+        external_data_dir: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._handle = None
+        made, subject, beside = proto.parse(model)
+        proto.in_order(made.graph)
+        self._subject = subject
+        self._folder = proto.folder_of(external_data_dir, beside)
+        self._options = options
+        self._chosen = parse(providers)
+        self._busy = ffi.new("int *")
+        # What the session borrows: it holds this list, which is filled later.
+        self._lent: list[Handle] = []
+        self._settings = prepare_options(options, self._chosen, external_data_dir)
+        with loading.Source(model) as source:
+            handle = _open_session(source, self._settings, self._lent)
+        self._begin(made, made.graph, None)
+        self._base_nodes = len(made.graph.node)
+        self._base_inputs = [info.name for info in made.graph.input]
+        self._base_outputs = [info.name for info in made.graph.output]
+        self._base_infos = len(made.graph.value_info)
+        self._base_initializers = len(made.graph.initializer)
+        self._base_names = set(self._defined)
+        self._handle = handle
+
+    def opset(self, domain: str = "") -> int:
+        """The version of a domain's operators in the model; `UnknownNameError` for a domain that it does not use.
+
+        ``OrtModelEditorApi::SessionGetOpsetForDomain``.
+        """
+        handle = self._open()
+        return claimed(self._busy, "GraphEdit", self._ask_opset, handle, text(domain, "domain"))
+
+    def _ask_opset(self, handle: Handle, domain: bytes) -> int:
+        self._open()
+        try:
+            return int(status.fetch(editor_api().SessionGetOpsetForDomain, "int", handle.pointer, domain))
+        except FailError as error:
+            raise UnknownNameError(f"domain {domain.decode()!r}: {error}") from None
+
+    def finalize(self, *, engine: str | None = None) -> Session:
+        """The session of the edited model, with its new inputs and outputs; the edit ends.
+
+        What was added goes to the model that ONNX Runtime has loaded already, where its model editor can be given all
+        of it; elsewhere the edited model is loaded anew. `engine` is as for `session`. Mistakes that zrt sees leave the
+        edit open; where ONNX Runtime refuses the result, the edit has ended too.
+
+        ``OrtModelEditorApi::ApplyModelToModelEditorSession``, ``OrtModelEditorApi::FinalizeModelEditorSession``.
+        """
+        handle = self._open()
+        return claimed(self._busy, "GraphEdit", self._finalize, handle, engine)
+
+    def _finalize(self, handle: Handle, wanted: str | None) -> Session:
+        self._open()
+        model = Graph._finished(self)
+        engine = Engine.because(self._reasons(model)).insisted(wanted)
+        if engine.name == EDITOR:
+            session = self._apply(handle, model)
+        else:
+            proto.load_weights(model, self._subject, self._folder, self._borrowed)
+            session = make(model, self._borrowed, engine.name, self._options, self._chosen, False, ())
+            self.close()
+        session.metadata = self.metadata
+        return session
+
+    def _reasons(self, model: Any) -> Iterator[str]:
+        """Why the editor cannot add what was added."""
+        graph = model.graph
+        inputs, outputs = self._changed(graph)
+        new = graph.initializer[self._base_initializers :]
+        if self._options is not None:
+            yield from weights_given(self._options)
+        yield from refusals(model, self._added(), new, (*inputs, *outputs), self._base_names)
+        constants = {tensor.name for tensor in graph.initializer}
+        for info in inputs:
+            if info.name in constants:
+                yield f"input {info.name!r} may override an initializer"
+        if len(graph.value_info) > self._base_infos:
+            yield "types of values in between were said"
+
+    def _added(self) -> Any:
+        return self._graph.node[self._base_nodes :]
+
+    def _changed(self, graph: Any) -> tuple[list[Any], list[Any]]:
+        """All inputs and all outputs, each where they are not what they were."""
+        same_inputs = [info.name for info in graph.input] == self._base_inputs
+        same_outputs = [info.name for info in graph.output] == self._base_outputs
+        return ([] if same_inputs else list(graph.input)), ([] if same_outputs else list(graph.output))
+
+    def _apply(self, handle: Handle, model: Any) -> Session:
+        editor = editor_api()
+        assembly = Assembly()
+        inputs, outputs = self._changed(model.graph)
+        assembly.values(inputs, outputs=False)
+        assembly.values(outputs, outputs=True)
+        lent = add(assembly, model.graph.initializer[self._base_initializers :], self._borrowed)
+        for node in self._added():
+            assembly.node(node)
+        made = assembly.model(self.opsets)
+        # From here on the session is no longer what was opened.
+        self.close()
+        self._lent.extend(lent)
+        container = None if self._options is None else weights.container_of(self._options)
+        if container is not None:
+            self._lent.append(container)
+        shared = ffi.NULL if container is None else container.pointer
+        with self._chosen.loading() as kept:
+            try:
+                status.check(editor.ApplyModelToModelEditorSession(handle.pointer, made))
+                status.check(editor.FinalizeModelEditorSession(handle.pointer, self._settings.pointer, shared))
+            except Error as error:
+                raise status.about(self._subject, error) from error
+        self._lent.append(kept)
+        return Session.adopt(handle, self._chosen)
+
+    @property
+    def engine(self) -> Engine:
+        """What `finalize` makes the session through, and why not through ONNX Runtime's model editor."""
+        return Engine.because(self._reasons(Graph._finished(self)))
+
+    def _change(self) -> None:
+        self._open()
+
+    def _opset(self, domain: str, subject: str) -> int:
+        if domain not in self.opsets:
+            # ONNX Runtime brings domains of its own to every model.
+            with suppress(UnknownNameError):
+                self.import_opset(domain, self.opset(domain))
+        return super()._opset(domain, subject)
+
+    def _finished(self) -> Any:
+        model = super()._finished()
+        proto.load_weights(model, self._subject, self._folder, self._borrowed)
+        return model
+
+    def __repr__(self) -> str:
+        return "GraphEdit(closed)" if self.closed else Graph.__repr__(self)
+
+
+def _open_session(source: loading.Source, settings: PoolOptions, lent: list[Handle]) -> Handle:
+    """The ``OrtSession`` of a model that is still to be added to."""
+    table, editor = api(), editor_api()
+    environment = current().pointer
+    elsewhere = status.fetch(table.HasSessionConfigEntry, "int", settings.pointer, loading.EXTERNAL_DATA_DIR)
+    data = source.read() if source.path is None or elsewhere else None
+    try:
+        if data is None:
+            create = editor.CreateModelEditorSession
+            pointer = status.make(create, "OrtSession", environment, source.path, settings.pointer)
+        else:
+            create = editor.CreateModelEditorSessionFromArray
+            pointer = status.make(create, "OrtSession", environment, data, ffi.sizeof(data), settings.pointer)
+    except Error as error:
+        loading.settle(settings, source.subject)
+        raise status.about(source.subject, error) from error
+    return loading.own(pointer, settings, source.subject, [settings, Handle.pin(lent)])
+
+
+def edit(
+    model: loading.Model,
+    options: SessionOptions | None = None,
+    providers: ProvidersLike = None,
+    *,
+    external_data_dir: str | os.PathLike[str] | None = None,
+) -> GraphEdit:
+    """Opens an existing model to add operators, inputs and outputs to it; see `GraphEdit`.
+
+    The arguments are `Session`'s, and are those of the session that `finalize` makes.
+    ``OrtModelEditorApi::CreateModelEditorSession``, ``OrtModelEditorApi::CreateModelEditorSessionFromArray``.
+    """
+    return GraphEdit(model, options, providers, external_data_dir=external_data_dir)

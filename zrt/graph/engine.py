@@ -1,0 +1,254 @@
+"""ONNX Runtime's model editor: models for it, made of an ``onnx.ModelProto`` without serializing that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.arguments import INT32_MAX
+from zrt.errors import Error, UnsupportedError
+from zrt.graph import types
+from zrt.graph.proto import called, native, package
+from zrt.types import ElementType
+from zrt.values import Value
+
+# The operators of these are ONNX Runtime's own. Others may be custom operators, which a session that is made of the
+# editor's model does not see.
+BUILT_IN = frozenset(
+    ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "com.microsoft", "com.microsoft.experimental")
+)
+
+# Borrowed initializers must have as many bytes.
+LEAST_BORROWED = 128
+
+Borrowed = Mapping[str, Value]
+
+
+def _texts(names: Sequence[str]) -> tuple[Any, list[Any]]:
+    """Strings for C, and what keeps them."""
+    kept = [ffi.new("char[]", name.encode()) for name in names]
+    return ffi.new("char *[]", kept), kept
+
+
+def editor_api() -> Any:
+    """The table of the model editor; `UnsupportedError` where the library was built without it."""
+    table = api().GetModelEditorApi()
+    if not table:
+        raise UnsupportedError("this ONNX Runtime was built without the model editor")
+    return table
+
+
+def type_info(kind: types.GraphType) -> Handle:
+    """A new ``OrtTypeInfo`` of a type."""
+    table = api()
+    editor = editor_api()
+    if isinstance(kind, types.TensorType):
+        shape = _tensor_info(kind)
+        make = (
+            editor.CreateSparseTensorTypeInfo
+            if isinstance(kind, types.SparseTensorType)
+            else editor.CreateTensorTypeInfo
+        )
+        pointer = status.make(make, "OrtTypeInfo", shape.pointer)
+    elif isinstance(kind, types.MapType):
+        value = type_info(kind.value)
+        pointer = status.make(editor.CreateMapTypeInfo, "OrtTypeInfo", int(kind.key), value.pointer)
+    else:
+        make = editor.CreateSequenceTypeInfo if isinstance(kind, types.SequenceType) else editor.CreateOptionalTypeInfo
+        element = type_info(kind.element)
+        pointer = status.make(make, "OrtTypeInfo", element.pointer)
+    return Handle.own(pointer, table.ReleaseTypeInfo)
+
+
+def _tensor_info(kind: types.TensorType) -> Handle:
+    table = api()
+    pointer = status.make(table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo")
+    handle = Handle.own(pointer, table.ReleaseTensorTypeAndShapeInfo)
+    status.check(table.SetTensorElementType(pointer, int(kind.element_type)))
+    if kind.shape is not None:
+        names, _kept = _texts([dim if isinstance(dim, str) else "" for dim in kind.shape])
+        sizes = [dim if isinstance(dim, int) else -1 for dim in kind.shape]
+        status.check(table.SetDimensions(pointer, sizes, len(sizes)))
+        status.check(table.SetSymbolicDimensions(pointer, names, len(sizes)))
+    return handle
+
+
+def refusals(
+    model: Any, nodes: Sequence[Any], initializers: Sequence[Any], values: Sequence[Any], known: Collection[str] = ()
+) -> Iterator[str]:
+    """Why the editor cannot be given these parts of a model as they are, or would get them wrong.
+
+    `known` are values whose types the session has already.
+    """
+    graph = model.graph
+    for field in ("functions", "training_info"):
+        if getattr(model, field):
+            yield f"the model has {field.replace('_', ' ')}"
+    if graph.quantization_annotation:
+        yield "the graph has quantization annotations"
+    for domain, version in ((entry.domain, entry.version) for entry in model.opset_import):
+        if not 0 < version <= INT32_MAX or "\0" in domain:
+            yield f"domain {domain!r} has opset {version}"
+    for node in nodes:
+        yield from _refused_node(node)
+    inputs = {info.name for info in graph.input}
+    for tensor in initializers:
+        yield from _refused_initializer(tensor, tensor.name in inputs)
+    for info in values:
+        yield from _refused_value(info, info.name in known)
+
+
+def _refused_node(node: Any) -> Iterator[str]:
+    kinds = package().AttributeProto
+    taken = (kinds.INT, kinds.INTS, kinds.FLOAT, kinds.FLOATS, kinds.STRING, kinds.STRINGS)
+    texts = (node.name, node.op_type, node.domain, *node.input, *node.output, *(each.name for each in node.attribute))
+    if any("\0" in each for each in texts):
+        yield f"{called(node)} has a NUL character in a name"
+    if node.overload:
+        yield f"{called(node)} names an overload"
+    for attribute in node.attribute:
+        subject = f"{called(node)}: attribute {attribute.name!r}"
+        if attribute.ref_attr_name:
+            yield f"{subject} refers to a function's"
+        elif attribute.type not in taken:
+            yield f"{subject} is of type {kinds.AttributeType.Name(attribute.type)}"
+        elif any(b"\0" in each for each in attribute.strings):
+            yield f"{subject} holds a NUL character"
+    if node.op_type == "Constant" and not node.attribute:
+        yield f"{called(node)} has no value"
+
+
+def _refused_initializer(tensor: Any, overridable: bool) -> Iterator[str]:
+    subject = f"initializer {tensor.name!r}"
+    kind = types.of_code(tensor.data_type, subject)
+    if "\0" in tensor.name:
+        yield f"{subject} has a NUL character in its name"
+    if overridable:
+        yield f"{subject} is an input too, which may override it"
+    if kind is ElementType.STRING or kind.refused or kind.onnx_code != kind:
+        yield f"{subject} is of type {kind.name}"
+
+
+def _refused_value(info: Any, known: bool) -> Iterator[str]:
+    kind = types.from_proto(info.type, info.name)
+    subject = f"{info.name!r}"
+    if "\0" in info.name or (isinstance(kind, types.TensorType) and "\0" in str(kind)):
+        yield f"{subject} has a NUL character in a name"
+    if kind is None:
+        yield f"{subject} has no type that zrt knows"
+    elif type(kind) is not types.TensorType:
+        described = type_info(kind)
+        reason = lib.zrt_editor_takes(api(), described.pointer)
+        # A later library may take them, and what it makes of them is not known yet.
+        yield f"{subject} is a {kind}" + (f" ({status.to_error(reason)})" if reason else "")
+    elif known:
+        # The session goes by the type that it has.
+        return
+    elif kind.element_type.onnx_code != kind.element_type:
+        yield f"{subject} is of type {kind.element_type.name}"
+    elif kind.shape and {dim for dim in kind.shape if not isinstance(dim, int)} - {_first_name(kind.shape)}:
+        # 1.27 gives every symbolic size the name of the first size.
+        yield f"{subject} has sizes {kind.shape}, of which ONNX Runtime 1.27 would mix up the names"
+    elif info.type.denotation or any(dim.denotation for dim in info.type.tensor_type.shape.dim):
+        yield f"{subject} has denotations"
+
+
+def _first_name(shape: Sequence[Any]) -> str | None:
+    return shape[0] if isinstance(shape[0], str) else None
+
+
+class Assembly:
+    """A model for the editor, under way."""
+
+    def __init__(self) -> None:
+        place = ffi.new("zrt_editor **")
+        status.check(lib.zrt_editor_new(api(), place))
+        self.handle = Handle.own(place[0], lib.zrt_editor_free)
+
+    def values(self, infos: Sequence[Any], outputs: bool) -> None:
+        """The graph's inputs or outputs."""
+        handles = [type_info(types.from_proto(info.type, info.name)) for info in infos]  # type: ignore[arg-type]
+        names, _kept = _texts([info.name for info in infos])
+        pointers = ffi.new("OrtTypeInfo *[]", [handle.pointer for handle in handles])
+        status.check(lib.zrt_editor_values(self.handle.pointer, outputs, names, pointers, len(infos)))
+
+    def initializer(self, tensor: Any, borrowed: Value | None) -> None:
+        """A copy of a tensor's content, or the memory that it borrows."""
+        kind = types.of_code(tensor.data_type, tensor.name)
+        # Both are held until the call is over.
+        content: Any = ffi.from_buffer(native(tensor)) if borrowed is None else borrowed._open()
+        memory = content if borrowed is None else ffi.cast("void *", borrowed.address)
+        size = len(content) if borrowed is None else borrowed.nbytes
+        try:
+            status.check(
+                lib.zrt_editor_initializer(
+                    self.handle.pointer,
+                    tensor.name.encode(),
+                    int(kind),
+                    list(tensor.dims),
+                    len(tensor.dims),
+                    memory,
+                    size,
+                    borrowed is not None,
+                )
+            )
+        except Error as error:
+            raise status.about(f"initializer {tensor.name!r}", error) from error
+
+    def node(self, node: Any) -> None:
+        """One node."""
+        inputs, _inputs = _texts(node.input)
+        outputs, _outputs = _texts(node.output)
+        filled = [_attribute(attribute) for attribute in node.attribute]
+        attributes = ffi.new("zrt_attribute[]", [each for each, _ in filled])
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        try:
+            status.check(
+                lib.zrt_editor_node(
+                    self.handle.pointer,
+                    node.op_type.encode(),
+                    domain.encode(),
+                    node.name.encode(),
+                    inputs,
+                    len(node.input),
+                    outputs,
+                    len(node.output),
+                    attributes,
+                    len(filled),
+                )
+            )
+        except Error as error:
+            raise status.about(called(node), error) from error
+
+    def model(self, opsets: Mapping[str, int]) -> Any:
+        """The finished ``OrtModel``, which this object owns."""
+        domains, _kept = _texts(list(opsets))
+        versions = ffi.new("int[]", list(opsets.values()))
+        status.check(lib.zrt_editor_model(self.handle.pointer, domains, versions, len(opsets)))
+        return self.handle.pointer.model
+
+
+def _attribute(attribute: Any) -> tuple[dict[str, Any], Any]:
+    """An attribute for C, and what keeps it."""
+    kinds = package().AttributeProto
+    name = ffi.new("char[]", attribute.name.encode())
+    length = 1
+    kept: Any = None
+    if attribute.type == kinds.INT:
+        data, code = ffi.new("int64_t *", attribute.i), lib.ORT_OP_ATTR_INT
+    elif attribute.type == kinds.FLOAT:
+        data, code = ffi.new("float *", attribute.f), lib.ORT_OP_ATTR_FLOAT
+    elif attribute.type == kinds.STRING:
+        data, code, length = ffi.new("char[]", attribute.s), lib.ORT_OP_ATTR_STRING, len(attribute.s)
+    elif attribute.type == kinds.INTS:
+        data, code, length = ffi.new("int64_t[]", list(attribute.ints)), lib.ORT_OP_ATTR_INTS, len(attribute.ints)
+    elif attribute.type == kinds.FLOATS:
+        data, code, length = ffi.new("float[]", list(attribute.floats)), lib.ORT_OP_ATTR_FLOATS, len(attribute.floats)
+    else:
+        kept = [ffi.new("char[]", each) for each in attribute.strings]
+        data, code, length = ffi.new("char *[]", kept), lib.ORT_OP_ATTR_STRINGS, len(kept)
+    made = {"name": name, "data": ffi.cast("void *", data), "length": length, "type": code}
+    return made, (name, data, kept)

@@ -1,0 +1,88 @@
+"""Models into files, with their weights inside or beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from zrt.arguments import boolean, integer, path_bytes, text
+from zrt.errors import ArgumentError
+from zrt.files import replacing
+from zrt.graph.proto import outside, raw, raw_of, serialize, subgraphs
+from zrt.values import Value
+
+# Where each tensor begins in the file of weights: a page, so that it can be mapped.
+ALIGNMENT = 4096
+
+
+def save(
+    model: Any,
+    borrowed: Mapping[str, Value],
+    path: str | os.PathLike[str],
+    external_data: bool,
+    location: str | None,
+    size_threshold: int,
+) -> None:
+    """Writes the model, whose `borrowed` initializers have no content of their own; it is used up."""
+    where = os.fsdecode(path_bytes(path, "path"))
+    least = integer(size_threshold, "size_threshold", 0, 1 << 62)
+    name = os.path.basename(where)
+    if not name:
+        raise ArgumentError(f"path: {where!r} is no file's name")
+    beside = f"{name}.data" if location is None else text(location, "location").decode()
+    if not boolean(external_data, "external_data"):
+        if location is not None:
+            raise ArgumentError(f"location: {location!r} is for external_data=True")
+    elif os.path.basename(beside) != beside or beside in ("", ".", "..", name):
+        raise ArgumentError(f"location: {beside!r} is not the name of another file in the model's folder")
+    with replacing(where, beside) as (model_path, weights_path):
+        try:
+            if external_data:
+                with open(weights_path, "wb") as file:
+                    _write_weights(model.graph, borrowed, beside, least, file)
+            else:
+                fill(model, borrowed)
+            content = serialize(model, f"model {where!r}")
+            with open(model_path, "wb") as file:
+                file.write(content)
+        except OSError as error:
+            raise ArgumentError(f"path: {where!r} cannot be written: {error.strerror}") from error
+
+
+def fill(model: Any, borrowed: Mapping[str, Value]) -> Any:
+    """Gives the borrowed initializers their content."""
+    for tensor in model.graph.initializer:
+        if tensor.name in borrowed:
+            _fill(tensor, borrowed[tensor.name])
+    return model
+
+
+def _fill(tensor: Any, value: Value) -> None:
+    tensor.ClearField("data_location")
+    tensor.ClearField("external_data")
+    tensor.raw_data = raw_of(value)
+
+
+def _write_weights(graph: Any, borrowed: Mapping[str, Value], location: str, least: int, file: BinaryIO) -> None:
+    """Writes each large enough weight and says in the model where it is."""
+    for tensor, value in _initializers(graph, borrowed):
+        content = raw_of(value) if value is not None else raw(tensor)
+        if len(content) < least:
+            if value is not None:
+                _fill(tensor, value)
+            continue
+        offset = -(-file.tell() // ALIGNMENT) * ALIGNMENT
+        file.seek(offset)
+        file.write(content)
+        tensor.CopyFrom(outside(tensor.name, tensor.data_type, tensor.dims, location, offset, len(content)))
+
+
+def _initializers(graph: Any, borrowed: Mapping[str, Value]) -> Iterator[tuple[Any, Value | None]]:
+    """The initializers of a graph and of those within it that may leave the model, with what they borrow."""
+    for tensor in graph.initializer:
+        if tensor.data_type != tensor.STRING:
+            yield tensor, borrowed.get(tensor.name)
+    for node in graph.node:
+        for inner in subgraphs(node):
+            yield from _initializers(inner, {})

@@ -1,0 +1,75 @@
+"""What ONNX's own schemas know of an operator: whether it exists, how much it takes and gives, its attributes."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from zrt.errors import ArgumentError, DTypeError, UnknownNameError
+from zrt.graph.proto import package
+
+
+def find(op_type: str, domain: str, version: int) -> Any:
+    """An operator's schema; None where its domain is not ONNX's, and ONNX Runtime alone knows.
+
+    `UnknownNameError` where the domain is ONNX's and has no such operator at that version.
+    """
+    defs = package().defs
+    if defs.has(op_type, domain=domain, max_inclusive_version=version):
+        schema = defs.get_schema(op_type, max_inclusive_version=version, domain=domain)
+        if schema.deprecated:
+            raise ArgumentError(f"op {op_type!r}: it was taken out of ONNX with opset {schema.since_version}")
+        return schema
+    names = {schema.name for schema in defs.get_all_schemas() if schema.domain == domain}
+    if not names:
+        return None
+    where = f"domain {domain or 'ai.onnx'!r} at opset {version}"
+    close = difflib.get_close_matches(op_type, names, 1, 0.7)
+    if op_type in names:
+        hint = f"; it comes with opset {defs.get_schema(op_type, domain=domain).since_version}"
+    else:
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise UnknownNameError(f"op {op_type!r}: there is no such operator in {where}{hint}")
+
+
+def check_inputs(schema: Any, inputs: list[str]) -> None:
+    """The number of inputs, and that none is left out that must be there."""
+    count, least, most = len(inputs), schema.min_input, schema.max_input
+    if not least <= count <= most:
+        raise ArgumentError(f"op {schema.name!r}: it takes {_range(least, most, 'input')}, got {count}")
+    single = type(schema.inputs[0].option).Single if schema.inputs else None
+    for index, (name, formal) in enumerate(zip(inputs, schema.inputs, strict=False)):
+        if not name and formal.option == single:
+            raise ArgumentError(f"op {schema.name!r}: input {index} ({formal.name!r}) cannot be left out")
+
+
+def check_outputs(schema: Any, count: int) -> None:
+    """The number of outputs."""
+    if not max(schema.min_output, 1) <= count <= schema.max_output:
+        raise ArgumentError(
+            f"op {schema.name!r}: it gives {_range(schema.min_output, schema.max_output, 'output')}, not {count}"
+        )
+
+
+def _range(least: int, most: int, what: str) -> str:
+    if most > 1 << 20:
+        return f"{least} or more {what}s"
+    counted = str(least) if least == most else f"{least} to {most}"
+    return f"{counted} {what}{'' if most == 1 else 's'}"
+
+
+def kind_of(schema: Any, name: str) -> int | None:
+    """The number in ``AttributeProto.AttributeType`` that an attribute must have; None where none is known."""
+    if schema is None:
+        return None
+    if name not in schema.attributes:
+        known = ", ".join(map(repr, sorted(schema.attributes))) or "none"
+        raise UnknownNameError(f"op {schema.name!r}: it has no attribute {name!r}; it has {known}")
+    return int(schema.attributes[name].type.value)
+
+
+def check_required(schema: Any, names: set[str]) -> None:
+    """That no attribute is missing."""
+    for name, attribute in schema.attributes.items():
+        if attribute.required and name not in names:
+            raise DTypeError(f"op {schema.name!r}: the attribute {name!r} is missing")

@@ -1,0 +1,186 @@
+"""The types that a value of a graph can have, and their form in ``onnx.TypeProto``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from zrt.arguments import shown, text
+from zrt.errors import DTypeError, ShapeError
+from zrt.graph.proto import package
+from zrt.metadata import Dim, format_shape, type_name
+from zrt.types import ElementType
+
+_BY_ONNX_CODE: Final = {kind.onnx_code: kind for kind in ElementType}
+
+# protobuf reads no message that is nested much deeper.
+DEEPEST: Final = 32
+
+# What a map's keys may be.
+_KEYS: Final = frozenset(kind for kind in ElementType if kind is ElementType.STRING or "int" in kind.onnx_name)
+
+
+def element_type(thing: object, subject: str) -> ElementType:
+    """An element type from whatever `ElementType.of` takes, or from its name ("string", "bfloat16")."""
+    if isinstance(thing, str) and thing.upper() == ElementType.STRING.name:
+        return ElementType.STRING
+    try:
+        found = ElementType.of(thing)
+    except DTypeError as error:
+        raise DTypeError(f"{subject}: {error}") from None
+    if found is ElementType.UNDEFINED:
+        raise DTypeError(f"{subject}: {found.refused}")
+    return found
+
+
+def of_code(code: int, subject: str) -> ElementType:
+    """The element type of a number in ``TensorProto.DataType``."""
+    if code not in _BY_ONNX_CODE:
+        raise DTypeError(f"{subject}: zrt knows no element type {code}")
+    return _BY_ONNX_CODE[code]
+
+
+def dimensions(shape: object, subject: str) -> tuple[Dim, ...] | None:
+    """A shape with sizes, names of symbolic sizes and None for nameless ones; None where the rank is open."""
+    if shape is None:
+        return None
+    if not isinstance(shape, (tuple, list)):
+        raise ShapeError(f"{subject}: a shape is a tuple of sizes, names and None, not {shown(shape)}")
+    for dim in shape:
+        if isinstance(dim, str):
+            text(dim, f"{subject}: dimension")
+        elif dim is not None and (isinstance(dim, bool) or not isinstance(dim, int) or not 0 <= dim < 1 << 63):
+            raise ShapeError(f"{subject}: dimension {shown(dim)} is neither a size, nor a name, nor None")
+    # An empty name is no name.
+    return tuple(dim if dim != "" else None for dim in shape)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A dense tensor: what `ElementType.of` takes (or "string"), and a shape as `ValueInfo` has it."""
+
+    element_type: ElementType
+    shape: tuple[Dim, ...] | None = None
+
+    def __post_init__(self) -> None:
+        kind = type(self).__name__
+        object.__setattr__(self, "element_type", element_type(self.element_type, kind))
+        object.__setattr__(self, "shape", dimensions(self.shape, kind))
+
+    def __str__(self) -> str:
+        return f"{type_name(self.element_type)}{format_shape(self.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SparseTensorType(TensorType):
+    """A sparse tensor of this element type and dense shape."""
+
+    def __str__(self) -> str:
+        return f"sparse({TensorType.__str__(self)})"
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceType:
+    """A sequence whose elements are all of one type."""
+
+    element: GraphType
+
+    def __post_init__(self) -> None:
+        _require(self.element, "SequenceType: element")
+
+    def __str__(self) -> str:
+        return f"sequence({self.element})"
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """A map; its keys are strings or integers."""
+
+    key: ElementType
+    value: GraphType
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", element_type(self.key, "MapType: key"))
+        if self.key not in _KEYS:
+            raise DTypeError(f"MapType: key: {type_name(self.key)} is neither string nor an integer")
+        _require(self.value, "MapType: value")
+
+    def __str__(self) -> str:
+        return f"map({type_name(self.key)}, {self.value})"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalType:
+    """What may be absent; else it is of this type."""
+
+    element: GraphType
+
+    def __post_init__(self) -> None:
+        _require(self.element, "OptionalType: element")
+
+    def __str__(self) -> str:
+        return f"optional({self.element})"
+
+
+GraphType: TypeAlias = "TensorType | SparseTensorType | SequenceType | MapType | OptionalType"
+
+KINDS: Final = (TensorType, SequenceType, MapType, OptionalType)
+
+
+def _require(thing: object, subject: str) -> None:
+    if not isinstance(thing, KINDS):
+        raise DTypeError(f"{subject}: expected a type such as TensorType('float32'), got {shown(thing)}")
+    depth = 0
+    inner: Any = thing
+    while inner is not None:
+        depth, inner = depth + 1, getattr(inner, "value", None) or getattr(inner, "element", None)
+    if depth > DEEPEST:
+        raise DTypeError(f"{subject}: types within types, more than {DEEPEST} deep")
+
+
+def as_type(thing: object, shape: object, subject: str) -> GraphType:
+    """A type from itself, or the tensor type of a dtype and a shape."""
+    if isinstance(thing, KINDS):
+        if shape is not None:
+            raise ShapeError(f"{subject}: {thing} has its shape already; {shown(shape)} is one too many")
+        return thing
+    return TensorType(element_type(thing, subject), dimensions(shape, subject))
+
+
+def to_proto(kind: GraphType) -> Any:
+    """The ``onnx.TypeProto``."""
+    helper = package().helper
+    if isinstance(kind, SparseTensorType):
+        return helper.make_sparse_tensor_type_proto(kind.element_type.onnx_code, kind.shape)
+    if isinstance(kind, TensorType):
+        return helper.make_tensor_type_proto(kind.element_type.onnx_code, kind.shape)
+    if isinstance(kind, SequenceType):
+        return helper.make_sequence_type_proto(to_proto(kind.element))
+    if isinstance(kind, MapType):
+        return helper.make_map_type_proto(kind.key.onnx_code, to_proto(kind.value))
+    return helper.make_optional_type_proto(to_proto(kind.element))
+
+
+def _shape(proto: Any) -> tuple[Dim, ...] | None:
+    if not proto.HasField("shape"):
+        return None
+    return tuple(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in proto.shape.dim)
+
+
+def from_proto(proto: Any, subject: str) -> GraphType | None:
+    """The type that a ``onnx.TypeProto`` says, None where it says none that zrt knows."""
+    which = proto.WhichOneof("value")
+    inner: Any = getattr(proto, which) if which else None
+    if which in ("tensor_type", "sparse_tensor_type"):
+        if not inner.elem_type:
+            return None
+        kind = TensorType if which == "tensor_type" else SparseTensorType
+        return kind(of_code(inner.elem_type, subject), _shape(inner))
+    if which in ("sequence_type", "optional_type"):
+        element = from_proto(inner.elem_type, subject)
+        wrapped = SequenceType if which == "sequence_type" else OptionalType
+        return None if element is None else wrapped(element)
+    if which == "map_type":
+        value = from_proto(inner.value_type, subject)
+        return None if value is None else MapType(of_code(inner.key_type, subject), value)
+    return None
