@@ -111,6 +111,7 @@ class TestSessionOptionsReachOrt:
             "initializers",
             "external_initializer_files",
             "prepacked_weights",
+            "load_cancellation",
             "intra_op_thread_affinities",
             "set_denormal_as_zero",
             "use_per_session_threads",

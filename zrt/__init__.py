@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zrt.binding import IoBinding as IoBinding
     from zrt.buffers import Buffer as Buffer
     from zrt.buffers import BufferPolicy as BufferPolicy
+    from zrt.cancellation import LoadCancellation as LoadCancellation
     from zrt.compatibility import ModelCompatibility as ModelCompatibility
     from zrt.compatibility import compatibility_info as compatibility_info
     from zrt.compatibility import model_compatibility as model_compatibility
@@ -115,6 +116,7 @@ _HOMES: dict[str, str | None] = {
     "Lane": "lane",
     "LaneAudit": "audit",
     "LaneMemory": "ports",
+    "LoadCancellation": "cancellation",
     "LogSeverity": "types",
     "LoraAdapter": "lora",
     "MappedFile": "mapping",

@@ -239,7 +239,7 @@ class IoBinding(Owner):
     """What a run reads and writes, bound by name (``OrtIoBinding``).
 
     The binding keeps alive what is bound to it, and goes on working when its session is closed. A second thread
-    that uses it at the same time gets `BusyError`.
+    that uses it at the same time gets `BusyError`. ``OrtApi::CreateIoBinding``, ``OrtApi::ReleaseIoBinding``.
     """
 
     __slots__ = ("_bound",)
@@ -349,7 +349,7 @@ class IoBinding(Owner):
     def outputs(self) -> dict[str, Any]:
         """The outputs that the last run wrote, each a `Value`, by name in the order of their binding.
 
-        An output of optional type that is absent is None.
+        An output of optional type that is absent is None. ``OrtApi::GetBoundOutputValues``.
         """
         bound = self._opened()
         values: dict[str, Any] = bound.claimed(bound.values)

@@ -17,9 +17,6 @@ from zrt.environment import current
 from zrt.errors import ArgumentError, DTypeError, Error, NotCopyableError
 from zrt.memory import MemoryInfo, read_pairs
 
-# ``OrtDeviceMemoryType``: a device's own memory, and the host's that the device reaches.
-_OWN, _HOST = 0, 5
-
 
 class HardwareType(IntEnum):
     """What a device is (``OrtHardwareDeviceType``)."""
@@ -155,13 +152,17 @@ class DeviceMemory(MemoryInfo):
     def __hash__(self) -> int:
         return hash(self._key())
 
+    def device(self) -> tuple[Handle, int]:
+        """The ``OrtEpDevice``, with what keeps its library registered, and which of its memories this is."""
+        return _opened(self._source, "const OrtEpDevice *", "DeviceMemory"), plugins.OWN if self._own else plugins.HOST
+
     def handle(self) -> Handle:
         """The device's own ``OrtMemoryInfo``, which keeps the device's library registered.
 
         ``OrtApi::EpDevice_MemoryInfo``.
         """
-        device = _opened(self._source, "const OrtEpDevice *", "DeviceMemory")
-        return Handle(device.reference, api().EpDevice_MemoryInfo(device.pointer, _OWN if self._own else _HOST))
+        device, kind = self.device()
+        return Handle(device.reference, api().EpDevice_MemoryInfo(device.pointer, kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +229,7 @@ def _pairs(pointer: Any) -> Mapping[str, str]:
 
 
 def _memory(pointer: Any, source: Source, own: bool) -> DeviceMemory | None:
-    memory = api().EpDevice_MemoryInfo(pointer, _OWN if own else _HOST)
+    memory = api().EpDevice_MemoryInfo(pointer, plugins.OWN if own else plugins.HOST)
     if not memory:
         return None
     info = MemoryInfo.read(memory)

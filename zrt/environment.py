@@ -9,13 +9,13 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from zrt import plugins
+from zrt import lending, plugins
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.arguments import choose, entries, text
 from zrt.errors import ArgumentError, DTypeError, Error, ProviderError, UnsupportedError
-from zrt.memory import CPU, ArenaConfig, MemoryInfo, write_pairs
+from zrt.memory import CPU, Allocator, ArenaConfig, MemoryInfo, write_pairs
 from zrt.threading_options import ThreadingOptions
 from zrt.types import AllocatorType, LogSeverity
 
@@ -142,7 +142,8 @@ class Environment:
         config = (arena or ArenaConfig()).handle()
         where = (memory if arena is None else replace(memory, allocator_type=AllocatorType.ARENA)).handle()
         register = api().CreateAndRegisterAllocatorV2
-        status.check(register(self.pointer, provider, where.pointer, config.pointer, ffi.NULL, ffi.NULL, 0))
+        with plugins.freeing([lending.place_of(where.pointer)], f"memory {memory.name!r}"):
+            status.check(register(self.pointer, provider, where.pointer, config.pointer, ffi.NULL, ffi.NULL, 0))
 
     @staticmethod
     def _provider_of(memory: MemoryInfo) -> bytes:
@@ -163,15 +164,50 @@ class Environment:
     def unregister_allocator(self, memory: MemoryInfo = CPU) -> None:
         """Takes a registered allocator away from sessions to come; those that have it keep it.
 
-        `ArgumentError` where there is none for that device. ``OrtApi::UnregisterAllocator``.
+        `ArgumentError` where there is none for that device, `BusyError` while zrt has handed it out
+        (`shared_allocator`). ``OrtApi::UnregisterAllocator``.
         """
         if not isinstance(memory, MemoryInfo):
             raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
         where = memory.handle()
-        try:
-            status.check(api().UnregisterAllocator(self.pointer, where.pointer))
-        except Error as error:
-            raise ArgumentError(f"memory {memory.name!r}: {error}") from error
+        with plugins.freeing([lending.place_of(where.pointer)], f"memory {memory.name!r}"):
+            try:
+                status.check(api().UnregisterAllocator(self.pointer, where.pointer))
+            except Error as error:
+                raise ArgumentError(f"memory {memory.name!r}: {error}") from error
+
+    def shared_allocator(self, memory: MemoryInfo) -> Allocator | None:
+        """The environment's allocator for a memory, None where there is none: no session is needed to allocate there.
+
+        A provider library brings one for each memory of its devices (`EpDevice.memory`, `EpDevice.host_memory`); the
+        host has a plain one. As long as the allocator, or what it allocated, is alive nothing takes its place and its
+        library stays: those are a `BusyError` then. ``OrtApi::GetSharedAllocator``.
+        """
+        from zrt import shared_allocators
+
+        return shared_allocators.find(memory)
+
+    def create_shared_allocator(self, memory: MemoryInfo, options: Mapping[str, str] | None = None) -> Allocator:
+        """Has a device make another allocator for its `memory`, with options that its provider knows.
+
+        `memory` is the `EpDevice.memory` or `EpDevice.host_memory` of a device. What there was before goes, also where
+        the provider then refuses; sessions loaded with ``use_env_allocators=True`` keep theirs.
+        `BusyError` while zrt has handed out an allocator for that memory, `UnsupportedError` for memory of no device.
+        ``OrtApi::CreateSharedAllocator``.
+        """
+        from zrt import shared_allocators
+
+        return shared_allocators.create(memory, options)
+
+    def release_shared_allocator(self, memory: MemoryInfo) -> None:
+        """Takes away the environment's allocator for a device's memory; sessions that have it keep it.
+
+        `ArgumentError` where there is none, `BusyError` while zrt has handed it out.
+        ``OrtApi::ReleaseSharedAllocator``.
+        """
+        from zrt import shared_allocators
+
+        shared_allocators.release(memory)
 
     def register_provider_library(self, name: str, path: str | os.PathLike[str]) -> None:
         """Loads a library with execution providers, under a name of the caller's; `ep_devices` lists what it offers.

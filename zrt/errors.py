@@ -56,7 +56,9 @@ class Error(Exception):
 
 
 class OrtError(Error):
-    """ONNX Runtime refused; `code` is its ``OrtErrorCode``."""
+    """ONNX Runtime refused; `code` is its ``OrtErrorCode``. ``OrtApi::GetErrorCode``, ``OrtApi::GetErrorMessage``,
+    ``OrtApi::ReleaseStatus``; ``OrtApi::CreateStatus`` for what zrt's own C code has to say.
+    """
 
     code: int = 1
 
@@ -132,7 +134,7 @@ class EpFailError(OrtError, RuntimeError):
 
 
 class ModelLoadCanceledError(OrtError, RuntimeError):
-    """``ORT_MODEL_LOAD_CANCELED``."""
+    """``ORT_MODEL_LOAD_CANCELED``: the load ended because its `LoadCancellation.cancel` was called."""
 
     code = 12
 
@@ -263,11 +265,16 @@ BY_CODE: dict[int, type[OrtError]] = {
 # Where the system refuses a file, ONNX Runtime puts errno in the place of a code of its own.
 _SYSTEM_REFUSED = re.compile(r'\w+ file ".*" failed: ', re.DOTALL)
 
+# Some of the places that see a canceled load give it the code of any failure.
+_LOAD_CANCELED = re.compile("canceled (?:due to|by) user request")
+
 
 def from_code(code: int, message: str) -> OrtError:
     """The exception for ONNX Runtime's error `code`; a code of a later release becomes `OrtError`."""
     if _SYSTEM_REFUSED.match(message):
         code = NoSuchFileError.code if code == errno.ENOENT else FailError.code
+    if _LOAD_CANCELED.search(message):
+        code = ModelLoadCanceledError.code
     error = BY_CODE.get(code, OrtError)(message)
     error.code = code
     return error

@@ -118,7 +118,7 @@ class Lane(Owner):
     In a session that captures graphs each lane has a graph of its own, over memory on the session's device.
 
     A lane belongs to one run at a time: a second thread gets `BusyError`. It goes on working after its session was
-    closed. ``OrtApi::RunWithBinding``.
+    closed. ``OrtApi::RunWithBinding``, ``OrtApi::CreateIoBinding``, ``OrtApi::ReleaseIoBinding``.
     """
 
     __slots__ = ("_bound", "_reference", "rebound", "synchronize")

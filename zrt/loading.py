@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
+from zrt import plugins
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -19,6 +20,9 @@ LARGEST_IN_MEMORY = 2**31 - 1
 
 # With this setting a session reads a model in ORT's own format from the caller's bytes for as long as it lives.
 BYTES_IN_USE = b"session.use_ort_model_bytes_directly"
+
+# With this setting a session takes the environment's allocators, those of provider libraries among them.
+ENV_ALLOCATORS = b"session.use_env_allocators"
 
 # Where the weights of a model in memory lie; ORT heeds it only there.
 EXTERNAL_DATA_DIR = b"session.model_external_initializers_file_folder_path"
@@ -136,14 +140,22 @@ def create(
 
     ``CreateSession`` or ``CreateSessionFromArray``, with a prepacked-weights container or not.
     """
+    if not _says(options, ENV_ALLOCATORS):
+        return _create(source, options, container, lent)
+    # It takes them all, those of devices that it does not use too, and frees them at its end.
+    with plugins.selecting() as libraries:
+        return _create(source, options, container, [*lent, libraries])
+
+
+def _says(options: Handle, key: bytes) -> bool:
+    return bool(status.fetch(api().HasSessionConfigEntry, "int", options.pointer, key))
+
+
+def _create(source: Source, options: PoolOptions, container: Handle | None, lent: Sequence[Handle]) -> Handle:
     table = api()
     environment = current().pointer
     shared = () if container is None else (container.pointer,)
-
-    def says(key: bytes) -> bool:
-        return bool(status.fetch(table.HasSessionConfigEntry, "int", options.pointer, key))
-
-    data = source.read() if source.path is None or says(EXTERNAL_DATA_DIR) else None
+    data = source.read() if source.path is None or _says(options, EXTERNAL_DATA_DIR) else None
     try:
         if data is None:
             function = table.CreateSessionWithPrepackedWeightsContainer if shared else table.CreateSession
@@ -170,7 +182,7 @@ def create(
             ) from error
         raise status.about(source.subject, error) from error
     parents = [*lent] if container is None else [container, *lent]
-    if data is not None and says(BYTES_IN_USE):
+    if data is not None and _says(options, BYTES_IN_USE):
         source.kept = True
         parents.append(Handle.pin(data))
     return own(pointer, options, source.subject, parents)

@@ -38,6 +38,9 @@ NAMED = frozenset(
 # No address space holds more; ORT's arena doubles its step until it is enough, which must not overflow.
 MOST_BYTES = 1 << 62
 
+# From this version on an ``OrtAllocator`` may tell its counters.
+_STATS_SINCE = 23
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryInfo:
@@ -327,8 +330,9 @@ def session_memories(function: Any, session: Handle, count: int) -> list[MemoryI
 class Allocator(Owner):
     """ORT's allocator of a session for a kind of memory, or (`Allocator.default()`) the process's plain one.
 
-    What it allocated keeps it alive. ``OrtApi::CreateAllocator``, ``OrtApi::ReleaseAllocator``,
-    ``OrtApi::AllocatorGetInfo``, ``OrtApi::GetAllocatorWithDefaultOptions``.
+    What it allocated keeps it alive. `Environment.shared_allocator` gives those of devices.
+    ``OrtApi::CreateAllocator``, ``OrtApi::ReleaseAllocator``, ``OrtApi::AllocatorGetInfo``,
+    ``OrtApi::GetAllocatorWithDefaultOptions``.
     """
 
     __slots__ = ("memory",)
@@ -360,6 +364,14 @@ class Allocator(Owner):
             raise ArgumentError(f"this session has no allocator for {memory.name!r}: {error}") from error
         self._handle = Handle.own(pointer, table.ReleaseAllocator, [owner])
         self.memory = self._read_memory()
+
+    @classmethod
+    def adopt(cls, handle: Handle) -> Allocator:
+        """An allocator that ONNX Runtime has already, given by a handle that keeps it."""
+        allocator = cls.__new__(cls)
+        allocator._handle = handle
+        allocator.memory = allocator._read_memory()
+        return allocator
 
     @classmethod
     def default(cls) -> Allocator:
@@ -399,7 +411,12 @@ class Allocator(Owner):
         """
         handle = self._open()
         table = api()
+        # A provider's own may have no such function, which ORT would call nonetheless.
+        if handle.pointer.version < _STATS_SINCE or not handle.pointer.GetStats:
+            return AllocatorStats()
         pointer = status.make(table.AllocatorGetStats, "OrtKeyValuePairs", handle.pointer)
+        if not pointer:
+            return AllocatorStats()
         try:
             return AllocatorStats.parse(read_pairs(pointer))
         finally:

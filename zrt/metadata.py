@@ -24,7 +24,7 @@ class ValueInfo:
     ``GetDimensionsCount``, ``GetDimensions`` and ``GetSymbolicDimensions``; what a container holds from
     ``CastTypeInfoToSequenceTypeInfo`` and ``GetSequenceElementType``, ``CastTypeInfoToMapTypeInfo``,
     ``GetMapKeyType`` and ``GetMapValueType``, ``CastTypeInfoToOptionalTypeInfo`` and
-    ``GetOptionalContainedTypeInfo``.
+    ``GetOptionalContainedTypeInfo``. Then ``ReleaseTypeInfo`` lets it go.
     """
 
     name: str
@@ -110,7 +110,13 @@ def format_shape(shape: tuple[Dim, ...] | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ModelMetadata:
-    """What the model's author wrote into it. ``OrtApi::SessionGetModelMetadata``."""
+    """What the model's author wrote into it. ``OrtApi::SessionGetModelMetadata``, ``OrtApi::ReleaseModelMetadata``.
+
+    The fields, in their order: ``OrtApi::ModelMetadataGetProducerName``, ``OrtApi::ModelMetadataGetGraphName``,
+    ``OrtApi::ModelMetadataGetDomain``, ``OrtApi::ModelMetadataGetDescription``,
+    ``OrtApi::ModelMetadataGetGraphDescription``, ``OrtApi::ModelMetadataGetVersion``; the map from
+    ``OrtApi::ModelMetadataGetCustomMetadataMapKeys`` and ``OrtApi::ModelMetadataLookupCustomMetadataMap``.
+    """
 
     producer_name: str
     graph_name: str

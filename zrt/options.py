@@ -19,6 +19,7 @@ from zrt.types import DeviceType, ExecutionMode, GraphOptimizationLevel, LogSeve
 from zrt.workers import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affinities
 
 if TYPE_CHECKING:
+    from zrt.cancellation import LoadCancellation
     from zrt.lora import LoraAdapter
     from zrt.streams import SyncStream
     from zrt.weights import PrepackedWeights
@@ -35,20 +36,25 @@ class SessionOptions(OptionData):
     """How a session is loaded and run (``OrtSessionOptions``).
 
     `None` leaves a field to ONNX Runtime, whose defaults are meant by the values that stand here.
+    ``OrtApi::CreateSessionOptions``, ``OrtApi::ReleaseSessionOptions``.
     """
 
     graph_optimization_level: GraphOptimizationLevel | str = GraphOptimizationLevel.ENABLE_ALL
-    """How much the graph is rewritten at load."""
+    """How much the graph is rewritten at load. ``OrtApi::SetSessionGraphOptimizationLevel``."""
     intra_op_num_threads: int = 0
-    """Threads within an operator; 0: one for each core, 1: the caller's own and no pool."""
+    """Threads within an operator; 0: one for each core, 1: the caller's own and no pool.
+    ``OrtApi::SetIntraOpNumThreads``."""
     inter_op_num_threads: int = 0
-    """Threads between operators, where `execution_mode` is PARALLEL; 0: one for each core."""
+    """Threads between operators, where `execution_mode` is PARALLEL; 0: one for each core.
+    ``OrtApi::SetInterOpNumThreads``."""
     execution_mode: ExecutionMode | str = ExecutionMode.SEQUENTIAL
-    """Whether independent operators run one after another or at the same time."""
+    """Whether independent operators run one after another or at the same time. ``OrtApi::SetSessionExecutionMode``."""
     enable_mem_pattern: bool = True
-    """Whether the intermediate tensors of one shape share one planned block."""
+    """Whether the intermediate tensors of one shape share one planned block. ``OrtApi::EnableMemPattern``,
+    ``OrtApi::DisableMemPattern``."""
     enable_cpu_mem_arena: bool = True
-    """Whether the host's allocator keeps freed memory for the next run."""
+    """Whether the host's allocator keeps freed memory for the next run. ``OrtApi::EnableCpuMemArena``,
+    ``OrtApi::DisableCpuMemArena``."""
     intra_op_allow_spinning: bool | None = None
     """Whether idle threads within operators spin: quicker to wake, and a busy processor."""
     inter_op_allow_spinning: bool | None = None
@@ -73,21 +79,22 @@ class SessionOptions(OptionData):
     use_device_allocator_for_initializers: bool = False
     """Whether weights are allocated one by one, outside the arena."""
     free_dimension_overrides: Mapping[str, int] = field(default_factory=dict)
-    """Fixed sizes for symbolic dimensions, by name."""
+    """Fixed sizes for symbolic dimensions, by name. ``OrtApi::AddFreeDimensionOverrideByName``."""
     free_dimension_overrides_by_denotation: Mapping[str, int] = field(default_factory=dict)
-    """Fixed sizes for dimensions, by what the model denotes them as ("DATA_BATCH")."""
+    """Fixed sizes for dimensions, by what the model denotes them as ("DATA_BATCH").
+    ``OrtApi::AddFreeDimensionOverride``."""
     logid: str | None = None
-    """What this session's log lines are called."""
+    """What this session's log lines are called. ``OrtApi::SetSessionLogId``."""
     log_severity_level: LogSeverity | str | None = None
-    """The least level that this session logs."""
+    """The least level that this session logs. ``OrtApi::SetSessionLogSeverityLevel``."""
     log_verbosity_level: int | None = None
-    """How much of VERBOSE is logged."""
+    """How much of VERBOSE is logged. ``OrtApi::SetSessionLogVerbosityLevel``."""
     profile_file_prefix: str | os.PathLike[str] | None = None
     """Turns profiling on; the trace is written to this prefix and a time stamp. ``OrtApi::EnableProfiling``."""
     optimized_model_filepath: str | os.PathLike[str] | None = None
-    """Where the optimized model is written at load."""
+    """Where the optimized model is written at load. ``OrtApi::SetOptimizedModelFilePath``."""
     use_deterministic_compute: bool = False
-    """Whether kernels must give the same bits each time."""
+    """Whether kernels must give the same bits each time. ``OrtApi::SetDeterministicCompute``."""
     config_entries: Mapping[str, str] = field(default_factory=dict)
     """Further settings by the keys of ORT's ``onnxruntime_session_options_config_keys.h`` (`SessionConfigKey`).
     ``OrtApi::AddSessionConfigEntry``."""
@@ -105,6 +112,9 @@ class SessionOptions(OptionData):
     which ONNX Runtime copies at load. ``OrtApi::AddExternalInitializersFromFilesInMemory``."""
     prepacked_weights: PrepackedWeights | None = field(default=None, compare=False)
     """Where sessions share what kernels make of `initializers`."""
+    load_cancellation: LoadCancellation | None = field(default=None, compare=False)
+    """What ends the load from another thread; the load is then a `ModelLoadCanceledError`.
+    ``OrtApi::SessionOptionsSetLoadCancellationFlag``."""
 
     def handle(self) -> PoolOptions:
         """A new ``OrtSessionOptions`` with these settings; a bad field is an error that names it.
@@ -113,8 +123,7 @@ class SessionOptions(OptionData):
         """
         table = api()
         crew = None if self.thread_factory is None else Crew(self.thread_factory)
-        pointer = status.make(table.CreateSessionOptions, "OrtSessionOptions")
-        handle = PoolOptions.own(pointer, table.ReleaseSessionOptions)
+        handle = PoolOptions.own(self._fresh(), table.ReleaseSessionOptions)
         if self.profile_file_prefix is not None:
             require_folder(path_bytes(self.profile_file_prefix, "profile_file_prefix"), "profile_file_prefix")
         for subject, function, *arguments in self._calls(table):
@@ -131,6 +140,18 @@ class SessionOptions(OptionData):
             )
             handle.crew = crew
         return handle
+
+    def _fresh(self) -> Any:
+        """An ``OrtSessionOptions`` with ORT's defaults, whose load can be canceled."""
+        if self.load_cancellation is None:
+            return status.make(api().CreateSessionOptions, "OrtSessionOptions")
+        from zrt.cancellation import LoadCancellation
+
+        if not isinstance(self.load_cancellation, LoadCancellation):
+            raise DTypeError(
+                f"load_cancellation: expected a LoadCancellation, got {type(self.load_cancellation).__name__}"
+            )
+        return self.load_cancellation.session_options()
 
     def effective_config_entries(self) -> dict[str, str]:
         """All config entries as ONNX Runtime has them: those of the fields and those of `config_entries`.
@@ -273,11 +294,13 @@ def _adapters(adapters: Any) -> tuple[tuple[LoraAdapter, ...], list[Handle]]:
 class RunOptions(OptionData, Owner):
     """How runs are logged, where they queue, and the switch that ends them (``OrtRunOptions``).
 
-    `tag` marks the run's log lines. `gpu_graph_id` names the graph that a provider which captures graphs is to capture
-    or replay; -1 runs without. `sync_stream` is the stream that the run's work on the stream's device goes to
-    (``OrtApi::RunOptionsSetSyncStream``). The settings are those given here, for good. One object serves any number of
-    runs, at the same time too: `terminate` ends them all with `TerminatedError`, and the object then refuses
-    further runs until `reset`.
+    `tag` marks the run's log lines (``OrtApi::RunOptionsSetRunTag``), `log_severity_level` is the least level that it
+    logs (``OrtApi::RunOptionsSetRunLogSeverityLevel``), `log_verbosity_level` how much of VERBOSE
+    (``OrtApi::RunOptionsSetRunLogVerbosityLevel``). `gpu_graph_id` names the graph that a provider which captures
+    graphs is to capture or replay; -1 runs without. `sync_stream` is the stream that the run's work on the stream's
+    device goes to (``OrtApi::RunOptionsSetSyncStream``). The settings are those given here, for good. One object
+    serves any number of runs, at the same time too: `terminate` ends them all with `TerminatedError`, and the object
+    then refuses further runs until `reset`.
 
     `adapters` (`LoraAdapter`) are active in these runs. Of two that hold the same parameter the last one counts.
     `shrink_arenas` names the memories whose arenas, after each run, give back to the system what nothing uses.
@@ -287,6 +310,8 @@ class RunOptions(OptionData, Owner):
 
     `profile_file_prefix` profiles each run by itself: its trace is written to the prefix and a time stamp (see
     `profile_files`). ``OrtApi::RunOptionsEnableProfiling``.
+
+    ``OrtApi::CreateRunOptions``, ``OrtApi::ReleaseRunOptions``.
     """
 
     __slots__ = (
@@ -418,7 +443,7 @@ class RunOptions(OptionData, Owner):
                 twin.terminate()
 
     def reset(self) -> None:
-        """Makes the object usable again after `terminate`."""
+        """Makes the object usable again after `terminate`. ``OrtApi::RunOptionsUnsetTerminate``."""
         handle = self._open()
         status.check(api().RunOptionsUnsetTerminate(handle.pointer))
         self.terminated = False

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from zrt import lending
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -28,6 +29,8 @@ from zrt.errors import (
     UnsupportedError,
 )
 
+LOADING = "a session is being loaded by policy or with the environment's allocators, over what there is"
+
 # Guards the tables below, and ONNX Runtime's list of devices, which it hands out without a lock of its own.
 lock = threading.RLock()
 _libraries: dict[str, Library] = {}
@@ -35,6 +38,9 @@ _selecting = 0
 # What a registration that failed half-way left in ONNX Runtime's list: devices that are gone.
 _dangling: set[int] = set()
 _spoiled_by = ""
+
+# ``OrtDeviceMemoryType``: a device's own memory, and the host's that the device reaches.
+_KINDS_OF_MEMORY = OWN, HOST = 0, 5
 
 
 class Library:
@@ -53,6 +59,13 @@ class Library:
     def users(self) -> int:
         """How many sessions, streams and options hold it."""
         return int(self.handle.reference.references) - 1
+
+    def places(self) -> set[lending.Place]:
+        """Where its devices have memory."""
+        table = api()
+        devices = [ffi.cast("const OrtEpDevice *", address) for address in self.devices]
+        memories = [table.EpDevice_MemoryInfo(device, kind) for device in devices for kind in _KINDS_OF_MEMORY]
+        return {lending.place_of(memory) for memory in memories if memory}
 
 
 def device_pointers(environment: Any) -> list[Any]:
@@ -84,7 +97,7 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
         if name in _libraries:
             raise ArgumentError(f"provider library {name!r} is registered already, from {_libraries[name].path!r}")
         if _selecting:
-            raise BusyError(f"{subject}: a session is being loaded by policy, over the devices there are")
+            raise BusyError(f"{subject}: {LOADING}")
         library = Library(name, os.fsdecode(file))
         before = len(_addresses(environment))
         failed: Any = True
@@ -108,14 +121,19 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
 def unregister(environment: Any, name: str) -> None:
     """``OrtApi::UnregisterExecutionProviderLibrary``: unloads the library, which nothing may use any more."""
     text(name, "provider library name")
-    if name in _libraries and _libraries[name].users():
-        # Sessions that nobody can reach, but that wait for the collector, are no users.
-        gc.collect()
     with lock:
         library = _libraries.get(name)
         if library is None:
             known = ", ".join(map(repr, _libraries)) or "none"
             raise UnknownNameError(f"no provider library is registered as {name!r}; there are {known}")
+        busy, places = library.users(), library.places()
+    if busy:
+        # Sessions that nobody can reach, but that wait for the collector, are no users.
+        gc.collect()
+    with freeing(places, f"provider library {name!r} is in use"):
+        # Another thread may have been quicker.
+        if _libraries.get(name) is not library:
+            raise UnknownNameError(f"no provider library is registered as {name!r} any more")
         if library.users():
             raise BusyError(
                 f"provider library {name!r} is in use: {library.users()} of its sessions, streams and options are alive"
@@ -163,7 +181,7 @@ def check_whole() -> None:
 
 @contextmanager
 def selecting() -> Iterator[Handle]:
-    """While ONNX Runtime chooses among its devices nothing is registered: it would pull the list from under it.
+    """While ONNX Runtime goes through its devices or allocators none come or go: it walks its lists without a lock.
 
     Gives a hold on every library that it may choose from.
     """
@@ -177,3 +195,23 @@ def selecting() -> Iterator[Handle]:
     finally:
         with lock:
             _selecting -= 1
+
+
+def offers(place: lending.Place) -> bool:
+    """Whether a library has devices with such memory. Under `lock`."""
+    return any(place in library.places() for library in _libraries.values())
+
+
+@contextmanager
+def freeing(places: Iterable[lending.Place], subject: str) -> Iterator[None]:
+    """Within it ONNX Runtime may free the environment's allocators of these places; `BusyError` where one is in use."""
+    with lock:
+        busy = lending.lent(places)
+    if busy:
+        gc.collect()
+    with lock:
+        if _selecting:
+            raise BusyError(f"{subject}: {LOADING}")
+        if lending.lent(places):
+            raise BusyError(f"{subject}: an allocator of its memory, or what that allocated, is alive")
+        yield

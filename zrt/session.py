@@ -96,6 +96,8 @@ class Session(Owner):
     at the same time, and `close` (or the end of a ``with``) ends it as soon as its last run and lane end.
 
     Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason, with the model's name.
+    ``OrtApi::CreateSession``, ``OrtApi::CreateSessionFromArray``, ``OrtApi::HasSessionConfigEntry``,
+    ``OrtApi::ReleaseSession``.
     """
 
     __slots__ = (
@@ -115,9 +117,11 @@ class Session(Owner):
     )
 
     inputs: tuple[ValueInfo, ...]
-    """What must be fed, in the model's order."""
+    """What must be fed, in the model's order. ``OrtApi::SessionGetInputCount``, ``OrtApi::SessionGetInputName``,
+    ``OrtApi::SessionGetInputTypeInfo``."""
     outputs: tuple[ValueInfo, ...]
-    """What comes back, in the model's order."""
+    """What comes back, in the model's order. ``OrtApi::SessionGetOutputCount``, ``OrtApi::SessionGetOutputName``,
+    ``OrtApi::SessionGetOutputTypeInfo``."""
     input_names: tuple[str, ...]
     """The inputs' names, in the model's order."""
     output_names: tuple[str, ...]

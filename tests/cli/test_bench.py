@@ -45,7 +45,7 @@ class TestJson:
         settings = found["settings"]
         assert (settings["provider"], settings["threads"]) == ("CPUExecutionProvider", 2)
         assert (settings["policy"], settings["warmup"]) == ("latency", 10)
-        assert {"zrt", "onnxruntime", "path", "source", "api_version"} == set(found["versions"])
+        assert {"zrt", "onnxruntime", "path", "source", "api_version", "build_info"} == set(found["versions"])
         assert {"processor", "cores", "python", "numpy"} < set(found["machine"])
         set_up = found["set_up"]
         assert set_up["load_ns"] > 0

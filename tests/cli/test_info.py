@@ -18,6 +18,7 @@ def test_everything_is_there_for_programs(zrt_json):
         "api_version": loaded.api_version,
         "path": loaded.path,
         "source": loaded.source,
+        "build_info": loaded.build_info,
     }
     assert found["machine"]["numpy"] == np.__version__
     assert platform.python_version() in found["machine"]["python"]
@@ -38,6 +39,13 @@ def test_people_read_the_same(zrt):
     loaded = library()
     for fact in (package.__version__, loaded.version, loaded.source, np.__version__, "CPUExecutionProvider"):
         assert fact in out
+    assert loaded.build_info.split(", ")[-1] in out
+
+
+def test_the_build_of_the_library():
+    """A list of facts: "git-branch=HEAD, git-commit-id=8f0278c77b, build type=Release", say."""
+    facts = dict(fact.split("=", 1) for fact in library().build_info.split(", "))
+    assert facts["build type"]
 
 
 def test_no_rich_is_needed_for_json(zrt_json, missing):

@@ -2,6 +2,7 @@
    device's and that is the host's in truth. So everything about devices can be tried on any machine. */
 #include "plugin.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,10 @@
 #define VENDOR_ID 0x5a52
 #define VERSION 27
 #define GRAPHS 8
+/* What its device's memory is called. */
+#ifndef MEMORY
+#define MEMORY "ZrtTest"
+#endif
 
 static const OrtApi *api;
 static const plugin_api *ep_api;
@@ -55,6 +60,7 @@ typedef struct {
 typedef struct {
     OrtAllocator base;
     const OrtMemoryInfo *memory;
+    int64_t allocs;
 } allocator;
 
 /* Notifications: everything here is done when it returns, so there is nothing to wait for. */
@@ -99,21 +105,36 @@ static OrtStatus *factory_stream(plugin_factory *self, const OrtMemoryDevice *de
 
 /* Memory. */
 
-static void *allocator_alloc(OrtAllocator *self, size_t size) { (void)self; return malloc(size ? size : 1); }
+static void *allocator_alloc(OrtAllocator *self, size_t size)
+{
+    __atomic_fetch_add(&((allocator *)self)->allocs, 1, __ATOMIC_RELAXED);
+    return malloc(size ? size : 1);
+}
 static void allocator_free(OrtAllocator *self, void *data) { (void)self; free(data); }
 static const OrtMemoryInfo *allocator_info(const OrtAllocator *self) { return ((const allocator *)self)->memory; }
+static OrtStatus *allocator_stats(const OrtAllocator *self, OrtKeyValuePairs **stats)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)__atomic_load_n(&((const allocator *)self)->allocs, __ATOMIC_RELAXED));
+    api->CreateKeyValuePairs(stats);
+    api->AddKeyValuePair(*stats, "NumAllocs", text);
+    return NULL;
+}
 
 static OrtStatus *factory_allocator(plugin_factory *self, const OrtMemoryInfo *memory, const OrtKeyValuePairs *options,
     OrtAllocator **made)
 {
-    (void)options;
     if (((factory *)self)->spoiled)
         return api->CreateStatus(ORT_FAIL, "the test provider was told to have no memory");
+    if (options != NULL && api->GetKeyValue(options, "refuse") != NULL)
+        return api->CreateStatus(ORT_INVALID_ARGUMENT, "the test provider was told to refuse the allocator");
     allocator *fresh = calloc(1, sizeof *fresh);
     fresh->base.version = VERSION;
     fresh->base.Alloc = allocator_alloc;
     fresh->base.Free = allocator_free;
     fresh->base.Info = allocator_info;
+    /* Only the device's own counts. */
+    fresh->base.GetStats = memory == ((factory *)self)->memory ? allocator_stats : NULL;
     fresh->memory = memory;
     *made = &fresh->base;
     return NULL;
@@ -389,7 +410,7 @@ EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base, co
     made->base.IsStreamAware = factory_streams;
     made->base.CreateSyncStreamForDevice = factory_stream;
     made->base.GetHardwareDeviceIncompatibilityDetails = factory_incompatibility;
-    RETURN_IF_FAILED(api->CreateMemoryInfo_V2("ZrtTest", OrtMemoryInfoDeviceType_GPU, VENDOR_ID, 0,
+    RETURN_IF_FAILED(api->CreateMemoryInfo_V2(MEMORY, OrtMemoryInfoDeviceType_GPU, VENDOR_ID, 0,
         OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator, &made->memory));
     RETURN_IF_FAILED(api->CreateMemoryInfo_V2("ZrtTestHost", OrtMemoryInfoDeviceType_GPU, VENDOR_ID, 0,
         OrtDeviceMemoryType_HOST_ACCESSIBLE, 0, OrtDeviceAllocator, &made->host_memory));

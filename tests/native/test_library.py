@@ -24,7 +24,9 @@ PACKAGES = Path(zrt._native.__file__).parents[2]
 FAKE = r"""
 #include <stddef.h>
 #include <stdint.h>
-static void *table[1000];
+static const char *get_build(void) { return "ORT Build Info: made for a test"; }
+/* GetBuildInfoString alone is called. */
+static void *table[1000] = { [254] = (void *)get_build };
 static const void *get_api(uint32_t version) { return version <= NEWEST ? table : NULL; }
 static const char *get_version(void) { return VERSION; }
 static const struct {
@@ -133,6 +135,7 @@ class TestOrder:
             "source": "ZRT_ORT_LIBRARY",
             "version": "1.27.9",
             "api_version": 27,
+            "build_info": "made for a test",
         }
 
     @without_core
@@ -143,6 +146,7 @@ class TestOrder:
             "source": "ORT_DYLIB_PATH",
             "version": "1.27.9",
             "api_version": 27,
+            "build_info": "made for a test",
         }
 
     @linux
@@ -157,6 +161,7 @@ class TestOrder:
             "source": "onnxruntime distribution 1.27.0",
             "version": "1.27.0",
             "api_version": 27,
+            "build_info": "made for a test",
         }
 
     @linux
@@ -169,6 +174,7 @@ class TestOrder:
             "source": "system loader",
             "version": "1.27.7",
             "api_version": 27,
+            "build_info": "made for a test",
         }
 
     @without_core
@@ -223,7 +229,8 @@ class TestVariable:
 
     def test_newer_is_fine(self, compile_fake: Any, show: Any, variable: str) -> None:
         path = compile_fake("new.so", newest=31, version="1.31.0")
-        expected = {"path": str(path), "source": variable, "version": "1.31.0", "api_version": 27}
+        found = {"path": str(path), "source": variable, "version": "1.31.0", "api_version": 27}
+        expected = {**found, "build_info": "made for a test"}
         assert show(**{variable: path}) == expected
 
     @linux
@@ -317,6 +324,7 @@ class TestBuiltIn:
             "source": "built in",
             "version": "1.27.3",
             "api_version": 27,
+            "build_info": "made for a test",
         }
         assert show(ZRT_ORT_LIBRARY=named)["source"] == "ZRT_ORT_LIBRARY"
 

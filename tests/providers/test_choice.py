@@ -207,6 +207,15 @@ class TestUsable:
         monkeypatch.setattr(choice, "usable", lambda name: "no driver")
         assert zrt.prefer_gpu() == [CPU()]
 
+    def test_a_current_device_takes_cuda(self, monkeypatch):
+        monkeypatch.setattr(choice, "usable", lambda name: "no driver")
+        for call in (CUDA.current_device, lambda: CUDA.set_current_device(0)):
+            with pytest.raises(ProviderError, match=r"device.*no driver"):
+                call()
+        for number, error in ((-1, ArgumentError), (2**31, ArgumentError), ("0", DTypeError), (None, DTypeError)):
+            with pytest.raises(error, match="device_id"):
+                CUDA.set_current_device(number)
+
     def test_prefer_gpu_always_makes_a_session(self, build):
         session = zrt.Session(build(RELU), providers=zrt.prefer_gpu())
         assert session.run([X])[0].tolist() == [0, 2]

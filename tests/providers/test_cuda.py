@@ -11,7 +11,7 @@ import zrt
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import ProviderError
+from zrt.errors import ArgumentError, ProviderError
 from zrt.providers import CPU, CUDA
 
 RELU = "(float[n] x) => (float[n] y) { y = Relu(x) }"
@@ -114,3 +114,15 @@ class TestPointers:
         made = CUDA(default_memory_arena_cfg=int(ffi.cast("uintptr_t", arena.pointer)))
         with zrt.Session(build(RELU), providers=[made], strict=True) as session:
             assert session.run([X])[0].tolist() == [0, 2]
+
+
+class TestCurrentDevice:
+    def test_it_is_the_thread_s_own(self, background):
+        CUDA.set_current_device(0)
+        assert CUDA.current_device() == 0
+        assert background(CUDA.current_device).result() == 0
+
+    def test_there_are_not_so_many(self):
+        with pytest.raises(ArgumentError, match="device_id: 9999"):
+            CUDA.set_current_device(9999)
+        assert CUDA.current_device() == 0

@@ -62,12 +62,14 @@ class Library:
     `path` is what was loaded, or None for the core built into zrt. `source` is where it was found:
     ``ZRT_ORT_LIBRARY``, ``built in``, ``ORT_DYLIB_PATH``, ``onnxruntime distribution 1.27.0`` or
     ``system loader``. `version` is the library's own (``GetVersionString``), `api_version` that of the table.
+    `build_info` says which sources it was built from, and how (``OrtApi::GetBuildInfoString``).
     """
 
     path: str | None
     source: str
     version: str
     api_version: int
+    build_info: str
 
 
 class _UnusableError(Exception):
@@ -249,4 +251,5 @@ def _table_of(base: Any, path: str | None, source: str) -> tuple[Any, Library]:
     table = base.GetApi(lib.ORT_API_VERSION)
     if not table:
         raise _UnusableError(f"it is ONNX Runtime {version}, and zrt needs {WANTED} or later")
-    return table, Library(path, source, version, lib.ORT_API_VERSION)
+    build = ffi.string(table.GetBuildInfoString()).decode(errors="replace").removeprefix("ORT Build Info: ")
+    return table, Library(path, source, version, lib.ORT_API_VERSION, build)

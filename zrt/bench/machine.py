@@ -42,6 +42,8 @@ class Versions:
     """The library's file; None where it is built into zrt."""
     source: str
     """Where it was found."""
+    build_info: str
+    """Which sources it was built from, and how."""
 
 
 def describe() -> Machine:
@@ -60,7 +62,7 @@ def describe() -> Machine:
 def versions() -> Versions:
     """What is loaded; raises `LibraryError` where there is no ONNX Runtime."""
     loaded = library()
-    return Versions(zrt.__version__, loaded.version, loaded.api_version, loaded.path, loaded.source)
+    return Versions(zrt.__version__, loaded.version, loaded.api_version, loaded.path, loaded.source, loaded.build_info)
 
 
 @cache

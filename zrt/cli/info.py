@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe() -> dict[str, Any]:
-    """All that there is to say."""
+    """All that there is to say. ``OrtApi::GetBuildInfoString``."""
     versions = machine.versions()
     reasons = {name: providers.usable(name) for name in providers.available_providers()}
     return {
@@ -89,6 +89,7 @@ def _show(found: dict[str, Any]) -> None:
             ("ONNX Runtime", f"{versions['onnxruntime']}, API version {versions['api_version']}"),
             ("library", versions["path"] or "the core built into zrt"),
             ("found as", versions["source"]),
+            ("built as", versions["build_info"]),
             ("mode", f"{mode['core']}, extension for {mode['extension']}"),
             ("Python", f"{host['python']}, {threads}, numpy {host['numpy']}"),
             ("processor", f"{host['processor']}, {plural(host['cores'], 'core')}, {host['architecture']}"),

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import ProviderError
+from zrt.arguments import integer
+from zrt.errors import ArgumentError, InvalidArgumentError, ProviderError
 from zrt.providers.attach import STREAM, Attach, ThroughObject, to_pointer
 from zrt.providers.base import Provider
 from zrt.providers.option import Route, address, choice, flag, number, size
@@ -134,6 +135,40 @@ class CUDA(Provider):
             "use_tf32": True,
         }
         return cls(**(chosen | options))
+
+    @staticmethod
+    def current_device() -> int:
+        """The number of the device that CUDA code of the calling thread works on; 0 until it is set.
+
+        For code beside ONNX Runtime: sessions, memories and streams name their devices themselves. `ProviderError`
+        where CUDA cannot be used. ``OrtApi::GetCurrentGpuDeviceId``.
+        """
+        _require("current device")
+        return int(status.fetch(api().GetCurrentGpuDeviceId, "int"))
+
+    @staticmethod
+    def set_current_device(device_id: int) -> None:
+        """Sets that device for the calling thread, and for no other.
+
+        `ArgumentError` where there are not so many, `ProviderError` where CUDA cannot be used.
+        ``OrtApi::SetCurrentGpuDeviceId``.
+        """
+        chosen = integer(device_id, "device_id")
+        _require(f"device {chosen}")
+        try:
+            status.check(api().SetCurrentGpuDeviceId(chosen))
+        except InvalidArgumentError as error:
+            raise ArgumentError(f"device_id: {chosen}: {error}") from error
+
+
+def _require(subject: str) -> None:
+    """Refuses where no session on CUDA can be made."""
+    # Here, since it asks this module what CUDA is.
+    from zrt.providers.choice import usable
+
+    reason = usable(CUDA.name)
+    if reason is not None:
+        raise ProviderError(f"{subject}: {reason}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

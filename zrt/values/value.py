@@ -66,7 +66,7 @@ class Value(Owner):
     Tensors are made over an array (`from_array`, `from_packed`) or a `Buffer` (`from_buffer`) without a copy, or
     allocated by ORT (`allocate`); strings (`from_strings`), sparse tensors (`from_sparse`), sequences
     (`from_sequence`) and maps (`from_map`) are made of what Python, numpy and SciPy have. A value keeps alive what
-    its memory belongs to, and outlives the session that made it.
+    its memory belongs to, and outlives the session that made it. ``OrtApi::ReleaseValue``.
     """
 
     __slots__ = ("_element_type", "_key_type", "_kind", "_memory", "_nbytes", "_shape", "_writeable")
@@ -380,7 +380,7 @@ class Value(Owner):
 
         The indices are read-only; strings are a new array. ``OrtApi::GetSparseTensorFormat``,
         ``GetSparseTensorValues``, ``GetSparseTensorValuesTypeAndShape``, ``GetSparseTensorIndices``,
-        ``GetSparseTensorIndicesTypeShape``.
+        ``GetSparseTensorIndicesTypeShape``, ``ReleaseTensorTypeAndShapeInfo``.
         """
         handle = self._of(ValueKind.SPARSE_TENSOR)
         self._on_host()

@@ -7,6 +7,7 @@ from typing import Any
 
 import zrt
 from tests.native import plugin
+from tests.robustness.mistakes.core import MEMORY
 from tests.robustness.vocabulary import (
     A_FACT,
     A_RESULT,
@@ -28,9 +29,11 @@ from tests.robustness.vocabulary import (
 )
 from zrt.errors import (
     ArgumentError,
+    BusyError,
     ClosedError,
     DTypeError,
     Error,
+    InvalidArgumentError,
     ProviderError,
     ProviderNotFoundError,
     UnknownNameError,
@@ -89,6 +92,15 @@ STREAM = [
     Bad(CLOSED, lambda w: closed(zrt.SyncStream(device())), ClosedError, "this SyncStream is closed"),
 ]
 
+DEVICE_MEMORY = [
+    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "memory", "int"),
+    Bad(WRONG_TYPE, lambda w: device(), DTypeError, "memory", "EpDevice"),
+    Bad(WRONG_VALUE, lambda w: zrt.ep_devices()[0].memory, UnsupportedError, "host's memory"),
+    Bad(WRONG_VALUE, lambda w: zrt.MemoryInfo.cpu(), UnsupportedError, "'Cpu'", "EpDevice"),
+    Bad(UNKNOWN_NAME, lambda w: zrt.MemoryInfo("Nope"), UnsupportedError, "'Nope'", "EpDevice"),
+    Bad(CLOSED, lambda w: gone().memory, ClosedError, "'gone' was unregistered"),
+]
+
 PAIRS = [
     Bad(WRONG_TYPE, lambda w: 5, DTypeError, "options", "int"),
     Bad(WRONG_TYPE, lambda w: {"a": 5}, DTypeError, "options", "'a'"),
@@ -129,6 +141,14 @@ TAKES: list[Take] = [
      lambda w, bad: environment().register_provider_library(bad, plugin.path())),
     ("Environment.unregister_provider_library", "name", LIBRARY_NAME,
      lambda w, bad: environment().unregister_provider_library(bad)),
+    ("Environment.shared_allocator", "memory", [*MEMORY, DEVICE_MEMORY[-1]],
+     lambda w, bad: environment().shared_allocator(bad)),
+    ("Environment.create_shared_allocator", "memory", DEVICE_MEMORY,
+     lambda w, bad: environment().create_shared_allocator(bad)),
+    ("Environment.create_shared_allocator", "options", PAIRS,
+     lambda w, bad: environment().create_shared_allocator(device().memory, bad)),
+    ("Environment.release_shared_allocator", "memory", DEVICE_MEMORY,
+     lambda w, bad: environment().release_shared_allocator(bad)),
     loading("Session.__init__", lambda w, bad: zrt.Session(w.model, QUIET, bad)),
     loading("infer", lambda w, bad: zrt.infer(w.model, w.feeds, None, QUIET, bad)),
     loading("Runtime.replicate", lambda w, bad: zrt.Runtime.replicate(w.model, 2, QUIET, bad, shapes=w.shapes)),
@@ -144,6 +164,14 @@ TAKES: list[Take] = [
 
 def streamed() -> zrt.RunOptions:
     return zrt.RunOptions(sync_stream=zrt.SyncStream(device()))
+
+
+def held(do: Callable[[zrt.Environment, zrt.MemoryInfo], object]) -> object:
+    """Does it to a memory of which an allocator is alive."""
+    memory = device().memory
+    assert memory is not None
+    with environment().create_shared_allocator(memory):
+        return do(environment(), memory)
 
 
 SINGLE: list[Single] = [
@@ -188,6 +216,28 @@ SINGLE: list[Single] = [
         lambda w: zrt.hardware_devices()[0].incompatibility(5),
         DTypeError,
         ("provider", "int"),
+    ),
+    (
+        "Environment.create_shared_allocator",
+        WRONG_VALUE,
+        lambda w: environment().create_shared_allocator(device().host_memory, {"refuse": "1"}),
+        InvalidArgumentError,
+        ("'ZrtTestHost'", "told to refuse"),
+    ),
+    *(
+        (call, WRONG_VALUE, do, BusyError, ("'ZrtTest'", "is alive"))
+        for call, do in (
+            ("Environment.create_shared_allocator", lambda w: held(lambda e, m: e.create_shared_allocator(m))),
+            ("Environment.release_shared_allocator", lambda w: held(lambda e, m: e.release_shared_allocator(m))),
+            ("Environment.unregister_allocator", lambda w: held(lambda e, m: e.unregister_allocator(m))),
+        )
+    ),
+    (
+        "Environment.unregister_provider_library",
+        WRONG_VALUE,
+        lambda w: held(lambda e, m: e.unregister_provider_library("mistakes")),
+        BusyError,
+        ("'mistakes'", "is alive"),
     ),
     ("Session.allocator", CLOSED, lambda w: w.session.allocator(gone().memory), ClosedError, ("'gone'",)),
     ("Session.set_dynamic_options", WRONG_VALUE, lambda w: w.session.set_dynamic_options({}), ArgumentError, ("none",)),
@@ -252,6 +302,7 @@ CANNOT_FAIL: dict[str, str] = {
     "Environment.provider_libraries": NOTHING,
     "ep_devices": NOTHING,
     "hardware_devices": NOTHING,
+    "Allocator.adopt": INSIDE,
     "EpDevice.read": INSIDE,
     "HardwareDevice.read": INSIDE,
     "SyncStream.keep": INSIDE,

@@ -8,8 +8,10 @@ from typing import Any
 import zrt
 from tests.robustness.mistakes.core import MEMORY
 from tests.robustness.vocabulary import (
+    CLOSED,
     HUGE,
     NEGATIVE,
+    NOTHING,
     UNKNOWN_NAME,
     WRONG_TYPE,
     WRONG_VALUE,
@@ -17,8 +19,18 @@ from tests.robustness.vocabulary import (
     Single,
     Take,
     World,
+    closed,
 )
-from zrt.errors import AllocationError, ArgumentError, CallbackError, DTypeError, Error, UnsupportedError
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    CallbackError,
+    ClosedError,
+    DTypeError,
+    Error,
+    ModelLoadCanceledError,
+    UnsupportedError,
+)
 
 
 def raises(work: object) -> object:
@@ -76,6 +88,13 @@ ASKED_FACTORY = [
     Bad(WRONG_VALUE, lambda w: on_the_spot, CallbackError, "model in memory", "another thread"),
     Bad(WRONG_VALUE, lambda w: forgets, CallbackError, "model in memory", "let its work go"),
     Bad(WRONG_VALUE, lambda w: lambda: None, CallbackError, "model in memory", "TypeError"),
+]
+
+CANCELLATION = [
+    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "load_cancellation", "int"),
+    Bad(WRONG_TYPE, lambda w: True, DTypeError, "load_cancellation", "bool"),
+    Bad(WRONG_TYPE, lambda w: zrt.LoadCancellation, DTypeError, "load_cancellation", "type"),
+    Bad(CLOSED, lambda w: closed(zrt.LoadCancellation()), ClosedError, "this LoadCancellation is closed"),
 ]
 
 ARENA = [
@@ -189,6 +208,8 @@ TAKES: list[Take] = [
      lambda w, bad: zrt.Session(w.model, options(thread_factory=bad))),
     ("Runtime.replicate", "thread_factory", [bad for bad in ASKED_FACTORY if "TypeError" not in bad.words],
      lambda w, bad: zrt.Runtime.replicate(w.model, 2, options(thread_factory=bad), share_weights=True)),
+    ("SessionOptions.handle", "load_cancellation", CANCELLATION,
+     lambda w, bad: options(load_cancellation=bad).handle()),
     ("RunOptions.__init__", "shrink_arenas", SHRINK_ARENAS, lambda w, bad: zrt.RunOptions(shrink_arenas=bad)),
     ("Environment.register_allocator", "memory", MEMORY_TO_REGISTER,
      lambda w, bad: zrt.Environment().register_allocator(bad)),
@@ -201,6 +222,12 @@ TAKES: list[Take] = [
     ("MemoryInfo.of", "fields", MEMORY_FIELDS, lambda w, bad: zrt.MemoryInfo.of(**bad)),
     ("MemoryInfo.same", "other", MEMORY, lambda w, bad: zrt.MemoryInfo.cpu().same(bad)),
 ]  # fmt: skip
+
+
+def canceled() -> zrt.LoadCancellation:
+    cancellation = zrt.LoadCancellation()
+    cancellation.cancel()
+    return cancellation
 
 
 def on_a_device(w: World) -> zrt.Allocation:
@@ -247,6 +274,13 @@ SINGLE: list[Single] = [
         ArgumentError,
         ("intra_op_num_threads", "use_per_session_threads"),
     ),
+    (
+        "Session.__init__",
+        WRONG_VALUE,
+        lambda w: zrt.Session(w.model, options(load_cancellation=canceled())),
+        ModelLoadCanceledError,
+        ("model in memory", "canceled"),
+    ),
     ("Session.run", WRONG_VALUE, lambda w: shrunk(w), Error, ("arena",)),
     ("Allocation.__init__", WRONG_TYPE, lambda w: zrt.Allocation(5, zrt.MemoryInfo.cpu()), DTypeError, ("int",)),
     ("Allocation.numpy", WRONG_VALUE, lambda w: on_a_device(w).numpy(), UnsupportedError, ("Cuda",)),
@@ -264,13 +298,19 @@ CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "Allocation.nbytes": lambda w, it: it.nbytes,
     "Allocation.numpy": lambda w, it: it.numpy(),
     "Allocation.__enter__": lambda w, it: it.__enter__(),
+    "LoadCancellation.cancel": lambda w, it: it.cancel(),
+    "LoadCancellation.reset": lambda w, it: it.reset(),
+    "LoadCancellation.session_options": lambda w, it: it.session_options(),
+    "LoadCancellation.__enter__": lambda w, it: it.__enter__(),
 }
 
 CLOSABLE: dict[str, Callable[[World], Any]] = {
     "Allocation": lambda w: w.session.allocator().allocate(8),
+    "LoadCancellation": lambda w: zrt.LoadCancellation(),
 }
 
 CANNOT_FAIL: dict[str, str] = {
+    "LoadCancellation.__init__": NOTHING,
     "ThreadingOptions.__init__": "whatever it is given shows where it is used: see ThreadingOptions.handle",
     "ArenaConfig.__init__": "whatever it is given shows where it is used: see ARENA",
 }
