@@ -43,6 +43,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"no CUDA session can be made here: {reason}")
     if item.get_closest_marker("official") and importlib.util.find_spec("onnxruntime") is None:
         pytest.skip("the onnxruntime Python package is not installed")
+    for library in ("cupy", "jax", "torch"):
+        if item.get_closest_marker(library) and importlib.util.find_spec(library) is None:
+            pytest.skip(f"{library} is not installed")
 
 
 def _build(text: str, opset: int = 21, ir_version: int = 10) -> onnx.ModelProto:

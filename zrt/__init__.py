@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from zrt.compatibility import ModelCompatibility as ModelCompatibility
     from zrt.compatibility import compatibility_info as compatibility_info
     from zrt.compatibility import model_compatibility as model_compatibility
+    from zrt.compiling import compile as compile
     from zrt.config_keys import RunConfigKey as RunConfigKey
     from zrt.config_keys import SessionConfigKey as SessionConfigKey
     from zrt.devices import EpDevice as EpDevice
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from zrt.devices import IncompatibilityReason as IncompatibilityReason
     from zrt.devices import ep_devices as ep_devices
     from zrt.devices import hardware_devices as hardware_devices
+    from zrt.dlpack import from_dlpack as from_dlpack
     from zrt.dynamic import DynamicRuntime as DynamicRuntime
     from zrt.environment import Environment as Environment
     from zrt.errors import Error as Error
@@ -41,6 +43,14 @@ if TYPE_CHECKING:
     from zrt.graph import GraphEdit as GraphEdit
     from zrt.graph import GraphValue as GraphValue
     from zrt.graph import edit as edit
+    from zrt.interop import ExternalMemory as ExternalMemory
+    from zrt.interop import ExternalMemoryType as ExternalMemoryType
+    from zrt.interop import ExternalResourceImporter as ExternalResourceImporter
+    from zrt.interop import ExternalSemaphore as ExternalSemaphore
+    from zrt.interop import ExternalSemaphoreType as ExternalSemaphoreType
+    from zrt.interop import GraphicsApi as GraphicsApi
+    from zrt.interop import deinit_graphics_interop as deinit_graphics_interop
+    from zrt.interop import init_graphics_interop as init_graphics_interop
     from zrt.lane import Lane as Lane
     from zrt.lora import LoraAdapter as LoraAdapter
     from zrt.lora import save_lora_adapter as save_lora_adapter
@@ -103,15 +113,21 @@ _HOMES: dict[str, str | None] = {
     "EpDevice": "devices",
     "Error": "errors",
     "ExecutionMode": "types",
+    "ExternalMemory": "interop",
+    "ExternalMemoryType": "interop",
+    "ExternalResourceImporter": "interop",
+    "ExternalSemaphore": "interop",
+    "ExternalSemaphoreType": "interop",
     "Graph": "graph",
     "GraphEdit": "graph",
     "GraphOptimizationLevel": "types",
     "GraphValue": "graph",
-    "Initializer": "proto",
+    "GraphicsApi": "interop",
     "HardwareDevice": "devices",
     "HardwareType": "devices",
     "Incompatibility": "devices",
     "IncompatibilityReason": "devices",
+    "Initializer": "proto",
     "IoBinding": "binding",
     "Lane": "lane",
     "LaneAudit": "audit",
@@ -128,8 +144,8 @@ _HOMES: dict[str, str | None] = {
     "OrtError": "errors",
     "Placement": "placement",
     "PortAudit": "audit",
-    "PrepackedWeights": "weights",
     "PortPlacement": "placement",
+    "PrepackedWeights": "weights",
     "PreparedRun": "prepared",
     "Profile": "profile",
     "ProfileEvent": "profile",
@@ -142,25 +158,29 @@ _HOMES: dict[str, str | None] = {
     "SessionOptions": "options",
     "SparseFormat": "types",
     "SparseTensor": "values",
-    "ThreadingOptions": "threading_options",
     "SyncStream": "streams",
+    "ThreadingOptions": "threading_options",
     "Value": "values",
     "ValueInfo": "metadata",
     "ValueKind": "types",
     "ZrtError": "errors",
     "available_providers": "providers",
     "compatibility_info": "compatibility",
+    "compile": "compiling",
     "copy": "transfer",
     "copy_all": "transfer",
+    "deinit_graphics_interop": "interop",
     "edit": "graph",
     "ep_devices": "devices",
     "errors": None,
+    "from_dlpack": "dlpack",
     "graph": None,
     "hardware_devices": "devices",
     "infer": "session",
+    "init_graphics_interop": "interop",
     "list_initializers": "proto",
-    "model_compatibility": "compatibility",
     "load_options": "options_file",
+    "model_compatibility": "compatibility",
     "prefer_gpu": "providers",
     "providers": None,
     "read_weights": "sharing",

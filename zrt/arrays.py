@@ -20,13 +20,22 @@ class _Foreign:
 
     __slots__ = ("__array_interface__", "handle")
 
-    def __init__(self, handle: Handle, address: int, size: int, writeable: bool) -> None:
+    def __init__(
+        self,
+        handle: Handle,
+        address: int,
+        shape: tuple[int, ...],
+        writeable: bool,
+        typestr: str = "|u1",
+        strides: tuple[int, ...] | None = None,
+    ) -> None:
         self.handle = handle
         self.__array_interface__ = {
             "version": 3,
-            "shape": (size,),
-            "typestr": "|u1",
+            "shape": shape,
+            "typestr": typestr,
             "data": (address, not writeable),
+            "strides": strides,
         }
 
 
@@ -41,8 +50,18 @@ def view(
     dtype = np.dtype(np.uint8) if element_type.packed else element_type.dtype
     if size == 0:
         return np.empty((0,) if element_type.packed else shape, dtype)
-    raw = np.asarray(_Foreign(handle, address, size, writeable))
+    raw = np.asarray(_Foreign(handle, address, (size,), writeable))
     return raw if element_type.packed else raw.view(dtype).reshape(shape)
+
+
+def strided(
+    handle: Handle, address: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, width: int
+) -> np.ndarray[Any, Any]:
+    """A read-only array of unsigned integers of `width` bytes, `strides` (in bytes) apart, as `view` otherwise."""
+    dtype = np.dtype(f"u{width}")
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.asarray(_Foreign(handle, address, shape, False, dtype.str, strides))
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:

@@ -15,6 +15,7 @@ __all__ = [
     "BusyError",
     "CallbackError",
     "ClosedError",
+    "DLPackError",
     "DTypeError",
     "EngineError",
     "EpFailError",
@@ -180,6 +181,10 @@ class ShapeError(ArgumentError):
 
 class DTypeError(ZrtError, TypeError):
     """An array, or another argument, has another type than is wanted."""
+
+
+class DLPackError(ZrtError, BufferError):
+    """DLPack cannot carry the tensor as it is, or the library that has it does not give it away."""
 
 
 class ModelError(ZrtError, ValueError):

@@ -27,7 +27,7 @@ def by_name(
 ) -> list[tuple[ValueInfo, Any]]:
     """Each fed input with what is fed, in the session's order; overridable initializers only where they are fed.
 
-    None for an input of optional type leaves it out, as leaving it out does.
+    None for an input of optional type leaves it out, as leaving it out does. Tensors of other libraries come as values.
     """
     if isinstance(feeds, Mapping):
         given = dict(feeds)
@@ -47,10 +47,19 @@ def by_name(
     if missing:
         raise ArgumentError(f"feeds: input {names_of(missing)} is missing")
     return [
-        (info, given[info.name])
+        (info, _adopted(info, given[info.name]))
         for info in (*inputs, *initializers)
         if info.name in given and not (given[info.name] is None and info.name in optional)
     ]
+
+
+def _adopted(info: ValueInfo, feed: Any) -> Any:
+    """The feed; as a value over its memory where it is another library's tensor."""
+    if isinstance(feed, (np.ndarray, Value)) or not hasattr(type(feed), "__dlpack__"):
+        return feed
+    from zrt import dlpack
+
+    return dlpack.as_feed(feed, f"input {info.name!r}")
 
 
 def check_kind(info: ValueInfo, subject: str) -> None:

@@ -12,11 +12,11 @@ from zrt.errors import ArgumentError
 
 
 @contextmanager
-def replacing(target: str, *beside: str) -> Iterator[Sequence[str]]:
+def replacing(target: str, *beside: str, subject: str = "path") -> Iterator[Sequence[str]]:
     """The paths at which to write `target` and the files named `beside` it.
 
-    At the end those that are there take their places, `target` last; after an error none does. Raises
-    `ArgumentError` where that cannot be.
+    At the end those that are there, and whatever else was written beside them, take their places, `target` last;
+    after an error none does. Raises `ArgumentError` where that cannot be.
     """
     folder, name = os.path.split(os.path.abspath(target))
     names = (name, *beside)
@@ -25,15 +25,14 @@ def replacing(target: str, *beside: str) -> Iterator[Sequence[str]]:
             raise IsADirectoryError(0, "Is a directory")
         scratch = tempfile.mkdtemp(prefix=".zrt-", dir=folder)
     except OSError as error:
-        raise ArgumentError(f"path: {target!r} cannot be written: {error.strerror}") from error
+        raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     try:
         written = [os.path.join(scratch, each) for each in names]
         yield written
         try:
-            for path, each in reversed(list(zip(written, names, strict=True))):
-                if os.path.exists(path):
-                    os.replace(path, os.path.join(folder, each))
+            for each in sorted(os.listdir(scratch), key=lambda each: each == name):
+                os.replace(os.path.join(scratch, each), os.path.join(folder, each))
         except OSError as error:
-            raise ArgumentError(f"path: {target!r} cannot be written: {error.strerror}") from error
+            raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

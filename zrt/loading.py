@@ -133,6 +133,25 @@ def _serialize(model: ModelProto, subject: str) -> Any:
         raise ModelError(f"{subject} cannot be serialized ({error}); if it is larger than 2 GB, {advice}") from error
 
 
+def _says(options: Handle, key: bytes) -> bool:
+    return bool(status.fetch(api().HasSessionConfigEntry, "int", options.pointer, key))
+
+
+def data_of(source: Source, options: Handle) -> Any:
+    """The bytes to load a model from; None where its path is better."""
+    return source.read() if source.path is None or _says(options, EXTERNAL_DATA_DIR) else None
+
+
+def refusal(source: Source, error: Error) -> Error:
+    """What to raise where ONNX Runtime did not load a model."""
+    if "model IR version" in str(error):
+        return ModelError(
+            f"{source.subject} is written in a newer form than this library reads ({error}): "
+            "set the model's ir_version to what the library supports"
+        )
+    return status.about(source.subject, error)
+
+
 def create(
     source: Source, options: PoolOptions, container: Handle | None = None, lent: Sequence[Handle] = ()
 ) -> Handle:
@@ -147,15 +166,11 @@ def create(
         return _create(source, options, container, [*lent, libraries])
 
 
-def _says(options: Handle, key: bytes) -> bool:
-    return bool(status.fetch(api().HasSessionConfigEntry, "int", options.pointer, key))
-
-
 def _create(source: Source, options: PoolOptions, container: Handle | None, lent: Sequence[Handle]) -> Handle:
     table = api()
     environment = current().pointer
     shared = () if container is None else (container.pointer,)
-    data = source.read() if source.path is None or _says(options, EXTERNAL_DATA_DIR) else None
+    data = data_of(source, options)
     try:
         if data is None:
             function = table.CreateSessionWithPrepackedWeightsContainer if shared else table.CreateSession
@@ -175,12 +190,7 @@ def _create(source: Source, options: PoolOptions, container: Handle | None, lent
             )
     except Error as error:
         settle(options, source.subject)
-        if "model IR version" in str(error):
-            raise ModelError(
-                f"{source.subject} is written in a newer form than this library reads ({error}): "
-                "set the model's ir_version to what the library supports"
-            ) from error
-        raise status.about(source.subject, error) from error
+        raise refusal(source, error) from error
     parents = [*lent] if container is None else [container, *lent]
     if data is not None and _says(options, BYTES_IN_USE):
         source.kept = True

@@ -204,10 +204,11 @@ class Session(Owner):
         """One inference; returns a fresh array for each output.
 
         `feeds` are arrays by name, or in the model's order: of `str` for strings, lists for sequences, dicts for maps,
-        `SparseTensor` or SciPy's for sparse tensors, None for an optional that is not fed, or a `Value` of any
-        kind. An array that is strided or byte-swapped is copied first, so are strings and maps, and arrays of
-        ml_dtypes' 4- and 2-bit types are packed; one of another type than the model's is refused. `outputs` names
-        those to compute, None means all. `options` (`RunOptions`) tags the run and can end it from another thread.
+        `SparseTensor` or SciPy's for sparse tensors, None for an optional that is not fed, another library's tensor
+        (see `from_dlpack`), or a `Value` of any kind. An array that is strided or byte-swapped is copied first, so
+        are strings and maps, and arrays of ml_dtypes' 4- and 2-bit types are packed; one of another type than the
+        model's is refused. `outputs` names those to compute, None means all. `options` (`RunOptions`) tags the run
+        and can end it from another thread.
 
         Where the feeds settle an output's shape, ORT writes straight into the array; elsewhere the array is a view
         on ORT's memory, which it keeps alive. Strings come as an array of objects, sequences as a list, maps as a

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -53,28 +53,33 @@ class PrepackedWeights(Owner):
         return "PrepackedWeights(closed)" if self.closed else "PrepackedWeights()"
 
 
-def load(source: loading.Source, settings: PoolOptions, options: SessionOptions | None = None) -> Handle:
-    """The session of a model, with the weights that its options supply."""
+def load(
+    source: loading.Source,
+    settings: PoolOptions,
+    options: SessionOptions | None = None,
+    create: Callable[..., Any] = loading.create,
+) -> Any:
+    """The session of a model, with the weights that its options supply; or what else `create` makes of them."""
     if options is None:
-        return loading.create(source, settings)
+        return create(source, settings)
     container = container_of(options)
     given = _mapping(options.initializers, "initializers", "arrays")
     files = _mapping(options.external_initializer_files, "external_initializer_files", "bytes")
     if not given and not files:
-        return loading.create(source, settings, container)
+        return create(source, settings, container)
     with proto.opened(source) as model:
         infos = {tensor.info.name: tensor.info for tensor in model.tensors()}
         lent, written = _check(given, infos)
         with _in_memory(files, infos, given, settings):
             handles = _lend(lent, model.names_below() if lent else set(), settings)
             if not written:
-                return loading.create(source, settings, container, handles)
+                return create(source, settings, container, handles)
             # Embedded weights would win over the caller's while ORT optimizes: they leave the model.
             if source.path is not None:
                 _stay_beside(source.path, settings)
             with loading.Source(model.with_weights(written)) as rewritten:
                 rewritten.subject = source.subject
-                return loading.create(rewritten, settings, container, handles)
+                return create(rewritten, settings, container, handles)
 
 
 def container_of(options: SessionOptions) -> Handle | None:

@@ -17,7 +17,7 @@ import zrt as package
 from tests import models
 from zrt.cli import main
 
-COMMANDS = ("bench", "info", "inspect", "profile", "run")
+COMMANDS = ("bench", "compile", "info", "inspect", "profile", "run")
 COMMAND = [sys.executable, "-m", "zrt"]
 
 
@@ -94,7 +94,7 @@ class TestFailure:
     def test_what_is_no_model_is_named(self, complaint, saved, command):
         assert "broken.onnx" in complaint(command, saved(b"no model", "broken.onnx"), status=1)
 
-    @pytest.mark.parametrize("command", COMMANDS)
+    @pytest.mark.parametrize("command", ["bench", "info", "inspect", "profile", "run"])
     def test_without_rich_a_message_says_what_to_install(self, complaint, missing, command):
         missing("rich")
         assert 'pip install "zrt[cli]"' in complaint(command, status=1)

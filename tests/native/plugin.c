@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define EXPORT __attribute__((visibility("default")))
 #define RETURN_IF_FAILED(expression)           \
@@ -34,11 +35,16 @@ typedef struct {
     plugin_transfer transfer;
     /* Registered as "spoiled", it offers devices and then has no memory for them. */
     int spoiled;
+    /* Whether graphics interop is under way. */
+    int graphics;
 } factory;
 
 typedef struct {
     plugin_ep base;
     int claims, captures;
+    /* Of a compilation: whether it is one, whether the model is to hold what was compiled, and the model's path. */
+    int contexts, embed;
+    char path[1024];
     /* What each captured run read, wrote, and how many elements. */
     struct graph { int captured, id; const float *from; float *to; size_t count; } graphs[GRAPHS];
     const float *from;
@@ -171,7 +177,123 @@ static OrtStatus *factory_transfer(plugin_factory *self, plugin_transfer **made)
     return NULL;
 }
 
-/* The provider: takes every Neg that it is shown, each as a kernel of its own. */
+/* External memory and semaphores are files of memory: a tensor's bytes, and a counter of 64 bits. */
+
+typedef struct { plugin_importer base; const OrtEpDevice *device; factory *made; } importer;
+typedef struct { plugin_memory base; void *data; } shared_memory;
+typedef struct { plugin_semaphore base; uint64_t *count; } shared_semaphore;
+
+static void *map(void *handle, size_t size)
+{
+    void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, (int)(intptr_t)handle, 0);
+    return data == MAP_FAILED ? NULL : data;
+}
+
+static bool importer_memory(const plugin_importer *self, OrtExternalMemoryHandleType type)
+{
+    (void)self;
+    return type == ORT_EXTERNAL_MEMORY_HANDLE_TYPE_VK_MEMORY_OPAQUE_FD;
+}
+static void memory_release(OrtExternalMemoryHandle *self)
+{
+    shared_memory *memory = (shared_memory *)self;
+    munmap(memory->data, memory->base.descriptor.size_bytes);
+    free(memory);
+}
+static OrtStatus *importer_import(plugin_importer *self, const OrtExternalMemoryDescriptor *descriptor,
+    OrtExternalMemoryHandle **made)
+{
+    void *data = map(descriptor->native_handle, descriptor->size_bytes);
+    if (data == NULL)
+        return api->CreateStatus(ORT_INVALID_ARGUMENT, "the test provider cannot map that");
+    shared_memory *memory = calloc(1, sizeof *memory);
+    memory->base = (plugin_memory){VERSION, ((importer *)self)->device, *descriptor, memory_release};
+    memory->data = data;
+    *made = (OrtExternalMemoryHandle *)memory;
+    return NULL;
+}
+static OrtStatus *importer_tensor(plugin_importer *self, const OrtExternalMemoryHandle *memory,
+    const OrtExternalTensorDescriptor *descriptor, OrtValue **tensor)
+{
+    const shared_memory *shared = (const shared_memory *)memory;
+    size_t offset = shared->base.descriptor.offset_bytes + descriptor->offset_bytes;
+    return api->CreateTensorWithDataAsOrtValue(((importer *)self)->made->memory, (char *)shared->data + offset,
+        shared->base.descriptor.size_bytes - offset, descriptor->shape, descriptor->rank, descriptor->element_type,
+        tensor);
+}
+
+static bool importer_semaphore(const plugin_importer *self, OrtExternalSemaphoreType type)
+{
+    (void)self;
+    return type == ORT_EXTERNAL_SEMAPHORE_VK_TIMELINE_SEMAPHORE_OPAQUE_FD;
+}
+static void semaphore_release(OrtExternalSemaphoreHandle *self)
+{
+    munmap(((shared_semaphore *)self)->count, sizeof(uint64_t));
+    free(self);
+}
+static OrtStatus *importer_import_semaphore(plugin_importer *self, const OrtExternalSemaphoreDescriptor *descriptor,
+    OrtExternalSemaphoreHandle **made)
+{
+    uint64_t *count = map(descriptor->native_handle, sizeof *count);
+    if (count == NULL)
+        return api->CreateStatus(ORT_INVALID_ARGUMENT, "the test provider cannot map that");
+    shared_semaphore *semaphore = calloc(1, sizeof *semaphore);
+    semaphore->base = (plugin_semaphore){VERSION, ((importer *)self)->device, *descriptor, semaphore_release};
+    semaphore->count = count;
+    *made = (OrtExternalSemaphoreHandle *)semaphore;
+    return NULL;
+}
+static OrtStatus *importer_wait(plugin_importer *self, OrtExternalSemaphoreHandle *semaphore, OrtSyncStream *stream,
+    uint64_t value)
+{
+    (void)self, (void)stream;
+    return *((shared_semaphore *)semaphore)->count >= value
+        ? NULL : api->CreateStatus(ORT_FAIL, "the test provider does not wait");
+}
+static OrtStatus *importer_signal(plugin_importer *self, OrtExternalSemaphoreHandle *semaphore, OrtSyncStream *stream,
+    uint64_t value)
+{
+    (void)self, (void)stream;
+    *((shared_semaphore *)semaphore)->count = value;
+    return NULL;
+}
+static void importer_release(plugin_importer *self) { free(self); }
+
+static OrtStatus *factory_importer(plugin_factory *self, const OrtEpDevice *device, plugin_importer **made)
+{
+    /* The NPU has none. */
+    if (api->HardwareDevice_Type(api->EpDevice_Device(device)) == OrtHardwareDeviceType_NPU)
+        return NULL;
+    importer *fresh = calloc(1, sizeof *fresh);
+    fresh->base = (plugin_importer){VERSION, importer_memory, importer_import, NULL, importer_tensor,
+        importer_semaphore, importer_import_semaphore, NULL, importer_wait, importer_signal, importer_release};
+    fresh->device = device;
+    fresh->made = (factory *)self;
+    *made = &fresh->base;
+    return NULL;
+}
+
+static OrtStatus *factory_graphics(plugin_factory *self, const OrtEpDevice *device,
+    const OrtGraphicsInteropConfig *config)
+{
+    (void)device;
+    if (config->graphics_api != ORT_GRAPHICS_API_VULKAN || config->additional_options == NULL
+        || api->GetKeyValue(config->additional_options, "queue") == NULL)
+        return api->CreateStatus(ORT_INVALID_ARGUMENT, "the test provider knows Vulkan alone, with a queue");
+    ((factory *)self)->graphics = 1;
+    return NULL;
+}
+static OrtStatus *factory_no_graphics(plugin_factory *self, const OrtEpDevice *device)
+{
+    (void)device;
+    if (!((factory *)self)->graphics)
+        return api->CreateStatus(ORT_FAIL, "the test provider has no graphics interop under way");
+    ((factory *)self)->graphics = 0;
+    return NULL;
+}
+
+/* The provider: takes every Neg that it is shown, each as a kernel of its own, and what it made of one when it compiled. */
 
 static const char *ep_name(const plugin_ep *self) { (void)self; return NAME; }
 
@@ -186,7 +308,7 @@ static OrtStatus *ep_capability(plugin_ep *self, const OrtGraph *graph, OrtEpGra
     for (size_t i = 0; status == NULL && i < count; i++) {
         const char *type;
         status = api->Node_GetOperatorType(nodes[i], &type);
-        if (status == NULL && strcmp(type, "Neg") == 0)
+        if (status == NULL && (strcmp(type, "Neg") == 0 || strcmp(type, "EPContext") == 0))
             status = ep_api->EpGraphSupportInfo_AddNodesToFuse(info, &nodes[i], 1, NULL);
     }
     free(nodes);
@@ -230,11 +352,44 @@ static OrtStatus *compute_run(plugin_compute *self, void *state, OrtKernelContex
     return NULL;
 }
 
+/* What was compiled is the word "negate": inside the node, or in a file that is named after the model and the node. */
+static OrtStatus *make_context(const provider *ep, const OrtNode *fused, OrtNode **made)
+{
+    const OrtModelEditorApi *editor = api->GetModelEditorApi();
+    const OrtValueInfo *input, *output;
+    const char *name, *from, *to, *content = "negate";
+    char file[1200];
+    int64_t embed = ep->embed, main = 1;
+    OrtOpAttr *attributes[4];
+    RETURN_IF_FAILED(api->Node_GetName(fused, &name));
+    RETURN_IF_FAILED(api->Node_GetInputs(fused, &input, 1));
+    RETURN_IF_FAILED(api->Node_GetOutputs(fused, &output, 1));
+    RETURN_IF_FAILED(api->GetValueInfoName(input, &from));
+    RETURN_IF_FAILED(api->GetValueInfoName(output, &to));
+    if (!ep->embed) {
+        snprintf(file, sizeof file, "%s_%s.bin", ep->path, name);
+        FILE *stream = fopen(file, "w");
+        if (stream == NULL)
+            return api->CreateStatus(ORT_EP_FAIL, "the test provider cannot write what it compiled");
+        fputs(content, stream);
+        fclose(stream);
+        content = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
+    }
+    RETURN_IF_FAILED(api->CreateOpAttr("ep_cache_context", content, (int)strlen(content), ORT_OP_ATTR_STRING,
+        &attributes[0]));
+    RETURN_IF_FAILED(api->CreateOpAttr("embed_mode", &embed, 1, ORT_OP_ATTR_INT, &attributes[1]));
+    RETURN_IF_FAILED(api->CreateOpAttr("main_context", &main, 1, ORT_OP_ATTR_INT, &attributes[2]));
+    RETURN_IF_FAILED(api->CreateOpAttr("source", NAME, sizeof NAME - 1, ORT_OP_ATTR_STRING, &attributes[3]));
+    return editor->CreateNode("EPContext", "com.microsoft", name, &from, 1, &to, 1, attributes, 4, made);
+}
+
 static OrtStatus *ep_compile(plugin_ep *self, const OrtGraph **graphs, const OrtNode **nodes, size_t count,
     plugin_compute **computes, OrtNode **context_nodes)
 {
-    (void)graphs, (void)nodes, (void)context_nodes;
+    (void)graphs;
     for (size_t i = 0; i < count; i++) {
+        if (((provider *)self)->contexts)
+            RETURN_IF_FAILED(make_context((provider *)self, nodes[i], &context_nodes[i]));
         compute *fresh = calloc(1, sizeof *fresh);
         fresh->base = (plugin_compute){VERSION, compute_state, compute_run, compute_release_state};
         fresh->ep = (provider *)self;
@@ -306,6 +461,14 @@ static int option(const OrtSessionOptions *options, const char *key, int otherwi
     return api->GetSessionConfigEntry(options, key, text, &size) == NULL ? atoi(text) : otherwise;
 }
 
+static void text_option(const OrtSessionOptions *options, const char *key, char *text, size_t size)
+{
+    int there = 0;
+    if (api->HasSessionConfigEntry(options, key, &there) != NULL || !there
+        || api->GetSessionConfigEntry(options, key, text, &size) != NULL)
+        *text = 0;
+}
+
 static OrtStatus *factory_ep(plugin_factory *self, const OrtHardwareDevice *const *devices,
     const OrtKeyValuePairs *const *metadata, size_t count, const OrtSessionOptions *options, const OrtLogger *logger,
     plugin_ep **made)
@@ -316,6 +479,9 @@ static OrtStatus *factory_ep(plugin_factory *self, const OrtHardwareDevice *cons
     provider *ep = calloc(1, sizeof *ep);
     ep->claims = option(options, PREFIX "claim", 1);
     ep->captures = option(options, PREFIX "enable_cuda_graph", 0);
+    ep->contexts = option(options, "ep.context_enable", 0);
+    ep->embed = option(options, "ep.context_embed_mode", 0);
+    text_option(options, "ep.context_file_path", ep->path, sizeof ep->path);
     ep->base.ort_version_supported = VERSION;
     ep->base.GetName = ep_name;
     ep->base.GetCapability = ep_capability;
@@ -410,6 +576,9 @@ EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base, co
     made->base.IsStreamAware = factory_streams;
     made->base.CreateSyncStreamForDevice = factory_stream;
     made->base.GetHardwareDeviceIncompatibilityDetails = factory_incompatibility;
+    made->base.CreateExternalResourceImporterForDevice = factory_importer;
+    made->base.InitGraphicsInterop = factory_graphics;
+    made->base.DeinitGraphicsInterop = factory_no_graphics;
     RETURN_IF_FAILED(api->CreateMemoryInfo_V2(MEMORY, OrtMemoryInfoDeviceType_GPU, VENDOR_ID, 0,
         OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator, &made->memory));
     RETURN_IF_FAILED(api->CreateMemoryInfo_V2("ZrtTestHost", OrtMemoryInfoDeviceType_GPU, VENDOR_ID, 0,

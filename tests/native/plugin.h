@@ -82,6 +82,40 @@ typedef struct plugin_ep {
     OrtStatus *(*ReleaseCapturedGraph)(struct plugin_ep *self, int id);
 } plugin_ep;
 
+/* What an OrtExternalMemoryHandle and an OrtExternalSemaphoreHandle begin with. */
+typedef struct plugin_memory {
+    uint32_t version;
+    const OrtEpDevice *device;
+    OrtExternalMemoryDescriptor descriptor;
+    void (*Release)(OrtExternalMemoryHandle *self);
+} plugin_memory;
+
+typedef struct plugin_semaphore {
+    uint32_t version;
+    const OrtEpDevice *device;
+    OrtExternalSemaphoreDescriptor descriptor;
+    void (*Release)(OrtExternalSemaphoreHandle *self);
+} plugin_semaphore;
+
+typedef struct plugin_importer {
+    uint32_t ort_version_supported;
+    bool (*CanImportMemory)(const struct plugin_importer *self, OrtExternalMemoryHandleType type);
+    OrtStatus *(*ImportMemory)(struct plugin_importer *self, const OrtExternalMemoryDescriptor *descriptor,
+        OrtExternalMemoryHandle **memory);
+    void (*ReleaseMemory)(struct plugin_importer *self, OrtExternalMemoryHandle *memory);
+    OrtStatus *(*CreateTensorFromMemory)(struct plugin_importer *self, const OrtExternalMemoryHandle *memory,
+        const OrtExternalTensorDescriptor *descriptor, OrtValue **tensor);
+    bool (*CanImportSemaphore)(const struct plugin_importer *self, OrtExternalSemaphoreType type);
+    OrtStatus *(*ImportSemaphore)(struct plugin_importer *self, const OrtExternalSemaphoreDescriptor *descriptor,
+        OrtExternalSemaphoreHandle **semaphore);
+    void (*ReleaseSemaphore)(struct plugin_importer *self, OrtExternalSemaphoreHandle *semaphore);
+    OrtStatus *(*WaitSemaphore)(struct plugin_importer *self, OrtExternalSemaphoreHandle *semaphore,
+        OrtSyncStream *stream, uint64_t value);
+    OrtStatus *(*SignalSemaphore)(struct plugin_importer *self, OrtExternalSemaphoreHandle *semaphore,
+        OrtSyncStream *stream, uint64_t value);
+    void (*Release)(struct plugin_importer *self);
+} plugin_importer;
+
 typedef struct plugin_factory {
     uint32_t ort_version_supported;
     const char *(*GetName)(const struct plugin_factory *self);
@@ -104,7 +138,12 @@ typedef struct plugin_factory {
         const OrtKeyValuePairs *options, plugin_stream **stream);
     OrtStatus *(*GetHardwareDeviceIncompatibilityDetails)(struct plugin_factory *self,
         const OrtHardwareDevice *hardware, OrtDeviceEpIncompatibilityDetails *details);
-    void *importer, *domains[2], *interop[2];
+    OrtStatus *(*CreateExternalResourceImporterForDevice)(struct plugin_factory *self, const OrtEpDevice *device,
+        plugin_importer **importer);
+    void *domains[2];
+    OrtStatus *(*InitGraphicsInterop)(struct plugin_factory *self, const OrtEpDevice *device,
+        const OrtGraphicsInteropConfig *config);
+    OrtStatus *(*DeinitGraphicsInterop)(struct plugin_factory *self, const OrtEpDevice *device);
 } plugin_factory;
 
 #ifdef ZRT_EXACT
@@ -159,5 +198,20 @@ SAME(plugin_factory, OrtEpFactory, CreateDataTransfer);
 SAME(plugin_factory, OrtEpFactory, IsStreamAware);
 SAME(plugin_factory, OrtEpFactory, CreateSyncStreamForDevice);
 SAME(plugin_factory, OrtEpFactory, GetHardwareDeviceIncompatibilityDetails);
+SAME(plugin_factory, OrtEpFactory, CreateExternalResourceImporterForDevice);
+SAME(plugin_factory, OrtEpFactory, InitGraphicsInterop);
+SAME(plugin_factory, OrtEpFactory, DeinitGraphicsInterop);
+SAME(plugin_memory, OrtExternalMemoryHandle, descriptor);
+SAME(plugin_memory, OrtExternalMemoryHandle, Release);
+SAME(plugin_semaphore, OrtExternalSemaphoreHandle, descriptor);
+SAME(plugin_semaphore, OrtExternalSemaphoreHandle, Release);
+SAME(plugin_importer, OrtExternalResourceImporterImpl, CanImportMemory);
+SAME(plugin_importer, OrtExternalResourceImporterImpl, ImportMemory);
+SAME(plugin_importer, OrtExternalResourceImporterImpl, CreateTensorFromMemory);
+SAME(plugin_importer, OrtExternalResourceImporterImpl, CanImportSemaphore);
+SAME(plugin_importer, OrtExternalResourceImporterImpl, ImportSemaphore);
+SAME(plugin_importer, OrtExternalResourceImporterImpl, WaitSemaphore);
+SAME(plugin_importer, OrtExternalResourceImporterImpl, SignalSemaphore);
+SAME(plugin_importer, OrtExternalResourceImporterImpl, Release);
 _Static_assert(sizeof(plugin_factory) == sizeof(OrtEpFactory), "OrtEpFactory");
 #endif

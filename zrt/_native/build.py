@@ -51,6 +51,8 @@ DECLARATIONS = (
     "log.h",
     "async.h",
     "editor.h",
+    "dlpack.h",
+    "compile.h",
 )
 SOURCES = (
     "handle.c",
@@ -67,11 +69,16 @@ SOURCES = (
     "log.c",
     "async.c",
     "editor.c",
+    "dlpack.c",
+    "compile.c",
 )
 
 # Functions in Python that C calls, by pointers that Python hands over.
 CALLED_BACK = """
 extern "Python" int zrt_thread_asked(void *python, zrt_thread *thread);
+extern "Python" int zrt_compile_chunk(void *python, const void *data, size_t size);
+extern "Python" int zrt_compile_initializer(void *python, const char *name, const OrtValue *value,
+    const OrtExternalInitializerInfo *there, OrtExternalInitializerInfo **placed);
 """
 
 COMPILE_ARGS = (

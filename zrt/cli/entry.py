@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from zrt import __version__
 from zrt.bench.synthetic import InputShapeError
-from zrt.cli import bench, info, inspect, profile, run
+from zrt.cli import bench, compile, info, inspect, profile, run
 from zrt.cli.common import CommandError, UsageError
 from zrt.errors import Error
 
@@ -22,7 +22,7 @@ USED_WRONGLY = 2
 INTERRUPTED = 130
 NOBODY_READS = 141
 
-COMMANDS = (bench, info, inspect, profile, run)
+COMMANDS = (bench, compile, info, inspect, profile, run)
 
 
 def make_parser() -> argparse.ArgumentParser:

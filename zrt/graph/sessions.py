@@ -142,4 +142,5 @@ def _through_bytes(
         options = replace(options, initializers={**options.initializers, **borrowed})
     with loading.Source(model) as source:
         source.subject = subject
-        return weights.load(source, settings, options)
+        session: Handle = weights.load(source, settings, options)
+        return session

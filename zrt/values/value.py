@@ -31,19 +31,20 @@ def _dims(shape: tuple[int, ...]) -> Any:
     return ffi.new("int64_t[]", shape)
 
 
-def _over(
+def over(
     address: Any,
     size: int,
     shape: tuple[int, ...],
     element_type: ElementType,
     parents: Sequence[Handle],
     subject: str,
+    memory: MemoryInfo = CPU,
 ) -> Handle:
-    """A tensor over memory of the host. ``OrtApi::CreateTensorWithDataAsOrtValue``."""
+    """A tensor over memory that is there, the host's unless said. ``OrtApi::CreateTensorWithDataAsOrtValue``."""
     if element_type.refused:
         raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
     table = api()
-    where = CPU.handle()
+    where = memory.handle()
     try:
         pointer = status.make(
             table.CreateTensorWithDataAsOrtValue,
@@ -148,7 +149,7 @@ class Value(Owner):
         if element_type.packed:
             raise DTypeError(f"{subject}: ONNX Runtime packs {element_type.name}; give the packed bytes to from_packed")
         memory = arrays.from_buffer(array)
-        handle = _over(memory, ffi.sizeof(memory), array.shape, element_type, [Handle.pin((memory, owner))], subject)
+        handle = over(memory, ffi.sizeof(memory), array.shape, element_type, [Handle.pin((memory, owner))], subject)
         return cls(handle, array.flags.writeable)
 
     @classmethod
@@ -176,7 +177,7 @@ class Value(Owner):
                 f"{subject}: {element_type.name} of shape {shape} takes {size} bytes, the array has {packed.nbytes}"
             )
         memory = arrays.from_buffer(packed)
-        handle = _over(memory, size, shape, element_type, [Handle.pin((memory, owner))], subject)
+        handle = over(memory, size, shape, element_type, [Handle.pin((memory, owner))], subject)
         return cls(handle, packed.flags.writeable)
 
     @classmethod
@@ -186,7 +187,7 @@ class Value(Owner):
             raise DTypeError(f"{subject}: expected a Buffer, got {type(buffer).__name__}")
         handle = buffer._open()
         address = ffi.cast("void *", buffer.address)
-        return cls(_over(address, buffer.nbytes, buffer.shape, buffer.element_type, [handle], subject))
+        return cls(over(address, buffer.nbytes, buffer.shape, buffer.element_type, [handle], subject))
 
     @classmethod
     def allocate(
@@ -359,6 +360,30 @@ class Value(Owner):
         if self._element_type is ElementType.STRING:
             return strings.as_array(self.strings(), self._shape)
         return arrays.view(handle, self.address, self._shape, self._element_type, self._writeable)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where it lies in DLPack's numbers: (1, 0) is the host, (2, n) CUDA device n."""
+        from zrt import dlpack
+
+        return dlpack.device_of(self)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """A capsule with which another library takes the tensor without a copy, and keeps its memory alive.
+
+        The library's ``from_dlpack`` calls this, as the array API describes it. `stream` is checked and waited for
+        by none: a value is there when the call that made it has returned. `dl_device` and `copy` make a copy on the
+        host. Raises `DLPackError`, which is a `BufferError`, for what cannot be carried.
+        """
+        from zrt import dlpack
+
+        return dlpack.export(self, stream, max_version, dl_device, copy)
 
     def unpack(self) -> np.ndarray[Any, Any]:
         """A packed tensor's elements as a new ml_dtypes array of the logical shape."""

@@ -1,0 +1,260 @@
+"""External memory and semaphores: what is wrong is found before the provider sees it."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import zrt
+from tests.robustness.mistakes.devices import DEVICE, PAIRS, STREAM, device
+from tests.robustness.vocabulary import (
+    HUGE,
+    NEGATIVE,
+    UNKNOWN_NAME,
+    WRONG_DTYPE,
+    WRONG_SHAPE,
+    WRONG_TYPE,
+    WRONG_VALUE,
+    Bad,
+    Single,
+    Take,
+    World,
+)
+from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+
+FD = zrt.ExternalMemoryType.VK_MEMORY_OPAQUE_FD
+SEMAPHORE_FD = zrt.ExternalSemaphoreType.VK_TIMELINE_SEMAPHORE_OPAQUE_FD
+BYTES = 64
+
+
+@functools.cache
+def file() -> int:
+    """A file of memory that stays to the end of the process."""
+    descriptor = os.memfd_create("mistakes")
+    os.truncate(descriptor, BYTES)
+    return descriptor
+
+
+def processor() -> zrt.EpDevice:
+    return next(each for each in zrt.ep_devices() if each.provider == "CPUExecutionProvider")
+
+
+def importer(w: World) -> zrt.ExternalResourceImporter:
+    return zrt.ExternalResourceImporter(device())
+
+
+def memory(w: World) -> zrt.ExternalMemory:
+    return importer(w).import_memory(FD, file(), BYTES)
+
+
+def semaphore(w: World) -> zrt.ExternalSemaphore:
+    return importer(w).import_semaphore(SEMAPHORE_FD, file())
+
+
+# Those that are none at all, and those that were taken back; that there is nothing to import is no mistake here.
+NO_DEVICE = [bad for bad in DEVICE if bad.error is not UnsupportedError]
+
+KINDS = [
+    Bad(UNKNOWN_NAME, lambda w: "vulkan_memory", ArgumentError, "kind", "vulkan_memory"),
+    Bad(WRONG_VALUE, lambda w: 9, ArgumentError, "kind", "9"),
+    Bad(NEGATIVE, lambda w: -1, ArgumentError, "kind", "-1"),
+    Bad(WRONG_TYPE, lambda w: None, ArgumentError, "kind", "None"),
+]
+
+HANDLES = [
+    Bad(WRONG_TYPE, lambda w: "3", DTypeError, "handle", "str"),
+    Bad(WRONG_TYPE, lambda w: None, DTypeError, "handle", "NoneType"),
+    Bad(WRONG_TYPE, lambda w: True, DTypeError, "handle", "bool"),
+    Bad(NEGATIVE, lambda w: -1, ArgumentError, "handle", "-1"),
+    Bad(WRONG_VALUE, lambda w: 2**31 - 1, ArgumentError, "handle", "no open file"),
+    Bad(HUGE, lambda w: 2**64, ArgumentError, "handle", str(2**64)),
+]
+
+SIZES = [
+    Bad(WRONG_TYPE, lambda w: 1.5, DTypeError, "size", "float"),
+    Bad(WRONG_VALUE, lambda w: 0, ArgumentError, "size", "0"),
+    Bad(NEGATIVE, lambda w: -64, ArgumentError, "size", "-64"),
+    Bad(HUGE, lambda w: 2**63, ArgumentError, "size", str(2**63)),
+]
+
+OFFSETS = [
+    Bad(WRONG_TYPE, lambda w: "8", DTypeError, "offset", "str"),
+    Bad(NEGATIVE, lambda w: -8, ArgumentError, "offset", "-8"),
+    Bad(HUGE, lambda w: 2**63, ArgumentError, "offset", str(2**63)),
+]
+
+SHAPES = [
+    Bad(WRONG_SHAPE, lambda w: (17,), ShapeError, "68", "64"),
+    Bad(HUGE, lambda w: (2**62, 2**62), ShapeError, "64"),
+    Bad(HUGE, lambda w: (2**63,), ShapeError, str(2**63)),
+    Bad(NEGATIVE, lambda w: (-1,), ShapeError, "-1"),
+    Bad(WRONG_TYPE, lambda w: "ab", ShapeError, "'a'"),
+    Bad(WRONG_TYPE, lambda w: None, ShapeError, "None"),
+]
+
+TYPES = [
+    Bad(WRONG_DTYPE, lambda w: np.complex64, UnsupportedError, "COMPLEX64"),
+    Bad(WRONG_DTYPE, lambda w: str, UnsupportedError, "STRING"),
+    Bad(WRONG_DTYPE, lambda w: "nonesuch", DTypeError, "nonesuch"),
+    Bad(WRONG_TYPE, lambda w: None, DTypeError, "None"),
+]
+
+VALUES = [
+    Bad(WRONG_TYPE, lambda w: 1.5, DTypeError, "value", "float"),
+    Bad(NEGATIVE, lambda w: -1, ArgumentError, "value", "-1"),
+    Bad(HUGE, lambda w: 2**64, ArgumentError, "value", str(2**64)),
+]
+
+
+def asked(name: str) -> list[Take]:
+    """What `wait` and `signal` take."""
+    call = f"ExternalSemaphore.{name}"
+    return [
+        (call, "stream", STREAM, lambda w, bad: getattr(semaphore(w), name)(bad, 1)),
+        (call, "value", VALUES, lambda w, bad: getattr(semaphore(w), name)(zrt.SyncStream(device()), bad)),
+    ]
+
+
+TAKES: list[Take] = [
+    ("ExternalResourceImporter.__init__", "device", NO_DEVICE, lambda w, bad: zrt.ExternalResourceImporter(bad)),
+    (
+        "ExternalResourceImporter.import_memory",
+        "kind",
+        KINDS,
+        lambda w, bad: importer(w).import_memory(bad, file(), 64),
+    ),
+    (
+        "ExternalResourceImporter.import_memory",
+        "handle",
+        HANDLES,
+        lambda w, bad: importer(w).import_memory(FD, bad, 64),
+    ),
+    (
+        "ExternalResourceImporter.import_memory",
+        "size",
+        SIZES,
+        lambda w, bad: importer(w).import_memory(FD, file(), bad),
+    ),
+    (
+        "ExternalResourceImporter.import_memory",
+        "offset",
+        [*OFFSETS, Bad(WRONG_VALUE, lambda w: 64, ArgumentError, "offset", "beyond the 64 bytes")],
+        lambda w, bad: importer(w).import_memory(FD, file(), 64, bad),
+    ),
+    (
+        "ExternalResourceImporter.import_semaphore",
+        "kind",
+        KINDS,
+        lambda w, bad: importer(w).import_semaphore(bad, file()),
+    ),
+    (
+        "ExternalResourceImporter.import_semaphore",
+        "handle",
+        HANDLES,
+        lambda w, bad: importer(w).import_semaphore(SEMAPHORE_FD, bad),
+    ),
+    ("ExternalMemory.tensor", "shape", SHAPES, lambda w, bad: memory(w).tensor(bad, "float32")),
+    ("ExternalMemory.tensor", "dtype", TYPES, lambda w, bad: memory(w).tensor((1,), bad)),
+    ("ExternalMemory.tensor", "offset", OFFSETS, lambda w, bad: memory(w).tensor((1,), "float32", bad)),
+    *asked("wait"),
+    *asked("signal"),
+    ("init_graphics_interop", "device", NO_DEVICE, lambda w, bad: zrt.init_graphics_interop(bad, "vulkan")),
+    ("init_graphics_interop", "options", PAIRS, lambda w, bad: zrt.init_graphics_interop(device(), "vulkan", 0, bad)),
+    ("deinit_graphics_interop", "device", NO_DEVICE, lambda w, bad: zrt.deinit_graphics_interop(bad)),
+]
+
+SINGLE: list[Single] = [
+    (
+        "ExternalResourceImporter.can_import",
+        WRONG_TYPE,
+        lambda w: importer(w).can_import(3),  # type: ignore[arg-type]
+        DTypeError,
+        ("kind", "int"),
+    ),
+    (
+        "ExternalResourceImporter.import_memory",
+        WRONG_VALUE,
+        lambda w: zrt.ExternalResourceImporter(processor()).import_memory(FD, file(), 64),
+        UnsupportedError,
+        ("CPUExecutionProvider", "imports nothing"),
+    ),
+    (
+        "ExternalResourceImporter.import_semaphore",
+        WRONG_VALUE,
+        lambda w: zrt.ExternalResourceImporter(processor()).import_semaphore(SEMAPHORE_FD, file()),
+        UnsupportedError,
+        ("CPUExecutionProvider", "imports nothing"),
+    ),
+    (
+        "ExternalResourceImporter.import_memory",
+        WRONG_VALUE,
+        lambda w: importer(w).import_memory("d3d12_heap", 0, 64),
+        ArgumentError,
+        ("handle", "0"),
+    ),
+    (
+        "ExternalMemory.tensor",
+        WRONG_VALUE,
+        lambda w: memory(w).tensor((1,), "float32", 2),
+        ArgumentError,
+        ("offset", "no multiple"),
+    ),
+    ("ExternalMemory.__init__", WRONG_TYPE, lambda w: zrt.ExternalMemory(5, 5, 5, 5), DTypeError, ("import_memory",)),
+    ("ExternalSemaphore.__init__", WRONG_TYPE, lambda w: zrt.ExternalSemaphore(5, 5, 5), DTypeError, ("import_sem",)),
+    (
+        "init_graphics_interop",
+        UNKNOWN_NAME,
+        lambda w: zrt.init_graphics_interop(device(), "metal"),
+        ArgumentError,
+        ("graphics_api", "metal"),
+    ),
+    (
+        "init_graphics_interop",
+        NEGATIVE,
+        lambda w: zrt.init_graphics_interop(device(), "d3d12", -1),
+        ArgumentError,
+        ("command_queue", "-1"),
+    ),
+    (
+        "init_graphics_interop",
+        WRONG_VALUE,
+        lambda w: zrt.init_graphics_interop(processor(), "vulkan"),
+        UnsupportedError,
+        ("CPUExecutionProvider", "graphics interop"),
+    ),
+    (
+        "deinit_graphics_interop",
+        WRONG_VALUE,
+        lambda w: zrt.deinit_graphics_interop(processor()),
+        UnsupportedError,
+        ("CPUExecutionProvider", "graphics interop"),
+    ),
+]
+
+CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
+    "ExternalResourceImporter.can_import": lambda w, it: it.can_import(FD),
+    "ExternalResourceImporter.import_memory": lambda w, it: it.import_memory(FD, file(), 64),
+    "ExternalResourceImporter.import_semaphore": lambda w, it: it.import_semaphore(SEMAPHORE_FD, file()),
+    "ExternalResourceImporter.__enter__": lambda w, it: it.__enter__(),
+    "ExternalMemory.tensor": lambda w, it: it.tensor((1,), "float32"),
+    "ExternalMemory.__enter__": lambda w, it: it.__enter__(),
+    "ExternalSemaphore.wait": lambda w, it: it.wait(zrt.SyncStream(device()), 1),
+    "ExternalSemaphore.signal": lambda w, it: it.signal(zrt.SyncStream(device()), 1),
+    "ExternalSemaphore.__enter__": lambda w, it: it.__enter__(),
+}
+
+CLOSABLE: dict[str, Callable[[World], Any]] = {
+    "ExternalResourceImporter": importer,
+    "ExternalMemory": memory,
+    "ExternalSemaphore": semaphore,
+}
+
+APPLIES: dict[str, tuple[list[Bad], set[str]]] = {
+    "handles": (HANDLES, {NEGATIVE, HUGE}),
+    "sizes": (SIZES, {NEGATIVE, HUGE}),
+    "shapes of external tensors": (SHAPES, {WRONG_SHAPE, NEGATIVE, HUGE}),
+}

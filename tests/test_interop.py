@@ -1,0 +1,186 @@
+"""Memory and semaphores of other programs, imported by the tests' own provider; and refused by those that cannot."""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zrt
+from zrt import ExternalMemoryType, ExternalSemaphoreType
+from zrt.errors import ArgumentError, DTypeError, FailError, InvalidArgumentError, ShapeError, UnsupportedError
+
+FD = ExternalMemoryType.VK_MEMORY_OPAQUE_FD
+SEMAPHORE_FD = ExternalSemaphoreType.VK_TIMELINE_SEMAPHORE_OPAQUE_FD
+KINDS = [*ExternalMemoryType, *ExternalSemaphoreType]
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="files of memory are Linux's")
+
+
+@pytest.fixture
+def shared() -> Iterator[tuple[int, np.ndarray]]:
+    """A file of memory, and its content as 16 float32."""
+    descriptor = os.memfd_create("shared")
+    os.truncate(descriptor, 64)
+    memory = mmap.mmap(descriptor, 64)
+    yield descriptor, np.frombuffer(memory, np.float32)
+    os.close(descriptor)
+
+
+@pytest.fixture
+def importer(plugin: Any) -> zrt.ExternalResourceImporter:
+    return zrt.ExternalResourceImporter(plugin.own)
+
+
+@pytest.fixture
+def processor() -> zrt.EpDevice:
+    [device] = (device for device in zrt.ep_devices() if device.provider == "CPUExecutionProvider")
+    return device
+
+
+class TestMemory:
+    def test_what_the_provider_can_import(self, importer: zrt.ExternalResourceImporter) -> None:
+        assert {kind for kind in KINDS if importer.can_import(kind)} == {FD, SEMAPHORE_FD}
+
+    def test_a_tensor_over_it_sees_what_is_written(
+        self, importer: zrt.ExternalResourceImporter, shared: Any, negate: Callable[..., zrt.Session], plugin: Any
+    ) -> None:
+        descriptor, content = shared
+        memory = importer.import_memory(FD, descriptor, 64, offset=8)
+        assert (memory.nbytes, memory.device) == (56, plugin.own)
+        x, y = memory.tensor((3,), "float32"), memory.tensor((3,), np.float32, offset=12)
+        assert (x.shape, x.memory.name, x.memory.is_host) == ((3,), "ZrtTest", False)
+        content[2:5] = [1, -2, 3]
+        session = negate()
+        binding = session.binding()
+        binding.bind_input("x", x)
+        binding.bind_output("y", y)
+        binding.run()
+        assert content.tolist() == [0, 0, 1, -2, 3, -1, 2, -3, *[0] * 8]
+        assert session.run([x])[0].tolist() == [-1, 2, -3]
+
+    def test_a_tensor_keeps_all_that_it_needs(self, plugin: Any, shared: Any) -> None:
+        descriptor, content = shared
+        importer = zrt.ExternalResourceImporter(plugin.own)
+        with importer.import_memory("vk_memory_opaque_fd", descriptor, 64) as memory:
+            value = memory.tensor((16,), "float32")
+        importer.close()
+        del importer, memory
+        gc.collect()
+        content[15] = 5
+        host = np.zeros(16, np.float32)
+        zrt.copy(value, host)
+        assert host[15] == 5
+
+    def test_every_type_and_shape_that_fits(self, importer: zrt.ExternalResourceImporter, shared: Any) -> None:
+        memory = importer.import_memory(FD, shared[0], 64)
+        for shape, dtype in (
+            ((4, 2), "float64"),
+            ((), "bool"),
+            ((0, 9), "int8"),
+            ((128,), "int4"),
+            ((32,), "bfloat16"),
+        ):
+            assert memory.tensor(shape, dtype).shape == shape
+        with pytest.raises(ShapeError, match=r"FLOAT of shape \(17,\) from byte 0 on ends at 68: the memory has 64"):
+            memory.tensor((17,), "float32")
+        with pytest.raises(ShapeError, match="from byte 4 on ends at 68"):
+            memory.tensor((16,), "float32", offset=4)
+        with pytest.raises(ShapeError, match="ends at"):
+            memory.tensor((2**40, 2**40), "float32")
+        with pytest.raises(ArgumentError, match="no multiple of the 4 bytes"):
+            memory.tensor((1,), "float32", offset=2)
+
+    def test_what_the_provider_refuses(self, importer: zrt.ExternalResourceImporter) -> None:
+        read, write = os.pipe()
+        with pytest.raises(InvalidArgumentError, match=r"memory of kind VK_MEMORY_OPAQUE_FD: .*cannot map"):
+            importer.import_memory(FD, read, 64)
+        with pytest.raises(InvalidArgumentError, match=r"semaphores of kind .*cannot map"):
+            importer.import_semaphore(SEMAPHORE_FD, read)
+        os.close(read)
+        os.close(write)
+        with pytest.raises(ArgumentError, match=f"{read} is no open file"):
+            importer.import_memory(FD, read, 64)
+
+
+class TestSemaphores:
+    def test_signalled_and_waited_for(self, importer: zrt.ExternalResourceImporter, plugin: Any, shared: Any) -> None:
+        semaphore = importer.import_semaphore(SEMAPHORE_FD, shared[0])
+        count = shared[1].view(np.uint64)
+        stream = zrt.SyncStream(plugin.own)
+        semaphore.signal(stream, 2**63 + 1)
+        assert count[0] == 2**63 + 1
+        semaphore.wait(stream, 7)
+        with pytest.raises(FailError, match="semaphores: the test provider does not wait"):
+            semaphore.wait(stream, 2**63 + 2)
+
+    def test_the_stream_keeps_it(self, importer: zrt.ExternalResourceImporter, plugin: Any, shared: Any) -> None:
+        stream = zrt.SyncStream(plugin.own)
+        with importer.import_semaphore(SEMAPHORE_FD, shared[0]) as semaphore:
+            semaphore.signal(stream, 1)
+        with pytest.raises(zrt.errors.ClosedError):
+            semaphore.signal(stream, 2)
+        del semaphore
+        gc.collect()
+        stream.release_copies()
+
+
+class TestGraphics:
+    def test_begun_and_ended(self, plugin: Any) -> None:
+        zrt.init_graphics_interop(plugin.own, "vulkan", options={"queue": "0"})
+        zrt.deinit_graphics_interop(plugin.own)
+        with pytest.raises(FailError, match="graphics interop: the test provider has no"):
+            zrt.deinit_graphics_interop(plugin.own)
+
+    def test_what_the_provider_refuses(self, plugin: Any) -> None:
+        with pytest.raises(InvalidArgumentError, match="knows Vulkan alone"):
+            zrt.init_graphics_interop(plugin.own, zrt.GraphicsApi.D3D12, command_queue=4096)
+
+
+class TestWithoutSupport:
+    """A device whose provider imports nothing: it says so, by name."""
+
+    @pytest.fixture(params=["processor", "npu"])
+    def device(self, request: pytest.FixtureRequest, plugin: Any, processor: zrt.EpDevice) -> zrt.EpDevice:
+        return processor if request.param == "processor" else plugin.npu
+
+    def test_it_can_import_nothing(self, device: zrt.EpDevice) -> None:
+        importer = zrt.ExternalResourceImporter(device)
+        assert not any(importer.can_import(kind) for kind in KINDS)
+        assert str(device) in repr(importer)
+
+    def test_the_calls_say_why(self, device: zrt.EpDevice, shared: Any) -> None:
+        importer = zrt.ExternalResourceImporter(device)
+        with pytest.raises(UnsupportedError, match="memory: its provider imports nothing") as caught:
+            importer.import_memory(FD, shared[0], 64)
+        assert str(device) in str(caught.value)
+        with pytest.raises(UnsupportedError, match="semaphores: its provider imports nothing"):
+            importer.import_semaphore(SEMAPHORE_FD, shared[0])
+
+    def test_graphics(self, processor: zrt.EpDevice) -> None:
+        for call in (
+            lambda: zrt.init_graphics_interop(processor, "d3d12"),
+            lambda: zrt.deinit_graphics_interop(processor),
+        ):
+            with pytest.raises(UnsupportedError, match=r"graphics interop: .*not implemented"):
+                call()
+
+
+@pytest.mark.gpu
+def test_cuda_says_what_it_can_import() -> None:
+    devices = [device for device in zrt.ep_devices() if "cuda" in device.provider.lower()]
+    if not devices:
+        pytest.skip("CUDA's provider is not registered as a library")
+    importer = zrt.ExternalResourceImporter(devices[0])
+    assert all(isinstance(importer.can_import(kind), bool) for kind in KINDS)
+
+
+def test_none_is_made_by_users() -> None:
+    for kind in (zrt.ExternalMemory, zrt.ExternalSemaphore):
+        with pytest.raises(DTypeError, match=r"made by ExternalResourceImporter\.import_"):
+            kind(None, None, None) if kind is zrt.ExternalSemaphore else kind(None, None, None, 0)

@@ -1,0 +1,119 @@
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "handle.h"
+#include "dlpack.h"
+
+static const char PLAIN[] = "dltensor", VERSIONED[] = "dltensor_versioned";
+static const char PLAIN_TAKEN[] = "used_dltensor", VERSIONED_TAKEN[] = "used_dltensor_versioned";
+
+/* Deleters are called from any thread, with or without the GIL, and after Python's end: a handle minds all that. */
+static void delete_plain(zrt_dl_plain *self)
+{
+    zrt_handle_unref(self->context);
+}
+
+static void delete_versioned(zrt_dl_versioned *self)
+{
+    zrt_handle_unref(self->context);
+}
+
+/* A capsule that goes with its own name still on it was taken by nobody. */
+static void drop_capsule(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, PLAIN))
+        delete_plain(PyCapsule_GetPointer(capsule, PLAIN));
+    else if (PyCapsule_IsValid(capsule, VERSIONED))
+        delete_versioned(PyCapsule_GetPointer(capsule, VERSIONED));
+}
+
+int zrt_dlpack_export(uintptr_t box, zrt_handle *owner, const zrt_dl_tensor *tensor, uint32_t major, uint32_t minor,
+    uint64_t flags)
+{
+    struct {
+        union {
+            zrt_dl_plain plain;
+            zrt_dl_versioned versioned;
+        };
+        int64_t dims[];
+    } *made;
+    size_t dims = (size_t)tensor->ndim * sizeof *tensor->shape;
+    zrt_handle *handle = zrt_handle_block(sizeof *made + 2 * dims, &owner, 1);
+    if (handle == NULL)
+        return -1;
+    made = handle->pointer;
+    zrt_dl_tensor *copy = major ? &made->versioned.tensor : &made->plain.tensor;
+    *copy = *tensor;
+    copy->shape = made->dims;
+    copy->strides = made->dims + tensor->ndim;
+    memcpy(copy->shape, tensor->shape, dims);
+    memcpy(copy->strides, tensor->strides, dims);
+    if (major) {
+        made->versioned.major = major;
+        made->versioned.minor = minor;
+        made->versioned.context = handle;
+        made->versioned.deleter = delete_versioned;
+        made->versioned.flags = flags;
+    } else {
+        made->plain.context = handle;
+        made->plain.deleter = delete_plain;
+    }
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *capsule = PyCapsule_New(made, major ? VERSIONED : PLAIN, drop_capsule);
+    int failed = capsule == NULL || PyList_Append((PyObject *)box, capsule);
+    PyErr_Clear();
+    if (capsule == NULL)
+        zrt_handle_unref(handle);
+    else
+        Py_DecRef(capsule);
+    PyGILState_Release(gil);
+    return failed ? -1 : 0;
+}
+
+/* Other libraries' deleters may need the GIL without taking it, and nothing of theirs is there after Python's end. */
+static int enter(PyGILState_STATE *gil)
+{
+    if (!Py_IsInitialized())
+        return 0;
+    *gil = PyGILState_Ensure();
+    return 1;
+}
+
+static void give_back_plain(void *tensor)
+{
+    zrt_dl_plain *plain = tensor;
+    PyGILState_STATE gil;
+    if (plain->deleter == NULL || !enter(&gil))
+        return;
+    plain->deleter(plain);
+    PyGILState_Release(gil);
+}
+
+static void give_back_versioned(void *tensor)
+{
+    zrt_dl_versioned *versioned = tensor;
+    PyGILState_STATE gil;
+    if (versioned->deleter == NULL || !enter(&gil))
+        return;
+    versioned->deleter(versioned);
+    PyGILState_Release(gil);
+}
+
+zrt_handle *zrt_dlpack_take(uintptr_t capsule, int *versioned)
+{
+    PyObject *object = (PyObject *)capsule;
+    zrt_handle *handle = NULL;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    *versioned = PyCapsule_IsValid(object, VERSIONED);
+    if (*versioned || PyCapsule_IsValid(object, PLAIN)) {
+        void *tensor = PyCapsule_GetPointer(object, *versioned ? VERSIONED : PLAIN);
+        handle = zrt_handle_new(tensor, *versioned ? give_back_versioned : give_back_plain, NULL, 0);
+        if (handle == NULL)
+            *versioned = 1;
+        else
+            PyCapsule_SetName(object, *versioned ? VERSIONED_TAKEN : PLAIN_TAKEN);
+    }
+    PyGILState_Release(gil);
+    return handle;
+}

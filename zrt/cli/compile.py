@@ -1,0 +1,102 @@
+"""``zrt compile``: a model with what providers compiled of it, or as the optimizer left it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+
+from zrt.cli import common
+from zrt.cli.units import duration
+from zrt.compiling import compile as compile_ahead
+from zrt.errors import ArgumentError
+from zrt.providers import CPU
+from zrt.saving import save_optimized
+from zrt.types import GraphOptimizationLevel
+
+SUMMARY = "Compile a model ahead of time, so that it loads sooner."
+
+DEFAULT_THREADS = 0
+LEVELS = {level.name.lower(): level for level in GraphOptimizationLevel}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``zrt compile``."""
+    common.add_model(parser)
+    parser.add_argument("output", type=common.file_to_write, metavar="OUTPUT", help="the model to write: an .onnx file")
+    parser.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="an execution provider that compiles, such as tensorrt (may be repeated; default: those of --options); "
+        "without any, the optimized model for the processor is written",
+    )
+    common.add_threads(parser, DEFAULT_THREADS)
+    common.add_options(parser)
+    parser.add_argument(
+        "--level",
+        choices=LEVELS,
+        help="how far to optimize the graph (default: disable_all where providers compile, else enable_extended)",
+    )
+    parser.add_argument("--embed", action="store_true", help="what is compiled goes into the model, not beside it")
+    parser.add_argument(
+        "--require-compiled", action="store_true", help="fail where no provider compiles any node of the model"
+    )
+    parser.add_argument(
+        "--weights", metavar="NAME", help="large weights go into a file of this name beside OUTPUT, not into the model"
+    )
+    parser.add_argument(
+        "--weights-from",
+        type=common.integer_argument(0),
+        default=1024,
+        metavar="BYTES",
+        help="the size of the smallest of them (default: 1024)",
+    )
+    parser.add_argument("--no-overwrite", action="store_true", help="fail where OUTPUT is there already")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt compile``."""
+    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    chosen = common.chosen_providers(arguments.provider, options)
+    compiling = any(common.provider_name(provider) != CPU.name for provider in chosen)
+    model, output = common.chosen_model(arguments.model), arguments.output
+    if not compiling and (arguments.embed or arguments.require_compiled):
+        raise common.UsageError("--embed and --require-compiled are about what providers compile: name one")
+    level = LEVELS.get(arguments.level)
+    begin = time.perf_counter_ns()
+    if compiling:
+        compile_ahead(
+            model,
+            output,
+            options.session,
+            chosen,
+            graph_optimization_level=level,
+            embed_compiled_data_into_model=arguments.embed,
+            external_initializers_file=arguments.weights,
+            external_initializers_size_threshold=arguments.weights_from,
+            error_if_no_nodes_compiled=arguments.require_compiled,
+            error_if_output_file_exists=arguments.no_overwrite,
+        )
+    else:
+        if arguments.no_overwrite and output.exists():
+            raise ArgumentError(f"OUTPUT: {str(output)!r} is there already")
+        if level is None and arguments.options is None:
+            level = GraphOptimizationLevel.ENABLE_EXTENDED
+        settings = options.session if level is None else replace(options.session, graph_optimization_level=level)
+        save_optimized(
+            model, output, settings, chosen, weights_file=arguments.weights, weights_from=arguments.weights_from
+        )
+    took = time.perf_counter_ns() - begin
+    written = [output] if arguments.weights is None else [output, output.with_name(arguments.weights)]
+    sizes = {str(path): path.stat().st_size for path in written if path.exists()}
+    if arguments.json:
+        document = {"model": str(model), "output": str(output), "files": sizes, "compiled": compiling, "time_ns": took}
+        common.print_json(document)
+        return 0
+    label = common.model_label(arguments.model)
+    print(f"{label}: {'compiled' if compiling else 'optimized for the processor'} in {duration(took)}")
+    for path, size in sizes.items():
+        print(f"{path}: {size:,} bytes")
+    return 0
