@@ -107,6 +107,9 @@ class TestSessionOptionsReachOrt:
             "use_deterministic_compute",
             "config_entries",
             "record_placement",
+            # In custom_ops/test_op.py and custom_ops/test_libraries.py.
+            "custom_ops",
+            "custom_op_libraries",
             # In test_weights.py.
             "initializers",
             "external_initializer_files",

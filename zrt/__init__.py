@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from zrt import custom_ops as custom_ops
     from zrt import errors as errors
     from zrt import graph as graph
     from zrt import providers as providers
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from zrt.compiling import compile as compile
     from zrt.config_keys import RunConfigKey as RunConfigKey
     from zrt.config_keys import SessionConfigKey as SessionConfigKey
+    from zrt.custom_ops import CustomOp as CustomOp
+    from zrt.custom_ops import CustomOpDomain as CustomOpDomain
     from zrt.devices import EpDevice as EpDevice
     from zrt.devices import HardwareDevice as HardwareDevice
     from zrt.devices import HardwareType as HardwareType
@@ -106,6 +109,8 @@ _HOMES: dict[str, str | None] = {
     "ArenaConfig": "memory",
     "Buffer": "buffers",
     "BufferPolicy": "buffers",
+    "CustomOp": "custom_ops",
+    "CustomOpDomain": "custom_ops",
     "DevicePolicy": "selection",
     "DynamicRuntime": "dynamic",
     "ElementType": "types",
@@ -170,6 +175,7 @@ _HOMES: dict[str, str | None] = {
     "copy": "transfer",
     "copy_all": "transfer",
     "deinit_graphics_interop": "interop",
+    "custom_ops": None,
     "edit": "graph",
     "ep_devices": "devices",
     "errors": None,

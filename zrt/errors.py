@@ -228,7 +228,7 @@ class BusyError(ZrtError, RuntimeError):
 
 
 class CallbackError(ZrtError, RuntimeError):
-    """What the caller gave to be called (a thread factory, say) raised, or did not do what it is for.
+    """What the caller gave to be called (a custom operator, a thread factory) raised, or did not do what it is for.
 
     Where it raised, `__cause__` is its exception.
     """

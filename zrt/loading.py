@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from zrt import plugins
-from zrt._native import ffi, status
+from zrt._native import ffi, raised, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.arguments import path_bytes, shown
 from zrt.environment import current
-from zrt.errors import DTypeError, Error, ModelError, ModelNotFoundError
+from zrt.errors import CallbackError, DTypeError, Error, ModelError, ModelNotFoundError
 from zrt.workers import PoolOptions
 
 # protobuf's own limit for one message.
@@ -171,31 +171,27 @@ def _create(source: Source, options: PoolOptions, container: Handle | None, lent
     environment = current().pointer
     shared = () if container is None else (container.pointer,)
     data = data_of(source, options)
-    try:
-        if data is None:
-            function = table.CreateSessionWithPrepackedWeightsContainer if shared else table.CreateSession
-            pointer = status.make(function, "OrtSession", environment, source.path, options.pointer, *shared)
-        else:
-            function = (
-                table.CreateSessionFromArrayWithPrepackedWeightsContainer if shared else table.CreateSessionFromArray
-            )
-            pointer = status.make(
-                function,
-                "OrtSession",
-                environment,
-                data,
-                ffi.sizeof(data),
-                options.pointer,
-                *shared,
-            )
-    except Error as error:
-        settle(options, source.subject)
-        raise refusal(source, error) from error
-    parents = [*lent] if container is None else [container, *lent]
+    if data is None:
+        function = table.CreateSessionWithPrepackedWeightsContainer if shared else table.CreateSession
+        model: tuple[Any, ...] = (source.path,)
+    else:
+        function = table.CreateSessionFromArrayWithPrepackedWeightsContainer if shared else table.CreateSessionFromArray
+        model = data, ffi.sizeof(data)
+    # What the options refer to (custom operators, say) goes after the session.
+    parents = [options, *lent] if container is None else [options, container, *lent]
     if data is not None and _says(options, BYTES_IN_USE):
         source.kept = True
         parents.append(Handle.pin(data))
-    return own(pointer, options, source.subject, parents)
+    try:
+        with raised.loading() as load:
+            pointer = status.make(function, "OrtSession", environment, *model, options.pointer, *shared)
+            return own(pointer, options, source.subject, parents, load.made())
+    except Error as error:
+        settle(options, source.subject)
+        if isinstance(error, CallbackError):
+            # What the caller's own code raised is its direct cause.
+            raise
+        raise refusal(source, error) from error
 
 
 def settle(options: PoolOptions, subject: str) -> None:
@@ -204,10 +200,12 @@ def settle(options: PoolOptions, subject: str) -> None:
         options.crew.settle(subject)
 
 
-def own(pointer: Any, options: PoolOptions, subject: str, parents: Sequence[Handle]) -> Handle:
-    """Takes over a new ``OrtSession``, which keeps alive its `parents` and what made its threads."""
+def own(
+    pointer: Any, options: PoolOptions, subject: str, parents: Sequence[Handle], kept: tuple[object, ...] = ()
+) -> Handle:
+    """Takes over a new ``OrtSession``, which keeps alive its `parents`, what made its threads, and what is `kept`."""
     made_by = [] if options.crew is None else [options.crew.block]
-    session = Handle.own(pointer, api().ReleaseSession, [*parents, *made_by])
+    session = Handle.own(pointer, api().ReleaseSession, [*parents, *made_by], kept)
     try:
         settle(options, subject)
     except BaseException:

@@ -374,6 +374,11 @@ class Allocator(Owner):
         return allocator
 
     @classmethod
+    def own(cls, pointer: Any) -> Allocator:
+        """Takes over an ``OrtAllocator`` that ORT handed out."""
+        return cls.adopt(Handle.own(pointer, api().ReleaseAllocator))
+
+    @classmethod
     def default(cls) -> Allocator:
         """The process's plain allocator on the host."""
         allocator = cls.__new__(cls)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zrt._native import status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.arguments import boolean, choose, entries, integer, path_bytes, require_folder, text
+from zrt.arguments import boolean, choose, entries, integer, path_bytes, require_folder, shown, text
 from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
 from zrt.memory import MemoryInfo, read_pairs
 from zrt.option_data import OptionData
@@ -20,6 +20,7 @@ from zrt.workers import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affiniti
 
 if TYPE_CHECKING:
     from zrt.cancellation import LoadCancellation
+    from zrt.custom_ops import CustomOpDomain
     from zrt.lora import LoraAdapter
     from zrt.streams import SyncStream
     from zrt.weights import PrepackedWeights
@@ -115,6 +116,11 @@ class SessionOptions(OptionData):
     load_cancellation: LoadCancellation | None = field(default=None, compare=False)
     """What ends the load from another thread; the load is then a `ModelLoadCanceledError`.
     ``OrtApi::SessionOptionsSetLoadCancellationFlag``."""
+    custom_ops: Sequence[CustomOpDomain] = field(default_factory=list)
+    """Operators of your own; the session keeps them alive. ``OrtApi::AddCustomOpDomain``."""
+    custom_op_libraries: list[str | os.PathLike[str]] = field(default_factory=list)
+    """Shared libraries of operators, each of which has a function ``RegisterCustomOps``.
+    ``OrtApi::RegisterCustomOpsLibrary_V2``."""
 
     def handle(self) -> PoolOptions:
         """A new ``OrtSessionOptions`` with these settings; a bad field is an error that names it.
@@ -123,10 +129,14 @@ class SessionOptions(OptionData):
         """
         table = api()
         crew = None if self.thread_factory is None else Crew(self.thread_factory)
-        handle = PoolOptions.own(self._fresh(), table.ReleaseSessionOptions)
+        domains = self._domains()
+        handle = PoolOptions.own(self._fresh(), table.ReleaseSessionOptions, domains)
         if self.profile_file_prefix is not None:
             require_folder(path_bytes(self.profile_file_prefix, "profile_file_prefix"), "profile_file_prefix")
-        for subject, function, *arguments in self._calls(table):
+        calls = self._calls(table)
+        calls += [("custom_ops", table.AddCustomOpDomain, domain.pointer) for domain in domains]
+        calls += [("custom_op_libraries", table.RegisterCustomOpsLibrary_V2, path) for path in self._libraries()]
+        for subject, function, *arguments in calls:
             try:
                 status.check(function(handle.pointer, *arguments))
             except Error as error:
@@ -251,6 +261,39 @@ class SessionOptions(OptionData):
                 raise ArgumentError(
                     f"{subject}: with use_per_session_threads=False it is the environment's, see ThreadingOptions"
                 )
+
+    def _domains(self) -> list[Handle]:
+        """The handles of the domains, for a session to keep alive."""
+        if not self.custom_ops:
+            return []
+        from zrt.custom_ops import CustomOpDomain
+
+        if isinstance(self.custom_ops, CustomOpDomain):
+            raise DTypeError("custom_ops: expected a list of CustomOpDomains, got one alone")
+        try:
+            domains = list(self.custom_ops)
+        except TypeError:
+            came = type(self.custom_ops).__name__
+            raise DTypeError(f"custom_ops: expected a list of CustomOpDomains, got {came}") from None
+        for domain in domains:
+            if not isinstance(domain, CustomOpDomain):
+                raise DTypeError(f"custom_ops: expected CustomOpDomains, got {shown(domain)}")
+        names = [domain.name for domain in domains]
+        for name in names:
+            if names.count(name) > 1:
+                raise ArgumentError(f"custom_ops: domain {name!r} comes twice: put all of its operators into one")
+        return [domain._open() for domain in domains]
+
+    def _libraries(self) -> list[bytes]:
+        """The paths of the libraries, each of a file that is there."""
+        if isinstance(self.custom_op_libraries, (str, bytes)) or not isinstance(self.custom_op_libraries, Sequence):
+            came = shown(self.custom_op_libraries)
+            raise DTypeError(f"custom_op_libraries: expected a list of paths, got {came}")
+        paths = [path_bytes(path, "custom_op_libraries") for path in self.custom_op_libraries]
+        for path in paths:
+            if not os.path.isfile(path):
+                raise ArgumentError(f"custom_op_libraries: there is no file {os.fsdecode(path)!r}")
+        return paths
 
     def _config(self) -> list[tuple[bytes, bytes]]:
         """The config entries, those of the typed fields first."""

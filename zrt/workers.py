@@ -137,7 +137,8 @@ class Crew:
         # The factory often belongs to what owns the session: together they would never be collected.
         self._factory = self._handle = None
         error, self._error = self._error, None
-        if error is None and self.block.pointer.failed:
+        failed, self.block.pointer.failed = self.block.pointer.failed, 0
+        if error is None and failed:
             # The interpreter is ending, or an interrupt came between the failure and its keeping.
             error = CallbackError("thread_factory: it was cut short")
         if error is None:
@@ -157,13 +158,14 @@ class PoolOptions(Handle):
 
     crew: Crew | None
 
-    def __init__(self, reference: Any, pointer: Any) -> None:
-        super().__init__(reference, pointer)
+    def __init__(self, reference: Any, pointer: Any, kept: tuple[object, ...] = ()) -> None:
+        super().__init__(reference, pointer, kept)
         self.crew = None
 
     def holding(self, *others: Handle) -> PoolOptions:
         """The same, as long as which these others stay too."""
-        held = PoolOptions(super().holding(*others).reference, self.pointer)
+        all_of_it = super().holding(*others)
+        held = PoolOptions(all_of_it.reference, self.pointer, all_of_it.kept)
         held.crew = self.crew
         return held
 

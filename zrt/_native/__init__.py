@@ -1,5 +1,24 @@
 """The C boundary: the only folder that knows cffi."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from zrt._native._ort import ffi, lib
 
-__all__ = ["ffi", "lib"]
+__all__ = ["callback", "ffi", "lib"]
+
+Function = TypeVar("Function", bound=Callable[..., int])
+
+
+def callback(stray: Callable[..., int]) -> Callable[[Function], Function]:
+    """The Python side of a function that C calls by this name (`CALLED_BACK` in build.py): 0 is success.
+
+    It may not raise; what raises all the same is an interrupt between its own steps, which goes to `stray`: the
+    exception's type, itself and its traceback, whose first frame has the arguments.
+    """
+
+    def register(function: Function) -> Function:
+        registered: Function = ffi.def_extern(error=1, onerror=stray)(function)
+        return registered
+
+    return register

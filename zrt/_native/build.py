@@ -38,6 +38,7 @@ DECLARATIONS = (
     "decl/compile.h",
     "decl/api.h",
     "handle.h",
+    "operator.h",
     "library.h",
     "lane.h",
     "call.h",
@@ -71,14 +72,23 @@ SOURCES = (
     "editor.c",
     "dlpack.c",
     "compile.c",
+    "operator.c",
 )
 
-# Functions in Python that C calls, by pointers that Python hands over.
+# Functions in Python that C calls: by pointers that Python hands over, or by name.
 CALLED_BACK = """
 extern "Python" int zrt_thread_asked(void *python, zrt_thread *thread);
 extern "Python" int zrt_compile_chunk(void *python, const void *data, size_t size);
 extern "Python" int zrt_compile_initializer(void *python, const char *name, const OrtValue *value,
     const OrtExternalInitializerInfo *there, OrtExternalInitializerInfo **placed);
+extern "Python+C" {
+    int zrt_python_create(void *op, const OrtKernelInfo *info, zrt_kernel *kernel, OrtStatus **status);
+    int zrt_python_compute(void *kernel, OrtKernelContext *context, const zrt_op_tensor *inputs, size_t input_count,
+        size_t output_count, OrtStatus **status);
+    int zrt_python_destroy(void *kernel);
+    int zrt_python_infer(void *op, OrtShapeInferContext *context);
+    int zrt_python_turn(void *job, size_t index);
+}
 """
 
 COMPILE_ARGS = (

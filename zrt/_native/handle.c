@@ -12,6 +12,12 @@ static unsigned generation;
 static _Thread_local int releasing;
 static _Thread_local zrt_handle *dying;
 
+zrt_handle *zrt_handle_ref(zrt_handle *handle)
+{
+    __atomic_fetch_add(&handle->references, 1, __ATOMIC_RELAXED);
+    return handle;
+}
+
 zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const *parents, size_t count)
 {
     zrt_handle *handle = malloc(sizeof *handle + count * sizeof *parents);
@@ -24,8 +30,7 @@ zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const
     handle->parent_count = count;
     handle->parents = (zrt_handle **)(handle + 1);
     for (size_t i = 0; i < count; i++) {
-        zrt_handle_ref(parents[i]);
-        handle->parents[i] = parents[i];
+        handle->parents[i] = zrt_handle_ref(parents[i]);
     }
     return handle;
 }
@@ -70,11 +75,6 @@ static void release_one(zrt_handle *handle)
     free(handle);
 }
 
-void zrt_handle_ref(zrt_handle *handle)
-{
-    __atomic_fetch_add(&handle->references, 1, __ATOMIC_RELAXED);
-}
-
 void zrt_handle_unref(zrt_handle *handle)
 {
     if (__atomic_sub_fetch(&handle->references, 1, __ATOMIC_ACQ_REL) != 0)
@@ -92,6 +92,12 @@ void zrt_handle_unref(zrt_handle *handle)
         release_one(handle);
     }
     releasing = 0;
+}
+
+void zrt_handle_unref_kept(void *kept, zrt_handle *handle)
+{
+    (void)kept;
+    zrt_handle_unref(handle);
 }
 
 void zrt_handle_forked(void)

@@ -24,8 +24,11 @@ zrt_handle *zrt_handle_block(size_t size, zrt_handle *const *parents, size_t cou
 /* The same around a Python object, given by its address; the caller holds a reference during the call. */
 zrt_handle *zrt_handle_object(uintptr_t object);
 
-void zrt_handle_ref(zrt_handle *handle);
+zrt_handle *zrt_handle_ref(zrt_handle *handle);
 void zrt_handle_unref(zrt_handle *handle);
+
+/* The same for a caller that has to hand over `kept` too, of which nothing is wanted. */
+void zrt_handle_unref_kept(void *kept, zrt_handle *handle);
 
 /* To be called in the child after a fork: from then on what the parent process made is never released here, since
    the threads that a release would wait for are the parent's. */

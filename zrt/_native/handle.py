@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -20,6 +21,13 @@ def _references(parents: Sequence[Handle]) -> list[Any]:
     return [parent.reference for parent in parents if parent.reference is not None]
 
 
+def _counted(reference: Any, kept: tuple[object, ...]) -> Any:
+    """The reference, given back when it goes; `kept` lives as long, and Python's collector sees it there."""
+    if not kept:
+        return ffi.gc(reference, _unref)
+    return ffi.gc(reference, partial(lib.zrt_handle_unref_kept, ffi.new_handle(kept)))
+
+
 class Handle:
     """One owned pointer, released once, after which its parents may go.
 
@@ -27,38 +35,44 @@ class Handle:
     in a local variable while its `pointer` is in use: another thread may close the object that it came from.
     """
 
-    __slots__ = ("__weakref__", "pointer", "reference")
+    __slots__ = ("__weakref__", "kept", "pointer", "reference")
 
+    kept: tuple[object, ...]
+    """Python objects that it and all that depends on it need, where C must not hold them itself: they may hold it."""
     pointer: Any
     reference: Any
 
-    def __init__(self, reference: Any, pointer: Any) -> None:
+    def __init__(self, reference: Any, pointer: Any, kept: tuple[object, ...] = ()) -> None:
         self.reference = reference
         self.pointer = pointer
+        self.kept = kept
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise NotCopyableError("a Handle owns one pointer: no copy, no pickle")
 
     @classmethod
-    def own(cls, pointer: Any, release: Any, parents: Sequence[Handle] = ()) -> Self:
+    def own(cls, pointer: Any, release: Any, parents: Sequence[Handle] = (), kept: tuple[object, ...] = ()) -> Self:
         """Takes over `pointer`; `release` is the C function that frees it, `parents` outlive it."""
         release = ffi.cast("zrt_release", release)
         references = _references(parents)
+        for parent in parents:
+            kept += parent.kept
         reference = lib.zrt_handle_new(pointer, release, references, len(references))
         if not reference:
             release(pointer)
             raise AllocationError("no memory for a handle")
-        return cls(ffi.gc(reference, _unref), pointer)
+        return cls(_counted(reference, kept), pointer, kept)
 
     @classmethod
     def block(cls, ctype: str, parents: Sequence[Handle] = ()) -> Handle:
         """A zeroed C object of type `ctype` ("zrt_lane", "int64_t[3]") on the C heap."""
         references = _references(parents)
+        kept = sum((parent.kept for parent in parents), ())
         reference = lib.zrt_handle_block(ffi.sizeof(ctype), references, len(references))
         if not reference:
             raise AllocationError(f"no memory for {ctype}")
         kind = ctype.partition("[")[0] + " *"
-        return cls(ffi.gc(reference, _unref), ffi.cast(kind, reference.pointer))
+        return cls(_counted(reference, kept), ffi.cast(kind, reference.pointer), kept)
 
     @classmethod
     def borrow(cls, pointer: Any) -> Handle:
@@ -68,7 +82,8 @@ class Handle:
     def holding(self, *others: Handle) -> Handle:
         """The same pointer, as long as which these others stay too; they go after it."""
         # Of a block's parents the last is the first to go.
-        return Handle(Handle.block("char", [*others, self]).reference, self.pointer)
+        block = Handle.block("char", [*others, self])
+        return Handle(block.reference, self.pointer, block.kept)
 
     @classmethod
     def pin(cls, thing: object) -> Handle:

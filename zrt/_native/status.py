@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from zrt._native import ffi
+from zrt._native import ffi, raised
 from zrt._native.library import api
-from zrt.errors import Error, OrtError, from_code
+from zrt.errors import CallbackError, Error, OrtError, from_code
 
 
-def to_error(status: Any) -> OrtError:
-    """The exception for a status that is not NULL; the status is released."""
+def to_error(status: Any) -> Error:
+    """The exception for a status that is not NULL; the status is released.
+
+    What code of the caller's raised on the way is the `CallbackError`'s cause; an interrupt goes on as it is.
+    """
     table = api()
     try:
         code = int(table.GetErrorCode(status))
         message = ffi.string(table.GetErrorMessage(status)).decode(errors="replace").strip()
     finally:
         table.ReleaseStatus(status)
-    return from_code(code, message)
+    message, cause = raised.take(message)
+    if cause is None:
+        return from_code(code, message)
+    if not isinstance(cause, Exception):
+        raise cause
+    error = CallbackError(message)
+    error.__cause__ = cause
+    return error
 
 
 def check(status: Any) -> None:
@@ -26,13 +36,13 @@ def check(status: Any) -> None:
         raise to_error(status)
 
 
-def to_error_at(address: int) -> OrtError:
+def to_error_at(address: int) -> Error:
     """`to_error` for the address of a status, which is what the C functions of zrt return."""
     return to_error(ffi.cast("OrtStatus *", address))
 
 
 def about(subject: str, error: Error) -> Error:
-    """The same error with its subject in front of the message."""
+    """The same error, and of the same cause, with its subject in front of the message."""
     named = type(error)(f"{subject}: {error}")
     if isinstance(error, OrtError) and isinstance(named, OrtError):
         named.code = error.code

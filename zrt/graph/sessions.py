@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from zrt import loading, weights
-from zrt._native import status
+from zrt._native import raised, status
 from zrt._native.handle import Handle
 from zrt.arguments import shown
 from zrt.assignment import Strictness
 from zrt.environment import current
-from zrt.errors import ArgumentError, Error, UnsupportedError
+from zrt.errors import ArgumentError, CallbackError, Error, UnsupportedError
 from zrt.graph.engine import BUILT_IN, Assembly, Borrowed, editor_api, refusals
 from zrt.options import SessionOptions
 from zrt.selection import ProvidersLike, parse
@@ -127,11 +127,14 @@ def _through_editor(
             assembly.node(node)
         made = assembly.model({entry.domain: entry.version for entry in model.opset_import})
         create = editor_api().CreateSessionFromModel
-        pointer = status.make(create, "OrtSession", current().pointer, made, settings.pointer)
+        with raised.loading() as load:
+            pointer = status.make(create, "OrtSession", current().pointer, made, settings.pointer)
+            return loading.own(pointer, settings, subject, [settings, *lent], load.made())
     except Error as error:
         loading.settle(settings, subject)
+        if isinstance(error, CallbackError):
+            raise
         raise status.about(subject, error) from error
-    return loading.own(pointer, settings, subject, [settings, *lent])
 
 
 def _through_bytes(

@@ -56,14 +56,19 @@ def tensor(texts: Any, shape: Any, subject: str) -> tuple[Handle, tuple[int, ...
             table.CreateTensorAsOrtValue, "OrtValue", default_allocator(), dims, len(wanted), int(ElementType.STRING)
         )
         handle = Handle.own(pointer, table.ReleaseValue)
-        lengths = np.fromiter(map(len, encoded), np.uintp, len(encoded))
-        # cffi passes the address of a bytes object's own memory.
-        code = lib.zrt_text_fill(table, pointer, b"".join(encoded), ffi.from_buffer("size_t[]", lengths), len(encoded))
-        if code:
-            raise status.to_error_at(code)
+        write(pointer, encoded)
     except Error as error:
         raise AllocationError(f"{subject}: {error}") from error
     return handle, wanted
+
+
+def write(pointer: Any, encoded: list[bytes]) -> None:
+    """Puts strings into a tensor that has room for so many."""
+    lengths = np.fromiter(map(len, encoded), np.uintp, len(encoded))
+    # cffi passes the address of a bytes object's own memory.
+    code = lib.zrt_text_fill(api(), pointer, b"".join(encoded), ffi.from_buffer("size_t[]", lengths), len(encoded))
+    if code:
+        raise status.to_error_at(code)
 
 
 def size(handle: Handle) -> int:

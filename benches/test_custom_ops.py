@@ -1,0 +1,85 @@
+"""What an operator of one's own costs over the standard one: four floats added, in C and in Python."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from benches.support import ONE_THREAD, Compare, Entry, Group, c_loop_entry, lane_entry
+from zrt.custom_ops import CFunction, CustomOp, KernelContext
+
+SOURCE = """
+#include <stddef.h>
+#include <stdint.h>
+typedef struct { void *data; const int64_t *shape; size_t rank; size_t count; int element_type; } zrt_op_tensor;
+int add(const zrt_op_tensor *in, size_t in_count, const zrt_op_tensor *out, size_t out_count, void *data)
+{
+    const float *x = in[0].data, *y = in[1].data;
+    float *z = out[0].data;
+    for (size_t i = 0; i < out[0].count; i++)
+        z[i] = x[i] + y[i];
+    return 0;
+}
+"""
+
+
+class InPython(CustomOp):
+    inputs = (np.float32, np.float32)
+    outputs = (np.float32,)
+
+    def compute(self, context: KernelContext) -> None:
+        x, y = context.inputs
+        np.add(x, y, out=context.output(0, x.shape))
+
+
+class InC(CustomOp):
+    inputs = (np.float32, np.float32)
+    outputs = (np.float32,)
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    folder: Path = tmp_path_factory.mktemp("add")
+    (folder / "add.c").write_text(SOURCE)
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", folder / "add.so", folder / "add.c"], check=True)
+    in_c = InC()
+    in_c.function = CFunction(ctypes.CDLL(str(folder / "add.so")).add)  # type: ignore[misc]
+    options = zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain("bench", [in_c, InPython()])], **ONE_THREAD)
+    x = np.arange(4, dtype=np.float32)
+
+    def lane(op_type: str) -> zrt.Lane:
+        text = f"(float[4] x, float[4] y) => (float[4] z) {{ z = {op_type}(x, y) }}"
+        model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21, "bench" : 1]> add {text}')
+        made = zrt.Session(model, options).lane()
+        for name in made.inputs:
+            made.inputs[name][...] = x
+        return made
+
+    def entry(key: str, op_type: str) -> Entry:
+        return lane_entry(key, lane(op_type), [x + x])
+
+    return Group(
+        "custom operators: Add of 4 floats, one run of a lane",
+        [
+            entry("standard", "Add"),
+            entry("in_c", "bench.InC"),
+            entry("in_python", "bench.InPython"),
+            c_loop_entry("standard_from_c", lane("Add"), [x + x]),
+            c_loop_entry("in_c_from_c", lane("bench.InC"), [x + x]),
+        ],
+    )
+
+
+@pytest.mark.parametrize("kind", ["standard", "in_c", "in_python", "standard_from_c", "in_c_from_c"])
+def test_run(compare: Compare, group: Group, kind: str) -> None:
+    compare(group, kind)

@@ -1,0 +1,65 @@
+"""Models that use custom operators, and sessions over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import onnx
+
+import zrt
+from zrt.custom_ops import CustomOp, KernelContext
+
+DOMAIN = "test.ops"
+
+
+def build(text: str, version: int = 1) -> onnx.ModelProto:
+    """A model in ONNX's own notation, in which the test's operators are called ``test.ops.Name``."""
+    opsets = f'"" : 21, "{DOMAIN}" : {version}'
+    return onnx.parser.parse_model(f"<ir_version: 10, opset_import: [{opsets}]> test {text}")
+
+
+def options(ops: Iterable[CustomOp], **keywords: Any) -> zrt.SessionOptions:
+    """The options of a session that has these operators, on the caller's thread alone and silent."""
+    settings: dict[str, Any] = {"intra_op_num_threads": 1, "log_severity_level": "FATAL", **keywords}
+    return zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain(DOMAIN, ops)], **settings)
+
+
+def load(text: str, *ops: CustomOp, version: int = 1, **keywords: Any) -> zrt.Session:
+    """A session over a model in ONNX's notation that uses these operators."""
+    return zrt.Session(build(text, version), options(ops, **keywords))
+
+
+ONE = "(float[n] x) => (float[n] y) { y = test.ops.Op(x) }"
+TWO = "(float[n] x, float[n] y) => (float[n] z) { z = test.ops.Add(x, y) }"
+
+X = np.arange(4, dtype=np.float32)
+
+
+class Add(CustomOp):
+    """z = x + y."""
+
+    name = "Add"
+    inputs = (np.float32, np.float32)
+    outputs = (np.float32,)
+
+    def compute(self, context: KernelContext) -> None:
+        x, y = context.inputs
+        np.add(x, y, out=context.output(0, x.shape))
+
+
+class Op(CustomOp):
+    """y = x; what a test wants is done in a subclass's `work`."""
+
+    name = "Op"
+    inputs = (np.float32,)
+    outputs = (np.float32,)
+
+    def compute(self, context: KernelContext) -> None:
+        (x,) = context.inputs
+        context.output(0, x.shape)[...] = x
+        self.work(context)
+
+    def work(self, context: KernelContext) -> None:
+        pass

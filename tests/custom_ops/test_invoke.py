@@ -1,0 +1,190 @@
+"""Standard operators called from inside custom ones."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zrt
+from tests.custom_ops.support import ONE, Op, X, build, load, options
+from zrt.custom_ops import KernelContext, KernelInfo
+from zrt.custom_ops import Op as Standard
+from zrt.errors import CallbackError, ClosedError, DTypeError, Error
+
+F = "float32"
+ADD: dict[str, Any] = {"inputs": [F, F], "outputs": [F], "version": 14, "types": {"T": F}}
+
+
+class Calling(Op):
+    """Makes a standard operator in `create` and has a test's function call it."""
+
+    def __init__(self, make: Callable[[KernelInfo], Any], call: Callable[[KernelContext, Any], Any]) -> None:
+        self.make = make
+        self.call = call
+
+    def create(self, info: KernelInfo) -> Any:
+        return self.make(info)
+
+    def work(self, context: KernelContext) -> None:
+        self.found = self.call(context, context.state)
+
+
+def call(make: Callable[[KernelInfo], Any], work: Callable[[KernelContext, Any], Any]) -> Any:
+    op = Calling(make, work)
+    load(ONE, op).run([X])
+    return op.found
+
+
+def refused(make: Callable[[KernelInfo], Any], work: Callable[[KernelContext, Any], Any] = lambda *_: None) -> str:
+    with pytest.raises(CallbackError) as caught:
+        call(make, work)
+    assert isinstance(caught.value.__cause__, Error), caught.value.__cause__
+    return f"{type(caught.value.__cause__).__name__}: {caught.value.__cause__}"
+
+
+def make_add(info: KernelInfo) -> Standard:
+    return Standard(info, "Add", **ADD)
+
+
+def test_invoke() -> None:
+    def add(context: KernelContext, op: Standard) -> Any:
+        out = np.empty((4,), np.float32)
+        op.invoke(context, [context.inputs[0], np.float32([10])], [out])
+        return out
+
+    assert np.array_equal(call(make_add, add), X + 10)
+
+
+def test_attributes_of_each_kind() -> None:
+    def gemm(info: KernelInfo) -> Any:
+        # ONNX's own defaults are not filled in.
+        given = {"alpha": 2.0, "beta": 1.0, "transA": 0, "transB": 1}
+        many = Standard(info, "Transpose", [F], [F], version=13, types={"T": F}, attributes={"perm": [1, 0]})
+        text = Standard(
+            info, "DepthToSpace", [F], [F], version=13, types={"T": F}, attributes={"blocksize": 2, "mode": "CRD"}
+        )
+        return (
+            Standard(info, "Gemm", [F, F, None], [F], version=13, types={"T": F}, attributes=given),
+            many,
+            text,
+        )
+
+    def work(context: KernelContext, ops: Any) -> Any:
+        a, b = np.random.default_rng(0).standard_normal((2, 3, 3), np.float32)
+        product, turned, room = np.empty((3, 3), np.float32), np.empty((3, 3), np.float32), np.empty((1, 1, 4, 4), "f")
+        ops[0].invoke(context, [a, b, None], [product])
+        ops[1].invoke(context, [a], [turned])
+        ops[2].invoke(context, [np.arange(16, dtype=np.float32).reshape(1, 4, 2, 2)], [room])
+        np.testing.assert_allclose(product, 2 * a @ b.T, rtol=1e-5)
+        assert np.array_equal(turned, a.T)
+        assert room.sum() == 120
+
+    call(gemm, work)
+
+
+def test_what_cannot_be_made() -> None:
+    def standard(*arguments: Any, **keywords: Any) -> Callable[[KernelInfo], Any]:
+        return lambda info: Standard(info, *arguments, **{"version": 14, "types": {"T": F}, **keywords})
+
+    assert "Nonesuch" in refused(standard("Nonesuch", [F], [F]))
+    # Without the check a call of it would end the process.
+    assert "Add" in refused(standard("Add", [F], [F]))
+    assert "Add" in refused(standard("Add", [F, "int64"], [F]))
+    assert "Add" in refused(standard("Add", [F, F], ["int64"]))
+    assert "any number of inputs" in refused(standard("Concat", [F, F], [F], version=13, attributes={"axis": 0}))
+    assert "any number of inputs" in refused(standard("Sum", [F, F], [F], version=13))
+    assert "Transpose" in refused(standard("Transpose", [F], [F], version=13, attributes={"perm": 5}))
+    assert "blocksize" in refused(standard("DepthToSpace", [F], [F], version=13))
+    assert "UnsupportedError: attribute 'a'" in refused(standard("Relu", [F], [F], attributes={"a": object()}))
+    assert "UnsupportedError: attribute 'a'" in refused(standard("Relu", [F], [F], attributes={"a": []}))
+    assert "types" in refused(standard("Relu", [F], [F], types=5))
+    assert "inputs" in refused(standard("Relu", F, [F]))
+    assert "version" in refused(standard("Relu", [F], [F], version=0))
+    assert "name" in refused(standard(5, [F], [F]))
+    assert "Error" in refused(standard("Relu", [F], [F], types={"Q": F}))
+    with pytest.raises(DTypeError, match="KernelInfo"):
+        Standard(5, "Relu", [F], [F], version=14, types={"T": F})  # type: ignore[arg-type]
+
+
+def test_what_it_cannot_be_called_with() -> None:
+    out = np.empty(4, np.float32)
+
+    def bad(*arguments: Any) -> str:
+        return refused(make_add, lambda context, op: op.invoke(context, *arguments))
+
+    assert "made for 2, got 1" in bad([X], [out])
+    assert "made for 1, got 0" in bad([X, X], [])
+    assert "DTypeError: Add, input 1" in bad([X, X.astype(np.float64)], [out])
+    assert "ShapeError: Add, output 0: expected shape [4], got [2]" in bad([X, X], [out[:2]])
+    assert "Add" in bad([X, X[:3]], [out])
+    assert "read-only" in bad([X, X], [np.frombuffer(bytes(16), np.float32)])
+    assert "made with one" in bad([X, None], [out])
+    assert "expected a list" in bad(X, [out])
+    assert "KernelContext" in refused(make_add, lambda context, op: op.invoke(5, [X, X], [out]))
+
+
+def test_a_shape_that_depends_on_data_is_refused() -> None:
+    def nonzero(info: KernelInfo) -> Standard:
+        return Standard(info, "NonZero", [F], ["int64"], version=13, types={"T": F})
+
+    said = refused(nonzero, lambda context, op: op.invoke(context, [X], [np.empty((1, 3), np.int64)]))
+    assert "UnsupportedError" in said
+    assert "depends on the inputs' content" in said
+
+
+def test_it_is_the_kernels() -> None:
+    """Made in `create` alone, called in its own kernel alone, closed with the session."""
+    kept: list[Any] = []
+
+    def keep(context: KernelContext, op: Standard) -> None:
+        kept.append((context.info, op, context))
+
+    session = load(ONE, Calling(make_add, keep))
+    session.run([X])
+    info, op, context = kept[0]
+    with pytest.raises(ClosedError):
+        make_add(info)
+    with pytest.raises(ClosedError):
+        op.invoke(context, [X, X], [X.copy()])
+    other = refused(make_add, lambda context, mine: op.invoke(context, [X, X], [X.copy()]))
+    assert "another kernel" in other
+    del session, context
+    kept.clear()
+    gc.collect()
+    # Its kernel went with the session; the object may stay.
+    assert op.name == "Add"
+    op.close()
+
+
+def test_a_closed_one() -> None:
+    def work(context: KernelContext, op: Standard) -> None:
+        op.close()
+        op.invoke(context, [X, X], [X.copy()])
+
+    assert "Op is closed" in refused(make_add, work)
+
+
+def test_new_shapes_each_time() -> None:
+    def work(context: KernelContext, op: Standard) -> None:
+        for size in (1, 2, 3, 2, 1):
+            x = np.ones(size, np.float32)
+            out = np.empty_like(x)
+            op.invoke(context, [x, x], [out])
+            assert (out == 2).all()
+
+    call(make_add, work)
+
+
+def test_from_many_threads(together: Any) -> None:
+    def add(context: KernelContext, op: Standard) -> None:
+        (x,) = context.inputs
+        out = np.empty_like(x)
+        op.invoke(context, [x, x], [out])
+        assert np.array_equal(out, x * 2)
+
+    session = zrt.Session(build(ONE), options([Calling(make_add, add)]))
+    together(*[lambda: [session.run([X]) for _ in range(100)]] * 4)

@@ -1,0 +1,54 @@
+"""Shared libraries of operators."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from tests.custom_ops.support import X
+from zrt.errors import ArgumentError, DTypeError
+
+MODEL = onnx.parser.parse_model(
+    '<ir_version: 10, opset_import: ["" : 21, "test.library" : 1]> '
+    "test (float[n] x) => (float[n] y) { y = test.library.Negate(x) }"
+)
+
+
+def test_a_library(compiled: Callable[[str], Path]) -> None:
+    path = compiled("library.c")
+    options = zrt.SessionOptions(custom_op_libraries=[path])
+    for given in (options, zrt.SessionOptions(custom_op_libraries=[str(path)])):
+        with zrt.Session(MODEL, given) as session:
+            lane = session.lane(shapes={"x": 4}, output_shapes={"y": 4})
+            assert np.array_equal(session.run([X])[0], -X)
+        del session
+        gc.collect()
+        lane.inputs["x"][...] = 3
+        lane.run()
+        assert (lane.outputs["y"] == -3).all()
+
+
+def test_as_data(compiled: Callable[[str], Path]) -> None:
+    options = zrt.SessionOptions(custom_op_libraries=[str(compiled("library.c"))])
+    assert zrt.SessionOptions.from_json(options.to_json()) == options
+
+
+def test_what_is_no_library(tmp_path: Path, compiled: Callable[[str], Path]) -> None:
+    with pytest.raises(ArgumentError, match=r"there is no file '.*absent\.so'"):
+        zrt.SessionOptions(custom_op_libraries=[tmp_path / "absent.so"]).handle()
+    text = tmp_path / "text.so"
+    text.write_text("no library")
+    with pytest.raises(ArgumentError, match=r"SessionOptions.custom_op_libraries: .*text\.so"):
+        zrt.SessionOptions(custom_op_libraries=[text]).handle()
+    with pytest.raises(ArgumentError, match="RegisterCustomOps"):
+        zrt.SessionOptions(custom_op_libraries=[compiled("functions.c")]).handle()
+    with pytest.raises(DTypeError, match="expected a list of paths"):
+        zrt.SessionOptions(custom_op_libraries="a.so").handle()
+    with pytest.raises(DTypeError, match="expected a path"):
+        zrt.SessionOptions(custom_op_libraries=[5]).handle()  # type: ignore[list-item]

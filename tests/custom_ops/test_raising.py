@@ -1,0 +1,204 @@
+"""Exceptions of the caller's own code, on their way through ONNX Runtime."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zrt
+from tests.custom_ops.support import ONE, Op, X, load
+from tests.robustness.conftest import Child
+from zrt.custom_ops import KernelContext, KernelInfo
+from zrt.errors import CallbackError
+
+
+class Raising(Op):
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def work(self, context: KernelContext) -> None:
+        raise self.error
+
+
+def test_the_cause_has_the_traceback() -> None:
+    with pytest.raises(CallbackError, match=r"Op.*ValueError: what went wrong") as caught:
+        load(ONE, Raising(ValueError("what went wrong"))).run([X])
+    cause = caught.value.__cause__
+    assert isinstance(cause, ValueError)
+    names = []
+    trace = cause.__traceback__
+    while trace is not None:
+        names.append(trace.tb_frame.f_code.co_name)
+        trace = trace.tb_next
+    assert names[-1] == "work"
+    assert "[zrt" not in str(caught.value)
+
+
+def test_every_way_to_run(background: Callable[..., Any]) -> None:
+    session = load(ONE, Raising(ValueError("no")))
+    for run in (
+        lambda: session.run([X]),
+        lambda: session.run({"x": X}, ["y"], zrt.RunOptions()),
+        session.lane(shapes={"x": 4}, output_shapes={"y": 4}).run,
+        session.prepare([X]).run,
+        background(lambda: session.run([X])).result,
+    ):
+        with pytest.raises(CallbackError) as caught:
+            run()
+        assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_create() -> None:
+    class Failing(Op):
+        def create(self, info: KernelInfo) -> None:
+            raise LookupError(info.op_type)
+
+    with pytest.raises(CallbackError, match="LookupError: Op") as caught:
+        load(ONE, Failing())
+    assert isinstance(caught.value.__cause__, LookupError)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
+def test_what_is_no_error_goes_on_as_it_is(error: BaseException) -> None:
+    with pytest.raises(type(error)) as caught:
+        load(ONE, Raising(error)).run([X])
+    assert caught.value is error
+
+    class Stopping(Op):
+        def create(self, info: KernelInfo) -> None:
+            raise error
+
+    with pytest.raises(type(error)):
+        load(ONE, Stopping())
+
+
+def test_odd_exceptions() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    for odd in (
+        MuteError(),
+        ValueError("a\0b"),
+        ValueError("\ud800"),
+        ValueError("x" * 100_000),
+        ValueError("[zrt: raised 1]"),
+    ):
+        with pytest.raises(CallbackError) as caught:
+            load(ONE, Raising(odd)).run([X])
+        assert caught.value.__cause__ is odd
+
+
+def test_one_within_another() -> None:
+    inner = load(ONE, Raising(ValueError("deep")))
+
+    class Outer(Op):
+        def work(self, context: KernelContext) -> None:
+            inner.run([X])
+
+    with pytest.raises(CallbackError, match="deep") as caught:
+        load(ONE, Outer()).run([X])
+    middle = caught.value.__cause__
+    assert isinstance(middle, CallbackError)
+    assert isinstance(middle.__cause__, ValueError)
+
+
+def test_the_frames_let_go_of_what_they_hold() -> None:
+    """Arrays in the frames of an exception that is kept show nothing of ORT's memory."""
+
+    class Holding(Op):
+        def work(self, context: KernelContext) -> None:
+            part = context.inputs[0][1:]
+            try:
+                raise KeyError(part.size)
+            except KeyError:
+                raise ValueError from None
+
+    with pytest.raises(CallbackError) as caught:
+        load(ONE, Holding()).run([X])
+    cause: BaseException | None = caught.value.__cause__
+    while cause is not None:
+        trace = cause.__traceback__
+        while trace is not None:
+            assert not any(isinstance(each, np.ndarray) for each in trace.tb_frame.f_locals.values())
+            trace = trace.tb_next
+        cause = cause.__context__
+
+
+def test_eight_threads_raise_at_random(together: Any) -> None:
+    class Fickle(Op):
+        def work(self, context: KernelContext) -> None:
+            if random.random() < 0.5:
+                raise KeyError(threading.get_ident())
+
+    sessions = [load(ONE, Fickle()) for _ in range(2)]
+
+    def work() -> None:
+        for turn in range(60):
+            error = None
+            try:
+                (y,) = sessions[turn % 2].run([X])
+                assert np.array_equal(y, X)
+            except CallbackError as raised:
+                error = raised
+            # Each thread gets its own.
+            assert error is None or repr(error.__cause__) == f"KeyError({threading.get_ident()})"
+
+    together(*[work] * 8)
+
+
+INTERRUPTS = """
+import signal
+sys.setswitchinterval(1e-5)
+from tests.custom_ops.support import ONE, Add, Op, X, load
+
+class Busy(Op):
+    def work(self, context):
+        context.inputs[0].sum()
+        context.parallel_for(lambda index: index, 2)
+
+session = load(ONE, Busy())
+session.run([X])
+armed = stop = False
+
+def interrupt(*_):
+    global armed
+    if armed:
+        armed = False
+        raise KeyboardInterrupt
+
+def shoot():
+    while not stop:
+        time.sleep(random.random() / 2000)
+        os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, interrupt)
+shooter = threading.Thread(target=shoot)
+shooter.start()
+hits = 0
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    try:
+        armed = True
+        assert (session.run([X])[0] == X).all()
+    except KeyboardInterrupt:
+        hits += 1
+    armed = False
+stop = True
+shooter.join()
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+assert hits > 10, hits
+for _ in range(100):
+    assert (session.run([X])[0] == X).all()
+"""
+
+
+def test_interrupts_at_any_moment(child: Child) -> None:
+    """Ctrl-C anywhere in a compute: KeyboardInterrupt out of the run, nothing printed, and the next run is right."""
+    process = child.start(INTERRUPTS)
+    child.finish(process)

@@ -1,0 +1,141 @@
+"""infer_shapes: what it is told and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import zrt
+from tests.custom_ops.support import ONE, Op, X, load
+from zrt.custom_ops import Attribute, CustomOp, KernelContext, ShapeContext
+from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, OutOfRangeError, UnsupportedError
+from zrt.types import ElementType
+
+
+class Asked(Op):
+    """Has a test's function called with each `ShapeContext`."""
+
+    attributes: ClassVar = {
+        "n": Attribute(int, 7),
+        "f": Attribute(float, 0.5),
+        "s": Attribute(str, "none"),
+        "ns": Attribute(list[int], [1]),
+        "fs": Attribute(list[float], []),
+        "ss": Attribute(list[str], []),
+        "t": Attribute(np.ndarray, None),
+    }
+
+    def __init__(self, infer: Callable[[ShapeContext], Any]) -> None:
+        self.infer = infer
+
+    def infer_shapes(self, context: ShapeContext) -> None:
+        self.infer(context)
+
+
+def infer(function: Callable[[ShapeContext], Any], text: str = ONE) -> zrt.Session:
+    return load(text, Asked(function))
+
+
+def test_shapes_are_known_after_the_load() -> None:
+    def double(context: ShapeContext) -> None:
+        kind, shape = context.input(0)
+        assert kind is ElementType.FLOAT
+        assert (context.op_type, context.input_count) == ("Outer", 1)
+        assert shape is not None
+        context.set_output(0, (*shape, "m", 3, None), kind)
+
+    class Outer(CustomOp):
+        inputs = (np.float32,)
+        outputs = (np.float32,)
+
+        def infer_shapes(self, context: ShapeContext) -> None:
+            double(context)
+
+        def compute(self, context: KernelContext) -> None:
+            raise NotImplementedError
+
+    session = load("(float[n, 2] x) => (y) { y = test.ops.Outer(x) }", Outer())
+    assert session.outputs[0].shape == ("n", 2, "m", 3, None)
+
+
+def test_attributes_are_read() -> None:
+    seen: dict[str, Any] = {}
+
+    def read(context: ShapeContext) -> None:
+        seen.update({name: context.attribute(name) for name in ("n", "f", "s", "ns", "fs", "ss")})
+        with pytest.raises(ArgumentError, match="declares no attribute 'q'"):
+            context.attribute("q")
+        assert context.attribute("t") is None
+
+    infer(read)
+    assert seen == {"n": 7, "f": 0.5, "s": "none", "ns": [1], "fs": [], "ss": []}
+    given = 'n = 2, f = 1.5, s = "ç", ns = [3, 4], fs = [0.5], ss = ["a", "", "b"]'
+    infer(read, f"(float[n] x) => (float[n] y) {{ y = test.ops.Op<{given}>(x) }}")
+    assert seen == {"n": 2, "f": 1.5, "s": "ç", "ns": [3, 4], "fs": [0.5], "ss": ["a", "", "b"]}
+
+
+def test_its_exception_comes_out_of_the_load() -> None:
+    def fail(context: ShapeContext) -> None:
+        raise ZeroDivisionError("in shapes")
+
+    with pytest.raises(CallbackError, match="operator 'Op', infer_shapes: ZeroDivisionError: in shapes") as caught:
+        infer(fail)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_what_it_cannot_say() -> None:
+    def raising(error: type[Exception], work: Callable[[ShapeContext], Any]) -> None:
+        with pytest.raises(CallbackError) as caught:
+            infer(work)
+        assert isinstance(caught.value.__cause__, error)
+
+    raising(OutOfRangeError, lambda context: context.input(1))
+    raising(DTypeError, lambda context: context.input("x"))  # type: ignore[arg-type]
+    raising(ArgumentError, lambda context: context.set_output(0, (-1,), "float32"))
+    raising(DTypeError, lambda context: context.set_output(0, 5, "float32"))
+    raising(DTypeError, lambda context: context.set_output(0, (1.5,), "float32"))
+    raising(DTypeError, lambda context: context.set_output(0, (1,), "nothing"))
+    raising(UnsupportedError, lambda context: context.set_output(0, (1,), "complex64"))
+    raising(ArgumentError, lambda context: context.set_output(0, ("a\0",), "float32"))
+    # ORT would write where nothing is.
+    raising(OutOfRangeError, lambda context: context.set_output(1, (1,), "float32"))
+    raising(OutOfRangeError, lambda context: context.set_output(3, (1,), "float32"))
+
+
+def test_a_tensor_attribute_cannot_be_read_there() -> None:
+    import onnx
+
+    from tests.custom_ops.support import build, options
+
+    model = build(ONE)
+    tensor = onnx.numpy_helper.from_array(X)
+    model.graph.node[0].attribute.append(onnx.helper.make_attribute("t", tensor))
+    with pytest.raises(CallbackError, match="reads no tensors") as caught:
+        zrt.Session(model, options([Asked(lambda context: context.attribute("t"))]))
+    assert isinstance(caught.value.__cause__, UnsupportedError)
+
+
+def test_an_attribute_of_another_kind() -> None:
+    for name, text in (("n", "1.5"), ("f", "1"), ("s", "1"), ("ns", "1"), ("ss", "[1.5]")):
+        with pytest.raises(CallbackError, match=f"attribute '{name}'") as caught:
+            infer(
+                lambda context, name=name: context.attribute(name),
+                f"(float[n] x) => (float[n] y) {{ y = test.ops.Op<{name} = {text}>(x) }}",
+            )
+        assert isinstance(caught.value.__cause__, DTypeError)
+
+
+def test_afterwards_it_is_closed() -> None:
+    kept: list[ShapeContext] = []
+    infer(kept.append)
+    for ask in (
+        lambda: kept[0].input(0),
+        lambda: kept[0].input_count,
+        lambda: kept[0].attribute("n"),
+        lambda: kept[0].set_output(0, (1,), "float32"),
+    ):
+        with pytest.raises(ClosedError, match="ShapeContext"):
+            ask()

@@ -1,0 +1,434 @@
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "ort.h"
+#include "handle.h"
+#include "operator.h"
+
+/* Defined by cffi; they take the GIL. 0 is success; else `status` may say why. */
+extern int zrt_python_create(void *op, const OrtKernelInfo *info, zrt_kernel *kernel, OrtStatus **status);
+extern int zrt_python_compute(void *kernel, OrtKernelContext *context, const zrt_op_tensor *inputs, size_t input_count,
+    size_t output_count, OrtStatus **status);
+extern int zrt_python_destroy(void *kernel);
+extern int zrt_python_infer(void *op, OrtShapeInferContext *context);
+extern int zrt_python_turn(void *job, size_t index);
+
+static int ended;
+
+static int has_ended(void)
+{
+    return __atomic_load_n(&ended, __ATOMIC_ACQUIRE);
+}
+
+void zrt_ops_end(void)
+{
+    __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
+}
+
+/* When the interpreter ends, a thread that was in Python and wants to go on there is made to exit: not through the
+   frames of ORT that called us. It stays here, as it would in later Pythons. */
+static void stay(void *nothing)
+{
+    (void)nothing;
+    for (;;)
+        pause();
+}
+
+#define IN_PYTHON(call)                  \
+    do {                                 \
+        pthread_cleanup_push(stay, NULL) \
+        call;                            \
+        pthread_cleanup_pop(0);          \
+    } while (0)
+
+static OrtStatus *failed(const zrt_op *op, const char *what)
+{
+    char message[256];
+    snprintf(message, sizeof message, "operator %s: %s", op->name, what);
+    return op->api->CreateStatus(ORT_FAIL, message);
+}
+
+static OrtStatus *outcome(const zrt_op *op, int code, OrtStatus *status)
+{
+    if (code == 0)
+        return NULL;
+    return status ? status : failed(op, "its Python code failed");
+}
+
+static const char *get_name(const OrtCustomOp *table)
+{
+    return ((const zrt_op *)table)->name;
+}
+
+static const char *get_provider(const OrtCustomOp *table)
+{
+    return ((const zrt_op *)table)->provider;
+}
+
+static size_t get_input_count(const OrtCustomOp *table)
+{
+    return ((const zrt_op *)table)->input_count;
+}
+
+static size_t get_output_count(const OrtCustomOp *table)
+{
+    return ((const zrt_op *)table)->output_count;
+}
+
+static ONNXTensorElementDataType get_input_type(const OrtCustomOp *table, size_t index)
+{
+    return ((const zrt_op *)table)->inputs[index].element_type;
+}
+
+static ONNXTensorElementDataType get_output_type(const OrtCustomOp *table, size_t index)
+{
+    return ((const zrt_op *)table)->outputs[index].element_type;
+}
+
+static OrtCustomOpInputOutputCharacteristic get_input_characteristic(const OrtCustomOp *table, size_t index)
+{
+    return ((const zrt_op *)table)->inputs[index].characteristic;
+}
+
+static OrtCustomOpInputOutputCharacteristic get_output_characteristic(const OrtCustomOp *table, size_t index)
+{
+    return ((const zrt_op *)table)->outputs[index].characteristic;
+}
+
+static OrtMemType get_input_memory(const OrtCustomOp *table, size_t index)
+{
+    return ((const zrt_op *)table)->inputs[index].memory;
+}
+
+static int get_least_inputs(const OrtCustomOp *table)
+{
+    return ((const zrt_op *)table)->input_arity.least;
+}
+
+static int get_least_outputs(const OrtCustomOp *table)
+{
+    return ((const zrt_op *)table)->output_arity.least;
+}
+
+static int get_homogeneous_inputs(const OrtCustomOp *table)
+{
+    return ((const zrt_op *)table)->input_arity.homogeneous;
+}
+
+static int get_homogeneous_outputs(const OrtCustomOp *table)
+{
+    return ((const zrt_op *)table)->output_arity.homogeneous;
+}
+
+static int get_first_version(const OrtCustomOp *table)
+{
+    return ((const zrt_op *)table)->first_version;
+}
+
+static int get_last_version(const OrtCustomOp *table)
+{
+    return ((const zrt_op *)table)->last_version;
+}
+
+static OrtStatusPtr create_kernel(const OrtCustomOp *table, const OrtApi *api, const OrtKernelInfo *info, void **out)
+{
+    const zrt_op *op = (const zrt_op *)table;
+    (void)api;
+    zrt_kernel *kernel = calloc(1, sizeof *kernel);
+    if (kernel == NULL)
+        return failed(op, "no memory for a kernel");
+    kernel->op = op;
+    /* One in C has no state of its own in Python. */
+    if (op->compute == NULL) {
+        OrtStatus *status = NULL;
+        int code = 1;
+        if (!has_ended())
+            IN_PYTHON(code = zrt_python_create(op->python, info, kernel, &status));
+        if (code != 0) {
+            if (kernel->kept != NULL)
+                zrt_handle_unref(kernel->kept);
+            free(kernel);
+            return outcome(op, code, status);
+        }
+    }
+    *out = kernel;
+    return NULL;
+}
+
+static void destroy_kernel(void *data)
+{
+    zrt_kernel *kernel = data;
+    if (kernel->kept != NULL) {
+        if (!has_ended())
+            IN_PYTHON(zrt_python_destroy(kernel->python));
+        zrt_handle_unref(kernel->kept);
+    }
+    free(kernel);
+}
+
+/* The tensor behind a value, or nothing where it is absent. */
+static OrtStatus *describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor)
+{
+    ONNXTensorElementDataType element_type;
+    *tensor = (zrt_op_tensor){0};
+    if (value == NULL)
+        return NULL;
+    OrtStatus *status =
+        api->GetTensorElementTypeAndShapeDataReference(value, &element_type, &tensor->shape, &tensor->rank);
+    if (status != NULL)
+        return status;
+    tensor->element_type = (int)element_type;
+    tensor->count = 1;
+    for (size_t i = 0; i < tensor->rank; i++)
+        tensor->count *= (size_t)tensor->shape[i];
+    return api->GetTensorMutableData(value, &tensor->data);
+}
+
+/* Where the inputs are: the first `count` of `tensors`. */
+static OrtStatus *describe_inputs(const OrtApi *api, const OrtKernelContext *context, zrt_op_tensor *tensors,
+    size_t count)
+{
+    OrtStatus *status = NULL;
+    for (size_t i = 0; i < count && status == NULL; i++) {
+        const OrtValue *value = NULL;
+        status = api->KernelContext_GetInput(context, i, &value);
+        if (status == NULL)
+            status = describe(api, (OrtValue *)value, &tensors[i]);
+    }
+    return status;
+}
+
+static OrtStatus *make_output(const OrtApi *api, OrtKernelContext *context, size_t index, const int64_t *shape,
+    size_t rank, zrt_op_tensor *tensor)
+{
+    OrtValue *value = NULL;
+    OrtStatus *status = api->KernelContext_GetOutput(context, index, shape, rank, &value);
+    return status != NULL ? status : describe(api, value, tensor);
+}
+
+uintptr_t zrt_op_output(const OrtApi *api, OrtKernelContext *context, size_t index, const int64_t *shape, size_t rank,
+    zrt_op_tensor *tensor)
+{
+    return (uintptr_t)make_output(api, context, index, shape, rank, tensor);
+}
+
+uintptr_t zrt_op_describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor)
+{
+    return (uintptr_t)describe(api, value, tensor);
+}
+
+static OrtStatus *compute_in_c(const zrt_op *op, OrtKernelContext *context, zrt_op_tensor *tensors, size_t input_count,
+    size_t output_count)
+{
+    zrt_op_tensor *outputs = tensors + input_count;
+    for (size_t i = 0; i < output_count; i++) {
+        int64_t room[ZRT_MOST_DIMENSIONS];
+        const int64_t *shape = room;
+        size_t rank = 0;
+        if (op->shape != NULL) {
+            if (op->shape(tensors, input_count, i, room, &rank, op->user_data) != 0 || rank > ZRT_MOST_DIMENSIONS)
+                return failed(op, "its function for the shapes failed");
+            for (size_t d = 0; d < rank; d++)
+                if (room[d] < 0)
+                    return failed(op, "its function for the shapes gave a negative size");
+        } else {
+            /* A variadic output's tensors are all like the input of the last one described. */
+            size_t described = i < op->output_count ? i : op->output_count - 1;
+            size_t like = op->shaped_like[described];
+            if (like >= input_count || tensors[like].element_type == 0)
+                return failed(op, "the input that an output has its shape of is absent");
+            shape = tensors[like].shape;
+            rank = tensors[like].rank;
+        }
+        OrtStatus *status = make_output(op->api, context, i, shape, rank, &outputs[i]);
+        if (status != NULL)
+            return status;
+    }
+    int code = op->compute(tensors, input_count, outputs, output_count, op->user_data);
+    if (code != 0) {
+        char message[64];
+        snprintf(message, sizeof message, "its function returned %d", code);
+        return failed(op, message);
+    }
+    return NULL;
+}
+
+static OrtStatus *compute_in_python(const zrt_kernel *kernel, OrtKernelContext *context, const zrt_op_tensor *tensors,
+    size_t input_count, size_t output_count)
+{
+    OrtStatus *status = NULL;
+    if (has_ended())
+        return failed(kernel->op, "the interpreter has ended");
+    int code = 1;
+    IN_PYTHON(code = zrt_python_compute(kernel->python, context, tensors, input_count, output_count, &status));
+    return outcome(kernel->op, code, status);
+}
+
+enum { FEW = 16 };
+
+static OrtStatusPtr compute(void *data, OrtKernelContext *context)
+{
+    const zrt_kernel *kernel = data;
+    const zrt_op *op = kernel->op;
+    size_t input_count = 0, output_count = 0;
+    OrtStatus *status = op->api->KernelContext_GetInputCount(context, &input_count);
+    if (status == NULL)
+        status = op->api->KernelContext_GetOutputCount(context, &output_count);
+    if (status != NULL)
+        return status;
+    zrt_op_tensor few[FEW];
+    zrt_op_tensor *tensors = few;
+    if (input_count + output_count > FEW) {
+        tensors = malloc((input_count + output_count) * sizeof *tensors);
+        if (tensors == NULL)
+            return failed(op, "no memory for its tensors");
+    }
+    status = describe_inputs(op->api, context, tensors, input_count);
+    if (status == NULL && op->compute == NULL)
+        status = compute_in_python(kernel, context, tensors, input_count, output_count);
+    else if (status == NULL) {
+        if (op->serialize)
+            pthread_mutex_lock(op->lock);
+        status = compute_in_c(op, context, tensors, input_count, output_count);
+        if (op->serialize)
+            pthread_mutex_unlock(op->lock);
+    }
+    if (tensors != few)
+        free(tensors);
+    return status;
+}
+
+static OrtStatusPtr infer(const OrtCustomOp *table, OrtShapeInferContext *context)
+{
+    /* ORT drops what is returned here: Python keeps the error for the load. */
+    if (!has_ended())
+        IN_PYTHON(zrt_python_infer(((const zrt_op *)table)->python, context));
+    return NULL;
+}
+
+/* ORT passes no operator here, so the pairs are found by what was asked last in this thread: it asks for the pairs of
+   an operator right after its provider. */
+static _Thread_local const zrt_op *asked;
+
+static const char *get_provider_and_remember(const OrtCustomOp *table)
+{
+    asked = (const zrt_op *)table;
+    return get_provider(table);
+}
+
+static size_t get_pairs(const zrt_pairs *pairs, int **inputs, int **outputs)
+{
+    *inputs = pairs->inputs;
+    *outputs = pairs->outputs;
+    return pairs->count;
+}
+
+static size_t get_inplace(int **inputs, int **outputs)
+{
+    return asked ? get_pairs(&asked->inplace, inputs, outputs) : 0;
+}
+
+static size_t get_aliases(int **inputs, int **outputs)
+{
+    return asked ? get_pairs(&asked->aliases, inputs, outputs) : 0;
+}
+
+static void keep_pairs(int *inputs, int *outputs)
+{
+    /* They are the operator's. */
+    (void)inputs;
+    (void)outputs;
+}
+
+zrt_op *zrt_op_new(void)
+{
+    zrt_op *op = calloc(1, sizeof *op);
+    pthread_mutex_t *lock = malloc(sizeof *lock);
+    if (op == NULL || lock == NULL) {
+        free(op);
+        free(lock);
+        return NULL;
+    }
+    /* A run within the operator may come to the operator again. */
+    pthread_mutexattr_t kind;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(lock, &kind);
+    pthread_mutexattr_destroy(&kind);
+    op->lock = lock;
+    return op;
+}
+
+void zrt_op_complete(zrt_op *op)
+{
+    op->table = (OrtCustomOp){
+        .version = ORT_API_VERSION,
+        .GetName = get_name,
+        .GetExecutionProviderType = get_provider_and_remember,
+        .GetInputType = get_input_type,
+        .GetInputTypeCount = get_input_count,
+        .GetOutputType = get_output_type,
+        .GetOutputTypeCount = get_output_count,
+        .KernelDestroy = destroy_kernel,
+        .GetInputCharacteristic = get_input_characteristic,
+        .GetOutputCharacteristic = get_output_characteristic,
+        .GetInputMemoryType = get_input_memory,
+        .GetVariadicInputMinArity = get_least_inputs,
+        .GetVariadicInputHomogeneity = get_homogeneous_inputs,
+        .GetVariadicOutputMinArity = get_least_outputs,
+        .GetVariadicOutputHomogeneity = get_homogeneous_outputs,
+        .CreateKernelV2 = create_kernel,
+        .KernelComputeV2 = compute,
+        .InferOutputShapeFn = op->infers ? infer : NULL,
+        .GetStartVersion = get_first_version,
+        .GetEndVersion = get_last_version,
+        .GetMayInplace = get_inplace,
+        .ReleaseMayInplace = keep_pairs,
+        .GetAliasMap = get_aliases,
+        .ReleaseAliasMap = keep_pairs,
+    };
+}
+
+void zrt_op_free(void *data)
+{
+    zrt_op *op = data;
+    pthread_mutex_destroy(op->lock);
+    free(op->lock);
+    free(op);
+}
+
+void *zrt_standard_new(const OrtApi *api)
+{
+    zrt_standard *standard = calloc(1, sizeof *standard);
+    if (standard != NULL)
+        standard->api = api;
+    return standard;
+}
+
+void zrt_standard_end(void *data)
+{
+    zrt_standard *standard = data;
+    OrtOp *op = __atomic_exchange_n(&standard->op, NULL, __ATOMIC_ACQ_REL);
+    if (op != NULL)
+        standard->api->ReleaseOp(op);
+}
+
+void zrt_standard_free(void *data)
+{
+    zrt_standard_end(data);
+    free(data);
+}
+
+static void turn(void *job, size_t index)
+{
+    if (!has_ended())
+        IN_PYTHON(zrt_python_turn(job, index));
+}
+
+uintptr_t zrt_parallel_for(const OrtApi *api, const OrtKernelContext *context, size_t count, size_t batches, void *job)
+{
+    return (uintptr_t)api->KernelContext_ParallelFor(context, turn, count, batches, job);
+}

@@ -1,0 +1,23 @@
+"""Operators of your own: declared and computed in Python, or computed in C."""
+
+from zrt.custom_ops.context import DeviceTensor, KernelContext
+from zrt.custom_ops.declare import Attribute, CFunction, Input, Output
+from zrt.custom_ops.info import KernelInfo, OpLogger
+from zrt.custom_ops.invoke import Op
+from zrt.custom_ops.op import CustomOp, CustomOpDomain
+from zrt.custom_ops.shapes import ShapeContext
+
+__all__ = [
+    "Attribute",
+    "CFunction",
+    "CustomOp",
+    "CustomOpDomain",
+    "DeviceTensor",
+    "Input",
+    "KernelContext",
+    "KernelInfo",
+    "Op",
+    "OpLogger",
+    "Output",
+    "ShapeContext",
+]

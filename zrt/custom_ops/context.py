@@ -1,0 +1,337 @@
+"""What `compute` is given: the inputs, room for the outputs, and what ONNX Runtime has for kernels."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from zrt import arrays
+from zrt._native import callback, ffi, lib, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.arguments import integer
+from zrt.custom_ops.borrowed import Borrowed
+from zrt.custom_ops.info import KernelInfo, OpLogger
+from zrt.custom_ops.loans import Loans, kept_beyond
+from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, ShapeError, UnsupportedError
+from zrt.memory import CPU, Allocator, MemoryInfo
+from zrt.types import ElementType
+from zrt.values import strings
+
+if TYPE_CHECKING:
+    from zrt.custom_ops.op import Kernel
+
+new = ffi.new
+unpack = ffi.unpack
+make_output = lib.zrt_op_output
+
+STRING = int(ElementType.STRING)
+
+
+class DeviceTensor(NamedTuple):
+    """A tensor on a device, for a library that computes there; good during the call."""
+
+    address: int
+    shape: tuple[int, ...]
+    element_type: ElementType
+    memory: MemoryInfo
+
+
+class KernelContext(Borrowed):
+    """One call of a kernel (``OrtKernelContext``).
+
+    It is good during the call alone, in the call's own thread and in those of `parallel_for`; the arrays that it
+    gives are good during the call, in any thread.
+    """
+
+    __slots__ = (
+        "_input_count",
+        "_inputs",
+        "_kernel",
+        "_loans",
+        "_lock",
+        "_made",
+        "_output_count",
+        "_tensors",
+        "_texts",
+    )
+
+    def __init__(self, kernel: Kernel, pointer: Any, tensors: Any, input_count: int, output_count: int) -> None:
+        self._lend(pointer)
+        self._kernel = kernel
+        self._tensors = tensors
+        self._input_count = input_count
+        self._output_count = output_count
+        self._inputs: tuple[Any, ...] | None = None
+        self._loans = Loans()
+        self._lock = threading.RLock()
+        # The outputs that were made, and the strings for those of strings.
+        self._made: list[int] = []
+        self._texts: dict[int, tuple[Any, np.ndarray[Any, Any]]] | None = None
+
+    @property
+    def state(self) -> Any:
+        """What the operator's `create` made for this kernel."""
+        return self._kernel.state
+
+    @property
+    def info(self) -> KernelInfo:
+        """The kernel's node."""
+        return self._kernel.info
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The node's attributes by name."""
+        return self._kernel.info.attributes
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """The inputs as read-only numpy views, without a copy; None for one that is absent.
+
+        Packed types come as uint8 arrays of packed bytes, strings as arrays of `str` (a copy), what lies on a device
+        as `DeviceTensor`. ``OrtApi::KernelContext_GetInputCount``, ``OrtApi::KernelContext_GetInput``.
+        """
+        self._opened()
+        inputs = self._inputs
+        if inputs is None:
+            found = []
+            for index in range(self._input_count):
+                tensor = self._tensors[index]
+                found.append(self._seen("input", index, tensor, False) if tensor.element_type else None)
+            inputs = self._inputs = tuple(found)
+        return inputs
+
+    @property
+    def output_count(self) -> int:
+        """How many outputs the node has. ``OrtApi::KernelContext_GetOutputCount``."""
+        return self._output_count
+
+    def output(self, index: int, shape: Any) -> Any:
+        """Room for an output of that shape, to be written: a numpy view on ORT's memory, its content undefined.
+
+        None where the model does not take an optional output; an array of None for strings, each to be replaced by a
+        `str`; a `DeviceTensor` on a device. An output that is always an input's memory (`CustomOp.aliases`) comes
+        with that input's content, read-only. ``OrtApi::KernelContext_GetOutput``.
+        """
+        pointer = self._opened()
+        if type(index) is not int or not 0 <= index < self._output_count:
+            integer(index, "output")
+            raise OutOfRangeError(f"the node has no output {index}: there are {self._output_count}")
+        dims = shape if _is_plain(shape) else arrays.check_dims(shape, f"output {index}")
+        tensor = new("zrt_op_tensor *")
+        # Two turns of `parallel_for` may want it at once, for which ORT does not provide.
+        with self._lock:
+            code = make_output(self._kernel.api, pointer, index, dims, len(dims), tensor)
+            if code:
+                raise self._refused(status.to_error_at(code), index, dims)
+            self._made.append(index)
+            if not tensor.element_type:
+                return None
+            aliased = self._kernel.description.aliased
+            if index in aliased:
+                return self._aliased(index, tensor, self._tensors[aliased[index]])
+            return self._seen("output", index, tensor, True)
+
+    def _refused(self, error: Error, index: int, dims: tuple[int, ...]) -> Error:
+        name = self.info.output_names[index]
+        if "has shape" in str(error) or "re-use buffer" in str(error):
+            # In ORT's words, by which a run learns that it must leave the shape open.
+            return ShapeError(f"output {name!r} of shape {list(dims)}: {error}")
+        return status.about(f"output {name!r} of shape {list(dims)}", error)
+
+    def _aliased(self, index: int, tensor: Any, source: Any) -> Any:
+        if tensor.data != source.data:
+            # The model's own outputs have memory of their own.
+            if tensor.count != source.count:
+                raise ShapeError(f"output {index} has {tensor.count} elements, and the input that it is {source.count}")
+            room = self._seen("output", index, tensor, True)
+            if isinstance(room, np.ndarray):
+                room[...] = self.inputs[self._kernel.description.aliased[index]].reshape(room.shape)
+                room.setflags(write=False)
+            return room
+        return self._seen("output", index, tensor, False)
+
+    def _seen(self, what: str, index: int, tensor: Any, writeable: bool) -> Any:
+        code = tensor.element_type
+        rank = tensor.rank
+        shape = tuple(unpack(tensor.shape, rank)) if rank else ()
+        if self._kernel.on_device:
+            memory = MemoryInfo.read(
+                status.fetch(api().GetTensorMemoryInfo, "const OrtMemoryInfo *", self._value(what, index, shape))
+            )
+            if not memory.is_host:
+                return DeviceTensor(int(ffi.cast("uintptr_t", tensor.data)), shape, ElementType(code), memory)
+        if code == STRING:
+            return self._strings(what, index, shape, tensor.count)
+        return self._loans.lend(what, index, tensor.data, tensor.count, shape, code, writeable)
+
+    def _value(self, what: str, index: int, shape: tuple[int, ...]) -> Any:
+        table = api()
+        if what == "input":
+            found = status.fetch(table.KernelContext_GetInput, "const OrtValue *", self._pointer, index)
+            return ffi.cast("OrtValue *", found)
+        # Made already: with the same shape it is the same one.
+        return status.fetch(table.KernelContext_GetOutput, "OrtValue *", self._pointer, index, shape, len(shape))
+
+    def _strings(self, what: str, index: int, shape: tuple[int, ...], count: int) -> np.ndarray[Any, Any]:
+        value = self._value(what, index, shape)
+        if what == "input":
+            array = strings.as_array(strings.read(Handle.borrow(value), count), shape)
+            array.setflags(write=False)
+            return array
+        array = np.full(shape, None, object)
+        texts = self._texts = self._texts or {}
+        texts[index] = value, array
+        return array
+
+    def scratch(self, shape: Any, dtype: Any = np.uint8) -> np.ndarray[Any, Any]:
+        """An array of memory from the provider's allocator on the host, its content undefined.
+
+        It goes back when the last view of it has gone. ``OrtApi::KernelContext_GetAllocator``.
+        """
+        element_type = ElementType.of(dtype)
+        if not element_type.bits or element_type.packed:
+            raise UnsupportedError(f"scratch: no memory for {element_type.name}")
+        dims = arrays.check_dims(shape, "scratch")
+        size = int(np.prod(dims, dtype=object)) * element_type.dtype.itemsize
+        if size == 0:
+            return np.empty(dims, element_type.dtype)
+        return self.allocator().allocate(size).numpy().view(element_type.dtype).reshape(dims)
+
+    def allocator(self, memory: MemoryInfo = CPU) -> Allocator:
+        """The provider's allocator for that memory, which may be kept. ``OrtApi::KernelContext_GetAllocator``."""
+        if not isinstance(memory, MemoryInfo):
+            raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
+        pointer = self._opened()
+        where = memory.handle()
+        try:
+            made = status.make(api().KernelContext_GetAllocator, "OrtAllocator", pointer, where.pointer)
+        except Error as error:
+            raise ArgumentError(f"this kernel has no allocator for {memory.name!r}: {error}") from error
+        return Allocator.own(made)
+
+    def parallel_for(self, function: Callable[[int], object], count: int, batches: int = 0) -> None:
+        """``function(i)`` for each i below `count`, in the session's threads, in any order, until all are done.
+
+        `batches` is into how many parts the work is cut; 0: ORT chooses. The first exception is raised when all
+        have ended, and those that have not begun by then do not begin. ``OrtApi::KernelContext_ParallelFor``.
+        """
+        pointer = self._opened()
+        if not callable(function):
+            raise DTypeError(f"function: expected a callable, got {type(function).__name__}")
+        job = _Job(function, self._threads)
+        held = ffi.new_handle(job)
+        turns, parts = integer(count, "count", 0, 2**63 - 1), integer(batches, "batches", 0, 2**31 - 1)
+        code = lib.zrt_parallel_for(api(), pointer, turns, parts, held)
+        if job.error is not None:
+            raise job.error
+        if code:
+            raise status.to_error_at(code)
+
+    @property
+    def logger(self) -> OpLogger:
+        """The run's log. ``OrtApi::KernelContext_GetLogger``."""
+        pointer = status.fetch(api().KernelContext_GetLogger, "const OrtLogger *", self._opened())
+        return OpLogger(pointer, self, self.info.op_type)
+
+    @property
+    def stream(self) -> int:
+        """The address of the device's compute stream; 0 on the host. ``OrtApi::KernelContext_GetGPUComputeStream``."""
+        found = status.fetch(api().KernelContext_GetGPUComputeStream, "void *", self._opened())
+        return int(ffi.cast("uintptr_t", found))
+
+    def resource(self, version: int, number: int) -> int:
+        """The address of a provider's resource (a cuBLAS handle, say). ``OrtApi::KernelContext_GetResource``.
+
+        The numbers are those of ORT's ``core/providers/*_resource.h``; `UnsupportedError` where there is no stream.
+        """
+        pointer = self._opened()
+        ints = integer(version, "version"), integer(number, "number")
+        try:
+            found = status.fetch(api().KernelContext_GetResource, "void *", pointer, *ints)
+        except Error as error:
+            raise UnsupportedError(f"resource {number}: {error}") from error
+        return int(ffi.cast("uintptr_t", found))
+
+    def _finish(self) -> None:
+        """The end of a call that went well: every output is there, and what was lent is taken back."""
+        missing = self._kernel.needed.difference(self._made)
+        if missing:
+            names = [self.info.output_names[index] for index in sorted(missing)]
+            raise ArgumentError(f"compute made no output {', '.join(map(repr, names))}: see KernelContext.output")
+        if self._texts is not None:
+            for index, (value, array) in self._texts.items():
+                name = f"output {self.info.output_names[index]!r}"
+                strings.write(value, strings.encode(array, name)[0])
+            self._texts = None
+        self._pointer = None
+        self._inputs = None
+        kept = self._loans.end()
+        if kept:
+            raise kept_beyond([self._named(*each) for each in kept], "compute")
+
+    def _abandon(self) -> None:
+        """The end of a call that failed."""
+        self._pointer = None
+        self._inputs = None
+        self._loans.revoke()
+
+    def _named(self, what: str, index: int) -> str:
+        names = self.info.input_names if what == "input" else self.info.output_names
+        return f"{what} {names[index]!r}"
+
+
+def _is_plain(shape: Any) -> bool:
+    """Whether it is a shape as most are: a tuple of ints."""
+    if type(shape) is not tuple:
+        return False
+    for size in shape:  # noqa: SIM110 (all() over a generator takes three times as long)
+        if type(size) is not int or not 0 <= size < 1 << 63:
+            return False
+    return True
+
+
+class _Job:
+    """The turns of one `parallel_for`, and the threads in which its context is good."""
+
+    __slots__ = ("_lock", "error", "function", "threads")
+
+    def __init__(self, function: Callable[[int], object], threads: set[int]) -> None:
+        self.function = function
+        self.error: BaseException | None = None
+        self.threads = threads
+        self._lock = threading.Lock()
+
+    def turn(self, index: int) -> None:
+        if self.error is not None:
+            return
+        thread = threading.get_ident()
+        guest = thread not in self.threads
+        try:
+            if guest:
+                self.threads.add(thread)
+            self.function(index)
+        except BaseException as error:
+            self.fail(error)
+        finally:
+            if guest:
+                self.threads.discard(thread)
+
+    def fail(self, error: BaseException) -> None:
+        with self._lock:
+            self.error = self.error or error
+
+
+def _stray(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
+    ffi.from_handle(trace.tb_frame.f_locals["job"]).fail(error)
+    return 1
+
+
+@callback(_stray)
+def zrt_python_turn(job: Any, index: int) -> int:
+    ffi.from_handle(job).turn(index)
+    return 0

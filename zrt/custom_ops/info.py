@@ -1,0 +1,285 @@
+"""What a kernel is told of its node: names, types, attributes, constant inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.arguments import choose, integer
+from zrt.custom_ops.borrowed import Borrowed
+from zrt.custom_ops.declare import REQUIRED, Attribute, kind_name
+from zrt.custom_ops.loans import Loans, kept_beyond
+from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, UnsupportedError
+from zrt.memory import Allocator, MemoryInfo, default_allocator, read_pairs
+from zrt.metadata import ValueInfo, read_type
+from zrt.types import ElementType, LogSeverity, MemType
+from zrt.values import Value, strings
+
+
+def _text(function: Any, *arguments: Any) -> str:
+    """What a function of the table writes into a buffer, whose length it tells when asked without one."""
+    size = ffi.new("size_t *")
+    status.check(function(*arguments, ffi.NULL, size))
+    room = ffi.new("char[]", size[0] or 1)
+    status.check(function(*arguments, room, size))
+    return str(ffi.buffer(room, max(size[0] - 1, 0))[:].decode(errors="replace"))
+
+
+def _numbers(function: Any, ctype: str, *arguments: Any) -> list[Any]:
+    size = ffi.new("size_t *")
+    status.check(function(*arguments, ffi.NULL, size))
+    room = ffi.new(f"{ctype}[]", size[0] or 1)
+    status.check(function(*arguments, room, size))
+    return list(ffi.unpack(room, size[0])) if size[0] else []
+
+
+def _strings(info: Any, name: bytes) -> list[str]:
+    table = api()
+    allocator = default_allocator()
+    texts, count = ffi.new("char ***"), ffi.new("size_t *")
+    status.check(table.KernelInfoGetAttributeArray_string(info, name, allocator, texts, count))
+    found = [ffi.string(texts[0][i]).decode(errors="replace") for i in range(count[0])]
+    for i in range(count[0]):
+        table.AllocatorFree(allocator, texts[0][i])
+    if texts[0]:
+        table.AllocatorFree(allocator, texts[0])
+    return found
+
+
+def _read(info: Any, name: str, kind: Any) -> Any:
+    table, key = api(), name.encode()
+    if kind is int:
+        return int(status.fetch(table.KernelInfoGetAttribute_int64, "int64_t", info, key))
+    if kind is float:
+        return float(status.fetch(table.KernelInfoGetAttribute_float, "float", info, key))
+    if kind is str:
+        return _text(table.KernelInfoGetAttribute_string, info, key)
+    if kind == list[int]:
+        return _numbers(table.KernelInfoGetAttributeArray_int64, "int64_t", info, key)
+    if kind == list[float]:
+        return _numbers(table.KernelInfoGetAttributeArray_float, "float", info, key)
+    if kind == list[str]:
+        return _strings(info, key)
+    pointer = status.make(table.KernelInfoGetAttribute_tensor, "OrtValue", info, key, default_allocator())
+    return Value.own(pointer).numpy()
+
+
+def _other_kind(info: Any, name: str, kind: Any) -> Any:
+    """The kind that the node's attribute is of in place of the one wanted; None where it has none of that name."""
+    for other in Attribute.KINDS:
+        if other != kind:
+            try:
+                _read(info, name, other)
+            except Error:
+                continue
+            return other
+    return None
+
+
+def read_attributes(info: Any, declared: Mapping[str, Attribute], node: str) -> Mapping[str, Any]:
+    """The declared attributes of a node, each with its value or its default."""
+    found = {}
+    for name, attribute in declared.items():
+        try:
+            found[name] = _read(info, name, attribute.kind)
+        except Error as error:
+            other = _other_kind(info, name, attribute.kind)
+            if other is not None:
+                raise DTypeError(
+                    f"{node}: attribute {name!r} is of kind {kind_name(other)} in the model, expected "
+                    f"{kind_name(attribute.kind)}"
+                ) from None
+            if attribute.default is REQUIRED:
+                raise ArgumentError(f"{node} needs the attribute {name!r}: {error}") from error
+            found[name] = attribute.default
+    return MappingProxyType(found)
+
+
+class OpLogger:
+    """ONNX Runtime's log, as an operator writes to it; good for as long as what it was asked of."""
+
+    __slots__ = ("_op_type", "_owner", "_pointer")
+
+    def __init__(self, pointer: Any, owner: Borrowed, op_type: str) -> None:
+        self._pointer = pointer
+        self._owner = owner
+        self._op_type = op_type
+
+    @property
+    def severity(self) -> LogSeverity:
+        """The least level that is logged. ``OrtApi::Logger_GetLoggingSeverityLevel``."""
+        return LogSeverity(status.fetch(api().Logger_GetLoggingSeverityLevel, "OrtLoggingLevel", self._opened()))
+
+    def log(self, severity: LogSeverity | str, message: str) -> None:
+        """Writes a line of that level, if the log takes it. ``OrtApi::Logger_LogMessage``."""
+        pointer = self._opened()
+        level = choose(LogSeverity, severity, "severity")
+        if not isinstance(message, str):
+            raise DTypeError(f"message: expected a str, got {type(message).__name__}")
+        line = message.replace("\0", "\\0").encode(errors="replace")
+        status.check(api().Logger_LogMessage(pointer, int(level), line, b"custom operator", 0, self._op_type.encode()))
+
+    def _opened(self) -> Any:
+        self._owner._opened()
+        return self._pointer
+
+
+class KernelInfo(Borrowed):
+    """What a kernel is told of its node (``OrtKernelInfo``).
+
+    The names, types and attributes were read once and stay; everything else is good during `CustomOp.create` alone,
+    in its thread.
+    """
+
+    __slots__ = (
+        "_loans",
+        "_standards",
+        "attributes",
+        "domain",
+        "input_names",
+        "inputs",
+        "node_name",
+        "op_type",
+        "output_names",
+        "outputs",
+        "since_version",
+    )
+
+    node_name: str
+    """The node's name in the model. ``OrtApi::KernelInfo_GetNodeName``."""
+    op_type: str
+    """The operator's name. ``OrtApi::KernelInfo_GetOperatorType``."""
+    domain: str
+    """The operator's domain. ``OrtApi::KernelInfo_GetOperatorDomain``."""
+    since_version: int
+    """The opset version since which it is as it is. ``OrtApi::KernelInfo_GetOperatorSinceVersion``."""
+    input_names: tuple[str, ...]
+    """The names of the node's inputs, "" for an absent one. ``OrtApi::KernelInfo_GetInputCount``,
+    ``OrtApi::KernelInfo_GetInputName``."""
+    output_names: tuple[str, ...]
+    """The names of the node's outputs, "" for an absent one. ``OrtApi::KernelInfo_GetOutputCount``,
+    ``OrtApi::KernelInfo_GetOutputName``."""
+    inputs: tuple[ValueInfo | None, ...]
+    """The inputs' types and shapes as far as they are known at load.
+    ``OrtApi::KernelInfo_GetInputTypeInfo``, ``OrtApi::ReleaseTypeInfo``."""
+    outputs: tuple[ValueInfo | None, ...]
+    """The outputs' types and shapes as far as they are known at load. ``OrtApi::KernelInfo_GetOutputTypeInfo``."""
+    attributes: Mapping[str, Any]
+    """The operator's attributes by name, those that the node leaves out with their defaults.
+
+    ``OrtApi::KernelInfoGetAttribute_int64``, ``OrtApi::KernelInfoGetAttribute_float``,
+    ``OrtApi::KernelInfoGetAttribute_string``,
+    ``OrtApi::KernelInfoGetAttribute_tensor``, ``OrtApi::KernelInfoGetAttributeArray_int64``,
+    ``OrtApi::KernelInfoGetAttributeArray_float``,
+    ``OrtApi::KernelInfoGetAttributeArray_string``."""
+
+    def __init__(self, info: Any, declared: Mapping[str, Attribute]) -> None:
+        table = api()
+        self._lend(info)
+        self._loans = Loans()
+        # The standard operators made for this kernel (invoke.py), which go with it.
+        self._standards: list[Handle] = []
+        self.node_name = _text(table.KernelInfo_GetNodeName, info)
+        self.op_type = _text(table.KernelInfo_GetOperatorType, info)
+        self.domain = _text(table.KernelInfo_GetOperatorDomain, info)
+        self.since_version = int(status.fetch(table.KernelInfo_GetOperatorSinceVersion, "int", info))
+        inputs = status.fetch(table.KernelInfo_GetInputCount, "size_t", info)
+        outputs = status.fetch(table.KernelInfo_GetOutputCount, "size_t", info)
+        self.input_names = tuple(_text(table.KernelInfo_GetInputName, info, i) for i in range(inputs))
+        self.output_names = tuple(_text(table.KernelInfo_GetOutputName, info, i) for i in range(outputs))
+        self.inputs = _types(table.KernelInfo_GetInputTypeInfo, info, self.input_names)
+        self.outputs = _types(table.KernelInfo_GetOutputTypeInfo, info, self.output_names)
+        self.attributes = read_attributes(info, declared, f"{self.op_type} {self.node_name!r}")
+
+    def constant_input(self, index: int) -> np.ndarray[Any, Any] | None:
+        """An input that is a weight of the model, as a read-only view without a copy, else None.
+
+        Like everything that is read here it is good during `create`; in `compute` it is among the inputs.
+        ``OrtApi::KernelInfoGetConstantInput_tensor``.
+        """
+        pointer = self._opened()
+        table = api()
+        number = integer(index, "input")
+        if number >= len(self.input_names):
+            raise OutOfRangeError(f"the node has no input {index}: there are {len(self.input_names)}")
+        constant, found = ffi.new("int *"), ffi.new("const OrtValue **")
+        status.check(table.KernelInfoGetConstantInput_tensor(pointer, number, constant, found))
+        if not constant[0]:
+            return None
+        value = ffi.cast("OrtValue *", found[0])
+        where = MemoryInfo.read(status.fetch(table.GetTensorMemoryInfo, "const OrtMemoryInfo *", value))
+        if not where.is_host:
+            raise UnsupportedError(f"input {self.input_names[number]!r} lies on {where.name}: there is no numpy view")
+        tensor = ffi.new("zrt_op_tensor *")
+        code = lib.zrt_op_describe(table, value, tensor)
+        if code:
+            raise status.to_error_at(code)
+        shape = tuple(ffi.unpack(tensor.shape, tensor.rank)) if tensor.rank else ()
+        if tensor.element_type == ElementType.STRING:
+            return strings.as_array(strings.read(Handle.borrow(value), tensor.count), shape)
+        return self._loans.lend("input", number, tensor.data, tensor.count, shape, tensor.element_type, False)
+
+    @property
+    def config_entries(self) -> dict[str, str]:
+        """The session's config entries. ``OrtApi::KernelInfo_GetConfigEntries``."""
+        table = api()
+        pairs = status.make(table.KernelInfo_GetConfigEntries, "OrtKeyValuePairs", self._opened())
+        try:
+            return read_pairs(pairs)
+        finally:
+            table.ReleaseKeyValuePairs(pairs)
+
+    def allocator(self, mem_type: MemType | str = MemType.DEFAULT) -> Allocator:
+        """The provider's allocator for a kind of memory, which may be kept. ``OrtApi::KernelInfoGetAllocator``."""
+        pointer = self._opened()
+        kind = choose(MemType, mem_type, "mem_type")
+        try:
+            made = status.make(api().KernelInfoGetAllocator, "OrtAllocator", pointer, int(kind))
+        except Error as error:
+            raise ArgumentError(f"this kernel has no allocator for {kind.name}: {error}") from error
+        return Allocator.own(made)
+
+    @property
+    def logger(self) -> OpLogger:
+        """The provider's log. ``OrtApi::KernelInfo_GetLogger``."""
+        pointer = status.fetch(api().KernelInfo_GetLogger, "const OrtLogger *", self._opened())
+        return OpLogger(pointer, self, self.op_type)
+
+    def _finish(self) -> None:
+        """The end of a `create` that went well."""
+        self._pointer = None
+        kept = self._loans.end()
+        if kept:
+            raise kept_beyond([f"constant input {self.input_names[index]!r}" for _, index in kept], "create")
+
+    def _abandon(self) -> None:
+        """The end of a `create` that failed."""
+        self._pointer = None
+        self._loans.revoke()
+        end_standards(self._standards)
+
+
+def end_standards(standards: list[Handle]) -> None:
+    """Releases the standard operators made for a kernel, which must not outlive its session."""
+    for handle in standards:
+        lib.zrt_standard_end(handle.pointer)
+
+
+def _types(function: Any, info: Any, names: tuple[str, ...]) -> tuple[ValueInfo | None, ...]:
+    found: list[ValueInfo | None] = []
+    for index, name in enumerate(names):
+        try:
+            pointer = status.make(function, "OrtTypeInfo", info, index)
+        except Error:
+            # It is absent.
+            found.append(None)
+        else:
+            described = Handle.own(pointer, api().ReleaseTypeInfo)
+            found.append(read_type(name, described.pointer))
+    return tuple(found)

@@ -1,0 +1,254 @@
+"""`Op`: a standard operator, called from inside a custom one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle, Owner
+from zrt._native.library import api
+from zrt.arguments import integer, shown, text
+from zrt.custom_ops.context import KernelContext
+from zrt.custom_ops.info import KernelInfo
+from zrt.custom_ops.node import Attr, one_node
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    DTypeError,
+    Error,
+    NotImplementedByOrtError,
+    ShapeError,
+    UnsupportedError,
+)
+from zrt.options import SessionOptions
+from zrt.types import ElementType
+from zrt.values import Value, as_value
+
+# Only an operator with any number of inputs takes so many more than it was asked for.
+MANY = 64
+
+# For how many combinations of shapes an operator remembers what it makes of them.
+SHAPES_KEPT = 256
+
+_QUIET = SessionOptions(
+    graph_optimization_level="DISABLE_ALL", intra_op_num_threads=1, inter_op_num_threads=1, log_severity_level="FATAL"
+)
+
+
+class Op(Owner):
+    """A standard operator's kernel, made in a custom operator's `create` and called in its `compute`.
+
+    `domain` and `version` are those of the operator's opset; `inputs` and `outputs` have the element type of each,
+    None for an optional one that is left out; `types` gives that of each of the operator's type constraints
+    (``{"T": "float32"}``); `attributes` are ints, floats, strings and lists of them. Many kernels want all of them:
+    ONNX's defaults are not filled in.
+
+    ONNX Runtime calls such a kernel without the checks of a model's load, so zrt has a model of this one node
+    checked. What the kernel itself cannot do is refused: operators with any number of inputs (Concat, Sum), of which
+    it would see the first alone, and those whose output's shape depends on the inputs' content (Reshape, NonZero).
+
+    It is the kernel's for which it was made, and ends with it. ``OrtApi::CreateOp``, ``OrtApi::ReleaseOp``,
+    ``OrtApi::CreateOpAttr``, ``OrtApi::ReleaseOpAttr``.
+    """
+
+    __slots__ = ("_attributes", "_domain", "_info", "_made", "_version", "inputs", "name", "outputs")
+
+    name: str
+    """The operator."""
+    inputs: tuple[ElementType | None, ...]
+    """The element types of its inputs."""
+    outputs: tuple[ElementType | None, ...]
+    """The element types of its outputs."""
+
+    def __init__(
+        self,
+        info: KernelInfo,
+        name: str,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        *,
+        version: int,
+        types: Mapping[str, Any],
+        attributes: Mapping[str, Any] | None = None,
+        domain: str = "",
+    ) -> None:
+        self._handle = None
+        if not isinstance(info, KernelInfo):
+            raise DTypeError(f"info: expected a KernelInfo, got {type(info).__name__}")
+        kernel = info._opened()
+        for given, what, kind in ((types, "types", Mapping), (attributes or {}, "attributes", Mapping)):
+            if not isinstance(given, kind):
+                raise DTypeError(f"{what}: expected a dict, got {type(given).__name__}")
+        label = text(name, "name")
+        self.name, self._domain, self._version = name, domain, integer(version, "version", 1)
+        self.inputs, self.outputs = _types(inputs, f"{name}, inputs"), _types(outputs, f"{name}, outputs")
+        self._attributes = [_attribute(key, value) for key, value in (attributes or {}).items()]
+        self._info = info
+        self._made: dict[Any, tuple[tuple[int, ...] | None, ...]] = {}
+        names = [ffi.new("char[]", text(each, "types")) for each in types]
+        # (of these ONNX Runtime reads the numbers that a model has)
+        kinds = [ElementType.of(each).onnx_code for each in types.values()]
+        where = text(domain, "domain")
+        self._check()
+        made = [_made(each) for each in self._attributes]
+        table = api()
+        block = ffi.cast("zrt_standard *", lib.zrt_standard_new(table))
+        if not block:
+            raise AllocationError(f"no memory for {name}")
+        handle = Handle.own(block, lib.zrt_standard_free)
+        info._standards.append(handle)
+        place = ffi.new("OrtOp **")
+        status.check(
+            table.CreateOp(
+                kernel,
+                label,
+                where,
+                self._version,
+                ffi.new("const char *[]", names),
+                ffi.new("ONNXTensorElementDataType[]", kinds),
+                len(kinds),
+                ffi.new("const OrtOpAttr *[]", [each.pointer for each in made]),
+                len(made),
+                len(self.inputs),
+                len(self.outputs),
+                place,
+            )
+        )
+        block.op = place[0]
+        self._handle = handle
+
+    def _model(self, shapes: Sequence[tuple[int, ...]] | None, more: int = 0) -> bytes:
+        inputs = self.inputs + self.inputs[-1:] * more
+        return one_node(self.name, self._domain, self._version, inputs, self.outputs, self._attributes, shapes)
+
+    def _check(self) -> None:
+        from zrt.session import Session
+
+        try:
+            Session(self._model(None), _QUIET)
+        except NotImplementedByOrtError:
+            # It is sound, and another provider than the processor may have it.
+            pass
+        except Error as error:
+            raise ArgumentError(f"{self.name}: {error}") from error
+        if not self.inputs:
+            return
+        try:
+            Session(self._model(None, MANY), _QUIET)
+        except NotImplementedByOrtError:
+            pass
+        except Error:
+            return
+        raise UnsupportedError(f"{self.name} takes any number of inputs: ONNX Runtime would see the first alone")
+
+    def _shapes(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...] | None, ...]:
+        """The outputs' shapes for those of the inputs, as ONNX Runtime knows them without the inputs' content."""
+        from zrt.session import Session
+
+        found = self._made.get(shapes)
+        if found is None:
+            try:
+                with Session(self._model(shapes), _QUIET) as session:
+                    found = tuple(info.static_shape for info in session.outputs)
+            except NotImplementedByOrtError as error:
+                raise UnsupportedError(f"{self.name}: its outputs' shapes are not known: {error}") from error
+            except Error as error:
+                raise ShapeError(f"{self.name}: {error}") from error
+            if len(self._made) >= SHAPES_KEPT:
+                self._made = {}
+            self._made[shapes] = found
+        return found
+
+    def invoke(self, context: KernelContext, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Calls it: from arrays (or `Value`s) into arrays of the right shapes, None for those that are left out.
+
+        The first call with inputs of new shapes takes a millisecond more, to learn the outputs' shapes.
+        ``OrtApi::InvokeOp``.
+        """
+        handle = self._open()
+        if not isinstance(context, KernelContext):
+            raise DTypeError(f"context: expected a KernelContext, got {type(context).__name__}")
+        pointer = context._opened()
+        if context.info is not self._info:
+            raise ArgumentError(f"{self.name} was made for {self._info.node_name!r}, another kernel")
+        fed = _values(inputs, self.inputs, f"{self.name}, input")
+        places = _values(outputs, self.outputs, f"{self.name}, output")
+        made = self._shapes(tuple(value.shape for value in fed if value is not None))
+        wanted = iter(made)
+        for index, place in enumerate(places):
+            if place is None:
+                continue
+            shape = next(wanted)
+            if not place.writeable:
+                raise ArgumentError(f"{self.name}, output {index}: the array is read-only")
+            if shape is None:
+                raise UnsupportedError(f"{self.name}: the shape of output {index} depends on the inputs' content")
+            if place.shape != shape:
+                raise ShapeError(f"{self.name}, output {index}: expected shape {list(shape)}, got {list(place.shape)}")
+        sources, targets = _pointers(fed), _pointers(places)
+        status.check(api().InvokeOp(pointer, handle.pointer.op, sources, len(fed), targets, len(places)))
+
+
+def _types(given: Any, subject: str) -> tuple[ElementType | None, ...]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise DTypeError(f"{subject}: expected a list of element types, got {type(given).__name__}")
+    return tuple(None if each is None else ElementType.of(each) for each in given)
+
+
+def _values(given: Any, types: tuple[ElementType | None, ...], subject: str) -> list[Value | None]:
+    if isinstance(given, (str, np.ndarray)) or not isinstance(given, Sequence):
+        raise DTypeError(f"{subject}s: expected a list of arrays, got {type(given).__name__}")
+    if len(given) != len(types):
+        raise ArgumentError(f"{subject}s: it was made for {len(types)}, got {len(given)}")
+    values = []
+    for index, (each, kind) in enumerate(zip(given, types, strict=True)):
+        if (each is None) != (kind is None):
+            raise ArgumentError(f"{subject} {index}: it was made {'without' if kind is None else 'with'} one")
+        value = None if each is None else as_value(each, f"{subject} {index}")
+        if value is not None and value.element_type is not kind:
+            came, expected = value.element_type.name, ElementType.of(kind).name
+            raise DTypeError(f"{subject} {index}: expected {expected}, got {came}")
+        values.append(value)
+    return values
+
+
+def _pointers(values: Sequence[Value | None]) -> Any:
+    return ffi.new("OrtValue *[]", [ffi.NULL if value is None else value._open().pointer for value in values])
+
+
+def _attribute(name: str, value: Any) -> Attr:
+    """An attribute; its kind follows from the value."""
+    subject = f"attribute {name!r}"
+    text(name, subject)
+    is_list = isinstance(value, (list, tuple, np.ndarray))
+    each = list(value) if is_list else [value]
+    if each and all(isinstance(item, (bool, int, np.integer)) for item in each):
+        return Attr(name, 1, [integer(int(item), subject, -(2**63), 2**63 - 1) for item in each], is_list)
+    if each and all(isinstance(item, (float, int, np.floating, np.integer)) for item in each):
+        return Attr(name, 3, [float(np.float32(item)) for item in each], is_list)
+    if each and all(isinstance(item, str) for item in each):
+        for item in each:
+            text(item, subject)
+        return Attr(name, 5, each, is_list)
+    raise UnsupportedError(f"{subject}: an int, a float, a str or a list of one of them, not {shown(value)}")
+
+
+def _made(attribute: Attr) -> Handle:
+    """An ``OrtOpAttr``."""
+    table = api()
+    count = len(attribute.values)
+    if attribute.kind == 1:
+        data = ffi.new("int64_t[]", attribute.values)
+    elif attribute.kind == 3:
+        data = ffi.new("float[]", attribute.values)
+    else:
+        texts = [ffi.new("char[]", item.encode()) for item in attribute.values]
+        data = ffi.new("char *[]", texts)
+        if not attribute.is_list:
+            data, count = texts[0], len(texts[0]) - 1
+    kind = attribute.kind + attribute.is_list
+    pointer = status.make(table.CreateOpAttr, "OrtOpAttr", attribute.name.encode(), data, count, kind)
+    return Handle.own(pointer, table.ReleaseOpAttr)

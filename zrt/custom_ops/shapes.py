@@ -1,0 +1,147 @@
+"""What `infer_shapes` is given while a model is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zrt._native import ffi, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.arguments import integer, text
+from zrt.custom_ops.borrowed import Borrowed
+from zrt.custom_ops.declare import REQUIRED, Attribute, kind_name
+from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, UnsupportedError
+from zrt.metadata import Dim, read_shape
+from zrt.types import ElementType
+
+# The kinds of attributes that can be read here, with their ``OrtOpAttrType``.
+_CODES: dict[Any, int] = {int: 1, list[int]: 2, float: 3, list[float]: 4, str: 5, list[str]: 6}
+
+
+class ShapeContext(Borrowed):
+    """A node whose outputs' types and shapes are wanted (``OrtShapeInferContext``); good during the call alone.
+
+    A shape has a number for a size, a string for a symbolic one, and None for one that is unknown. An open rank looks
+    like that of a scalar: ONNX Runtime does not tell them apart here.
+    """
+
+    __slots__ = ("_certain", "_declared", "op_type")
+
+    op_type: str
+    """The operator's name."""
+
+    def __init__(self, pointer: Any, op_type: str, declared: Mapping[str, Attribute], certain: int) -> None:
+        self._lend(pointer)
+        self._declared = declared
+        self._certain = certain
+        self.op_type = op_type
+
+    @property
+    def input_count(self) -> int:
+        """How many inputs the node has. ``OrtApi::ShapeInferContext_GetInputCount``."""
+        return int(status.fetch(api().ShapeInferContext_GetInputCount, "size_t", self._opened()))
+
+    def input(self, index: int) -> tuple[ElementType, tuple[Dim, ...] | None]:
+        """An input's element type and shape; UNDEFINED and None where it is unknown or absent.
+
+        ``OrtApi::ShapeInferContext_GetInputTypeShape``.
+        """
+        count = self.input_count
+        if integer(index, "input") >= count:
+            raise OutOfRangeError(f"{self.op_type} has no input {index} here: there are {count}")
+        info = status.make(
+            api().ShapeInferContext_GetInputTypeShape, "OrtTensorTypeAndShapeInfo", self._opened(), index
+        )
+        element_type = ElementType(status.fetch(api().GetTensorElementType, "ONNXTensorElementDataType", info))
+        if element_type is ElementType.UNDEFINED:
+            return element_type, None
+        return element_type, read_shape(info)
+
+    def attribute(self, name: str) -> Any:
+        """A declared attribute of the node, or its default.
+
+        ``OrtApi::ShapeInferContext_GetAttribute``, ``OrtApi::ReadOpAttr``.
+        """
+        declared = self._declared.get(name)
+        if declared is None:
+            raise ArgumentError(f"{self.op_type} declares no attribute {name!r}")
+        pointer = self._opened()
+        try:
+            found = status.fetch(api().ShapeInferContext_GetAttribute, "const OrtOpAttr *", pointer, text(name, "name"))
+        except Error as error:
+            if declared.default is REQUIRED:
+                raise ArgumentError(f"{self.op_type} needs the attribute {name!r}") from error
+            return declared.default
+        return _read(found, declared.kind, name)
+
+    def set_output(self, index: int, shape: Any, dtype: Any) -> None:
+        """Says an output's shape and element type, of one that every node of the operator has.
+
+        Which of the optional ones, and how many of a variadic one, ONNX Runtime does not tell here.
+        ``OrtApi::ShapeInferContext_SetOutputTypeShape``, ``OrtApi::CreateTensorTypeAndShapeInfo``,
+        ``OrtApi::SetTensorElementType``,
+        ``OrtApi::SetDimensions``, ``OrtApi::SetSymbolicDimensions``, ``OrtApi::ReleaseTensorTypeAndShapeInfo``.
+        """
+        pointer = self._opened()
+        number = integer(index, "output")
+        if number >= self._certain:
+            # ORT writes beyond its list of outputs.
+            raise OutOfRangeError(f"{self.op_type}: only its first {self._certain} outputs are in every node")
+        table = api()
+        kind = ElementType.of(dtype)
+        if kind.refused:
+            raise UnsupportedError(f"output {index}: {kind.name}: {kind.refused}")
+        made = status.make(table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo")
+        info = Handle.own(made, table.ReleaseTensorTypeAndShapeInfo)
+        try:
+            dims = list(shape)
+        except TypeError:
+            raise DTypeError(f"output {index}: expected a shape, got {type(shape).__name__}") from None
+        sizes = [_size(dim, index) for dim in dims]
+        names = [ffi.new("char[]", text(dim, f"output {index}") if isinstance(dim, str) else b"") for dim in dims]
+        status.check(table.SetTensorElementType(info.pointer, kind.onnx_code))
+        status.check(table.SetDimensions(info.pointer, ffi.new("int64_t[]", sizes), len(sizes)))
+        status.check(table.SetSymbolicDimensions(info.pointer, ffi.new("const char *[]", names), len(names)))
+        status.check(table.ShapeInferContext_SetOutputTypeShape(pointer, number, info.pointer))
+
+
+def _size(dim: Any, index: int) -> int:
+    if dim is None or isinstance(dim, str):
+        return -1
+    return integer(dim, f"output {index}", 0, 2**63 - 1)
+
+
+def _read(attribute: Any, kind: Any, name: str) -> Any:
+    if kind == np.ndarray:
+        raise UnsupportedError(f"attribute {name!r}: ONNX Runtime reads no tensors while it infers shapes")
+    raw = _raw(attribute, kind)
+    if not raw:
+        # An empty list has no kind; anything else is of one that is not wanted.
+        others = [other for other in _CODES if _raw(attribute, other)]
+        if others or kind in (int, float):
+            came = kind_name(others[0]) if others else "another"
+            raise DTypeError(f"attribute {name!r} is of kind {came} in the model, expected {kind_name(kind)}")
+    if kind is str:
+        return raw.decode(errors="replace")
+    if kind == list[str]:
+        return [part.decode(errors="replace") for part in raw.split(b"\0")[:-1]]
+    numbers = np.frombuffer(raw, np.int64 if kind in (int, list[int]) else np.float32).tolist()
+    return numbers[0] if kind in (int, float) else numbers
+
+
+def _raw(attribute: Any, kind: Any) -> bytes:
+    """An attribute's value as ``OrtApi::ReadOpAttr`` writes it; nothing where it is not of that kind, or empty."""
+    table = api()
+    size = ffi.new("size_t *")
+    room = ffi.new("char[]", 8)
+    # Without room enough it says how much it wants.
+    for _ in range(2):
+        refused = table.ReadOpAttr(attribute, _CODES[kind], room, ffi.sizeof(room), size)
+        if not refused:
+            return bytes(ffi.buffer(room, size[0]))
+        status.to_error(refused)
+        room = ffi.new("char[]", max(size[0], 8))
+    return b""
