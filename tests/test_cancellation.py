@@ -71,14 +71,17 @@ class TestUnderWay:
 
     def test_when_it_makes_its_threads(self, long, background):
         cancellation = zrt.LoadCancellation()
-        ended = []
+        workers = []
 
         def factory(work):
             background(cancellation.cancel).result()
-            return threading.Thread(target=lambda: ended.append(work()))
+            workers.append(threading.Thread(target=work))
+            return workers[-1]
 
         assert not outcome(long, cancellation, thread_factory=factory, intra_op_num_threads=2)
-        assert ended == [None]
+        (worker,) = workers
+        worker.join(60)
+        assert not worker.is_alive()
 
     def test_when_it_chooses_devices(self, long, background):
         """The model has been read by then."""
