@@ -63,7 +63,7 @@ def read(session: Handle) -> tuple[Assignment, ...]:
     table = api()
 
     def said(function: Any, thing: Any) -> str:
-        return str(ffi.string(status.make(function, "const char", thing)).decode(errors="replace"))
+        return status.string(status.make(function, "const char", thing))
 
     def parts(function: Any, kind: str, thing: Any) -> list[Any]:
         # All of it is the session's own memory.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from zrt import loading
+from zrt import loading, plugins
 from zrt._native import ffi, status
 from zrt._native.library import api
 from zrt.arguments import text
@@ -60,17 +60,17 @@ def model_compatibility(info: str, provider: str) -> ModelCompatibility:
     ``OrtApi::GetModelCompatibilityForEpDevices``, ``OrtApi::GetEpDevices``, ``OrtApi::EpDevice_EpName``.
     """
     said = text(info, "info")
-    wanted = text(provider, "provider")
-    table = api()
-    place, count = ffi.new("const OrtEpDevice *const **"), ffi.new("size_t *")
-    status.check(table.GetEpDevices(current().pointer, place, count))
-    devices = [place[0][index] for index in range(count[0])]
-    names = [ffi.string(table.EpDevice_EpName(device)) for device in devices]
-    chosen = [device for device, name in zip(devices, names, strict=True) if name == wanted]
-    if not chosen:
-        known = ", ".join(sorted({name.decode(errors="replace") for name in names})) or "none"
-        raise ProviderError(f"provider {provider!r} has no devices here; those that have: {known}")
-    verdict = status.fetch(
-        table.GetModelCompatibilityForEpDevices, "OrtCompiledModelCompatibility", chosen, len(chosen), said
-    )
+    text(provider, "provider")
+    table, environment = api(), current().pointer
+    # Under the lock, so that no library is unregistered, and its devices go, meanwhile.
+    with plugins.lock:
+        devices = plugins.device_pointers(environment)
+        names = [status.string(table.EpDevice_EpName(device)) for device in devices]
+        chosen = [device for device, name in zip(devices, names, strict=True) if name == provider]
+        if not chosen:
+            known = ", ".join(sorted(set(names))) or "none"
+            raise ProviderError(f"provider {provider!r} has no devices here; those that have: {known}")
+        verdict = status.fetch(
+            table.GetModelCompatibilityForEpDevices, "OrtCompiledModelCompatibility", chosen, len(chosen), said
+        )
     return ModelCompatibility(verdict)

@@ -97,7 +97,7 @@ class HardwareDevice:
         table = api()
         return cls(
             HardwareType(int(table.HardwareDevice_Type(pointer))),
-            _text(table.HardwareDevice_Vendor(pointer)),
+            status.string(table.HardwareDevice_Vendor(pointer)),
             table.HardwareDevice_VendorId(pointer),
             table.HardwareDevice_DeviceId(pointer),
             _pairs(table.HardwareDevice_Metadata(pointer)),
@@ -132,7 +132,7 @@ class HardwareDevice:
                 status.fetch(table.DeviceEpIncompatibilityDetails_GetReasonsBitmask, "uint32_t", details.pointer)
             ),
             status.fetch(table.DeviceEpIncompatibilityDetails_GetErrorCode, "int32_t", details.pointer),
-            _text(notes) if notes else "",
+            status.string(notes) if notes else "",
         )
 
 
@@ -200,8 +200,8 @@ class EpDevice:
         source = Source.of(pointer, library)
         hardware = table.EpDevice_Device(pointer)
         return cls(
-            _text(table.EpDevice_EpName(pointer)),
-            _text(table.EpDevice_EpVendor(pointer)),
+            status.string(table.EpDevice_EpName(pointer)),
+            status.string(table.EpDevice_EpVendor(pointer)),
             _pairs(table.EpDevice_EpMetadata(pointer)),
             _pairs(table.EpDevice_EpOptions(pointer)),
             HardwareDevice.read(hardware, None if hardware in _machine() else library),
@@ -218,10 +218,6 @@ class EpDevice:
     def __str__(self) -> str:
         where = self.hardware
         return f"{self.provider} on {where.type.name} {where.vendor} {where.vendor_id:04x}:{where.device_id:04x}"
-
-
-def _text(pointer: Any) -> str:
-    return str(ffi.string(pointer).decode(errors="replace"))
 
 
 def _pairs(pointer: Any) -> Mapping[str, str]:

@@ -6,15 +6,15 @@ import os
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from zrt import lending, plugins
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.arguments import choose, entries, text
-from zrt.errors import ArgumentError, DTypeError, Error, ProviderError, UnsupportedError
+from zrt.errors import ArgumentError, DTypeError, Error, NotCopyableError, ProviderError, UnsupportedError
 from zrt.memory import CPU, Allocator, ArenaConfig, MemoryInfo, write_pairs
 from zrt.threading_options import ThreadingOptions
 from zrt.types import AllocatorType, LogSeverity
@@ -22,7 +22,8 @@ from zrt.types import AllocatorType, LogSeverity
 if TYPE_CHECKING:
     import logging
 
-_lock = Lock()
+_lock = RLock()
+_making = False
 _current: Environment | None = None
 
 
@@ -43,7 +44,7 @@ class Environment:
     ``OrtApi::ReleaseEnv`` where its making failed.
     """
 
-    __slots__ = ("_asked", "_kept", "_severity", "config_entries", "log_id", "logger", "pointer", "threading")
+    __slots__ = ("_asked", "_severity", "config_entries", "log_id", "logger", "pointer", "pools", "threading")
 
     log_id: str
     logger: logging.Logger | None
@@ -52,8 +53,8 @@ class Environment:
     """The thread pools that the environment was made with; None: it has none."""
     config_entries: dict[str, str]
     pointer: Any
+    pools: Handle | None
     _asked: tuple[object, ...]
-    _kept: Handle | None
     _severity: LogSeverity
 
     def __new__(
@@ -65,7 +66,7 @@ class Environment:
         threading: ThreadingOptions | None = None,
         config_entries: Mapping[str, str] | None = None,
     ) -> Environment:
-        global _current
+        global _current, _making
         name = text(log_id, "log_id")
         severity = choose(LogSeverity, log_severity, "log_severity")
         chosen = None
@@ -82,6 +83,12 @@ class Environment:
         asked = (log_id, severity, chosen, pools, config)
         with _lock:
             if _current is None:
+                if _making:
+                    # A lock that is no such would let a thread factory, or a signal's handler, wait for itself.
+                    raise UnsupportedError(
+                        "this process's environment is just being made: what is called meanwhile (a thread factory, "
+                        "say) cannot use it"
+                    )
                 created = super().__new__(cls)
                 created.log_id = log_id
                 created.logger = chosen
@@ -90,14 +97,21 @@ class Environment:
                 created._severity = severity
                 created._asked = asked
                 # Never released: ORT's threads and values may outlive every Python object.
-                created.pointer, created._kept = _create(name, severity, chosen, pools, config)
-                _current = created
+                _making = True
+                try:
+                    created.pointer, created.pools = _create(name, severity, chosen, pools, config)
+                    _current = created
+                finally:
+                    _making = False
             elif _current._asked != asked:
                 raise ArgumentError(
                     f"this process has its environment already, as {_current!r}; "
                     f"{log_id!r} at {severity.name}{_with(chosen, pools, config)} cannot be a second one"
                 )
             return _current
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise NotCopyableError("an Environment is its process's only one: no copy, no pickle")
 
     @property
     def log_severity(self) -> LogSeverity:
@@ -251,7 +265,7 @@ def _create(
     threading: ThreadingOptions | None,
     config: dict[str, str],
 ) -> tuple[Any, Handle | None]:
-    """The ``OrtEnv`` with these settings, and what must be there for as long as its pools are."""
+    """The ``OrtEnv`` with these settings, and what stands for its pools: it must be there for as long as they are."""
     pools = None if threading is None else threading.handle()
     pairs = write_pairs(config)
     options = ffi.new("OrtEnvCreationOptions *")
@@ -280,9 +294,19 @@ def _create(
                 if pointer is not None:
                     table.ReleaseEnv(pointer)
                 raise
-    return pointer, None if crew is None else crew.block
+    if pools is None:
+        return pointer, None
+    return pointer, Handle.block("char") if crew is None else crew.block
 
 
 def current() -> Environment:
     """The environment of this process, made with the defaults if there is none yet."""
     return _current or Environment()
+
+
+def _forked() -> None:
+    global _lock, _making
+    _lock, _making = RLock(), False
+
+
+os.register_at_fork(after_in_child=_forked)

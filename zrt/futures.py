@@ -176,10 +176,8 @@ class RunFuture(Future[list[Result]]):
         return super().exception(timeout)
 
     def _wait_elsewhere(self, timeout: float | None) -> None:
-        if timeout is None and bridge.is_here() and not self.done():
-            raise UnsupportedError(
-                "a callback or a log handler cannot wait for a run: it keeps the run's end from coming"
-            )
+        if timeout is None and not self.done():
+            _refuse_here()
 
     def cancel(self) -> bool:
         """Cancels the future at once, and ends the run as soon as the operator in hand is done."""
@@ -207,6 +205,12 @@ class RunFuture(Future[list[Result]]):
         self.set_exception(UnsupportedError("the run goes on in the process that this one was forked from"))
 
 
+def _refuse_here() -> None:
+    """Raises on the thread that hands out what runs give: there it would never come."""
+    if bridge.is_here():
+        raise UnsupportedError("a callback or a log handler cannot wait for a run: it keeps the run's end from coming")
+
+
 def submit(ready: Ready, options: RunOptions | None) -> Future[list[Result]]:
     """Starts a run; the future has its results."""
     future = RunFuture()
@@ -217,6 +221,7 @@ def submit(ready: Ready, options: RunOptions | None) -> Future[list[Result]]:
 
 async def wait(ready: Ready, options: RunOptions | None) -> list[Result]:
     """Starts a run and waits for it on the running loop; where the waiting ends first, so does the run."""
+    _refuse_here()
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[list[Result]] = loop.create_future()
 

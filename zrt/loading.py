@@ -178,20 +178,38 @@ def _create(source: Source, options: PoolOptions, container: Handle | None, lent
         function = table.CreateSessionFromArrayWithPrepackedWeightsContainer if shared else table.CreateSessionFromArray
         model = data, ffi.sizeof(data)
     # What the options refer to (custom operators, say) goes after the session.
-    parents = [options, *lent] if container is None else [options, container, *lent]
+    parents = [options, *([] if container is None else [container]), *lent, *_pools(options)]
     if data is not None and _says(options, BYTES_IN_USE):
         source.kept = True
         parents.append(Handle.pin(data))
     try:
         with raised.loading() as load:
-            pointer = status.make(function, "OrtSession", environment, *model, options.pointer, *shared)
-            return own(pointer, options, source.subject, parents, load.made())
+            session = Handle.make(
+                table.ReleaseSession,
+                parents,
+                function,
+                "OrtSession",
+                environment,
+                *model,
+                options.pointer,
+                *shared,
+                kept=(load.kept,),
+            )
     except Error as error:
+        source.kept = False
         settle(options, source.subject)
         if isinstance(error, CallbackError):
             # What the caller's own code raised is its direct cause.
             raise
         raise refusal(source, error) from error
+    return _settled(session, options, source.subject)
+
+
+def _pools(options: PoolOptions) -> list[Handle]:
+    """What the threads of a session need: what made them, or what stands for the environment's."""
+    made_by = [] if options.crew is None else [options.crew.block]
+    # After a fork this one tells that they are not here.
+    return made_by if options.pools is None else [*made_by, options.pools]
 
 
 def settle(options: PoolOptions, subject: str) -> None:
@@ -204,8 +222,11 @@ def own(
     pointer: Any, options: PoolOptions, subject: str, parents: Sequence[Handle], kept: tuple[object, ...] = ()
 ) -> Handle:
     """Takes over a new ``OrtSession``, which keeps alive its `parents`, what made its threads, and what is `kept`."""
-    made_by = [] if options.crew is None else [options.crew.block]
-    session = Handle.own(pointer, api().ReleaseSession, [*parents, *made_by], kept)
+    session = Handle.own(pointer, api().ReleaseSession, [*parents, *_pools(options)], kept)
+    return _settled(session, options, subject)
+
+
+def _settled(session: Handle, options: PoolOptions, subject: str) -> Handle:
     try:
         settle(options, subject)
     except BaseException:

@@ -476,7 +476,7 @@ class Allocation(Owner):
 def take_string(allocator: Any, text: Any) -> str:
     """A string that ORT allocated for us, freed."""
     try:
-        return str(ffi.string(text).decode(errors="replace"))
+        return status.string(text)
     finally:
         api().AllocatorFree(allocator, text)
 

@@ -128,7 +128,7 @@ class ModelMetadata:
 
 
 def _text(dim: Any) -> str | None:
-    return str(ffi.string(dim).decode(errors="replace")) or None if dim else None
+    return status.string(dim) or None if dim else None
 
 
 def read_shape(info: Any) -> tuple[Dim, ...] | None:

@@ -358,6 +358,7 @@ class RunOptions(OptionData, Owner):
     """
 
     __slots__ = (
+        "_made_of",
         "_twins",
         "adapters",
         "config_entries",
@@ -387,10 +388,6 @@ class RunOptions(OptionData, Owner):
         table = api()
         self.adapters, active = _adapters(adapters)
         stream = _stream(sync_stream)
-        parents = active if stream is None else [*active, stream]
-        handle = Handle.own(status.make(table.CreateRunOptions, "OrtRunOptions"), table.ReleaseRunOptions, parents)
-        for adapter in active:
-            status.check(table.RunOptionsAddActiveLoraAdapter(handle.pointer, adapter.pointer))
         self.gpu_graph_id = gpu_graph_id
         self.sync_stream = sync_stream
         self.tag = tag
@@ -403,27 +400,36 @@ class RunOptions(OptionData, Owner):
         arenas = _arenas(shrink_arenas)
         if arenas:
             config = [*config, (b"memory.enable_memory_arena_shrinkage", arenas)]
-        self.terminated = False
-        self._twins: dict[int, weakref.ref[RunOptions]] = {}
+        calls: list[tuple[Any, ...]] = [(table.RunOptionsAddActiveLoraAdapter, adapter.pointer) for adapter in active]
         if tag is not None:
-            status.check(table.RunOptionsSetRunTag(handle.pointer, text(tag, "tag")))
+            calls.append((table.RunOptionsSetRunTag, text(tag, "tag")))
         if log_severity_level is not None:
             severity = choose(LogSeverity, log_severity_level, "log_severity_level")
-            status.check(table.RunOptionsSetRunLogSeverityLevel(handle.pointer, int(severity)))
+            calls.append((table.RunOptionsSetRunLogSeverityLevel, int(severity)))
         if log_verbosity_level is not None:
             verbosity = integer(log_verbosity_level, "log_verbosity_level")
-            status.check(table.RunOptionsSetRunLogVerbosityLevel(handle.pointer, verbosity))
-        for key, entry in config:
-            status.check(table.AddRunConfigEntry(handle.pointer, key, entry))
+            calls.append((table.RunOptionsSetRunLogVerbosityLevel, verbosity))
+        calls += [(table.AddRunConfigEntry, key, entry) for key, entry in config]
         if profile_file_prefix is not None:
             prefix = path_bytes(profile_file_prefix, "profile_file_prefix")
             require_folder(prefix, "profile_file_prefix")
-            status.check(table.RunOptionsEnableProfiling(handle.pointer, prefix))
+            calls.append((table.RunOptionsEnableProfiling, prefix))
         if gpu_graph_id is not None:
             graph = str(integer(gpu_graph_id, "gpu_graph_id", -1)).encode()
-            status.check(table.AddRunConfigEntry(handle.pointer, b"gpu_graph_id", graph))
+            calls.append((table.AddRunConfigEntry, b"gpu_graph_id", graph))
         if stream is not None:
-            table.RunOptionsSetSyncStream(handle.pointer, stream.pointer)
+            calls.append((table.RunOptionsSetSyncStream, stream.pointer))
+        self._make(active if stream is None else [*active, stream], calls)
+
+    def _make(self, parents: Sequence[Handle], calls: Sequence[tuple[Any, ...]]) -> None:
+        """The ``OrtRunOptions``: functions of the table with their arguments, and what these belong to."""
+        table = api()
+        handle = Handle.own(status.make(table.CreateRunOptions, "OrtRunOptions"), table.ReleaseRunOptions, parents)
+        for function, *arguments in calls:
+            status.check(function(handle.pointer, *arguments))
+        self.terminated = False
+        self._twins: dict[int, weakref.ref[RunOptions]] = {}
+        self._made_of = (parents, calls)
         self._handle = handle
 
     @staticmethod
@@ -464,8 +470,13 @@ class RunOptions(OptionData, Owner):
 
     def twin(self) -> RunOptions:
         """Another object with the same settings, which `terminate` of this one ends too: for one run of several."""
+        made_of = self._made_of
         self._open()
-        twin = RunOptions(**self.settings())
+        # Not from the arguments: an adapter, a stream or a folder of theirs may be closed or gone by now.
+        twin = RunOptions.__new__(RunOptions)
+        for name, setting in self.settings().items():
+            setattr(twin, name, setting)
+        twin._make(*made_of)
         # No lock, which a fork or a finalizer could find held: a dict's own operations are whole.
         key = id(twin)
         self._twins[key] = weakref.ref(twin, lambda _: self._twins.pop(key, None))
@@ -484,6 +495,12 @@ class RunOptions(OptionData, Owner):
             twin = reference()
             if twin is not None:
                 twin.terminate()
+
+    def close(self) -> None:
+        """Closes it; runs that use it go on."""
+        super().close()
+        # In this order: what a twin is made of is whole as long as this is open.
+        self._made_of = ((), ())
 
     def reset(self) -> None:
         """Makes the object usable again after `terminate`. ``OrtApi::RunOptionsUnsetTerminate``."""

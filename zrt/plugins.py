@@ -215,3 +215,11 @@ def freeing(places: Iterable[lending.Place], subject: str) -> Iterator[None]:
         if lending.lent(places):
             raise BusyError(f"{subject}: an allocator of its memory, or what that allocated, is alive")
         yield
+
+
+def _forked() -> None:
+    global lock
+    lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -75,7 +75,7 @@ class Devices:
 
 
 class _Asking:
-    """A policy of the caller's, as ONNX Runtime asks it in the middle of a load (see devices.h)."""
+    """A policy of the caller's, as ONNX Runtime asks it in the middle of a load; devices.c sets `failure`."""
 
     def __init__(self, choose: Chooser) -> None:
         self.choose = choose
@@ -83,14 +83,6 @@ class _Asking:
         self.selector = ffi.new("zrt_selector *", {"api": api(), "ask": ffi.cast("void *", id(self))})
 
     def __call__(self, devices: int, count: int, model: int, chosen: int, room: int) -> int:
-        try:
-            return self._answer(devices, count, model, chosen, room)
-        except BaseException as error:
-            # It cannot pass through C: the load fails, and raises it then.
-            self.failure = error
-            return -1
-
-    def _answer(self, devices: int, count: int, model: int, chosen: int, room: int) -> int:
         pointers = ffi.unpack(ffi.cast("const OrtEpDevice **", devices), count)
         with plugins.lock:
             offered = {EpDevice.read(pointer): pointer for pointer in pointers}

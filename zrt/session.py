@@ -66,11 +66,13 @@ def prepare_options(
         raise DTypeError(f"options: expected SessionOptions, got {type(options).__name__}")
     settings = options or SessionOptions()
     handle = settings.handle()
-    if not settings.use_per_session_threads and current().threading is None:
-        raise ArgumentError(
-            "use_per_session_threads=False: the environment of this process has no thread pools; make it with "
-            "zrt.Environment(threading=zrt.ThreadingOptions()) before the first session"
-        )
+    if not settings.use_per_session_threads:
+        handle.pools = current().pools
+        if handle.pools is None:
+            raise ArgumentError(
+                "use_per_session_threads=False: the environment of this process has no thread pools; make it with "
+                "zrt.Environment(threading=zrt.ThreadingOptions()) before the first session"
+            )
     handle = parse(providers).apply(handle)
     if external_data_dir is not None:
         folder = path_bytes(external_data_dir, "external_data_dir")

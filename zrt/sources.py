@@ -54,9 +54,10 @@ def replicated(
     # The options first: a mistake in them shows before the weights are read.
     prepare_options(options, parsed, external_data_dir)
     chosen = options or SessionOptions()
+    weights = read_weights(model, external_data_dir, chosen.external_initializer_files)
     shared_options = replace(
         chosen,
-        initializers={**read_weights(model, external_data_dir), **chosen.initializers},
+        initializers={**weights, **chosen.initializers},
         prepacked_weights=PrepackedWeights() if chosen.prepacked_weights is None else chosen.prepacked_weights,
     )
     sessions = [Session(model, shared_options, parsed, **keywords) for _ in range(count)]

@@ -107,7 +107,7 @@ class SyncStream(Owner):
             with plugins.lock:
                 plugins.check_whole()
                 status.check(table.SessionGetEpDeviceForOutputs(session.pointer, devices, count))
-                providers = [device and ffi.string(table.EpDevice_EpName(device)).decode() for device in devices]
+                providers = [device and status.string(table.EpDevice_EpName(device)) for device in devices]
             status.check(table.SessionGetMemoryInfoForOutputs(session.pointer, memories, count))
         except Error as error:
             raise UnsupportedError(f"this session takes no stream of {self.device}: {error}") from error

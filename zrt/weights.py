@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -63,8 +63,8 @@ def load(
     if options is None:
         return create(source, settings)
     container = container_of(options)
-    given = _mapping(options.initializers, "initializers", "arrays")
-    files = _mapping(options.external_initializer_files, "external_initializer_files", "bytes")
+    given = mapping(options.initializers, "initializers", "arrays")
+    files = mapping(options.external_initializer_files, "external_initializer_files", "bytes")
     if not given and not files:
         return create(source, settings, container)
     with proto.opened(source) as model:
@@ -92,7 +92,7 @@ def container_of(options: SessionOptions) -> Handle | None:
     return container._open()
 
 
-def _mapping(value: Any, subject: str, of: str) -> dict[str, Any]:
+def mapping(value: Any, subject: str, of: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise DTypeError(f"{subject}: expected a dict of {of}, got {type(value).__name__}")
     for name in value:
@@ -172,6 +172,18 @@ def _stay_beside(path: bytes, settings: Handle) -> None:
         status.check(table.AddSessionConfigEntry(settings.pointer, loading.EXTERNAL_DATA_DIR, folder))
 
 
+def names_by_path(files: Iterable[str], infos: Iterable[proto.Initializer]) -> dict[str, str]:
+    """The names of `SessionOptions.external_initializer_files` by what they mean, each of them one of the model's."""
+    named = {posixpath.normpath(info.location): info.location for info in infos if info.location is not None}
+    by_path = {posixpath.normpath(name): name for name in files}
+    for path, name in by_path.items():
+        if path not in named:
+            raise UnknownNameError(
+                f"external_initializer_files: the model names no file {name!r}; it names {_some(named.values())}"
+            )
+    return by_path
+
+
 @contextmanager
 def _in_memory(
     files: Mapping[str, Any], infos: Mapping[str, proto.Initializer], given: Mapping[str, Any], settings: Handle
@@ -181,19 +193,16 @@ def _in_memory(
         yield
         return
     subject = "external_initializer_files"
+    by_path = names_by_path(files, infos.values())
     outside = [info for info in infos.values() if info.location is not None and info.name not in given]
     wanted = {posixpath.normpath(info.location or ""): info.location or "" for info in outside}
-    by_path = {posixpath.normpath(name): name for name in files}
-    for path, name in by_path.items():
-        if path not in wanted:
-            raise UnknownNameError(f"{subject}: the model names no file {name!r}; it names {_some(wanted.values())}")
     missing = [location for path, location in wanted.items() if path not in by_path]
     if missing:
         raise ArgumentError(f"{subject}: {', '.join(map(repr, missing))} is missing; give all of the model's files")
     memory: dict[str, Any] = {}
     try:
         for path, name in by_path.items():
-            memory[path] = _bytes_of(files[name], f"{subject}[{name!r}]")
+            memory[path] = bytes_of(files[name], f"{subject}[{name!r}]")
         for info in outside:
             name = info.location or ""
             size = ffi.sizeof(memory[posixpath.normpath(name)])
@@ -206,16 +215,16 @@ def _in_memory(
         texts = [ffi.new("char[]", os.fsencode(name)) for name in names]
         buffers = [ffi.cast("char *", memory[path]) for path in wanted]
         sizes = [ffi.sizeof(memory[path]) for path in wanted]
-        status.check(
-            api().AddExternalInitializersFromFilesInMemory(settings.pointer, texts, buffers, sizes, len(texts))
-        )
+        if texts:
+            function = api().AddExternalInitializersFromFilesInMemory
+            status.check(function(settings.pointer, texts, buffers, sizes, len(texts)))
         yield
     finally:
         for data in memory.values():
             ffi.release(data)
 
 
-def _bytes_of(data: Any, subject: str) -> Any:
+def bytes_of(data: Any, subject: str) -> Any:
     try:
         return ffi.from_buffer(data)
     except TypeError:

@@ -152,21 +152,23 @@ class Crew:
 
 
 class PoolOptions(Handle):
-    """Options of ORT's from which thread pools are made, and the crew that makes their threads."""
+    """Options of ORT's from which thread pools are made, and the crew that makes their threads; or the pools to use."""
 
-    __slots__ = ("crew",)
+    __slots__ = ("crew", "pools")
 
     crew: Crew | None
+    pools: Handle | None
+    """What stands for the environment's pools, where a session uses those."""
 
     def __init__(self, reference: Any, pointer: Any, kept: tuple[object, ...] = ()) -> None:
         super().__init__(reference, pointer, kept)
-        self.crew = None
+        self.crew = self.pools = None
 
     def holding(self, *others: Handle) -> PoolOptions:
         """The same, as long as which these others stay too."""
         all_of_it = super().holding(*others)
         held = PoolOptions(all_of_it.reference, self.pointer, all_of_it.kept)
-        held.crew = self.crew
+        held.crew, held.pools = self.crew, self.pools
         return held
 
 

@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import gc
 
+import pytest
+
+from zrt._native import ffi, status
 from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.errors import OrtError
 
 
 class Gone:
@@ -28,3 +33,22 @@ def test_what_a_handle_holds_goes_after_it():
     gc.collect()
     assert seen[0] == "first"
     assert sorted(seen) == ["first", "second", "third"]
+
+
+def test_what_is_made_is_owned_from_the_start():
+    """Between the making and the owning there is no moment in which an interrupt could lose it."""
+    table = api()
+    seen = []
+    parent = Handle.pin(Gone("parent", seen))
+    made = Handle.make(table.ReleaseRunOptions, [parent], table.CreateRunOptions, "OrtRunOptions")
+    status.check(table.RunOptionsSetRunTag(made.pointer, b"tag"))
+    with pytest.raises(OrtError):
+        Handle.make(
+            table.ReleaseLoraAdapter, [parent], table.CreateLoraAdapter, "OrtLoraAdapter", b"/no/such", ffi.NULL
+        )
+    del parent
+    gc.collect()
+    assert seen == []
+    del made
+    gc.collect()
+    assert seen == ["parent"]

@@ -102,7 +102,7 @@ void zrt_run_free(void *pointer)
 
 static void finish(zrt_run *run, OrtStatus *status)
 {
-    run->status = status;
+    run->status = status != NULL ? status : zrt_call_drop_absent(run->call, run->outputs);
     /* Taken at once perhaps: the run is not to be touched any more. */
     zrt_bridge_push(&run->message);
 }

@@ -38,6 +38,20 @@ OrtStatus *zrt_call_wrap(const zrt_call *call, const zrt_tensor *tensors, size_t
     return NULL;
 }
 
+OrtStatus *zrt_call_drop_absent(const zrt_call *call, OrtValue **results)
+{
+    OrtStatus *status = NULL;
+    for (size_t i = 0; status == NULL && i < call->output_count; i++) {
+        int there = 0;
+        status = call->api->HasValue(results[i], &there);
+        if (status == NULL && !there) {
+            call->api->ReleaseValue(results[i]);
+            results[i] = NULL;
+        }
+    }
+    return status;
+}
+
 static void release(const zrt_call *call, OrtValue **values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -61,14 +75,13 @@ uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_optio
         status = call->api->Run(call->session, run_options != NULL ? run_options : call->run_options,
             call->input_names, (const OrtValue *const *)inputs, call->input_count, call->output_names, count,
             results);
-    for (size_t i = 0; status == NULL && values != NULL && i < count; i++) {
-        /* An optional output may be absent: what reads such a value crashes, so it never gets out of here. */
-        int there = 0;
-        if (outputs[i] == NULL && (status = call->api->HasValue(results[i], &there)) == NULL && there) {
+    if (status == NULL && values != NULL)
+        status = zrt_call_drop_absent(call, results);
+    for (size_t i = 0; status == NULL && values != NULL && i < count; i++)
+        if (outputs[i] == NULL) {
             values[i] = results[i];
             results[i] = NULL;
         }
-    }
     release(call, results, count);
     return (uintptr_t)status;
 }

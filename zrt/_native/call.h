@@ -26,6 +26,9 @@ typedef struct zrt_call {
 OrtStatus *zrt_call_wrap(const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory,
     OrtValue **values);
 
+/* Of a run that succeeded: an optional output that is absent becomes NULL, since what reads such a value crashes. */
+OrtStatus *zrt_call_drop_absent(const zrt_call *call, OrtValue **results);
+
 /* `call` is a handle on a zrt_call. inputs[i] and outputs[i] are the arrays' memory; an output that is NULL is
    left to ONNX Runtime and comes back in values[i], which then belongs to the caller; NULL stands for an optional
    output that is absent. Returns 0 or the address of an OrtStatus. */

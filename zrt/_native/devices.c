@@ -17,8 +17,20 @@ OrtStatus *zrt_select(const OrtEpDevice **devices, size_t count, const OrtKeyVal
         (Py_ssize_t)room);
     Py_ssize_t given = answer != NULL ? PyNumber_AsSsize_t(answer, NULL) : -1;
     Py_XDECREF(answer);
-    /* Whatever was raised is the callable's to keep: nothing is raised across C. */
-    PyErr_Clear();
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    if (type != NULL) {
+        /* Nothing is raised across C. Kept here, where no interrupt comes between. */
+        PyErr_NormalizeException(&type, &error, &trace);
+        if (trace != NULL)
+            PyException_SetTraceback(error, trace);
+        PyObject_SetAttrString(selector->ask, "failure", error);
+        PyErr_Clear();
+        given = -1;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(trace);
     PyGILState_Release(gil);
     if (given < 0)
         return selector->api->CreateStatus(ORT_FAIL, "the policy raised an exception");

@@ -4,7 +4,7 @@
 typedef struct zrt_selector {
     const OrtApi *api;
     /* A callable, borrowed: ask(devices, count, model, chosen, room), the pointers as integers. It writes at `chosen`
-       and returns how many it chose; it keeps its own errors to itself and returns -1 then. */
+       and returns how many it chose. What it raises becomes its attribute `failure`. */
     void *ask;
 } zrt_selector;
 

@@ -68,7 +68,8 @@ zrt_handle *zrt_handle_object(uintptr_t object)
 static void release_one(zrt_handle *handle)
 {
     if (handle->generation == generation) {
-        handle->release(handle->pointer);
+        if (handle->pointer != NULL)
+            handle->release(handle->pointer);
         for (size_t i = 0; i < handle->parent_count; i++)
             zrt_handle_unref(handle->parents[i]);
     }

@@ -14,7 +14,7 @@ typedef struct zrt_handle {
     struct zrt_handle **parents;
 } zrt_handle;
 
-/* Takes over `pointer`; keeps every parent alive until after `release(pointer)`. NULL when memory is short:
+/* Takes over `pointer`, or what is stored there later; keeps every parent alive until after `release(pointer)`. NULL when memory is short:
    then nothing was taken over. */
 zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const *parents, size_t count);
 

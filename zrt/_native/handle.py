@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from zrt._native import ffi, lib
+from zrt._native.status import check
 from zrt.errors import AllocationError, ClosedError, NotCopyableError
 
 _unref = lib.zrt_handle_unref
@@ -62,6 +63,25 @@ class Handle:
             release(pointer)
             raise AllocationError("no memory for a handle")
         return cls(_counted(reference, kept), pointer, kept)
+
+    @classmethod
+    def make(
+        cls,
+        release: Any,
+        parents: Sequence[Handle],
+        function: Any,
+        kind: str,
+        *arguments: Any,
+        kept: tuple[object, ...] = (),
+    ) -> Self:
+        """Calls a function of the table whose last argument is where it stores a new pointer of type `kind`.
+
+        What it makes is owned from the start: no interrupt comes between.
+        """
+        made = cls.own(ffi.NULL, release, parents, kept)
+        check(function(*arguments, ffi.cast(f"{kind} **", ffi.addressof(made.reference[0], "pointer"))))
+        made.pointer = ffi.cast(f"{kind} *", made.reference.pointer)
+        return made
 
     @classmethod
     def block(cls, ctype: str, parents: Sequence[Handle] = ()) -> Handle:

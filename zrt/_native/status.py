@@ -9,6 +9,11 @@ from zrt._native.library import api
 from zrt.errors import CallbackError, Error, OrtError, from_code
 
 
+def string(pointer: Any) -> str:
+    """A string of ORT's, which it keeps."""
+    return str(ffi.string(pointer).decode(errors="replace"))
+
+
 def to_error(status: Any) -> Error:
     """The exception for a status that is not NULL; the status is released.
 
@@ -17,7 +22,7 @@ def to_error(status: Any) -> Error:
     table = api()
     try:
         code = int(table.GetErrorCode(status))
-        message = ffi.string(table.GetErrorMessage(status)).decode(errors="replace").strip()
+        message = string(table.GetErrorMessage(status)).strip()
     finally:
         table.ReleaseStatus(status)
     message, cause = raised.take(message)

@@ -22,11 +22,7 @@ PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``zrt bench``."""
     common.add_model(parser)
-    parser.add_argument(
-        "--provider",
-        metavar="NAME",
-        help="the execution provider, such as cuda (default: those of --options, else cpu)",
-    )
+    common.add_provider(parser)
     common.add_threads(parser, DEFAULT_THREADS)
     common.add_options(parser)
     parser.add_argument(

@@ -51,6 +51,15 @@ def add_shapes(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_provider(parser: argparse.ArgumentParser) -> None:
+    """What a model is measured on, which a file of options may say too."""
+    parser.add_argument(
+        "--provider",
+        metavar="NAME",
+        help="the execution provider, such as cuda (default: those of --options, else cpu)",
+    )
+
+
 def add_threads(parser: argparse.ArgumentParser, default: int) -> None:
     """Threads within an operator, which a file of options may give too."""
     parser.add_argument(

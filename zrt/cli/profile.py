@@ -24,11 +24,7 @@ MICROSECOND_NS = 1000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``zrt profile``."""
     common.add_model(parser)
-    parser.add_argument(
-        "--provider",
-        metavar="NAME",
-        help="the execution provider, such as cuda (default: those of --options, else cpu)",
-    )
+    common.add_provider(parser)
     common.add_threads(parser, DEFAULT_THREADS)
     common.add_options(parser)
     common.add_shapes(parser)

@@ -32,7 +32,7 @@ def available_providers() -> list[str]:
     names, count = ffi.new("char ***"), ffi.new("int *")
     status.check(table.GetAvailableProviders(names, count))
     try:
-        return [ffi.string(names[0][i]).decode() for i in range(count[0])]
+        return [status.string(names[0][i]) for i in range(count[0])]
     finally:
         status.check(table.ReleaseAvailableProviders(names[0], count[0]))
 

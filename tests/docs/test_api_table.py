@@ -1,0 +1,102 @@
+"""`docs/api.md` says of every function of ONNX Runtime's C API where zrt has it, or why it does not."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, reduce
+from pathlib import Path
+
+import pytest
+
+import zrt
+from zrt.cli.entry import COMMANDS
+from zrt.providers import known
+from zrt.providers.attach import ThroughObject
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "api.md"
+TABLES = {
+    "OrtApi": "api.h",
+    "OrtModelEditorApi": "editor.h",
+    "OrtCompileApi": "compile.h",
+    "OrtInteropApi": "interop.h",
+}
+
+# Why a function has no name in zrt. Of the first kinds nobody misses anything.
+FOR_NOBODY = ("deprecated", "superseded", "training", "inside a provider")
+OTHERS = ("unsound", "no effect", "not in official builds")
+
+
+@cache
+def declared(table: str) -> list[str]:
+    """The functions of a table, in slot order."""
+    text = (ROOT / "zrt" / "_native" / "decl" / TABLES[table]).read_text()
+    body = re.search(rf"struct {table} \{{(.*?)\n\}};", text, re.DOTALL)
+    assert body
+    return re.findall(r"^    [^()]*?\(\*(\w+)\)", body[1], re.MULTILINE)
+
+
+@cache
+def rows(table: str) -> list[tuple[str, str]]:
+    """What the page says: each function with the names in zrt, or the reason."""
+    section = re.search(rf"^## {table}$(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert section, f"docs/api.md has no section {table}"
+    return re.findall(r"^\| `(\w+)` \| (.+?) \|$", section[1], re.MULTILINE)
+
+
+@cache
+def called() -> set[str]:
+    """The functions that zrt's code calls."""
+    sources = [*ROOT.glob("zrt/**/*.py"), *ROOT.glob("zrt/_native/*.c")]
+    names: set[str] = set()
+    for path in sources:
+        text = path.read_text("utf-8")
+        names.update(re.findall(r"(?:\.|->|\")(\w+)\b", text))
+        # zrt/compiling.py calls the setters of one object by the end of their names.
+        names |= {f"ModelCompilationOptions_{end}" for end in re.findall(r"\.set\(\s*\"(\w+)\"", text)}
+    for provider in known.HOMES:
+        kind = known.kind_of(provider)
+        if kind is not None and isinstance(kind.attach, ThroughObject):
+            label = kind.attach.label
+            forms = ["Create{}", "Update{}", "Release{}", "Get{}AsString"]
+            forms += ["Update{}WithValue", "Get{}ByName"] if kind.attach.stream else []
+            names |= {form.format(f"{label}ProviderOptions") for form in forms}
+    return names
+
+
+def names_of(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def is_reason(cell: str) -> bool:
+    return cell.startswith((*FOR_NOBODY, *OTHERS))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_function_has_its_row(table: str) -> None:
+    assert [function for function, _ in rows(table)] == declared(table)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_zrt_has_is_called_and_named(table: str) -> None:
+    for function, cell in rows(table):
+        if is_reason(cell):
+            assert function not in called(), f"{function} is called, and the page says: {cell}"
+            continue
+        assert function in called(), f"{function} is called nowhere, and the page says: {cell}"
+        assert names_of(cell), f"{function}: the page names nothing of zrt"
+        for name in names_of(cell):
+            if name.startswith("zrt "):
+                assert f"zrt.cli.{name.removeprefix('zrt ')}" in {command.__name__ for command in COMMANDS}
+            else:
+                reduce(getattr, name.split("."), zrt)
+
+
+def test_the_declarations_are_complete() -> None:
+    assert [len(declared(table)) for table in TABLES] == [422, 20, 15, 13]
+
+
+def test_nearly_all_that_is_of_use_is_there() -> None:
+    cells = [cell for table in TABLES for _, cell in rows(table) if not cell.startswith(FOR_NOBODY)]
+    reached = [cell for cell in cells if not is_reason(cell)]
+    assert len(reached) / len(cells) >= 0.95
