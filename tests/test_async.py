@@ -406,6 +406,8 @@ def test_a_session_closed_meanwhile(loop, add, endless, background):
         background(prepared.run),
         background(lane.run),
     ]
+    for job in under_way:
+        job.under_way()
     coming = [loop.submit(steps), loop.submit(endless, options=options)]
     loop.close()
     assert loop.closed

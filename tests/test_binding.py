@@ -580,7 +580,7 @@ class TestLifetimes:
 
 class TestThreads:
     @pytest.fixture
-    def running(self, loop, background, endless, eventually):
+    def running(self, loop, background, endless):
         """A binding in the middle of a run in another thread; its job, and what ends it."""
         options = zrt.RunOptions()
         binding = loop.binding()
@@ -588,15 +588,7 @@ class TestThreads:
             binding.bind_input(name, array)
         binding.bind_output("y")
         job = background(lambda: binding.run(options))
-
-        def busy():
-            try:
-                binding.outputs()
-            except BusyError:
-                return True
-            return False
-
-        eventually(busy)
+        job.under_way()
         yield binding, job, options
         if not options.closed:
             options.terminate()
@@ -646,7 +638,7 @@ class TestThreads:
         binding.bind_output("y", into)
         into[...] = 9
         job = background(binding.run)
-        time.sleep(0.01)
+        job.under_way()
         binding.close()
         loop.close()
         del binding

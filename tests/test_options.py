@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import time
 from pathlib import Path
 
 import numpy as np
@@ -428,7 +427,7 @@ class TestTermination:
             job = background(lambda: binding.run(options))
         else:
             job = background(lambda: loop.run(endless, options=options))
-        time.sleep(0.05)
+        job.under_way()
         assert job.running
         options.terminate()
         assert options.terminated
@@ -442,7 +441,8 @@ class TestTermination:
         mine, other = zrt.RunOptions(), zrt.RunOptions()
         jobs = [background(lambda: loop.run(endless, options=mine)) for _ in range(3)]
         apart = background(lambda: loop.run(endless, options=other))
-        time.sleep(0.05)
+        for job in [*jobs, apart]:
+            job.under_way()
         mine.terminate()
         for job in jobs:
             with pytest.raises(TerminatedError):
@@ -473,7 +473,7 @@ class TestTermination:
         options, switch = zrt.RunOptions(), zrt.RunOptions()
         options.close()
         job = background(lambda: loop.run(endless, options=switch))
-        time.sleep(0.05)
+        job.under_way()
         switch.terminate()
         switch.close()
         with pytest.raises(TerminatedError):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import threading
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -285,15 +283,8 @@ class TestThreads:
     def test_close_in_the_middle_of_a_run(self, loop, background):
         x = np.zeros(4, np.float32).view(Tracked)
         prepared = loop.prepare([np.array(50_000), x])
-        started = threading.Event()
-
-        def run():
-            started.set()
-            return prepared.run()
-
-        job = background(run)
-        started.wait()
-        time.sleep(0.01)
+        job = background(prepared.run)
+        job.under_way()
         prepared.close()
         loop.close()
         del x

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import gc
 import threading
-import time
 import types
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -608,15 +607,8 @@ class TestClosing:
         assert session.closed
 
     def test_close_during_a_run(self, loop, background):
-        started = threading.Event()
-
-        def run():
-            started.set()
-            return loop.run({"n": np.array(100_000), "x": np.zeros(4, np.float32)})
-
-        job = background(run)
-        started.wait()
-        time.sleep(0.02)
+        job = background(lambda: loop.run({"n": np.array(100_000), "x": np.zeros(4, np.float32)}))
+        job.under_way()
         loop.close()
         gc.collect()
         with pytest.raises(ClosedError):

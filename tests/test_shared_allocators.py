@@ -253,9 +253,11 @@ class TestSessions:
 def test_the_process_ends_well_with_everything_in_use(python):
     script = f"""
         import zrt
+        from tests.native import plugin
         environment = zrt.Environment()
         environment.register_provider_library("mine", {str(source.path())!r})
-        allocator = environment.create_shared_allocator(zrt.ep_devices()[-2].memory)
+        own, npu = plugin.devices("mine")
+        allocator = environment.create_shared_allocator(own.memory)
         cycle = [allocator.allocate(8), zrt.Value.allocate((2,), "float32", allocator)]
         cycle.append(cycle)
         print("done")

@@ -50,7 +50,9 @@ def test_weights_beside_it(zrt_json, tmp_path):
 
 
 def test_with_a_provider_the_compile_api(zrt_json, complaint, tmp_path):
-    # It is in every library, and compiles nothing.
+    # It is in the official libraries, and compiles nothing.
+    if "AzureExecutionProvider" not in package.available_providers():
+        pytest.skip("this library has no Azure provider")
     path = tmp_path / "compiled.onnx"
     arguments = ("compile", path, "--provider", "azure", "--weights", "compiled.weights", "--embed")
     found = zrt_json(*arguments)

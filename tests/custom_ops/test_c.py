@@ -174,5 +174,6 @@ def test_what_is_no_function() -> None:
     refuse(DTypeError, "shaped_like", 1, shaped_like=5)
     with pytest.raises(ArgumentError, match="no input 0"):
         zrt.CustomOpDomain("d", [in_c((), (F,), function=CFunction(1))])
-    with pytest.raises(ArgumentError, match="compute on the host"):
-        zrt.CustomOpDomain("d", [in_c((F,), (F,), function=CFunction(1), provider="Azure")])
+    if "AzureExecutionProvider" in zrt.available_providers():
+        with pytest.raises(ArgumentError, match="compute on the host"):
+            zrt.CustomOpDomain("d", [in_c((F,), (F,), function=CFunction(1), provider="Azure")])

@@ -182,7 +182,7 @@ shooter = threading.Thread(target=shoot)
 shooter.start()
 hits = 0
 end = time.monotonic() + 1.5
-while time.monotonic() < end:
+while time.monotonic() < end or hits <= 10:
     try:
         armed = True
         assert (session.run([X])[0] == X).all()
@@ -192,7 +192,6 @@ while time.monotonic() < end:
 stop = True
 shooter.join()
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-assert hits > 10, hits
 for _ in range(100):
     assert (session.run([X])[0] == X).all()
 """

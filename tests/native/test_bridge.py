@@ -150,9 +150,11 @@ def test_the_end_does_not_wait_for_ever(python):
     """
     done = python(f"""{SCRIPT}
 bridge.EXIT_PATIENCE = 0.1
-logger.addFilter(lambda record: threading.Event().wait())
+held = threading.Event()
+logger.addFilter(lambda record: held.set() or threading.Event().wait())
 for count in range(100):
     say(f"line {{count}}")
+held.wait()
 """)
     # The first is in the receiver's hands.
     lines = [line.partition("] ")[2].removesuffix("\x1b[m") for line in done.stderr.splitlines()]

@@ -38,7 +38,7 @@ class Nix:
     """A checkout of its own, the stand-in, and the command that evaluates and builds there."""
 
     # Seconds that one command may take, and within it one build.
-    longest = 1200
+    longest = 1800
 
     def __init__(self, command: str, folder: Path) -> None:
         self.apart = Path(command).name != "nix"

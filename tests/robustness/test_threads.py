@@ -512,7 +512,7 @@ def test_more_threads_than_the_system_has(child: Child, field: str) -> None:
         assert np.array_equal(session().run(FEEDS)[0], SUM)
         """,
         arguments=[field],
-        timeout=20,
+        timeout=60,
     )
     assert output == "refused\n"
 
