@@ -8,13 +8,13 @@ from contextlib import suppress
 from typing import Any
 
 from zrt import loading, weights
-from zrt._native import ffi, status
+from zrt._native import ffi, raised, status
 from zrt._native.claim import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.arguments import text
 from zrt.environment import current
-from zrt.errors import Error, FailError, UnknownNameError
+from zrt.errors import CallbackError, Error, FailError, UnknownNameError
 from zrt.graph import proto
 from zrt.graph.builder import Graph
 from zrt.graph.engine import Assembly, editor_api, refusals
@@ -51,9 +51,11 @@ class GraphEdit(Owner, Graph):
         self._busy = ffi.new("int *")
         # What the session borrows: it holds this list, which is filled later.
         self._lent: list[Handle] = []
+        # The kernels of custom operators, which the session keeps.
+        self._kernels: set[object] = set()
         self._settings = prepare_options(options, self._chosen, external_data_dir)
         with loading.Source(model) as source:
-            handle = _open_session(source, self._settings, self._lent)
+            handle = _open_session(source, self._settings, self._lent, self._kernels)
         self._begin(made, made.graph, None)
         self._base_nodes = len(made.graph.node)
         self._base_inputs = [info.name for info in made.graph.input]
@@ -146,10 +148,14 @@ class GraphEdit(Owner, Graph):
         shared = ffi.NULL if container is None else container.pointer
         with self._chosen.loading() as kept:
             try:
-                status.check(editor.ApplyModelToModelEditorSession(handle.pointer, made))
-                status.check(editor.FinalizeModelEditorSession(handle.pointer, self._settings.pointer, shared))
+                with raised.loading() as load:
+                    status.check(editor.ApplyModelToModelEditorSession(handle.pointer, made))
+                    status.check(editor.FinalizeModelEditorSession(handle.pointer, self._settings.pointer, shared))
             except Error as error:
+                if isinstance(error, CallbackError):
+                    raise
                 raise status.about(self._subject, error) from error
+            self._kernels |= load.kept
         self._lent.append(kept)
         return Session.adopt(handle, self._chosen)
 
@@ -177,23 +183,28 @@ class GraphEdit(Owner, Graph):
         return "GraphEdit(closed)" if self.closed else Graph.__repr__(self)
 
 
-def _open_session(source: loading.Source, settings: PoolOptions, lent: list[Handle]) -> Handle:
+def _open_session(source: loading.Source, settings: PoolOptions, lent: list[Handle], kernels: set[object]) -> Handle:
     """The ``OrtSession`` of a model that is still to be added to."""
     table, editor = api(), editor_api()
     environment = current().pointer
     elsewhere = status.fetch(table.HasSessionConfigEntry, "int", settings.pointer, loading.EXTERNAL_DATA_DIR)
     data = source.read() if source.path is None or elsewhere else None
+    if data is None:
+        create = editor.CreateModelEditorSession
+        given: tuple[Any, ...] = (source.path,)
+    else:
+        create, given = editor.CreateModelEditorSessionFromArray, (data, ffi.sizeof(data))
     try:
-        if data is None:
-            create = editor.CreateModelEditorSession
-            pointer = status.make(create, "OrtSession", environment, source.path, settings.pointer)
-        else:
-            create = editor.CreateModelEditorSessionFromArray
-            pointer = status.make(create, "OrtSession", environment, data, ffi.sizeof(data), settings.pointer)
+        with raised.loading() as load:
+            pointer = status.make(create, "OrtSession", environment, *given, settings.pointer)
+            handle = loading.own(pointer, settings, source.subject, [settings, Handle.pin(lent)], (kernels,))
     except Error as error:
         loading.settle(settings, source.subject)
+        if isinstance(error, CallbackError):
+            raise
         raise status.about(source.subject, error) from error
-    return loading.own(pointer, settings, source.subject, [settings, Handle.pin(lent)])
+    kernels |= load.kept
+    return handle
 
 
 def edit(
