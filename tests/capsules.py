@@ -1,11 +1,14 @@
-"""Tensors of a library that does not exist, in capsules of DLPack: each field is as a test wants it."""
+"""What tests of DLPack share: tensors of a library that does not exist, each field as a test wants it; lifetimes."""
 
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import Any
 
 import numpy as np
+
+import zrt
 
 
 class Tensor(ctypes.Structure):
@@ -98,3 +101,13 @@ class Foreign:
         name = b"dltensor" if self.version is None else b"dltensor_versioned"
         # The name's memory is a literal's, which stays.
         return capsule_new(ctypes.addressof(self.managed), name, None)
+
+
+class Watched(np.ndarray):
+    """An array that can be referred to weakly."""
+
+
+def watched() -> tuple[zrt.Value, weakref.ref[Watched]]:
+    """A value, and whether its memory is still there."""
+    array = np.zeros(1000, np.float32).view(Watched)
+    return zrt.Value.from_array(array), weakref.ref(array)

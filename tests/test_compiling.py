@@ -112,13 +112,10 @@ class TestProcessor:
         for level in (zrt.GraphOptimizationLevel.ENABLE_BASIC, "enable_all", 99):
             assert "Identity" not in nodes(zrt.compile(model, options=QUIET, graph_optimization_level=level))
 
-    @pytest.mark.parametrize("form", ["path", "bytes", "proto", "to_onnx"])
+    @pytest.mark.parametrize("form", ["path", "bytes", "proto", "graph"])
     def test_from_any_form(self, form: str, weighty: Path) -> None:
-        class Graph:
-            def to_onnx(self) -> onnx.ModelProto:
-                return onnx.load(weighty)
-
-        forms = {"path": weighty, "bytes": weighty.read_bytes(), "proto": onnx.load(weighty), "to_onnx": Graph()}
+        proto = onnx.load(weighty)
+        forms = {"path": weighty, "bytes": weighty.read_bytes(), "proto": proto, "graph": zrt.Graph.from_onnx(proto)}
         np.testing.assert_array_equal(answer(zrt.compile(forms[form], options=QUIET)), EXPECTED)
 
     def test_weights_of_the_caller_s(self, weighty: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import mmap
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,17 +20,13 @@ FD = ExternalMemoryType.VK_MEMORY_OPAQUE_FD
 SEMAPHORE_FD = ExternalSemaphoreType.VK_TIMELINE_SEMAPHORE_OPAQUE_FD
 KINDS = [*ExternalMemoryType, *ExternalSemaphoreType]
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="files of memory are Linux's")
-
 
 @pytest.fixture
 def shared() -> Iterator[tuple[int, np.ndarray]]:
-    """A file of memory, and its content as 16 float32."""
-    descriptor = os.memfd_create("shared")
-    os.truncate(descriptor, 64)
-    memory = mmap.mmap(descriptor, 64)
-    yield descriptor, np.frombuffer(memory, np.float32)
-    os.close(descriptor)
+    """A file that is mapped, and its content as 16 float32."""
+    with tempfile.TemporaryFile() as file:
+        file.truncate(64)
+        yield file.fileno(), np.frombuffer(mmap.mmap(file.fileno(), 64), np.float32)
 
 
 @pytest.fixture

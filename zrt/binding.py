@@ -281,8 +281,9 @@ class IoBinding(Owner):
         if feed is None and info.kind is ValueKind.OPTIONAL:
             bound.claimed(bound.leave_out, name)
             return
-        value = right_value(info, feed)._open()
-        bound.claimed(bound.bind_input, name, value)
+        value = right_value(info, feed)
+        bound.session._check_reach(bound.owner, value, f"input {name!r}")
+        bound.claimed(bound.bind_input, name, value._open())
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
         """Binds an output to the caller's memory, or leaves it to ORT on a memory (None: on the host).
@@ -297,8 +298,9 @@ class IoBinding(Owner):
             return
         if any(name == info.name for info in (*bound.session.inputs, *bound.session.initializers)):
             raise ArgumentError(f"{subject} is an input as well: ORT hands it out again and writes nothing")
-        value = writable_value(info, place, subject)._open()
-        bound.claimed(bound.bind_output, name, value)
+        value = writable_value(info, place, subject)
+        bound.session._check_reach(bound.owner, value, subject)
+        bound.claimed(bound.bind_output, name, value._open())
 
     def clear_inputs(self) -> None:
         """Forgets every bound input. ``OrtApi::ClearBoundInputs``."""

@@ -53,11 +53,11 @@ def compile(
 ) -> bytes | None:
     """Has the providers compile a model, and writes the model with what they compiled as nodes of its own.
 
-    `model`, `options`, `providers` and `external_data_dir` are as for `Session`; anything that has ``to_onnx()`` is a
-    model too. `output` is the path to write to, or a function that is called with one piece of the model (`bytes`)
-    after the other; without it the model is returned as `bytes`. Nodes that no provider compiles stay as they are; with
-    `error_if_no_nodes_compiled` it is an error where these are all of them, as they are on the processor alone, whose
-    form of this is `save_optimized`.
+    `model`, `options`, `providers` and `external_data_dir` are as for `Session`; a `Graph`, or what else has
+    ``to_onnx()``, is a model too. `output` is the path to write to, or a function that is called with one piece of
+    the model (`bytes`) after the other; without it the model is returned as `bytes`. Nodes that no provider compiles
+    stay as they are; with `error_if_no_nodes_compiled` it is an error where these are all of them, as they are on the
+    processor alone, whose form of this is `save_optimized`.
 
     A file is replaced as a whole, with those that providers write beside it; with `error_if_output_file_exists` it is
     an `ArgumentError` if it is there. `graph_optimization_level` is how far the graph is optimized before; None stands

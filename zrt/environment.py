@@ -84,10 +84,10 @@ class Environment:
         with _lock:
             if _current is None:
                 if _making:
-                    # A lock that is no such would let a thread factory, or a signal's handler, wait for itself.
+                    # ORT would let a thread factory, or a signal's handler, wait for itself.
                     raise UnsupportedError(
                         "this process's environment is just being made: what is called meanwhile (a thread factory, "
-                        "say) cannot use it"
+                        "say), or forked off, cannot use it"
                     )
                 created = super().__new__(cls)
                 created.log_id = log_id
@@ -305,8 +305,9 @@ def current() -> Environment:
 
 
 def _forked() -> None:
-    global _lock, _making
-    _lock, _making = RLock(), False
+    # What was being made stays so: ORT's own lock on it is held for good.
+    global _lock
+    _lock = RLock()
 
 
 os.register_at_fork(after_in_child=_forked)

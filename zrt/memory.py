@@ -327,6 +327,13 @@ def session_memories(function: Any, session: Handle, count: int) -> list[MemoryI
     return [MemoryInfo.read(place) for place in places]
 
 
+def has_device(session: Handle, inputs: int, outputs: int) -> bool:
+    """Whether a session of so many inputs and outputs has one of them on a device."""
+    table = api()
+    sides = ((table.SessionGetMemoryInfoForInputs, inputs), (table.SessionGetMemoryInfoForOutputs, outputs))
+    return any(not memory.is_host for where, count in sides for memory in session_memories(where, session, count))
+
+
 class Allocator(Owner):
     """ORT's allocator of a session for a kind of memory, or (`Allocator.default()`) the process's plain one.
 

@@ -27,7 +27,7 @@ from zrt.errors import (
     UnsupportedError,
 )
 from zrt.feeds import Feeds, by_name, made_value, names_of, right_array, right_value
-from zrt.memory import CPU, Allocator, MemoryInfo, default_allocator, take_string
+from zrt.memory import CPU, Allocator, MemoryInfo, default_allocator, has_device, take_string
 from zrt.metadata import ModelMetadata, ValueInfo, is_plain, read_metadata, read_values
 from zrt.options import RunOptions, SessionOptions
 from zrt.prepared import PreparedRun
@@ -271,13 +271,28 @@ class Session(Owner):
         wanted = self._wanted(outputs)
         fed = by_name(given, self.inputs, self.initializers)
         if any(isinstance(feed, (Value, Buffer)) or not is_plain(info) for info, feed in fed):
+            owner = self._open()
             values = [made_value(info, feed) for info, feed in fed]
+            for (info, _), value in zip(fed, values, strict=True):
+                self._check_reach(owner, value, f"input {info.name!r}")
             handles = [value._open() for value in values]
             call = self._call([(info, value.shape) for (info, _), value in zip(fed, values, strict=True)], wanted)
             return call, [handle.pointer for handle in handles], handles
         checked = [right_array(info, feed) for info, feed in fed]
         call = self._call([(info, array.shape) for (info, _), array in zip(fed, checked, strict=True)], wanted)
         return call, [from_buffer(array) for array in checked], None
+
+    def _check_reach(self, owner: Handle, value: Value, subject: str) -> None:
+        """Refuses a tensor on a device in a session that has none: ORT would take its address for the host's.
+
+        ``OrtApi::SessionGetMemoryInfoForInputs``, ``OrtApi::SessionGetMemoryInfoForOutputs``.
+        """
+        where = value.memory
+        if not where.is_host and not has_device(owner, len(self.inputs), len(self.outputs)):
+            raise UnsupportedError(
+                f"{subject} lies on {where.name}:{where.device_id}, and this session has nothing on a device: zrt.copy "
+                "brings it to the host"
+            )
 
     async def run_async(
         self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
@@ -389,7 +404,10 @@ class Session(Owner):
         if self._captures:
             raise UnsupportedError(REPLAYS)
         fed = by_name(feeds, self.inputs, self.initializers)
+        owner = self._open()
         values = [right_value(info, feed) for info, feed in fed]
+        for (info, _), value in zip(fed, values, strict=True):
+            self._check_reach(owner, value, f"input {info.name!r}")
         inputs = [(info, value.shape) for (info, _), value in zip(fed, values, strict=True)]
         return PreparedRun(self._call(inputs, None), values)
 

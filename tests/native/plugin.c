@@ -177,7 +177,7 @@ static OrtStatus *factory_transfer(plugin_factory *self, plugin_transfer **made)
     return NULL;
 }
 
-/* External memory and semaphores are files of memory: a tensor's bytes, and a counter of 64 bits. */
+/* External memory and semaphores are files that are mapped: a tensor's bytes, and a counter of 64 bits. */
 
 typedef struct { plugin_importer base; const OrtEpDevice *device; factory *made; } importer;
 typedef struct { plugin_memory base; void *data; } shared_memory;

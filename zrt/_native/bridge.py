@@ -99,18 +99,25 @@ def _loop() -> None:
         delivered = 0
         if not first:
             return
+        # Waiting only when all is read: another such thread (of an interrupted start, a fork) frees what it delivers.
+        taken = []
         while message != ffi.NULL:
             delivered += 1
             try:
                 kind = _kinds[message.kind]
-                _waiting.append((kind, kind.read(message)))
+                taken.append((kind, kind.read(message)))
             except BaseException:
                 _report()
             message = message.next
         lib.zrt_bridge_release(first)
+        _waiting.extend(taken)
         while _waiting:
             try:
                 kind, thing = _waiting.popleft()
+            except IndexError:
+                # The other thread was quicker.
+                break
+            try:
                 kind.deliver(thing)
             except BaseException:
                 _report()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-import os
+import tempfile
 from collections.abc import Callable
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -32,11 +32,15 @@ BYTES = 64
 
 
 @functools.cache
+def opened() -> IO[bytes]:
+    """A file that stays to the end of the process."""
+    made = tempfile.TemporaryFile()  # noqa: SIM115
+    made.truncate(BYTES)
+    return made
+
+
 def file() -> int:
-    """A file of memory that stays to the end of the process."""
-    descriptor = os.memfd_create("mistakes")
-    os.truncate(descriptor, BYTES)
-    return descriptor
+    return opened().fileno()
 
 
 def processor() -> zrt.EpDevice:
