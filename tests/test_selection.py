@@ -8,7 +8,7 @@ import pytest
 
 import zrt
 from tests.native import plugin as source
-from zrt.errors import ArgumentError, BusyError, DTypeError, EpFailError, ProviderError
+from zrt.errors import ArgumentError, BusyError, CallbackError, DTypeError, EpFailError, ProviderError
 
 CPU = "CPUExecutionProvider"
 TEST = "ZrtTestProvider"
@@ -157,7 +157,7 @@ class TestFunctions:
         def policy(devices, metadata):
             raise reason
 
-        with pytest.raises(ProviderError, match=r"ModelProto: .*ZeroDivisionError: none left") as caught:
+        with pytest.raises(CallbackError, match=r"ModelProto: .*ZeroDivisionError: none left") as caught:
             negate(policy)
         assert caught.value.__cause__ is reason
         assert result(negate(lambda devices, metadata: [plugin.own])) == [1, -2, -3]
@@ -179,17 +179,17 @@ class TestFunctions:
         ],
     )
     def test_answers_that_are_none(self, negate, answer, words):
-        with pytest.raises(ProviderError, match=words) as caught:
+        with pytest.raises(CallbackError, match=words) as caught:
             negate(lambda devices, metadata: answer)
         assert isinstance(caught.value.__cause__, zrt.Error)
 
     def test_more_answers(self, negate, plugin):
         for answer, words in ((plugin.own, "returns a list of devices"), ([plugin.own] * 9, "not 9")):
-            with pytest.raises(ProviderError, match=words):
+            with pytest.raises(CallbackError, match=words):
                 negate(lambda devices, metadata, answer=answer: answer)
 
     def test_a_function_of_other_arguments(self, negate):
-        with pytest.raises(ProviderError, match="TypeError") as caught:
+        with pytest.raises(CallbackError, match="TypeError") as caught:
             negate(lambda: [])
         assert isinstance(caught.value.__cause__, TypeError)
 
@@ -223,7 +223,7 @@ class TestFunctions:
             zrt.Environment().unregister_provider_library("tests")
 
         for policy in (register, unregister):
-            with pytest.raises(ProviderError, match="BusyError") as caught:
+            with pytest.raises(CallbackError, match="BusyError") as caught:
                 negate(policy)
             assert isinstance(caught.value.__cause__, BusyError)
         assert list(zrt.Environment().provider_libraries) == ["tests"]

@@ -15,7 +15,7 @@ from zrt._native.library import api
 from zrt.arguments import entries
 from zrt.devices import EpDevice
 from zrt.environment import current
-from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
+from zrt.errors import ArgumentError, CallbackError, DTypeError, Error, ProviderError
 from zrt.memory import read_pairs
 from zrt.providers import CPU, Provider, ProviderLike
 from zrt.workers import PoolOptions
@@ -183,7 +183,7 @@ class Selection:
                     raise
                 if not isinstance(failure, Exception):
                     raise failure from None
-                raise ProviderError(f"{error} ({type(failure).__name__}: {failure})") from failure
+                raise CallbackError(f"{error} ({type(failure).__name__}: {failure})") from failure
             finally:
                 if self._asking:
                     self._asking.failure = None

@@ -30,6 +30,7 @@ from tests.robustness.vocabulary import (
 from zrt.errors import (
     ArgumentError,
     BusyError,
+    CallbackError,
     ClosedError,
     DTypeError,
     Error,
@@ -118,11 +119,11 @@ CHOSEN = [
     Bad(WRONG_TYPE, lambda w: [(device(),)], DTypeError, "pair"),
     Bad(WRONG_TYPE, lambda w: [(device(), 5)], DTypeError, "dict"),
     Bad(WRONG_TYPE, lambda w: [zrt.DevicePolicy.PREFER_CPU], DTypeError, "neither a provider"),
-    Bad(WRONG_VALUE, lambda w: lambda devices, metadata: 1 / 0, ProviderError, "ZeroDivisionError"),
-    Bad(WRONG_VALUE, lambda w: lambda devices, metadata: [], ProviderError, "not 0"),
-    Bad(CLOSED, lambda w: lambda devices, metadata: [gone()], ProviderError, "BusyError"),
-    Bad(WRONG_TYPE, lambda w: lambda devices, metadata: [5], ProviderError, "devices"),
-    Bad(WRONG_TYPE, lambda w: lambda: [], ProviderError, "TypeError"),
+    Bad(WRONG_VALUE, lambda w: lambda devices, metadata: 1 / 0, CallbackError, "ZeroDivisionError"),
+    Bad(WRONG_VALUE, lambda w: lambda devices, metadata: [], CallbackError, "not 0"),
+    Bad(CLOSED, lambda w: lambda devices, metadata: [gone()], CallbackError, "BusyError"),
+    Bad(WRONG_TYPE, lambda w: lambda devices, metadata: [5], CallbackError, "devices"),
+    Bad(WRONG_TYPE, lambda w: lambda: [], CallbackError, "TypeError"),
 ]
 
 
