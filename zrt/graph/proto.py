@@ -43,6 +43,9 @@ def parse(model: loading.Model) -> tuple[Any, str, str]:
         folder = "" if source.path is None else os.path.dirname(os.path.abspath(os.fsdecode(source.path)))
         try:
             proto = onnx.ModelProto.FromString(bytes(ffi.buffer(data)))
+        # protobuf in Python finds it out itself; in C it gives what `_check_text` then finds.
+        except UnicodeDecodeError as error:
+            raise ModelError(f"{source.subject} cannot be read: a text is no UTF-8: {error.reason}") from error
         # protobuf raises classes of its own, which differ between its implementations.
         except Exception as error:
             raise ModelError(f"{source.subject} cannot be read: {error}") from error
