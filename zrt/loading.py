@@ -202,7 +202,13 @@ def _create(source: Source, options: PoolOptions, container: Handle | None, lent
             # What the caller's own code raised is its direct cause.
             raise
         raise refusal(source, error) from error
-    return _settled(session, options, source.subject)
+    try:
+        settle(options, source.subject)
+    except BaseException:
+        # It was loaded nonetheless; the error's traceback must not keep it.
+        del session
+        raise
+    return session
 
 
 def _pools(options: PoolOptions) -> list[Handle]:
@@ -223,10 +229,6 @@ def own(
 ) -> Handle:
     """Takes over a new ``OrtSession``, which keeps alive its `parents`, what made its threads, and what is `kept`."""
     session = Handle.own(pointer, api().ReleaseSession, [*parents, *_pools(options)], kept)
-    return _settled(session, options, subject)
-
-
-def _settled(session: Handle, options: PoolOptions, subject: str) -> Handle:
     try:
         settle(options, subject)
     except BaseException:
