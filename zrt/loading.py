@@ -205,8 +205,8 @@ def _create(source: Source, options: PoolOptions, container: Handle | None, lent
     try:
         settle(options, source.subject)
     except BaseException:
-        # It was loaded nonetheless; the error's traceback must not keep it.
-        del session
+        # It was loaded nonetheless, and goes at once, whatever the error's traceback keeps.
+        ffi.release(session.reference)
         raise
     return session
 
@@ -232,7 +232,7 @@ def own(
     try:
         settle(options, subject)
     except BaseException:
-        # It was loaded nonetheless; the error's traceback must not keep it.
-        del session
+        # It was loaded nonetheless, and goes at once, whatever the error's traceback keeps.
+        ffi.release(session.reference)
         raise
     return session
