@@ -13,8 +13,8 @@ from zrt.cli.entry import COMMANDS
 from zrt.providers import known
 from zrt.providers.attach import ThroughObject
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "api.md"
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+PACKAGE = Path(zrt.__file__).parent
 TABLES = {
     "OrtApi": "api.h",
     "OrtModelEditorApi": "editor.h",
@@ -30,7 +30,7 @@ OTHERS = ("unsound", "no effect", "not in official builds")
 @cache
 def declared(table: str) -> list[str]:
     """The functions of a table, in slot order."""
-    text = (ROOT / "zrt" / "_native" / "decl" / TABLES[table]).read_text()
+    text = (PACKAGE / "_native" / "decl" / TABLES[table]).read_text()
     body = re.search(rf"struct {table} \{{(.*?)\n\}};", text, re.DOTALL)
     assert body
     return re.findall(r"^    [^()]*?\(\*(\w+)\)", body[1], re.MULTILINE)
@@ -47,7 +47,7 @@ def rows(table: str) -> list[tuple[str, str]]:
 @cache
 def called() -> set[str]:
     """The functions that zrt's code calls."""
-    sources = [*ROOT.glob("zrt/**/*.py"), *ROOT.glob("zrt/_native/*.c")]
+    sources = [*PACKAGE.glob("**/*.py"), *PACKAGE.glob("_native/*.c")]
     names: set[str] = set()
     for path in sources:
         text = path.read_text("utf-8")
