@@ -53,7 +53,7 @@ def compare(benchmark: BenchmarkFixture, pytestconfig: pytest.Config) -> Compare
         benchmark.extra_info.update({"runs_in_a_round": own.runs, f"ratio_to_{first}": ratio})
         pytestconfig.stash[RATIOS].setdefault(group.name, []).append(f"{key} {ratio:.3g}")
         means = iter(own.means)
-        benchmark.pedantic(lambda: CLOCK.add(next(means)), rounds=len(own.means))  # type: ignore[no-untyped-call]
+        benchmark.pedantic(lambda: CLOCK.add(next(means)), rounds=len(own.means))
 
     return report
 

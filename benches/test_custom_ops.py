@@ -53,7 +53,7 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
     (folder / "add.c").write_text(SOURCE)
     subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", folder / "add.so", folder / "add.c"], check=True)
     in_c = InC()
-    in_c.function = CFunction(ctypes.CDLL(str(folder / "add.so")).add)  # type: ignore[misc]
+    in_c.function = CFunction(ctypes.CDLL(str(folder / "add.so")).add)
     options = zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain("bench", [in_c, InPython()])], **ONE_THREAD)
     x = np.arange(4, dtype=np.float32)
 

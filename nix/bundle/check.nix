@@ -5,11 +5,11 @@
   bundle,
 }:
 pkgs.runCommand "check-${bundle.name}" { nativeBuildInputs = [ pkgs.bubblewrap ]; } ''
-  mkdir -p root/bundle
-  tar -xf ${bundle}/*.tar.gz -C root/bundle --strip-components=1
-  bash ${./check-bundle.sh} root/bundle
+  mkdir -p unpacked/bundle
+  tar -xf ${bundle}/*.tar.gz -C unpacked/bundle --strip-components=1
+  bash ${./check-bundle.sh} unpacked/bundle
   bwrap --unshare-ipc --unshare-net --unshare-pid --unshare-uts --clearenv \
-    --bind "$PWD/root/bundle" /bundle --ro-bind ${pkgs.pkgsStatic.busybox}/bin/busybox /bin/sh \
+    --bind "$PWD/unpacked/bundle" /bundle --ro-bind ${pkgs.pkgsStatic.busybox}/bin/busybox /bin/sh \
     --proc /proc --dev /dev --tmpfs /tmp \
     /bin/sh /bundle/bin/zrt run | tee "$out"
 ''

@@ -71,8 +71,8 @@ def test_numba() -> None:
     types = numba.types
 
     @intrinsic
-    def pointer(typing, address):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+    def pointer(typing, address):
+        def generate(context, builder, signature, arguments):
             return builder.inttoptr(arguments[0], cgutils.voidptr_t)
 
         return types.voidptr(types.int64), generate
@@ -81,7 +81,7 @@ def test_numba() -> None:
     words = types.CPointer(types.int64)
 
     @numba.cfunc(types.int32(words, types.uintp, words, types.uintp, types.voidptr))
-    def compute(inputs, input_count, outputs, output_count, user_data):  # type: ignore[no-untyped-def]
+    def compute(inputs, input_count, outputs, output_count, user_data):
         count = outputs[3]
         x = numba.carray(pointer(inputs[0]), count, np.float32)
         y = numba.carray(pointer(inputs[5]), count, np.float32)

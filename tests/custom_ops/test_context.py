@@ -241,7 +241,7 @@ def test_allocators_outlive_the_session() -> None:
     assert allocator.stats().raw is not None
     error = failing(lambda context: context.allocator(zrt.MemoryInfo.cuda()))
     assert isinstance(error, ArgumentError)
-    assert isinstance(failing(lambda context: context.allocator(5)), DTypeError)  # type: ignore[arg-type]
+    assert isinstance(failing(lambda context: context.allocator(5)), DTypeError)
 
 
 def test_logger(capfd: pytest.CaptureFixture[str]) -> None:
@@ -252,7 +252,7 @@ def test_logger(capfd: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(ArgumentError):
             context.logger.log("LOUD", "x")
         with pytest.raises(DTypeError):
-            context.logger.log("INFO", 5)  # type: ignore[arg-type]
+            context.logger.log("INFO", 5)
 
     within(say, log_severity_level="WARNING")
     errors = capfd.readouterr().err
@@ -310,7 +310,7 @@ def test_parallel_for_raises_the_first_exception() -> None:
         context.parallel_for(turn, 50)
 
     assert isinstance(failing(work), KeyError)
-    assert isinstance(failing(lambda context: context.parallel_for(5, 1)), DTypeError)  # type: ignore[arg-type]
+    assert isinstance(failing(lambda context: context.parallel_for(5, 1)), DTypeError)
     assert isinstance(failing(lambda context: context.parallel_for(print, -1)), ArgumentError)
 
 

@@ -107,7 +107,7 @@ def test_what_cannot_be_made() -> None:
     assert "name" in refused(standard(5, [F], [F]))
     assert "Error" in refused(standard("Relu", [F], [F], types={"Q": F}))
     with pytest.raises(DTypeError, match="KernelInfo"):
-        Standard(5, "Relu", [F], [F], version=14, types={"T": F})  # type: ignore[arg-type]
+        Standard(5, "Relu", [F], [F], version=14, types={"T": F})
 
 
 def test_what_it_cannot_be_called_with() -> None:

@@ -51,4 +51,4 @@ def test_what_is_no_library(tmp_path: Path, compiled: Callable[[str], Path]) -> 
     with pytest.raises(DTypeError, match="expected a list of paths"):
         zrt.SessionOptions(custom_op_libraries="a.so").handle()
     with pytest.raises(DTypeError, match="expected a path"):
-        zrt.SessionOptions(custom_op_libraries=[5]).handle()  # type: ignore[list-item]
+        zrt.SessionOptions(custom_op_libraries=[5]).handle()

@@ -310,7 +310,7 @@ def test_what_cannot_be_declared() -> None:
     with pytest.raises(ArgumentError, match="operator 'Op' twice"):
         zrt.CustomOpDomain("d", [Op(), Op()])
     with pytest.raises(DTypeError, match="the class, not an instance"):
-        zrt.CustomOpDomain("d", [Op])  # type: ignore[list-item]
+        zrt.CustomOpDomain("d", [Op])
 
 
 def test_wrong_models_are_told() -> None:

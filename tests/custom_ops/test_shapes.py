@@ -93,7 +93,7 @@ def test_what_it_cannot_say() -> None:
         assert isinstance(caught.value.__cause__, error)
 
     raising(OutOfRangeError, lambda context: context.input(1))
-    raising(DTypeError, lambda context: context.input("x"))  # type: ignore[arg-type]
+    raising(DTypeError, lambda context: context.input("x"))
     raising(ArgumentError, lambda context: context.set_output(0, (-1,), "float32"))
     raising(DTypeError, lambda context: context.set_output(0, 5, "float32"))
     raising(DTypeError, lambda context: context.set_output(0, (1.5,), "float32"))

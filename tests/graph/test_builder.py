@@ -263,9 +263,9 @@ def test_wrong_types() -> None:
     with pytest.raises(DTypeError, match="float32 is neither string nor an integer"):
         MapType("float32", TensorType("float32"))
     with pytest.raises(DTypeError, match="MapType: value"):
-        MapType("int64", "float32")  # type: ignore[arg-type]
+        MapType("int64", "float32")
     with pytest.raises(DTypeError, match="OptionalType: element"):
-        OptionalType(None)  # type: ignore[arg-type]
+        OptionalType(None)
     with pytest.raises(ShapeError, match="-1"):
         TensorType("float32", (-1,))
     deep: Any = TensorType("float32")

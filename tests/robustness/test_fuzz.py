@@ -78,18 +78,18 @@ class LyingBytes(bytes):
 class LyingArray(np.ndarray):
     """An array that says it is larger, writeable and contiguous."""
 
-    shape = property(lambda self: (2, 4))  # type: ignore[assignment]
-    nbytes = property(lambda self: 32)  # type: ignore[assignment]
-    size = property(lambda self: 8)  # type: ignore[assignment]
-    ndim = property(lambda self: 2)  # type: ignore[assignment]
-    dtype = property(lambda self: np.dtype(np.float32))  # type: ignore[assignment]
-    flags = property(lambda self: FLAGS)  # type: ignore[assignment]
+    shape = property(lambda self: (2, 4))
+    nbytes = property(lambda self: 32)
+    size = property(lambda self: 8)
+    ndim = property(lambda self: 2)
+    dtype = property(lambda self: np.dtype(np.float32))
+    flags = property(lambda self: FLAGS)
     __repr__ = object.__repr__
 
 
 class HugeArray(LyingArray):
-    shape = property(lambda self: (2**24, 4))  # type: ignore[assignment]
-    nbytes = property(lambda self: 2**28)  # type: ignore[assignment]
+    shape = property(lambda self: (2**24, 4))
+    nbytes = property(lambda self: 2**28)
 
 
 class Raising:

@@ -75,7 +75,7 @@ DECLARED = [
         (WRONG_DTYPE, "inputs", ("float33",), DTypeError, ["float33"]),
         (WRONG_DTYPE, "inputs", ("complex64",), UnsupportedError, ["input 0", "COMPLEX64"]),
         (WRONG_TYPE, "inputs", (Output(),), DTypeError, ["input 0", "Output"]),
-        (WRONG_TYPE, "inputs", (Input(optional=1),), DTypeError, ["input 0", "optional"]),  # type: ignore[arg-type]
+        (WRONG_TYPE, "inputs", (Input(optional=1),), DTypeError, ["input 0", "optional"]),
         (NEGATIVE, "inputs", (Input(variadic=True, least=-1),), ArgumentError, ["input 0", "least"]),
         (HUGE, "inputs", (Input(variadic=True, least=2**31),), ArgumentError, ["input 0", "least"]),
         (UNKNOWN_NAME, "inputs", (Input(memory="MOON"),), ArgumentError, ["input 0", "MOON"]),
@@ -187,7 +187,7 @@ IN_CREATE = [
         (UNKNOWN_NAME, lambda i: i.attributes["q"], ["'q'"]),
         (UNKNOWN_NAME, lambda i: Standard(i, "Nonesuch", [F], [F], **ADD), ["Nonesuch"]),
         (WRONG_VALUE, lambda i: Standard(i, "Add", [F], [F], **ADD), ["Add"]),
-        (WRONG_TYPE, lambda i: Standard(5, "Add", [F], [F], **ADD), ["KernelInfo"]),  # type: ignore[arg-type]
+        (WRONG_TYPE, lambda i: Standard(5, "Add", [F], [F], **ADD), ["KernelInfo"]),
         (WRONG_DTYPE, lambda i: Standard(i, "Add", [F, "qq"], [F], **ADD), ["'qq'"]),
     )
 ]

@@ -142,7 +142,7 @@ TYPES = [
     Bad(WRONG_TYPE, lambda w: ("float32", "n"), ShapeError, "'n'"),
     Bad(WRONG_VALUE, lambda w: ("float32", ("a\0",)), ArgumentError, "NUL"),
     Bad(WRONG_SHAPE, lambda w: (zrt.graph.TensorType("float32"), (3,)), ShapeError, "one too many"),
-    Bad(WRONG_TYPE, lambda w: (zrt.graph.SequenceType("float32"), None), DTypeError, "'float32'"),  # type: ignore[arg-type]
+    Bad(WRONG_TYPE, lambda w: (zrt.graph.SequenceType("float32"), None), DTypeError, "'float32'"),
     Bad(WRONG_TYPE, lambda w: (None, (3,)), DTypeError, "type is missing"),
 ]
 
@@ -263,12 +263,12 @@ def with_branch(graph: zrt.Graph) -> zrt.Graph:
         branch = graph.subgraph(name)
         branch.output(branch.op("Neg", graph.value("h")))
         setattr(graph, f"_{name}", branch)
-    graph.op("If", graph.input("c", "bool", ()), then_branch=graph._then, else_branch=graph._else)  # type: ignore[attr-defined]
+    graph.op("If", graph.input("c", "bool", ()), then_branch=graph._then, else_branch=graph._else)
     return graph
 
 
 def sealed() -> zrt.Graph:
-    return with_branch(fresh())._then  # type: ignore[attr-defined,no-any-return]
+    return with_branch(fresh())._then
 
 
 def gemm(graph: zrt.Graph, **attributes: Any) -> object:
@@ -334,7 +334,7 @@ def single(
 SINGLE: list[Single] = [
     ("Graph.__init__", MISSING_INPUT, lambda w: zrt.Graph({"com.microsoft": 1}), ArgumentError, ("opset", "''")),
     ("Graph.__init__", WRONG_VALUE, lambda w: zrt.Graph(0), ArgumentError, ("opset", "0")),
-    ("Graph.__init__", WRONG_TYPE, lambda w: zrt.Graph("21"), DTypeError, ("opset", "'21'")),  # type: ignore[arg-type]
+    ("Graph.__init__", WRONG_TYPE, lambda w: zrt.Graph("21"), DTypeError, ("opset", "'21'")),
     ("Graph.session", MISSING_INPUT, lambda w: without_output().session(), ModelError, ("'net'", "no outputs")),
     ("Graph.check", MISSING_INPUT, lambda w: without_output().check(), ModelError, ("'net'", "no outputs")),
     (
@@ -351,9 +351,9 @@ SINGLE: list[Single] = [
         UnsupportedError,
         ("then_branch", "GRAPH"),
     ),
-    ("GraphEdit.finalize", UNKNOWN_NAME, lambda w: unknown_to_ort(edited()).finalize(), Error, ("Nothing",)),  # type: ignore[attr-defined]
-    ("GraphEdit.finalize", MISSING_INPUT, lambda w: without_input(edited()).finalize(), ModelError, ("'x'", "Neg")),  # type: ignore[attr-defined]
-    ("edit", WRONG_TYPE, lambda w: zrt.edit(w.model, QUIET, external_data_dir=5), DTypeError, ("external_data_dir",)),  # type: ignore[arg-type]
+    ("GraphEdit.finalize", UNKNOWN_NAME, lambda w: unknown_to_ort(edited()).finalize(), Error, ("Nothing",)),
+    ("GraphEdit.finalize", MISSING_INPUT, lambda w: without_input(edited()).finalize(), ModelError, ("'x'", "Neg")),
+    ("edit", WRONG_TYPE, lambda w: zrt.edit(w.model, QUIET, external_data_dir=5), DTypeError, ("external_data_dir",)),
     *single("engine", MISSING_INPUT, lambda w, graph: without_input(graph).engine, ModelError, "'x'", "Neg"),
     *single("to_onnx", MISSING_INPUT, lambda w, graph: without_input(graph).to_onnx(), ModelError, "'x'", "Neg"),
     *single("to_bytes", MISSING_INPUT, lambda w, graph: without_input(graph).to_bytes(), ModelError, "'x'", "Neg"),
@@ -385,20 +385,20 @@ SINGLE: list[Single] = [
         "subgraph()",
     ),
     *single("output", WRONG_VALUE, lambda w, graph: graph.output(graph.value("z")), ArgumentError, "'z'", "already"),
-    *single("output", WRONG_TYPE, lambda w, graph: graph.output(None), DTypeError, "None"),  # type: ignore[arg-type]
+    *single("output", WRONG_TYPE, lambda w, graph: graph.output(None), DTypeError, "None"),
     *single("value", UNKNOWN_NAME, lambda w, graph: graph.value("q"), UnknownNameError, "'net'", "'q'"),
-    *single("value", WRONG_TYPE, lambda w, graph: graph.value(5), DTypeError, "5"),  # type: ignore[arg-type]
+    *single("value", WRONG_TYPE, lambda w, graph: graph.value(5), DTypeError, "5"),
     *single("remove_input", UNKNOWN_NAME, lambda w, graph: graph.remove_input("q"), UnknownNameError, "'q'", "'x'"),
-    *single("remove_input", WRONG_TYPE, lambda w, graph: graph.remove_input(5), DTypeError, "5"),  # type: ignore[arg-type]
+    *single("remove_input", WRONG_TYPE, lambda w, graph: graph.remove_input(5), DTypeError, "5"),
     *single("remove_output", UNKNOWN_NAME, lambda w, graph: graph.remove_output("x"), UnknownNameError, "'x'", "'z'"),
     *single("import_opset", WRONG_VALUE, lambda w, graph: graph.import_opset("", 20), ArgumentError, "21", "20"),
-    *single("import_opset", WRONG_TYPE, lambda w, graph: graph.import_opset("a", "1"), DTypeError, "'1'"),  # type: ignore[arg-type]
-    *single("describe", WRONG_TYPE, lambda w, graph: graph.describe(domain=5), DTypeError, "domain"),  # type: ignore[arg-type]
+    *single("import_opset", WRONG_TYPE, lambda w, graph: graph.import_opset("a", "1"), DTypeError, "'1'"),
+    *single("describe", WRONG_TYPE, lambda w, graph: graph.describe(domain=5), DTypeError, "domain"),
     *single("describe", WRONG_VALUE, lambda w, graph: graph.describe(version=-1), ArgumentError, "version", "-1"),
     *single(
         "describe",
         WRONG_TYPE,
-        lambda w, graph: graph.describe(custom_metadata_map={"a": 1}),  # type: ignore[dict-item]
+        lambda w, graph: graph.describe(custom_metadata_map={"a": 1}),
         DTypeError,
         "custom_metadata_map",
     ),

@@ -175,7 +175,7 @@ SINGLE: list[Single] = [
     (
         "ExternalResourceImporter.can_import",
         WRONG_TYPE,
-        lambda w: importer(w).can_import(3),  # type: ignore[arg-type]
+        lambda w: importer(w).can_import(3),
         DTypeError,
         ("kind", "int"),
     ),
