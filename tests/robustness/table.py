@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.robustness import mistakes
-from tests.robustness.vocabulary import CLOSED, NOTHING, TWICE, Bad, Row, Single, Take, World, closed
+from tests.robustness.vocabulary import NOTHING, TWICE, Bad, Kind, Row, Single, Take, World, closed
 from zrt.errors import ClosedError
 
 AREAS = [
@@ -37,7 +37,7 @@ TAKES: list[Take] = [take for area in AREAS for take in getattr(area, "TAKES", [
 SINGLE: list[Single] = [single for area in AREAS for single in getattr(area, "SINGLE", [])]
 CLOSED_SELF: dict[str, Callable[[World, Any], object]] = _all("CLOSED_SELF")
 CLOSABLE: dict[str, Callable[[World], Any]] = _all("CLOSABLE")
-APPLIES: dict[str, tuple[list[Bad], set[str]]] = _all("APPLIES")
+APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = _all("APPLIES")
 CANNOT_FAIL: dict[str, str] = {
     **{f"{name}.close": TWICE for name in CLOSABLE},
     **{f"{name}.closed": NOTHING for name in CLOSABLE if name != "Runtime"},
@@ -60,4 +60,4 @@ def rows() -> Iterator[Row]:
 
         # A runtime's lanes are what closes.
         word = "is closed" if name == "Runtime" else f"this {name} is closed"
-        yield Row(call, "self", number, Bad(CLOSED, use_closed, ClosedError, word), use_closed)
+        yield Row(call, "self", number, Bad(Kind.CLOSED, use_closed, ClosedError, word), use_closed)

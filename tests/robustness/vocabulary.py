@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,41 +15,30 @@ from onnx import TensorProto
 
 import zrt
 from tests import models
-from zrt.errors import (
-    Error,
-)
+from zrt.errors import Error
 
-UNKNOWN_NAME = "unknown name"
-MISSING_INPUT = "missing input"
-WRONG_DTYPE = "wrong dtype"
-WRONG_RANK = "wrong rank"
-WRONG_SHAPE = "wrong shape"
-NEGATIVE = "negative dimension"
-HUGE = "huge dimension"
-CLOSED = "closed object"
-CORRUPT = "corrupt model"
-EMPTY = "empty file"
-DIRECTORY = "directory"
-MISSING_FILE = "missing file"
-TRUNCATED = "truncated external data"
-WRONG_TYPE = "wrong type"
-WRONG_VALUE = "wrong value"
 
-KINDS = (
-    UNKNOWN_NAME,
-    MISSING_INPUT,
-    WRONG_DTYPE,
-    WRONG_RANK,
-    WRONG_SHAPE,
-    NEGATIVE,
-    HUGE,
-    CLOSED,
-    CORRUPT,
-    EMPTY,
-    DIRECTORY,
-    MISSING_FILE,
-    TRUNCATED,
-)
+class Kind(StrEnum):
+    """What is wrong with a bad thing."""
+
+    UNKNOWN_NAME = "unknown name"
+    MISSING_INPUT = "missing input"
+    WRONG_DTYPE = "wrong dtype"
+    WRONG_RANK = "wrong rank"
+    WRONG_SHAPE = "wrong shape"
+    NEGATIVE = "negative dimension"
+    HUGE = "huge dimension"
+    CLOSED = "closed object"
+    CORRUPT = "corrupt model"
+    EMPTY = "empty file"
+    DIRECTORY = "directory"
+    MISSING_FILE = "missing file"
+    TRUNCATED = "truncated external data"
+    WRONG_TYPE = "wrong type"
+    WRONG_VALUE = "wrong value"
+
+
+PROMISED = set(Kind) - {Kind.WRONG_TYPE, Kind.WRONG_VALUE}
 """The kinds that the project promises an answer to; the two others are what remains."""
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
@@ -139,12 +129,12 @@ class World:
 class Bad:
     """One bad thing: its kind, how to get it, the error that answers, and words of which the message has each."""
 
-    kind: str
+    kind: Kind
     make: Callable[[World], Any]
     error: type[Error]
     words: tuple[str, ...] = ()
 
-    def __init__(self, kind: str, make: Callable[[World], Any], error: type[Error], *words: str) -> None:
+    def __init__(self, kind: Kind, make: Callable[[World], Any], error: type[Error], *words: str) -> None:
         for name, value in (("kind", kind), ("make", make), ("error", error), ("words", words)):
             object.__setattr__(self, name, value)
 
@@ -152,7 +142,7 @@ class Bad:
 Take = tuple[str, str, list[Bad], Callable[[World, Any], object]]
 """A public call, what it takes, the bad ones of that, and how the call is given one."""
 
-Single = tuple[str, str, Callable[[World], object], type[Error], tuple[str, ...]]
+Single = tuple[str, Kind, Callable[[World], object], type[Error], tuple[str, ...]]
 """A public call, the kind of mistake, the mistake, the error that answers, and words of its message."""
 
 
@@ -190,7 +180,7 @@ def huge_array() -> np.ndarray:
     return np.broadcast_to(np.float32(0), (2**46, 4))
 
 
-def feeding(kind: str, array: Callable[[World], Any], error: type[Error], *words: str) -> Bad:
+def feeding(kind: Kind, array: Callable[[World], Any], error: type[Error], *words: str) -> Bad:
     """Feeds that are right but for `x`."""
     return Bad(kind, lambda w: {**w.feeds, "x": array(w)}, error, "input 'x'", *words)
 

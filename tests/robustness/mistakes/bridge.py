@@ -8,7 +8,7 @@ from typing import Any
 
 import zrt
 from tests.robustness.mistakes.core import COPIED_FEEDS, OUTPUT_NAMES, RUN_OPTIONS
-from tests.robustness.vocabulary import INSIDE, WRONG_TYPE, WRONG_VALUE, Bad, Single, Take, World
+from tests.robustness.vocabulary import INSIDE, Bad, Kind, Single, Take, World
 from zrt.errors import ArgumentError, DTypeError
 
 
@@ -30,17 +30,17 @@ def running(call: str, run: Callable[..., object]) -> list[Take]:
 
 
 LOGGER = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "logger", "int 5"),
-    Bad(WRONG_TYPE, lambda w: b"name", DTypeError, "logger", "bytes"),
-    Bad(WRONG_TYPE, lambda w: print, DTypeError, "logger", "print"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "logger", "int 5"),
+    Bad(Kind.WRONG_TYPE, lambda w: b"name", DTypeError, "logger", "bytes"),
+    Bad(Kind.WRONG_TYPE, lambda w: print, DTypeError, "logger", "print"),
 ]
 
 TIMEOUT = [
-    Bad(WRONG_TYPE, lambda w: "1", DTypeError, "timeout", "'1'"),
-    Bad(WRONG_TYPE, lambda w: True, DTypeError, "timeout", "True"),
-    Bad(WRONG_VALUE, lambda w: -1, ArgumentError, "timeout", "-1"),
-    Bad(WRONG_VALUE, lambda w: float("nan"), ArgumentError, "timeout", "nan"),
-    Bad(WRONG_VALUE, lambda w: float("inf"), ArgumentError, "timeout", "inf"),
+    Bad(Kind.WRONG_TYPE, lambda w: "1", DTypeError, "timeout", "'1'"),
+    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "timeout", "True"),
+    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "timeout", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: float("nan"), ArgumentError, "timeout", "nan"),
+    Bad(Kind.WRONG_VALUE, lambda w: float("inf"), ArgumentError, "timeout", "inf"),
 ]
 
 
@@ -58,10 +58,10 @@ TAKES: list[Take] = [
 ]
 
 SINGLE: list[Single] = [
-    ("Environment.__new__", WRONG_VALUE, lambda w: zrt.Environment(logger="a"), ArgumentError, ("'a'", "second")),
-    ("Environment.log_severity", WRONG_VALUE, lambda w: set_severity(9), ArgumentError, ("log_severity", "9")),
-    ("Environment.log_severity", WRONG_VALUE, lambda w: set_severity("loud"), ArgumentError, ("'loud'",)),
-    ("Environment.log_severity", WRONG_TYPE, lambda w: set_severity(None), ArgumentError, ("None",)),
+    ("Environment.__new__", Kind.WRONG_VALUE, lambda w: zrt.Environment(logger="a"), ArgumentError, ("'a'", "second")),
+    ("Environment.log_severity", Kind.WRONG_VALUE, lambda w: set_severity(9), ArgumentError, ("log_severity", "9")),
+    ("Environment.log_severity", Kind.WRONG_VALUE, lambda w: set_severity("loud"), ArgumentError, ("'loud'",)),
+    ("Environment.log_severity", Kind.WRONG_TYPE, lambda w: set_severity(None), ArgumentError, ("None",)),
 ]
 
 CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {

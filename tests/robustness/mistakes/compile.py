@@ -6,18 +6,7 @@ from typing import Any
 
 import zrt
 from tests.robustness.mistakes.core import loading
-from tests.robustness.vocabulary import (
-    DIRECTORY,
-    MISSING_FILE,
-    NEGATIVE,
-    QUIET,
-    WRONG_TYPE,
-    WRONG_VALUE,
-    Bad,
-    Single,
-    Take,
-    World,
-)
+from tests.robustness.vocabulary import QUIET, Bad, Kind, Single, Take, World
 from zrt.errors import ArgumentError, CallbackError, DTypeError, FailError
 
 
@@ -34,40 +23,40 @@ def raising(*_: object) -> Any:
 
 
 OUTPUTS = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "output", "int"),
-    Bad(WRONG_TYPE, lambda w: [], DTypeError, "output", "list"),
-    Bad(WRONG_VALUE, lambda w: "", ArgumentError, "output", "''"),
-    Bad(WRONG_VALUE, lambda w: "a\0.onnx", ArgumentError, "output", "NUL"),
-    Bad(WRONG_VALUE, lambda w: w.folder / "name", ArgumentError, "output", "extension"),
-    Bad(WRONG_VALUE, lambda w: raising, CallbackError, "output", "LookupError: mine alone"),
-    Bad(WRONG_VALUE, lambda w: lambda: None, CallbackError, "output", "TypeError"),
-    Bad(MISSING_FILE, lambda w: w.folder / "none" / "a.onnx", ArgumentError, "output", "No such file"),
-    Bad(DIRECTORY, lambda w: _folder(w, "a.onnx"), ArgumentError, "output", "directory"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "output", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: [], DTypeError, "output", "list"),
+    Bad(Kind.WRONG_VALUE, lambda w: "", ArgumentError, "output", "''"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0.onnx", ArgumentError, "output", "NUL"),
+    Bad(Kind.WRONG_VALUE, lambda w: w.folder / "name", ArgumentError, "output", "extension"),
+    Bad(Kind.WRONG_VALUE, lambda w: raising, CallbackError, "output", "LookupError: mine alone"),
+    Bad(Kind.WRONG_VALUE, lambda w: lambda: None, CallbackError, "output", "TypeError"),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "none" / "a.onnx", ArgumentError, "output", "No such file"),
+    Bad(Kind.DIRECTORY, lambda w: _folder(w, "a.onnx"), ArgumentError, "output", "directory"),
 ]
 
 WEIGHT_FILES = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "external_initializers_file", "int"),
-    Bad(WRONG_VALUE, lambda w: "", ArgumentError, "external_initializers_file", "''"),
-    Bad(WRONG_VALUE, lambda w: "..", ArgumentError, "external_initializers_file", "'..'"),
-    Bad(WRONG_VALUE, lambda w: "a/b", ArgumentError, "external_initializers_file", "'a/b'"),
-    Bad(WRONG_VALUE, lambda w: "a.onnx", ArgumentError, "external_initializers_file", "'a.onnx'"),
-    Bad(WRONG_VALUE, lambda w: "a\0", ArgumentError, "external_initializers_file", "NUL"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "external_initializers_file", "int"),
+    Bad(Kind.WRONG_VALUE, lambda w: "", ArgumentError, "external_initializers_file", "''"),
+    Bad(Kind.WRONG_VALUE, lambda w: "..", ArgumentError, "external_initializers_file", "'..'"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a/b", ArgumentError, "external_initializers_file", "'a/b'"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a.onnx", ArgumentError, "external_initializers_file", "'a.onnx'"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "external_initializers_file", "NUL"),
 ]
 
 LOCATORS = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "get_initializer_location_func", "int"),
-    Bad(WRONG_VALUE, lambda w: raising, CallbackError, "get_initializer_location_func", "mine alone"),
-    Bad(WRONG_VALUE, lambda w: lambda *_: 5, CallbackError, "weight 'w'", "5"),
-    Bad(WRONG_VALUE, lambda w: lambda *_: ("a", 1.5), CallbackError, "weight 'w'", "1.5"),
-    Bad(NEGATIVE, lambda w: lambda *_: ("a", -1), CallbackError, "weight 'w'", "-1"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "get_initializer_location_func", "int"),
+    Bad(Kind.WRONG_VALUE, lambda w: raising, CallbackError, "get_initializer_location_func", "mine alone"),
+    Bad(Kind.WRONG_VALUE, lambda w: lambda *_: 5, CallbackError, "weight 'w'", "5"),
+    Bad(Kind.WRONG_VALUE, lambda w: lambda *_: ("a", 1.5), CallbackError, "weight 'w'", "1.5"),
+    Bad(Kind.NEGATIVE, lambda w: lambda *_: ("a", -1), CallbackError, "weight 'w'", "-1"),
 ]
 
 BINARIES = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "ep_context_binaries", "5"),
-    Bad(WRONG_TYPE, lambda w: (5, "a"), DTypeError, "ep_context_binaries", "5"),
-    Bad(WRONG_TYPE, lambda w: (w.folder, 5), DTypeError, "ep_context_binaries", "5"),
-    Bad(WRONG_VALUE, lambda w: (w.folder, ""), ArgumentError, "ep_context_binaries", "empty"),
-    Bad(MISSING_FILE, lambda w: (w.folder / "none", "a"), ArgumentError, "ep_context_binaries", "none"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "ep_context_binaries", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: (5, "a"), DTypeError, "ep_context_binaries", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: (w.folder, 5), DTypeError, "ep_context_binaries", "5"),
+    Bad(Kind.WRONG_VALUE, lambda w: (w.folder, ""), ArgumentError, "ep_context_binaries", "empty"),
+    Bad(Kind.MISSING_FILE, lambda w: (w.folder / "none", "a"), ArgumentError, "ep_context_binaries", "none"),
 ]
 
 
@@ -95,35 +84,35 @@ TAKES: list[Take] = [
 ]
 
 SINGLE: list[Single] = [
-    ("compile", WRONG_VALUE, compiled(graph_optimization_level="most"), ArgumentError, ("level", "most")),
-    ("compile", WRONG_TYPE, compiled(embed_compiled_data_into_model=1), DTypeError, ("embed",)),
-    ("compile", WRONG_TYPE, compiled(error_if_no_nodes_compiled=1), DTypeError, ("error_if_no_nodes",)),
-    ("compile", WRONG_TYPE, compiled(error_if_output_file_exists="no"), DTypeError, ("error_if_output",)),
-    ("compile", WRONG_VALUE, compiled(error_if_no_nodes_compiled=True), FailError, ("compile any nodes",)),
-    ("compile", WRONG_VALUE, compiled(external_initializers_file="w"), ArgumentError, ("must be a path",)),
+    ("compile", Kind.WRONG_VALUE, compiled(graph_optimization_level="most"), ArgumentError, ("level", "most")),
+    ("compile", Kind.WRONG_TYPE, compiled(embed_compiled_data_into_model=1), DTypeError, ("embed",)),
+    ("compile", Kind.WRONG_TYPE, compiled(error_if_no_nodes_compiled=1), DTypeError, ("error_if_no_nodes",)),
+    ("compile", Kind.WRONG_TYPE, compiled(error_if_output_file_exists="no"), DTypeError, ("error_if_output",)),
+    ("compile", Kind.WRONG_VALUE, compiled(error_if_no_nodes_compiled=True), FailError, ("compile any nodes",)),
+    ("compile", Kind.WRONG_VALUE, compiled(external_initializers_file="w"), ArgumentError, ("must be a path",)),
     (
         "compile",
-        NEGATIVE,
+        Kind.NEGATIVE,
         compiled_to("a.onnx", external_initializers_file="w", external_initializers_size_threshold=-1),
         ArgumentError,
         ("external_initializers_size_threshold", "-1"),
     ),
     (
         "compile",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         compiled_to("a.onnx", external_initializers_file="w", get_initializer_location_func=raising),
         ArgumentError,
         ("external_initializers_file", "get_initializer_location_func"),
     ),
     (
         "compile",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: compiled_to("a.onnx", ep_context_binaries=(w.folder, "a"))(w),
         ArgumentError,
         ("ep_context_binaries",),
     ),
 ]
 
-APPLIES: dict[str, tuple[list[Bad], set[str]]] = {
-    "outputs": (OUTPUTS, {MISSING_FILE, DIRECTORY}),
+APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
+    "outputs": (OUTPUTS, {Kind.MISSING_FILE, Kind.DIRECTORY}),
 }

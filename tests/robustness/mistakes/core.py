@@ -15,25 +15,11 @@ from tests import models
 from tests.robustness.vocabulary import (
     A_FACT,
     A_RESULT,
-    CLOSED,
-    CORRUPT,
-    DIRECTORY,
-    EMPTY,
-    HUGE,
     INSIDE,
-    MISSING_FILE,
-    MISSING_INPUT,
-    NEGATIVE,
     NOTHING,
     QUIET,
-    TRUNCATED,
-    UNKNOWN_NAME,
-    WRONG_DTYPE,
-    WRONG_RANK,
-    WRONG_SHAPE,
-    WRONG_TYPE,
-    WRONG_VALUE,
     Bad,
+    Kind,
     Single,
     Take,
     World,
@@ -64,69 +50,69 @@ from zrt.errors import (
 # Things that can be taken: for each, its bad ones.
 
 ARRAY = [
-    (WRONG_DTYPE, lambda w: np.zeros((2, 4)), DTypeError, "float32", "float64"),
-    (WRONG_DTYPE, lambda w: np.zeros((2, 4), np.int32), DTypeError, "float32", "int32"),
+    (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4)), DTypeError, "float32", "float64"),
+    (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4), np.int32), DTypeError, "float32", "int32"),
     # Of these ORT can make no tensor over an array's memory, whatever the model wants.
-    (WRONG_DTYPE, lambda w: np.zeros((2, 4), np.complex64), Error),
-    (WRONG_DTYPE, lambda w: np.zeros((2, 4), object), Error),
-    (WRONG_DTYPE, lambda w: np.full((2, 4), "a"), Error, "string"),
-    (WRONG_DTYPE, lambda w: np.zeros((2, 4), "M8[s]"), DTypeError, "datetime64"),
-    (WRONG_DTYPE, lambda w: np.zeros((2, 4), [("f", "f4")]), DTypeError, "dtype"),
-    (WRONG_DTYPE, lambda w: zrt.Value.from_array(np.zeros((2, 4))), DTypeError, "float32", "float64"),
-    (WRONG_DTYPE, lambda w: zrt.Buffer((2, 4), np.float64), DTypeError, "float32", "float64"),
-    (WRONG_RANK, lambda w: f32(2), ShapeError, "[n, 4]", "[2]"),
-    (WRONG_RANK, lambda w: f32(2, 4, 1), ShapeError, "[n, 4]", "[2, 4, 1]"),
-    (WRONG_RANK, lambda w: f32(), ShapeError, "[n, 4]", "[]"),
-    (WRONG_RANK, lambda w: zrt.Value.from_array(f32(2)), ShapeError, "[n, 4]", "[2]"),
-    (WRONG_SHAPE, lambda w: f32(2, 5), ShapeError, "[n, 4]", "[2, 5]"),
-    (WRONG_SHAPE, lambda w: f32(2, 0), ShapeError, "[n, 4]", "[2, 0]"),
-    (WRONG_SHAPE, lambda w: zrt.Buffer((2, 5), np.float32), ShapeError, "[n, 4]", "[2, 5]"),
-    (CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
-    (CLOSED, lambda w: closed(w.buffer()), ClosedError, "Buffer is closed"),
-    (WRONG_TYPE, lambda w: "a", DTypeError, "str"),
-    (WRONG_TYPE, lambda w: object(), DTypeError),
-    (WRONG_TYPE, lambda w: {"x": 1}, DTypeError),
+    (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4), np.complex64), Error),
+    (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4), object), Error),
+    (Kind.WRONG_DTYPE, lambda w: np.full((2, 4), "a"), Error, "string"),
+    (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4), "M8[s]"), DTypeError, "datetime64"),
+    (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4), [("f", "f4")]), DTypeError, "dtype"),
+    (Kind.WRONG_DTYPE, lambda w: zrt.Value.from_array(np.zeros((2, 4))), DTypeError, "float32", "float64"),
+    (Kind.WRONG_DTYPE, lambda w: zrt.Buffer((2, 4), np.float64), DTypeError, "float32", "float64"),
+    (Kind.WRONG_RANK, lambda w: f32(2), ShapeError, "[n, 4]", "[2]"),
+    (Kind.WRONG_RANK, lambda w: f32(2, 4, 1), ShapeError, "[n, 4]", "[2, 4, 1]"),
+    (Kind.WRONG_RANK, lambda w: f32(), ShapeError, "[n, 4]", "[]"),
+    (Kind.WRONG_RANK, lambda w: zrt.Value.from_array(f32(2)), ShapeError, "[n, 4]", "[2]"),
+    (Kind.WRONG_SHAPE, lambda w: f32(2, 5), ShapeError, "[n, 4]", "[2, 5]"),
+    (Kind.WRONG_SHAPE, lambda w: f32(2, 0), ShapeError, "[n, 4]", "[2, 0]"),
+    (Kind.WRONG_SHAPE, lambda w: zrt.Buffer((2, 5), np.float32), ShapeError, "[n, 4]", "[2, 5]"),
+    (Kind.CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
+    (Kind.CLOSED, lambda w: closed(w.buffer()), ClosedError, "Buffer is closed"),
+    (Kind.WRONG_TYPE, lambda w: "a", DTypeError, "str"),
+    (Kind.WRONG_TYPE, lambda w: object(), DTypeError),
+    (Kind.WRONG_TYPE, lambda w: {"x": 1}, DTypeError),
 ]
 
 FEEDS = [
-    Bad(UNKNOWN_NAME, lambda w: {**w.feeds, "q": w.array}, UnknownNameError, "'q'", "'x', 'y'"),
-    Bad(UNKNOWN_NAME, lambda w: {**w.feeds, 5: w.array}, UnknownNameError, "5", "'x', 'y'"),
-    Bad(UNKNOWN_NAME, lambda w: {**w.feeds, "x\0": w.array}, UnknownNameError, "'x\\x00'"),
-    Bad(MISSING_INPUT, lambda w: {"x": w.array}, ArgumentError, "'y'", "missing"),
-    Bad(MISSING_INPUT, lambda w: {}, ArgumentError, "'x', 'y'", "missing"),
-    Bad(MISSING_INPUT, lambda w: [w.array], ArgumentError, "2 inputs", "got 1"),
-    Bad(WRONG_VALUE, lambda w: [w.array] * 3, ArgumentError, "2 inputs", "got 3"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {**w.feeds, "q": w.array}, UnknownNameError, "'q'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {**w.feeds, 5: w.array}, UnknownNameError, "5", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {**w.feeds, "x\0": w.array}, UnknownNameError, "'x\\x00'"),
+    Bad(Kind.MISSING_INPUT, lambda w: {"x": w.array}, ArgumentError, "'y'", "missing"),
+    Bad(Kind.MISSING_INPUT, lambda w: {}, ArgumentError, "'x', 'y'", "missing"),
+    Bad(Kind.MISSING_INPUT, lambda w: [w.array], ArgumentError, "2 inputs", "got 1"),
+    Bad(Kind.WRONG_VALUE, lambda w: [w.array] * 3, ArgumentError, "2 inputs", "got 3"),
     *(feeding(*each) for each in ARRAY),
-    feeding(WRONG_TYPE, lambda w: None, DTypeError),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "feeds", "int"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "feeds", "NoneType"),
-    Bad(WRONG_TYPE, lambda w: "xy", DTypeError, "feeds", "str"),
-    Bad(WRONG_TYPE, lambda w: w.array, DTypeError, "feeds", "ndarray"),
-    Bad(WRONG_TYPE, lambda w: {"x", "y"}, DTypeError, "feeds", "set"),
+    feeding(Kind.WRONG_TYPE, lambda w: None, DTypeError),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "feeds", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "feeds", "NoneType"),
+    Bad(Kind.WRONG_TYPE, lambda w: "xy", DTypeError, "feeds", "str"),
+    Bad(Kind.WRONG_TYPE, lambda w: w.array, DTypeError, "feeds", "ndarray"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"x", "y"}, DTypeError, "feeds", "set"),
 ]
 
 COPIED_FEEDS = [
     *FEEDS,
-    feeding(WRONG_DTYPE, lambda w: [["a", "b"]], DTypeError, "float32"),
-    feeding(WRONG_RANK, lambda w: [[1.0], [2.0, 3.0]], DTypeError),
-    feeding(HUGE, lambda w: huge_array(), AllocationError, "float32"),
+    feeding(Kind.WRONG_DTYPE, lambda w: [["a", "b"]], DTypeError, "float32"),
+    feeding(Kind.WRONG_RANK, lambda w: [[1.0], [2.0, 3.0]], DTypeError),
+    feeding(Kind.HUGE, lambda w: huge_array(), AllocationError, "float32"),
 ]
 
 BORROWED_FEEDS = [
     *FEEDS,
-    feeding(WRONG_TYPE, lambda w: [[0.0] * 4], DTypeError, "list"),
-    feeding(WRONG_VALUE, lambda w: f32(4, 2).T, ArgumentError, "contiguous"),
-    feeding(WRONG_VALUE, lambda w: np.zeros((2, 4), ">f4"), ArgumentError, "byte order"),
-    feeding(HUGE, lambda w: huge_array(), ArgumentError, "contiguous"),
+    feeding(Kind.WRONG_TYPE, lambda w: [[0.0] * 4], DTypeError, "list"),
+    feeding(Kind.WRONG_VALUE, lambda w: f32(4, 2).T, ArgumentError, "contiguous"),
+    feeding(Kind.WRONG_VALUE, lambda w: np.zeros((2, 4), ">f4"), ArgumentError, "byte order"),
+    feeding(Kind.HUGE, lambda w: huge_array(), ArgumentError, "contiguous"),
 ]
 
 BOUND_INPUT = [
-    Bad(UNKNOWN_NAME, lambda w: ("q", w.array), UnknownNameError, "'q'", "'x', 'y'"),
-    Bad(UNKNOWN_NAME, lambda w: ("z", w.array), UnknownNameError, "'z'", "'x', 'y'"),
-    Bad(UNKNOWN_NAME, lambda w: ("x\0", w.array), UnknownNameError, "'x\\x00'"),
-    Bad(UNKNOWN_NAME, lambda w: ("", w.array), UnknownNameError, "''"),
-    Bad(UNKNOWN_NAME, lambda w: (5, w.array), UnknownNameError, "5"),
-    Bad(UNKNOWN_NAME, lambda w: ([], w.array), UnknownNameError, "[]"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("q", w.array), UnknownNameError, "'q'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("z", w.array), UnknownNameError, "'z'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("x\0", w.array), UnknownNameError, "'x\\x00'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("", w.array), UnknownNameError, "''"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: (5, w.array), UnknownNameError, "5"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ([], w.array), UnknownNameError, "[]"),
     *(
         Bad(bad.kind, lambda w, bad=bad: ("x", bad.make(w)["x"]), bad.error, *bad.words)
         for bad in BORROWED_FEEDS
@@ -137,83 +123,83 @@ BOUND_INPUT = [
 READ_ONLY = np.frombuffer(bytes(32), np.float32).reshape(2, 4)
 
 BOUND_OUTPUT = [
-    Bad(UNKNOWN_NAME, lambda w: ("q", w.array), UnknownNameError, "'q'", "'z'"),
-    Bad(UNKNOWN_NAME, lambda w: ("x", None), UnknownNameError, "'x'", "'z'"),
-    Bad(UNKNOWN_NAME, lambda w: ([], None), UnknownNameError, "[]"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("q", w.array), UnknownNameError, "'q'", "'z'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("x", None), UnknownNameError, "'x'", "'z'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ([], None), UnknownNameError, "[]"),
     *(
         Bad(kind, lambda w, make=make: ("z", make(w)), error, "output 'z'", *words)
         for kind, make, error, *words in ARRAY
     ),
-    Bad(HUGE, lambda w: ("z", huge_array()), ArgumentError, "output 'z'"),
-    Bad(WRONG_VALUE, lambda w: ("z", READ_ONLY), ArgumentError, "output 'z'", "read-only"),
-    Bad(WRONG_VALUE, lambda w: ("z", zrt.Value.from_array(READ_ONLY)), ArgumentError, "output 'z'", "read-only"),
-    Bad(WRONG_VALUE, lambda w: ("z", zrt.MemoryInfo("\ud800")), ArgumentError, "\\ud800"),
+    Bad(Kind.HUGE, lambda w: ("z", huge_array()), ArgumentError, "output 'z'"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", READ_ONLY), ArgumentError, "output 'z'", "read-only"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.Value.from_array(READ_ONLY)), ArgumentError, "output 'z'", "read-only"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.MemoryInfo("\ud800")), ArgumentError, "\\ud800"),
 ]
 
 OUTPUT_NAMES = [
-    Bad(UNKNOWN_NAME, lambda w: ["q"], UnknownNameError, "outputs", "'q'", "'z'"),
-    Bad(UNKNOWN_NAME, lambda w: ["z", 5], UnknownNameError, "outputs", "5", "'z'"),
-    Bad(UNKNOWN_NAME, lambda w: [[]], UnknownNameError, "outputs", "[]", "'z'"),
-    Bad(WRONG_VALUE, lambda w: [], ArgumentError, "outputs"),
-    Bad(WRONG_VALUE, lambda w: ["z", "z"], ArgumentError, "outputs", "'z'"),
-    Bad(WRONG_TYPE, lambda w: "z", DTypeError, "outputs", "'z'"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "outputs", "5"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ["q"], UnknownNameError, "outputs", "'q'", "'z'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ["z", 5], UnknownNameError, "outputs", "5", "'z'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: [[]], UnknownNameError, "outputs", "[]", "'z'"),
+    Bad(Kind.WRONG_VALUE, lambda w: [], ArgumentError, "outputs"),
+    Bad(Kind.WRONG_VALUE, lambda w: ["z", "z"], ArgumentError, "outputs", "'z'"),
+    Bad(Kind.WRONG_TYPE, lambda w: "z", DTypeError, "outputs", "'z'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "outputs", "5"),
 ]
 
 RUN_OPTIONS = [
-    Bad(CLOSED, lambda w: closed(zrt.RunOptions()), ClosedError, "RunOptions is closed"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "options", "RunOptions", "int"),
-    Bad(WRONG_TYPE, lambda w: zrt.SessionOptions(), DTypeError, "options", "SessionOptions"),
-    Bad(WRONG_VALUE, lambda w: terminated(), TerminatedError),
+    Bad(Kind.CLOSED, lambda w: closed(zrt.RunOptions()), ClosedError, "RunOptions is closed"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "options", "RunOptions", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.SessionOptions(), DTypeError, "options", "SessionOptions"),
+    Bad(Kind.WRONG_VALUE, lambda w: terminated(), TerminatedError),
 ]
 
 
-def sized(kind: str, shape: Any, error: type[Error], *words: str) -> Bad:
+def sized(kind: Kind, shape: Any, error: type[Error], *words: str) -> Bad:
     """Shapes that are right but for that of `x`."""
     return Bad(kind, lambda w: {**w.shapes, "x": shape}, error, "input 'x'", *words)
 
 
 SHAPES = [
-    Bad(UNKNOWN_NAME, lambda w: {**w.shapes, "q": (1,)}, UnknownNameError, "'q'", "'x', 'y'"),
-    Bad(UNKNOWN_NAME, lambda w: {**w.shapes, "z": (2, 4)}, UnknownNameError, "'z'", "'x', 'y'"),
-    Bad(MISSING_INPUT, lambda w: {"x": (2, 4)}, ShapeError, "input 'y'", "[n, 4]"),
-    Bad(MISSING_INPUT, lambda w: None, ShapeError, "input 'x'", "[n, 4]"),
-    Bad(MISSING_INPUT, lambda w: [(2, 4)], ArgumentError, "2 inputs", "got 1"),
-    sized(WRONG_RANK, (2,), ShapeError, "[n, 4]", "[2]"),
-    sized(WRONG_RANK, (2, 4, 1), ShapeError, "[n, 4]", "[2, 4, 1]"),
-    sized(WRONG_RANK, 2, ShapeError, "[n, 4]", "[2]"),
-    sized(WRONG_RANK, (), ShapeError, "[n, 4]", "[]"),
-    sized(WRONG_SHAPE, (2, 5), ShapeError, "[n, 4]", "[2, 5]"),
-    sized(NEGATIVE, (-1, 4), ShapeError, "-1"),
-    sized(NEGATIVE, (-(2**70), 4), ShapeError, str(-(2**70))),
-    sized(HUGE, (2**63, 4), ShapeError, str(2**63)),
-    sized(HUGE, (2**70, 4), ShapeError, str(2**70)),
-    sized(HUGE, (2**62, 4), AllocationError, str(2**66)),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {**w.shapes, "q": (1,)}, UnknownNameError, "'q'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {**w.shapes, "z": (2, 4)}, UnknownNameError, "'z'", "'x', 'y'"),
+    Bad(Kind.MISSING_INPUT, lambda w: {"x": (2, 4)}, ShapeError, "input 'y'", "[n, 4]"),
+    Bad(Kind.MISSING_INPUT, lambda w: None, ShapeError, "input 'x'", "[n, 4]"),
+    Bad(Kind.MISSING_INPUT, lambda w: [(2, 4)], ArgumentError, "2 inputs", "got 1"),
+    sized(Kind.WRONG_RANK, (2,), ShapeError, "[n, 4]", "[2]"),
+    sized(Kind.WRONG_RANK, (2, 4, 1), ShapeError, "[n, 4]", "[2, 4, 1]"),
+    sized(Kind.WRONG_RANK, 2, ShapeError, "[n, 4]", "[2]"),
+    sized(Kind.WRONG_RANK, (), ShapeError, "[n, 4]", "[]"),
+    sized(Kind.WRONG_SHAPE, (2, 5), ShapeError, "[n, 4]", "[2, 5]"),
+    sized(Kind.NEGATIVE, (-1, 4), ShapeError, "-1"),
+    sized(Kind.NEGATIVE, (-(2**70), 4), ShapeError, str(-(2**70))),
+    sized(Kind.HUGE, (2**63, 4), ShapeError, str(2**63)),
+    sized(Kind.HUGE, (2**70, 4), ShapeError, str(2**70)),
+    sized(Kind.HUGE, (2**62, 4), AllocationError, str(2**66)),
     # Sixteen times what a process can address, so that no machine has it.
-    sized(HUGE, (2**48, 4), AllocationError, str(2**52)),
-    sized(WRONG_TYPE, (1.5, 4), ShapeError, "1.5"),
-    sized(WRONG_TYPE, ("a", 4), ShapeError, "'a'"),
-    sized(WRONG_TYPE, (True, 4), ShapeError, "True"),
-    sized(WRONG_TYPE, None, ShapeError, "None"),
-    sized(WRONG_TYPE, "ab", ShapeError, "'a'"),
-    sized(WRONG_TYPE, 1.5, ShapeError, "1.5"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "shapes", "int"),
-    Bad(WRONG_TYPE, lambda w: "xy", DTypeError, "shapes", "str"),
-    Bad(WRONG_TYPE, lambda w: w.array, DTypeError, "shapes", "ndarray"),
+    sized(Kind.HUGE, (2**48, 4), AllocationError, str(2**52)),
+    sized(Kind.WRONG_TYPE, (1.5, 4), ShapeError, "1.5"),
+    sized(Kind.WRONG_TYPE, ("a", 4), ShapeError, "'a'"),
+    sized(Kind.WRONG_TYPE, (True, 4), ShapeError, "True"),
+    sized(Kind.WRONG_TYPE, None, ShapeError, "None"),
+    sized(Kind.WRONG_TYPE, "ab", ShapeError, "'a'"),
+    sized(Kind.WRONG_TYPE, 1.5, ShapeError, "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "shapes", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: "xy", DTypeError, "shapes", "str"),
+    Bad(Kind.WRONG_TYPE, lambda w: w.array, DTypeError, "shapes", "ndarray"),
 ]
 
 # Where nothing is made for the shapes, any that may be is right.
 SOUGHT_SHAPES = [bad for bad in SHAPES if bad.error is not AllocationError]
 
 OUTPUT_SHAPES = [
-    Bad(UNKNOWN_NAME, lambda w: {"q": (2, 4)}, UnknownNameError, "'q'", "'z'"),
-    Bad(WRONG_RANK, lambda w: {"z": (2,)}, ShapeError, "output 'z'", "[n, 4]", "[2]"),
-    Bad(WRONG_SHAPE, lambda w: {"z": (2, 5)}, ShapeError, "output 'z'", "[n, 4]", "[2, 5]"),
-    Bad(NEGATIVE, lambda w: {"z": (-1, 4)}, ShapeError, "output 'z'", "-1"),
-    Bad(HUGE, lambda w: {"z": (2**63, 4)}, ShapeError, "output 'z'", str(2**63)),
-    Bad(HUGE, lambda w: {"z": (2**62, 4)}, AllocationError, "output 'z'"),
-    Bad(WRONG_TYPE, lambda w: {"z": (1.5, 4)}, ShapeError, "output 'z'", "1.5"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "shapes", "int"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"q": (2, 4)}, UnknownNameError, "'q'", "'z'"),
+    Bad(Kind.WRONG_RANK, lambda w: {"z": (2,)}, ShapeError, "output 'z'", "[n, 4]", "[2]"),
+    Bad(Kind.WRONG_SHAPE, lambda w: {"z": (2, 5)}, ShapeError, "output 'z'", "[n, 4]", "[2, 5]"),
+    Bad(Kind.NEGATIVE, lambda w: {"z": (-1, 4)}, ShapeError, "output 'z'", "-1"),
+    Bad(Kind.HUGE, lambda w: {"z": (2**63, 4)}, ShapeError, "output 'z'", str(2**63)),
+    Bad(Kind.HUGE, lambda w: {"z": (2**62, 4)}, AllocationError, "output 'z'"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"z": (1.5, 4)}, ShapeError, "output 'z'", "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "shapes", "int"),
 ]
 SOUGHT_OUTPUT_SHAPES = [bad for bad in OUTPUT_SHAPES if bad.error is not AllocationError]
 
@@ -238,49 +224,49 @@ def without(path: Path, name: str) -> Path:
 
 
 MODEL = [
-    Bad(CORRUPT, lambda w: w.file("bad.onnx", b"no model" * 99), InvalidProtobufError, "bad.onnx"),
-    Bad(CORRUPT, lambda w: b"no model" * 99, InvalidProtobufError, "model in memory"),
-    Bad(CORRUPT, lambda w: bytearray(99), InvalidProtobufError, "model in memory"),
-    Bad(CORRUPT, lambda w: w.model[: len(w.model) // 2], InvalidProtobufError, "model in memory"),
-    Bad(CORRUPT, lambda w: w.file("half.onnx", w.model[: len(w.model) // 2]), InvalidProtobufError, "half.onnx"),
-    Bad(CORRUPT, lambda w: with_operator(w, "Nope"), InvalidGraphError, "model in memory", "Nope"),
-    Bad(CORRUPT, lambda w: with_operator(w, "Not"), InvalidGraphError, "model in memory", "Not"),
-    Bad(EMPTY, lambda w: w.file("empty.onnx", b""), ModelError, "empty.onnx", "is empty"),
-    Bad(EMPTY, lambda w: b"", ModelError, "is empty"),
-    Bad(DIRECTORY, lambda w: w.folder, ModelError, "is a directory"),
-    Bad(DIRECTORY, lambda w: str(w.folder), ModelError, "is a directory"),
-    Bad(MISSING_FILE, lambda w: w.folder / "no.onnx", ModelNotFoundError, "no.onnx", "no such file"),
-    Bad(MISSING_FILE, lambda w: "no/such/folder.onnx", ModelNotFoundError, "folder.onnx", "no such file"),
-    Bad(MISSING_FILE, lambda w: without(w.outside(99), "outside.weights"), Error, "outside"),
-    Bad(TRUNCATED, lambda w: w.outside(16383), Error, "outside.onnx"),
-    Bad(TRUNCATED, lambda w: w.outside(0), Error, "outside.onnx"),
-    Bad(WRONG_VALUE, newer, ModelError, "ModelProto", "99", "ir_version"),
-    Bad(WRONG_VALUE, lambda w: "no\0", ArgumentError, "model", "NUL"),
-    Bad(WRONG_VALUE, lambda w: "\ud800", ArgumentError, "model"),
-    Bad(WRONG_VALUE, lambda w: "a" * 5000, ModelError, "aaa"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "model", "int"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "model", "NoneType"),
-    Bad(WRONG_TYPE, lambda w: [w.model], DTypeError, "model", "list"),
-    Bad(WRONG_TYPE, lambda w: w.array, DTypeError, "model", "ndarray"),
+    Bad(Kind.CORRUPT, lambda w: w.file("bad.onnx", b"no model" * 99), InvalidProtobufError, "bad.onnx"),
+    Bad(Kind.CORRUPT, lambda w: b"no model" * 99, InvalidProtobufError, "model in memory"),
+    Bad(Kind.CORRUPT, lambda w: bytearray(99), InvalidProtobufError, "model in memory"),
+    Bad(Kind.CORRUPT, lambda w: w.model[: len(w.model) // 2], InvalidProtobufError, "model in memory"),
+    Bad(Kind.CORRUPT, lambda w: w.file("half.onnx", w.model[: len(w.model) // 2]), InvalidProtobufError, "half.onnx"),
+    Bad(Kind.CORRUPT, lambda w: with_operator(w, "Nope"), InvalidGraphError, "model in memory", "Nope"),
+    Bad(Kind.CORRUPT, lambda w: with_operator(w, "Not"), InvalidGraphError, "model in memory", "Not"),
+    Bad(Kind.EMPTY, lambda w: w.file("empty.onnx", b""), ModelError, "empty.onnx", "is empty"),
+    Bad(Kind.EMPTY, lambda w: b"", ModelError, "is empty"),
+    Bad(Kind.DIRECTORY, lambda w: w.folder, ModelError, "is a directory"),
+    Bad(Kind.DIRECTORY, lambda w: str(w.folder), ModelError, "is a directory"),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "no.onnx", ModelNotFoundError, "no.onnx", "no such file"),
+    Bad(Kind.MISSING_FILE, lambda w: "no/such/folder.onnx", ModelNotFoundError, "folder.onnx", "no such file"),
+    Bad(Kind.MISSING_FILE, lambda w: without(w.outside(99), "outside.weights"), Error, "outside"),
+    Bad(Kind.TRUNCATED, lambda w: w.outside(16383), Error, "outside.onnx"),
+    Bad(Kind.TRUNCATED, lambda w: w.outside(0), Error, "outside.onnx"),
+    Bad(Kind.WRONG_VALUE, newer, ModelError, "ModelProto", "99", "ir_version"),
+    Bad(Kind.WRONG_VALUE, lambda w: "no\0", ArgumentError, "model", "NUL"),
+    Bad(Kind.WRONG_VALUE, lambda w: "\ud800", ArgumentError, "model"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a" * 5000, ModelError, "aaa"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "model", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "model", "NoneType"),
+    Bad(Kind.WRONG_TYPE, lambda w: [w.model], DTypeError, "model", "list"),
+    Bad(Kind.WRONG_TYPE, lambda w: w.array, DTypeError, "model", "ndarray"),
 ]
 
 # The onnx package reads these first and has words of its own.
 SHARED_MODEL = [
     Bad(bad.kind, bad.make, ModelError if bad.error is InvalidProtobufError else bad.error)
-    if bad.kind in (CORRUPT, TRUNCATED) or bad.error is Error
+    if bad.kind in (Kind.CORRUPT, Kind.TRUNCATED) or bad.error is Error
     else bad
     for bad in MODEL
 ]
 
 
 def option(field: str, value: Any, error: type[Error], *words: str) -> Bad:
-    return Bad(WRONG_VALUE, lambda w: zrt.SessionOptions(**{field: value}), error, field, *words)
+    return Bad(Kind.WRONG_VALUE, lambda w: zrt.SessionOptions(**{field: value}), error, field, *words)
 
 
 SESSION_OPTIONS = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "options", "SessionOptions", "int"),
-    Bad(WRONG_TYPE, lambda w: {"intra_op_num_threads": 1}, DTypeError, "options", "dict"),
-    Bad(WRONG_TYPE, lambda w: zrt.RunOptions(), DTypeError, "options", "RunOptions"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "options", "SessionOptions", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"intra_op_num_threads": 1}, DTypeError, "options", "dict"),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.RunOptions(), DTypeError, "options", "RunOptions"),
     option("graph_optimization_level", 5, ArgumentError, "5", "ENABLE_ALL"),
     option("graph_optimization_level", "fastest", ArgumentError, "'fastest'"),
     option("graph_optimization_level", True, ArgumentError, "True"),
@@ -332,96 +318,96 @@ SESSION_OPTIONS = [
 ]
 
 PROVIDERS = [
-    Bad(UNKNOWN_NAME, lambda w: ["nope"], ProviderError, "'nope'", "CPUExecutionProvider"),
-    Bad(UNKNOWN_NAME, lambda w: ["CPU\0"], ProviderError, "CPUExecutionProvider"),
-    Bad(UNKNOWN_NAME, lambda w: ["\ud800"], ProviderError, "CPUExecutionProvider"),
-    Bad(WRONG_VALUE, lambda w: ["CPU", "cpu"], ArgumentError, "'CPUExecutionProvider'", "twice"),
-    Bad(WRONG_VALUE, lambda w: [("CPU", {"a": "b"})], ProviderError, "CPUExecutionProvider", "a"),
-    Bad(WRONG_VALUE, lambda w: [zrt.providers.CPU(extra={"a": "b"})], ProviderError, "CPUExecutionProvider", "a"),
-    Bad(WRONG_TYPE, lambda w: [zrt.providers.CPU(extra=5)], DTypeError, "CPUExecutionProvider", "int"),
-    Bad(WRONG_TYPE, lambda w: [zrt.providers.CPU(extra={5: "b"})], DTypeError, "CPUExecutionProvider", "5"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "providers", "5"),
-    Bad(WRONG_TYPE, lambda w: "CPU", DTypeError, "providers", "'CPU'"),
-    Bad(WRONG_TYPE, lambda w: [5], DTypeError, "providers", "5"),
-    Bad(WRONG_TYPE, lambda w: [("CPU",)], DTypeError, "providers", "('CPU',)"),
-    Bad(WRONG_TYPE, lambda w: [("CPU", 5)], DTypeError, "'CPU'", "int"),
-    Bad(WRONG_TYPE, lambda w: [("CPU", {5: "a"})], DTypeError, "'CPU'", "5"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ["nope"], ProviderError, "'nope'", "CPUExecutionProvider"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ["CPU\0"], ProviderError, "CPUExecutionProvider"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ["\ud800"], ProviderError, "CPUExecutionProvider"),
+    Bad(Kind.WRONG_VALUE, lambda w: ["CPU", "cpu"], ArgumentError, "'CPUExecutionProvider'", "twice"),
+    Bad(Kind.WRONG_VALUE, lambda w: [("CPU", {"a": "b"})], ProviderError, "CPUExecutionProvider", "a"),
+    Bad(Kind.WRONG_VALUE, lambda w: [zrt.providers.CPU(extra={"a": "b"})], ProviderError, "CPUExecutionProvider", "a"),
+    Bad(Kind.WRONG_TYPE, lambda w: [zrt.providers.CPU(extra=5)], DTypeError, "CPUExecutionProvider", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: [zrt.providers.CPU(extra={5: "b"})], DTypeError, "CPUExecutionProvider", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "providers", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: "CPU", DTypeError, "providers", "'CPU'"),
+    Bad(Kind.WRONG_TYPE, lambda w: [5], DTypeError, "providers", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: [("CPU",)], DTypeError, "providers", "('CPU',)"),
+    Bad(Kind.WRONG_TYPE, lambda w: [("CPU", 5)], DTypeError, "'CPU'", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: [("CPU", {5: "a"})], DTypeError, "'CPU'", "5"),
 ]
 
 EXTERNAL_DATA_DIR = [
-    Bad(MISSING_FILE, lambda w: w.folder / "none", ModelNotFoundError, "external_data_dir", "none"),
-    Bad(MISSING_FILE, lambda w: w.file("file", b"x"), ModelNotFoundError, "external_data_dir", "file"),
-    Bad(WRONG_VALUE, lambda w: "a\0", ArgumentError, "external_data_dir", "NUL"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "external_data_dir", "int"),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "none", ModelNotFoundError, "external_data_dir", "none"),
+    Bad(Kind.MISSING_FILE, lambda w: w.file("file", b"x"), ModelNotFoundError, "external_data_dir", "file"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "external_data_dir", "NUL"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "external_data_dir", "int"),
 ]
 
 SESSION = [
-    Bad(CLOSED, lambda w: closed(zrt.Session(w.model, QUIET)), ClosedError, "Session is closed"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "session", "int"),
-    Bad(WRONG_TYPE, lambda w: w.model, DTypeError, "session", "bytes"),
-    Bad(WRONG_TYPE, lambda w: w.value(), DTypeError, "session", "Value"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "session", "NoneType"),
+    Bad(Kind.CLOSED, lambda w: closed(zrt.Session(w.model, QUIET)), ClosedError, "Session is closed"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "session", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: w.model, DTypeError, "session", "bytes"),
+    Bad(Kind.WRONG_TYPE, lambda w: w.value(), DTypeError, "session", "Value"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "session", "NoneType"),
 ]
 
 SESSIONS = [
     *(Bad(bad.kind, lambda w, bad=bad: [w.session, bad.make(w)], bad.error, *bad.words) for bad in SESSION),
-    Bad(WRONG_VALUE, lambda w: [], ArgumentError, "sessions"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "sessions", "int"),
+    Bad(Kind.WRONG_VALUE, lambda w: [], ArgumentError, "sessions"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "sessions", "int"),
 ]
 
 FACTORY = [
-    Bad(CLOSED, lambda w: lambda index: closed(zrt.Session(w.model, QUIET)), ClosedError, "Session is closed"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "factory", "int"),
-    Bad(WRONG_TYPE, lambda w: lambda index: w.model, DTypeError, "factory", "lane 0", "bytes"),
+    Bad(Kind.CLOSED, lambda w: lambda index: closed(zrt.Session(w.model, QUIET)), ClosedError, "Session is closed"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "factory", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: lambda index: w.model, DTypeError, "factory", "lane 0", "bytes"),
 ]
 
 LANES = [
-    Bad(WRONG_VALUE, lambda w: 0, ArgumentError, "lanes", "0"),
-    Bad(WRONG_VALUE, lambda w: -1, ArgumentError, "lanes", "-1"),
-    Bad(WRONG_VALUE, lambda w: 2**62, ArgumentError, "lanes", str(2**62)),
-    Bad(WRONG_TYPE, lambda w: "2", DTypeError, "lanes", "'2'"),
-    Bad(WRONG_TYPE, lambda w: 1.5, DTypeError, "lanes", "1.5"),
-    Bad(WRONG_TYPE, lambda w: True, DTypeError, "lanes", "True"),
+    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "lanes", "0"),
+    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "lanes", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: 2**62, ArgumentError, "lanes", str(2**62)),
+    Bad(Kind.WRONG_TYPE, lambda w: "2", DTypeError, "lanes", "'2'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "lanes", "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "lanes", "True"),
 ]
 
 MAX_BUCKETS = [
-    Bad(WRONG_VALUE, lambda w: 0, ArgumentError, "max_buckets", "0"),
-    Bad(WRONG_TYPE, lambda w: "2", DTypeError, "max_buckets", "'2'"),
+    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "max_buckets", "0"),
+    Bad(Kind.WRONG_TYPE, lambda w: "2", DTypeError, "max_buckets", "'2'"),
 ]
 
 RUNS = [
-    Bad(WRONG_VALUE, lambda w: -1, ArgumentError, "runs", "-1"),
-    Bad(WRONG_VALUE, lambda w: 2**70, ArgumentError, "runs", str(2**70)),
-    Bad(WRONG_TYPE, lambda w: 1.5, DTypeError, "runs", "1.5"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "runs", "None"),
+    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "runs", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: 2**70, ArgumentError, "runs", str(2**70)),
+    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "runs", "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "runs", "None"),
 ]
 
 INDEX = [
-    Bad(WRONG_VALUE, lambda w: 9, OutOfRangeError, "lane 9"),
-    Bad(WRONG_VALUE, lambda w: -9, OutOfRangeError, "lane -9"),
-    Bad(WRONG_TYPE, lambda w: "a", DTypeError, "lane", "'a'"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "lane", "None"),
+    Bad(Kind.WRONG_VALUE, lambda w: 9, OutOfRangeError, "lane 9"),
+    Bad(Kind.WRONG_VALUE, lambda w: -9, OutOfRangeError, "lane -9"),
+    Bad(Kind.WRONG_TYPE, lambda w: "a", DTypeError, "lane", "'a'"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "lane", "None"),
 ]
 
 MEMORY = [
-    Bad(UNKNOWN_NAME, lambda w: zrt.MemoryInfo("Nope"), ArgumentError, "'Nope'"),
-    Bad(UNKNOWN_NAME, lambda w: zrt.MemoryInfo(""), ArgumentError, "''"),
-    Bad(WRONG_VALUE, lambda w: zrt.MemoryInfo("Cpu\0"), ArgumentError, "NUL"),
-    Bad(WRONG_VALUE, lambda w: zrt.MemoryInfo("\ud800"), ArgumentError, "\\ud800"),
-    Bad(WRONG_VALUE, lambda w: zrt.MemoryInfo("Cpu", 2**40), ArgumentError, str(2**40)),
-    Bad(WRONG_TYPE, lambda w: zrt.MemoryInfo(5), DTypeError, "5"),
-    Bad(WRONG_TYPE, lambda w: zrt.MemoryInfo("Cpu", "0"), DTypeError, "'0'"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "int"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo("Nope"), ArgumentError, "'Nope'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo(""), ArgumentError, "''"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.MemoryInfo("Cpu\0"), ArgumentError, "NUL"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.MemoryInfo("\ud800"), ArgumentError, "\\ud800"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.MemoryInfo("Cpu", 2**40), ArgumentError, str(2**40)),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.MemoryInfo(5), DTypeError, "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.MemoryInfo("Cpu", "0"), DTypeError, "'0'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "int"),
 ]
 
 LANE_MEMORY = [
     *(Bad(bad.kind, lambda w, bad=bad: zrt.LaneMemory.allocated(bad.make(w)), bad.error, *bad.words) for bad in MEMORY),
-    Bad(UNKNOWN_NAME, lambda w: zrt.LaneMemory("nope"), ArgumentError, "'nope'"),
-    Bad(WRONG_TYPE, lambda w: zrt.LaneMemory.buffers(5), DTypeError, "BufferPolicy", "int"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "LaneMemory", "int"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.LaneMemory("nope"), ArgumentError, "'nope'"),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.LaneMemory.buffers(5), DTypeError, "BufferPolicy", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "LaneMemory", "int"),
 ]
 
-INPUT_MEMORY = [*LANE_MEMORY, Bad(WRONG_VALUE, lambda w: zrt.LaneMemory.left(), ArgumentError, "inputs")]
+INPUT_MEMORY = [*LANE_MEMORY, Bad(Kind.WRONG_VALUE, lambda w: zrt.LaneMemory.left(), ArgumentError, "inputs")]
 
 OUTPUT_MEMORY = [
     *LANE_MEMORY,
@@ -429,73 +415,73 @@ OUTPUT_MEMORY = [
 ]
 
 FLAG = [
-    Bad(WRONG_TYPE, lambda w: 1, DTypeError, "True or False", "1"),
-    Bad(WRONG_TYPE, lambda w: "yes", DTypeError, "True or False", "'yes'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 1, DTypeError, "True or False", "1"),
+    Bad(Kind.WRONG_TYPE, lambda w: "yes", DTypeError, "True or False", "'yes'"),
 ]
 
 DIMS = [
-    Bad(NEGATIVE, lambda w: (-1,), ShapeError, "-1"),
-    Bad(HUGE, lambda w: (2**63,), ShapeError, str(2**63)),
-    Bad(HUGE, lambda w: (2**62,), AllocationError),
-    Bad(HUGE, lambda w: (2**48, 2**48), AllocationError),
-    Bad(HUGE, lambda w: (2**50,), AllocationError),
-    Bad(WRONG_RANK, lambda w: (1,) * 65, ShapeError),
-    Bad(WRONG_TYPE, lambda w: (1.5,), ShapeError, "1.5"),
-    Bad(WRONG_TYPE, lambda w: "ab", ShapeError, "a"),
-    Bad(WRONG_TYPE, lambda w: None, ShapeError, "None"),
+    Bad(Kind.NEGATIVE, lambda w: (-1,), ShapeError, "-1"),
+    Bad(Kind.HUGE, lambda w: (2**63,), ShapeError, str(2**63)),
+    Bad(Kind.HUGE, lambda w: (2**62,), AllocationError),
+    Bad(Kind.HUGE, lambda w: (2**48, 2**48), AllocationError),
+    Bad(Kind.HUGE, lambda w: (2**50,), AllocationError),
+    Bad(Kind.WRONG_RANK, lambda w: (1,) * 65, ShapeError),
+    Bad(Kind.WRONG_TYPE, lambda w: (1.5,), ShapeError, "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: "ab", ShapeError, "a"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, ShapeError, "None"),
 ]
 
 DTYPE = [
-    Bad(WRONG_DTYPE, lambda w: "nope", DTypeError, "'nope'"),
-    Bad(WRONG_DTYPE, lambda w: None, DTypeError, "None"),
-    Bad(WRONG_DTYPE, lambda w: 5, DTypeError, "5"),
-    Bad(WRONG_DTYPE, lambda w: "M8[s]", DTypeError, "datetime64"),
+    Bad(Kind.WRONG_DTYPE, lambda w: "nope", DTypeError, "'nope'"),
+    Bad(Kind.WRONG_DTYPE, lambda w: None, DTypeError, "None"),
+    Bad(Kind.WRONG_DTYPE, lambda w: 5, DTypeError, "5"),
+    Bad(Kind.WRONG_DTYPE, lambda w: "M8[s]", DTypeError, "datetime64"),
 ]
 
 TENSOR_DTYPE = [
     *DTYPE,
-    Bad(WRONG_DTYPE, lambda w: np.complex64, Error, "COMPLEX64"),
-    Bad(WRONG_DTYPE, lambda w: object, Error, "STRING"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.complex64, Error, "COMPLEX64"),
+    Bad(Kind.WRONG_DTYPE, lambda w: object, Error, "STRING"),
 ]
 
 ALLOCATOR = [
-    Bad(CLOSED, lambda w: closed(w.session.allocator()), ClosedError, "Allocator is closed"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "llocator", "int"),
+    Bad(Kind.CLOSED, lambda w: closed(w.session.allocator()), ClosedError, "Allocator is closed"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "llocator", "int"),
 ]
 
 PAIR = [
     *(
         Bad(kind, lambda w, make=make: (make(w), w.array), error, "copy 0", *words)
         for kind, make, error, *words in (
-            (WRONG_DTYPE, lambda w: np.zeros((2, 4)), DTypeError, "float64", "float32"),
-            (WRONG_DTYPE, lambda w: np.zeros((2, 4), object), UnsupportedError, "strings"),
-            (WRONG_DTYPE, lambda w: np.zeros((2, 4), "M8[s]"), DTypeError, "datetime64"),
-            (WRONG_RANK, lambda w: f32(2), ShapeError, "[2]", "[2, 4]"),
-            (WRONG_SHAPE, lambda w: f32(2, 5), ShapeError, "[2, 5]", "[2, 4]"),
-            (HUGE, lambda w: huge_array(), ShapeError, "[2, 4]"),
-            (CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
-            (CLOSED, lambda w: closed(w.buffer()), ClosedError, "Buffer is closed"),
-            (WRONG_TYPE, lambda w: 5, DTypeError, "int"),
-            (WRONG_TYPE, lambda w: [[0.0] * 4] * 2, DTypeError, "list"),
+            (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4)), DTypeError, "float64", "float32"),
+            (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4), object), UnsupportedError, "strings"),
+            (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4), "M8[s]"), DTypeError, "datetime64"),
+            (Kind.WRONG_RANK, lambda w: f32(2), ShapeError, "[2]", "[2, 4]"),
+            (Kind.WRONG_SHAPE, lambda w: f32(2, 5), ShapeError, "[2, 5]", "[2, 4]"),
+            (Kind.HUGE, lambda w: huge_array(), ShapeError, "[2, 4]"),
+            (Kind.CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
+            (Kind.CLOSED, lambda w: closed(w.buffer()), ClosedError, "Buffer is closed"),
+            (Kind.WRONG_TYPE, lambda w: 5, DTypeError, "int"),
+            (Kind.WRONG_TYPE, lambda w: [[0.0] * 4] * 2, DTypeError, "list"),
         )
     ),
-    Bad(CLOSED, lambda w: (w.array, closed(w.value())), ClosedError, "copy 0", "Value is closed"),
-    Bad(WRONG_TYPE, lambda w: (w.array, None), DTypeError, "copy 0", "NoneType"),
-    Bad(WRONG_VALUE, lambda w: (w.array, READ_ONLY), ArgumentError, "copy 0", "read-only"),
-    Bad(WRONG_VALUE, lambda w: (w.array, zrt.Value.from_array(READ_ONLY)), ArgumentError, "copy 0", "read-only"),
+    Bad(Kind.CLOSED, lambda w: (w.array, closed(w.value())), ClosedError, "copy 0", "Value is closed"),
+    Bad(Kind.WRONG_TYPE, lambda w: (w.array, None), DTypeError, "copy 0", "NoneType"),
+    Bad(Kind.WRONG_VALUE, lambda w: (w.array, READ_ONLY), ArgumentError, "copy 0", "read-only"),
+    Bad(Kind.WRONG_VALUE, lambda w: (w.array, zrt.Value.from_array(READ_ONLY)), ArgumentError, "copy 0", "read-only"),
 ]
 
 NAME_OF_PORT = [
-    Bad(UNKNOWN_NAME, lambda w: "q", UnknownNameError, "'q'"),
-    Bad(UNKNOWN_NAME, lambda w: 9, UnknownNameError, "9"),
-    Bad(UNKNOWN_NAME, lambda w: -1, UnknownNameError, "-1"),
-    Bad(UNKNOWN_NAME, lambda w: [], UnknownNameError, "[]"),
-    Bad(UNKNOWN_NAME, lambda w: None, UnknownNameError, "None"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: "q", UnknownNameError, "'q'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: 9, UnknownNameError, "9"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: -1, UnknownNameError, "-1"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: [], UnknownNameError, "[]"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: None, UnknownNameError, "None"),
 ]
 
 POLICY = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "policy", "int"),
-    Bad(WRONG_TYPE, lambda w: "auto", DTypeError, "policy", "str"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "policy", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: "auto", DTypeError, "policy", "str"),
 ]
 
 # What each public call takes: its name, the thing, the bad ones, and the call with one of them.
@@ -616,17 +602,17 @@ TAKES: list[Take] = [
     ("Buffer.__init__", "shape", DIMS, lambda w, bad: zrt.Buffer(bad, np.float32)),
     ("Buffer.__init__", "dtype", TENSOR_DTYPE, lambda w, bad: zrt.Buffer((1,), bad)),
     ("Buffer.__init__", "policy", POLICY, lambda w, bad: zrt.Buffer((1,), np.float32, bad)),
-    ("Value.allocate", "shape", [bad for bad in DIMS if bad.kind != WRONG_RANK],
+    ("Value.allocate", "shape", [bad for bad in DIMS if bad.kind != Kind.WRONG_RANK],
      lambda w, bad: zrt.Value.allocate(bad, np.float32)),
     ("Value.allocate", "dtype", TENSOR_DTYPE[:-1], lambda w, bad: zrt.Value.allocate((1,), bad)),
     ("Value.allocate", "allocator", ALLOCATOR, lambda w, bad: zrt.Value.allocate((1,), np.float32, bad)),
-    ("Value.from_packed", "shape", [bad for bad in DIMS if bad.kind in (NEGATIVE, WRONG_TYPE)],
+    ("Value.from_packed", "shape", [bad for bad in DIMS if bad.kind in (Kind.NEGATIVE, Kind.WRONG_TYPE)],
      lambda w, bad: zrt.Value.from_packed(np.zeros(1, np.uint8), zrt.ElementType.INT4, bad)),
     ("Value.from_packed", "element_type", DTYPE,
      lambda w, bad: zrt.Value.from_packed(np.zeros(1, np.uint8), bad, (2,))),
     ("Allocator.__init__", "session", SESSION, lambda w, bad: zrt.Allocator(bad)),
     ("Allocator.__init__", "memory", MEMORY, lambda w, bad: zrt.Allocator(w.session, bad)),
-    ("MemoryInfo.handle", "fields", [bad for bad in MEMORY[:-1] if bad.kind != UNKNOWN_NAME],
+    ("MemoryInfo.handle", "fields", [bad for bad in MEMORY[:-1] if bad.kind != Kind.UNKNOWN_NAME],
      lambda w, bad: bad.handle()),
     ("ElementType.of", "dtype", DTYPE, lambda w, bad: zrt.ElementType.of(bad)),
     ("SessionOptions.handle", "fields", SESSION_OPTIONS[3:], lambda w, bad: bad.handle()),
@@ -679,110 +665,158 @@ def rank_of_output(w: World, rank: int) -> object:
 
 # What a call alone can be given, and what it answers.
 SINGLE: list[Single] = [
-    ("Session.run", HUGE, lambda w: huge_output(w).run({"x": f32(1)}), AllocationError, ("output 'z'",)),
-    ("Session.run", WRONG_RANK, lambda w: rank_of_output(w, 65), UnsupportedError, ("65",)),
-    ("Session.lane", HUGE, lambda w: huge_output(w).lane({"x": (1,)}), AllocationError, ("output 'z'",)),
-    ("IoBinding.run", WRONG_SHAPE, lambda w: wrong_binding(w).run(), ShapeError, ("output", "{3,4}", "{2,4}")),
-    ("IoBinding.run", MISSING_INPUT, lambda w: w.session.binding().run(), ArgumentError, ("'x', 'y'", "not bound")),
-    ("Lane.run", WRONG_SHAPE, lambda w: wrong_lane(w).run(), ShapeError, ("output", "{3,4}", "{2,4}")),
-    ("Lane.run_with", WRONG_SHAPE, lambda w: wrong_lane(w).run_with(zrt.RunOptions()), ShapeError, ("{3,4}",)),
-    ("Lane.outputs", WRONG_VALUE, lambda w: left_lane(w).outputs["z"], ArgumentError, ("output 'z'",)),
-    ("DynamicRuntime.prebuild", WRONG_TYPE, lambda w: w.dynamic.prebuild(5), DTypeError, ("specs", "int")),
-    ("DynamicRuntime.prebuild", WRONG_TYPE, lambda w: w.dynamic.prebuild([({}, {}, {})]), DTypeError, ("specs",)),
+    ("Session.run", Kind.HUGE, lambda w: huge_output(w).run({"x": f32(1)}), AllocationError, ("output 'z'",)),
+    ("Session.run", Kind.WRONG_RANK, lambda w: rank_of_output(w, 65), UnsupportedError, ("65",)),
+    ("Session.lane", Kind.HUGE, lambda w: huge_output(w).lane({"x": (1,)}), AllocationError, ("output 'z'",)),
+    ("IoBinding.run", Kind.WRONG_SHAPE, lambda w: wrong_binding(w).run(), ShapeError, ("output", "{3,4}", "{2,4}")),
+    (
+        "IoBinding.run",
+        Kind.MISSING_INPUT,
+        lambda w: w.session.binding().run(),
+        ArgumentError,
+        ("'x', 'y'", "not bound"),
+    ),
+    ("Lane.run", Kind.WRONG_SHAPE, lambda w: wrong_lane(w).run(), ShapeError, ("output", "{3,4}", "{2,4}")),
+    ("Lane.run_with", Kind.WRONG_SHAPE, lambda w: wrong_lane(w).run_with(zrt.RunOptions()), ShapeError, ("{3,4}",)),
+    ("Lane.outputs", Kind.WRONG_VALUE, lambda w: left_lane(w).outputs["z"], ArgumentError, ("output 'z'",)),
+    ("DynamicRuntime.prebuild", Kind.WRONG_TYPE, lambda w: w.dynamic.prebuild(5), DTypeError, ("specs", "int")),
+    ("DynamicRuntime.prebuild", Kind.WRONG_TYPE, lambda w: w.dynamic.prebuild([({}, {}, {})]), DTypeError, ("specs",)),
     (
         "DynamicRuntime.prebuild",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: w.dynamic.prebuild([{"x": (n, 4), "y": (n, 4)} for n in (1, 2, 3)]),
         ArgumentError,
         ("3", "max_buckets=2"),
     ),
-    ("DynamicRuntime.warm", WRONG_TYPE, lambda w: w.dynamic.warm(5), DTypeError, ("specs", "int")),
+    ("DynamicRuntime.warm", Kind.WRONG_TYPE, lambda w: w.dynamic.warm(5), DTypeError, ("specs", "int")),
     (
         "DynamicRuntime.__init__",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: zrt.DynamicRuntime(w.session, shapes=w.shapes),
         ArgumentError,
         ("shapes",),
     ),
-    ("Value.__init__", WRONG_TYPE, lambda w: zrt.Value(5), DTypeError, ("int",)),
-    ("Value.__init__", WRONG_TYPE, lambda w: zrt.Value(w.session), DTypeError, ("Session",)),
-    ("Value.from_array", WRONG_TYPE, lambda w: zrt.Value.from_array([1.0]), DTypeError, ("list",)),
-    ("Value.from_array", WRONG_DTYPE, lambda w: zrt.Value.from_array(np.zeros(1, "M8[s]")), DTypeError, ("array",)),
-    ("Value.from_array", WRONG_DTYPE, lambda w: zrt.Value.from_array(np.zeros(1, "c8")), UnsupportedError, ("array",)),
-    ("Value.from_array", WRONG_DTYPE, lambda w: zrt.Value.from_array(np.array(["a"])), UnsupportedError, ("strings",)),
-    ("Value.from_array", WRONG_DTYPE, lambda w: zrt.Value.from_array(np.zeros(1, ">f4")), ArgumentError, ("order",)),
-    ("Value.from_array", HUGE, lambda w: zrt.Value.from_array(huge_array()), ArgumentError, ("contiguous",)),
-    ("Value.from_packed", WRONG_TYPE, lambda w: zrt.Value.from_packed(5, "int4", (2,)), DTypeError, ("uint8",)),
+    ("Value.__init__", Kind.WRONG_TYPE, lambda w: zrt.Value(5), DTypeError, ("int",)),
+    ("Value.__init__", Kind.WRONG_TYPE, lambda w: zrt.Value(w.session), DTypeError, ("Session",)),
+    ("Value.from_array", Kind.WRONG_TYPE, lambda w: zrt.Value.from_array([1.0]), DTypeError, ("list",)),
+    (
+        "Value.from_array",
+        Kind.WRONG_DTYPE,
+        lambda w: zrt.Value.from_array(np.zeros(1, "M8[s]")),
+        DTypeError,
+        ("array",),
+    ),
+    (
+        "Value.from_array",
+        Kind.WRONG_DTYPE,
+        lambda w: zrt.Value.from_array(np.zeros(1, "c8")),
+        UnsupportedError,
+        ("array",),
+    ),
+    (
+        "Value.from_array",
+        Kind.WRONG_DTYPE,
+        lambda w: zrt.Value.from_array(np.array(["a"])),
+        UnsupportedError,
+        ("strings",),
+    ),
+    (
+        "Value.from_array",
+        Kind.WRONG_DTYPE,
+        lambda w: zrt.Value.from_array(np.zeros(1, ">f4")),
+        ArgumentError,
+        ("order",),
+    ),
+    ("Value.from_array", Kind.HUGE, lambda w: zrt.Value.from_array(huge_array()), ArgumentError, ("contiguous",)),
+    ("Value.from_packed", Kind.WRONG_TYPE, lambda w: zrt.Value.from_packed(5, "int4", (2,)), DTypeError, ("uint8",)),
     (
         "Value.from_packed",
-        WRONG_DTYPE,
+        Kind.WRONG_DTYPE,
         lambda w: zrt.Value.from_packed(np.zeros(1, np.int8), "int4", (2,)),
         DTypeError,
         ("uint8", "int8"),
     ),
     (
         "Value.from_packed",
-        WRONG_SHAPE,
+        Kind.WRONG_SHAPE,
         lambda w: zrt.Value.from_packed(np.zeros(1, np.uint8), zrt.ElementType.INT4, (3,)),
         ShapeError,
         ("2 bytes", "has 1"),
     ),
     (
         "Value.from_packed",
-        HUGE,
+        Kind.HUGE,
         lambda w: zrt.Value.from_packed(np.zeros(1, np.uint8), zrt.ElementType.INT4, (2**62, 2**62)),
         ShapeError,
         ("has 1",),
     ),
-    ("Value.from_buffer", CLOSED, lambda w: zrt.Value.from_buffer(closed(w.buffer())), ClosedError, ("Buffer",)),
-    ("Value.from_buffer", WRONG_TYPE, lambda w: zrt.Value.from_buffer(5), DTypeError, ("Buffer", "int")),
-    ("Value.numpy", WRONG_TYPE, lambda w: sequence(w).numpy(), UnsupportedError, ("sequence",)),
-    ("Value.address", WRONG_TYPE, lambda w: sequence(w).address, UnsupportedError, ("sequence",)),
-    ("Value.unpack", WRONG_DTYPE, lambda w: w.value().unpack(), DTypeError, ("FLOAT",)),
-    ("Buffer.unpack", WRONG_DTYPE, lambda w: w.buffer().unpack(), DTypeError, ("FLOAT",)),
-    ("BufferPolicy.__init__", WRONG_VALUE, lambda w: zrt.BufferPolicy(alignment=3), ArgumentError, ("alignment 3",)),
-    ("BufferPolicy.__init__", NEGATIVE, lambda w: zrt.BufferPolicy(alignment=-64), ArgumentError, ("alignment -64",)),
-    ("BufferPolicy.__init__", HUGE, lambda w: zrt.BufferPolicy(alignment=2**62), ArgumentError, ("alignment",)),
-    ("BufferPolicy.__init__", WRONG_TYPE, lambda w: zrt.BufferPolicy(alignment="64"), ArgumentError, ("'64'",)),
-    ("BufferPolicy.parse", WRONG_VALUE, lambda w: zrt.BufferPolicy.parse("fast"), ArgumentError, ("'fast'",)),
-    ("BufferPolicy.parse", WRONG_TYPE, lambda w: zrt.BufferPolicy.parse(5), DTypeError, ("5",)),
-    ("BufferPolicy.resolve", WRONG_TYPE, lambda w: zrt.BufferPolicy.AUTO.resolve("5"), DTypeError, ("'5'",)),
-    ("Environment.__new__", WRONG_TYPE, lambda w: zrt.Environment(5), DTypeError, ("log_id", "5")),
-    ("Environment.__new__", WRONG_VALUE, lambda w: zrt.Environment("other"), ArgumentError, ("'other'", "second")),
-    ("Environment.__new__", WRONG_VALUE, lambda w: zrt.Environment("a\0"), ArgumentError, ("log_id", "NUL")),
-    ("Environment.__new__", WRONG_VALUE, lambda w: zrt.Environment("zrt", 9), ArgumentError, ("log_severity", "9")),
-    ("RunOptions.__init__", WRONG_TYPE, lambda w: zrt.RunOptions(tag=5), DTypeError, ("tag", "5")),
-    ("RunOptions.__init__", WRONG_VALUE, lambda w: zrt.RunOptions(tag="a\0"), ArgumentError, ("tag", "NUL")),
+    ("Value.from_buffer", Kind.CLOSED, lambda w: zrt.Value.from_buffer(closed(w.buffer())), ClosedError, ("Buffer",)),
+    ("Value.from_buffer", Kind.WRONG_TYPE, lambda w: zrt.Value.from_buffer(5), DTypeError, ("Buffer", "int")),
+    ("Value.numpy", Kind.WRONG_TYPE, lambda w: sequence(w).numpy(), UnsupportedError, ("sequence",)),
+    ("Value.address", Kind.WRONG_TYPE, lambda w: sequence(w).address, UnsupportedError, ("sequence",)),
+    ("Value.unpack", Kind.WRONG_DTYPE, lambda w: w.value().unpack(), DTypeError, ("FLOAT",)),
+    ("Buffer.unpack", Kind.WRONG_DTYPE, lambda w: w.buffer().unpack(), DTypeError, ("FLOAT",)),
+    (
+        "BufferPolicy.__init__",
+        Kind.WRONG_VALUE,
+        lambda w: zrt.BufferPolicy(alignment=3),
+        ArgumentError,
+        ("alignment 3",),
+    ),
+    (
+        "BufferPolicy.__init__",
+        Kind.NEGATIVE,
+        lambda w: zrt.BufferPolicy(alignment=-64),
+        ArgumentError,
+        ("alignment -64",),
+    ),
+    ("BufferPolicy.__init__", Kind.HUGE, lambda w: zrt.BufferPolicy(alignment=2**62), ArgumentError, ("alignment",)),
+    ("BufferPolicy.__init__", Kind.WRONG_TYPE, lambda w: zrt.BufferPolicy(alignment="64"), ArgumentError, ("'64'",)),
+    ("BufferPolicy.parse", Kind.WRONG_VALUE, lambda w: zrt.BufferPolicy.parse("fast"), ArgumentError, ("'fast'",)),
+    ("BufferPolicy.parse", Kind.WRONG_TYPE, lambda w: zrt.BufferPolicy.parse(5), DTypeError, ("5",)),
+    ("BufferPolicy.resolve", Kind.WRONG_TYPE, lambda w: zrt.BufferPolicy.AUTO.resolve("5"), DTypeError, ("'5'",)),
+    ("Environment.__new__", Kind.WRONG_TYPE, lambda w: zrt.Environment(5), DTypeError, ("log_id", "5")),
+    ("Environment.__new__", Kind.WRONG_VALUE, lambda w: zrt.Environment("other"), ArgumentError, ("'other'", "second")),
+    ("Environment.__new__", Kind.WRONG_VALUE, lambda w: zrt.Environment("a\0"), ArgumentError, ("log_id", "NUL")),
+    (
+        "Environment.__new__",
+        Kind.WRONG_VALUE,
+        lambda w: zrt.Environment("zrt", 9),
+        ArgumentError,
+        ("log_severity", "9"),
+    ),
+    ("RunOptions.__init__", Kind.WRONG_TYPE, lambda w: zrt.RunOptions(tag=5), DTypeError, ("tag", "5")),
+    ("RunOptions.__init__", Kind.WRONG_VALUE, lambda w: zrt.RunOptions(tag="a\0"), ArgumentError, ("tag", "NUL")),
     (
         "RunOptions.__init__",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: zrt.RunOptions(log_severity_level=9),
         ArgumentError,
         ("log_severity_level", "9"),
     ),
     (
         "RunOptions.__init__",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: zrt.RunOptions(log_verbosity_level=-1),
         ArgumentError,
         ("log_verbosity_level", "-1"),
     ),
     (
         "RunOptions.__init__",
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w: zrt.RunOptions(config_entries=5),
         DTypeError,
         ("config_entries", "int"),
     ),
     (
         "RunOptions.__init__",
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w: zrt.RunOptions(config_entries={"a": 5}),
         DTypeError,
         ("config_entries", "'a'"),
     ),
-    ("copy_all", WRONG_TYPE, lambda w: zrt.copy_all(5), DTypeError, ("pairs", "int")),
-    ("copy_all", WRONG_TYPE, lambda w: zrt.copy_all([5]), DTypeError, ("copy 0", "pair")),
+    ("copy_all", Kind.WRONG_TYPE, lambda w: zrt.copy_all(5), DTypeError, ("pairs", "int")),
+    ("copy_all", Kind.WRONG_TYPE, lambda w: zrt.copy_all([5]), DTypeError, ("copy 0", "pair")),
 ]
 
 
@@ -894,24 +928,52 @@ CANNOT_FAIL: dict[str, str] = {
 }  # fmt: skip
 
 # Of each thing that can be taken: the promised kinds that apply to it.
-APPLIES: dict[str, tuple[list[Bad], set[str]]] = {
-    "feeds": (COPIED_FEEDS, {UNKNOWN_NAME, MISSING_INPUT, WRONG_DTYPE, WRONG_RANK, WRONG_SHAPE, HUGE, CLOSED}),
+APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
+    "feeds": (
+        COPIED_FEEDS,
+        {
+            Kind.UNKNOWN_NAME,
+            Kind.MISSING_INPUT,
+            Kind.WRONG_DTYPE,
+            Kind.WRONG_RANK,
+            Kind.WRONG_SHAPE,
+            Kind.HUGE,
+            Kind.CLOSED,
+        },
+    ),
     "borrowed feeds": (
         BORROWED_FEEDS,
-        {UNKNOWN_NAME, MISSING_INPUT, WRONG_DTYPE, WRONG_RANK, WRONG_SHAPE, HUGE, CLOSED},
+        {
+            Kind.UNKNOWN_NAME,
+            Kind.MISSING_INPUT,
+            Kind.WRONG_DTYPE,
+            Kind.WRONG_RANK,
+            Kind.WRONG_SHAPE,
+            Kind.HUGE,
+            Kind.CLOSED,
+        },
     ),
-    "bound input": (BOUND_INPUT, {UNKNOWN_NAME, WRONG_DTYPE, WRONG_RANK, WRONG_SHAPE, HUGE, CLOSED}),
-    "bound output": (BOUND_OUTPUT, {UNKNOWN_NAME, WRONG_DTYPE, WRONG_RANK, WRONG_SHAPE, HUGE, CLOSED}),
-    "shapes": (SHAPES, {UNKNOWN_NAME, MISSING_INPUT, WRONG_RANK, WRONG_SHAPE, NEGATIVE, HUGE}),
-    "output shapes": (OUTPUT_SHAPES, {UNKNOWN_NAME, WRONG_RANK, WRONG_SHAPE, NEGATIVE, HUGE}),
-    "model": (MODEL, {CORRUPT, EMPTY, DIRECTORY, MISSING_FILE, TRUNCATED}),
-    "model to share": (SHARED_MODEL, {CORRUPT, EMPTY, DIRECTORY, MISSING_FILE, TRUNCATED}),
-    "pair": (PAIR, {WRONG_DTYPE, WRONG_RANK, WRONG_SHAPE, HUGE, CLOSED}),
-    "dims": (DIMS, {WRONG_RANK, NEGATIVE, HUGE}),
-    "output names": (OUTPUT_NAMES, {UNKNOWN_NAME}),
-    "run options": (RUN_OPTIONS, {CLOSED}),
-    "session": (SESSION, {CLOSED}),
-    "allocator": (ALLOCATOR, {CLOSED}),
-    "providers": (PROVIDERS, {UNKNOWN_NAME}),
-    "memory": (MEMORY, {UNKNOWN_NAME}),
+    "bound input": (
+        BOUND_INPUT,
+        {Kind.UNKNOWN_NAME, Kind.WRONG_DTYPE, Kind.WRONG_RANK, Kind.WRONG_SHAPE, Kind.HUGE, Kind.CLOSED},
+    ),
+    "bound output": (
+        BOUND_OUTPUT,
+        {Kind.UNKNOWN_NAME, Kind.WRONG_DTYPE, Kind.WRONG_RANK, Kind.WRONG_SHAPE, Kind.HUGE, Kind.CLOSED},
+    ),
+    "shapes": (
+        SHAPES,
+        {Kind.UNKNOWN_NAME, Kind.MISSING_INPUT, Kind.WRONG_RANK, Kind.WRONG_SHAPE, Kind.NEGATIVE, Kind.HUGE},
+    ),
+    "output shapes": (OUTPUT_SHAPES, {Kind.UNKNOWN_NAME, Kind.WRONG_RANK, Kind.WRONG_SHAPE, Kind.NEGATIVE, Kind.HUGE}),
+    "model": (MODEL, {Kind.CORRUPT, Kind.EMPTY, Kind.DIRECTORY, Kind.MISSING_FILE, Kind.TRUNCATED}),
+    "model to share": (SHARED_MODEL, {Kind.CORRUPT, Kind.EMPTY, Kind.DIRECTORY, Kind.MISSING_FILE, Kind.TRUNCATED}),
+    "pair": (PAIR, {Kind.WRONG_DTYPE, Kind.WRONG_RANK, Kind.WRONG_SHAPE, Kind.HUGE, Kind.CLOSED}),
+    "dims": (DIMS, {Kind.WRONG_RANK, Kind.NEGATIVE, Kind.HUGE}),
+    "output names": (OUTPUT_NAMES, {Kind.UNKNOWN_NAME}),
+    "run options": (RUN_OPTIONS, {Kind.CLOSED}),
+    "session": (SESSION, {Kind.CLOSED}),
+    "allocator": (ALLOCATOR, {Kind.CLOSED}),
+    "providers": (PROVIDERS, {Kind.UNKNOWN_NAME}),
+    "memory": (MEMORY, {Kind.UNKNOWN_NAME}),
 }

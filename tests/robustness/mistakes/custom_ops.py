@@ -9,25 +9,7 @@ import numpy as np
 
 import zrt
 from tests.custom_ops.support import DOMAIN, ONE, Op, X, build, load
-from tests.robustness.vocabulary import (
-    CLOSED,
-    DIRECTORY,
-    EMPTY,
-    HUGE,
-    INSIDE,
-    MISSING_FILE,
-    NEGATIVE,
-    UNKNOWN_NAME,
-    WRONG_DTYPE,
-    WRONG_SHAPE,
-    WRONG_TYPE,
-    WRONG_VALUE,
-    Bad,
-    Single,
-    Take,
-    World,
-    closed,
-)
+from tests.robustness.vocabulary import INSIDE, Bad, Kind, Single, Take, World, closed
 from zrt.custom_ops import Attribute, CFunction, Input, KernelContext, KernelInfo, Output, ShapeContext
 from zrt.custom_ops import Op as Standard
 from zrt.errors import (
@@ -51,67 +33,67 @@ def declared(**fields: Any) -> Op:
 
 
 NAME = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "name", "int"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "name", "NoneType"),
-    Bad(WRONG_VALUE, lambda w: "a\0b", ArgumentError, "name", "NUL"),
-    Bad(WRONG_VALUE, lambda w: "\ud800", ArgumentError, "name", "UTF-8"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "name", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "name", "NoneType"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0b", ArgumentError, "name", "NUL"),
+    Bad(Kind.WRONG_VALUE, lambda w: "\ud800", ArgumentError, "name", "UTF-8"),
 ]
 
 OPS = [
-    Bad(WRONG_TYPE, lambda w: Op(), DTypeError, "ops", "Op"),
-    Bad(WRONG_TYPE, lambda w: [Op], DTypeError, "ops", "not an instance"),
-    Bad(WRONG_TYPE, lambda w: [5], DTypeError, "ops", "5"),
-    Bad(WRONG_TYPE, lambda w: "Op", DTypeError, "ops", "str"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "ops", "NoneType"),
-    Bad(WRONG_VALUE, lambda w: [Op(), Op()], ArgumentError, "'Op'", "twice"),
+    Bad(Kind.WRONG_TYPE, lambda w: Op(), DTypeError, "ops", "Op"),
+    Bad(Kind.WRONG_TYPE, lambda w: [Op], DTypeError, "ops", "not an instance"),
+    Bad(Kind.WRONG_TYPE, lambda w: [5], DTypeError, "ops", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: "Op", DTypeError, "ops", "str"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "ops", "NoneType"),
+    Bad(Kind.WRONG_VALUE, lambda w: [Op(), Op()], ArgumentError, "'Op'", "twice"),
 ]
 
 DECLARED = [
     Bad(kind, lambda w, field=field, value=value: [declared(**{field: value})], error, *words)
     for kind, field, value, error, words in (
-        (WRONG_TYPE, "name", 5, DTypeError, ["Declared.name"]),
-        (WRONG_VALUE, "name", "a\0", ArgumentError, ["Declared.name"]),
-        (WRONG_TYPE, "inputs", 5, DTypeError, ["input"]),
-        (WRONG_DTYPE, "inputs", ("float33",), DTypeError, ["float33"]),
-        (WRONG_DTYPE, "inputs", ("complex64",), UnsupportedError, ["input 0", "COMPLEX64"]),
-        (WRONG_TYPE, "inputs", (Output(),), DTypeError, ["input 0", "Output"]),
-        (WRONG_TYPE, "inputs", (Input(optional=1),), DTypeError, ["input 0", "optional"]),
-        (NEGATIVE, "inputs", (Input(variadic=True, least=-1),), ArgumentError, ["input 0", "least"]),
-        (HUGE, "inputs", (Input(variadic=True, least=2**31),), ArgumentError, ["input 0", "least"]),
-        (UNKNOWN_NAME, "inputs", (Input(memory="MOON"),), ArgumentError, ["input 0", "MOON"]),
-        (WRONG_VALUE, "outputs", (), ArgumentError, ["no outputs"]),
-        (WRONG_VALUE, "outputs", (None,), ArgumentError, ["any type"]),
-        (WRONG_TYPE, "attributes", ["a"], DTypeError, ["attributes", "list"]),
-        (WRONG_TYPE, "attributes", {"a": dict}, DTypeError, ["attribute 'a'"]),
-        (WRONG_TYPE, "attributes", {5: int}, DTypeError, ["attribute"]),
-        (WRONG_VALUE, "since_version", 0, ArgumentError, ["since_version"]),
-        (HUGE, "end_version", 2**31, ArgumentError, ["end_version"]),
-        (UNKNOWN_NAME, "provider", "Moon", ProviderError, ["Moon"]),
-        (WRONG_TYPE, "serialize", "yes", DTypeError, ["serialize"]),
-        (WRONG_VALUE, "inplace", {0: 1}, ArgumentError, ["inplace", "output 1"]),
-        (WRONG_TYPE, "aliases", [0], DTypeError, ["aliases"]),
-        (NEGATIVE, "aliases", {-1: 0}, ArgumentError, ["aliases", "-1"]),
-        (WRONG_TYPE, "function", print, DTypeError, ["function"]),
-        (WRONG_VALUE, "function", CFunction(0), ArgumentError, ["function.compute"]),
+        (Kind.WRONG_TYPE, "name", 5, DTypeError, ["Declared.name"]),
+        (Kind.WRONG_VALUE, "name", "a\0", ArgumentError, ["Declared.name"]),
+        (Kind.WRONG_TYPE, "inputs", 5, DTypeError, ["input"]),
+        (Kind.WRONG_DTYPE, "inputs", ("float33",), DTypeError, ["float33"]),
+        (Kind.WRONG_DTYPE, "inputs", ("complex64",), UnsupportedError, ["input 0", "COMPLEX64"]),
+        (Kind.WRONG_TYPE, "inputs", (Output(),), DTypeError, ["input 0", "Output"]),
+        (Kind.WRONG_TYPE, "inputs", (Input(optional=1),), DTypeError, ["input 0", "optional"]),
+        (Kind.NEGATIVE, "inputs", (Input(variadic=True, least=-1),), ArgumentError, ["input 0", "least"]),
+        (Kind.HUGE, "inputs", (Input(variadic=True, least=2**31),), ArgumentError, ["input 0", "least"]),
+        (Kind.UNKNOWN_NAME, "inputs", (Input(memory="MOON"),), ArgumentError, ["input 0", "MOON"]),
+        (Kind.WRONG_VALUE, "outputs", (), ArgumentError, ["no outputs"]),
+        (Kind.WRONG_VALUE, "outputs", (None,), ArgumentError, ["any type"]),
+        (Kind.WRONG_TYPE, "attributes", ["a"], DTypeError, ["attributes", "list"]),
+        (Kind.WRONG_TYPE, "attributes", {"a": dict}, DTypeError, ["attribute 'a'"]),
+        (Kind.WRONG_TYPE, "attributes", {5: int}, DTypeError, ["attribute"]),
+        (Kind.WRONG_VALUE, "since_version", 0, ArgumentError, ["since_version"]),
+        (Kind.HUGE, "end_version", 2**31, ArgumentError, ["end_version"]),
+        (Kind.UNKNOWN_NAME, "provider", "Moon", ProviderError, ["Moon"]),
+        (Kind.WRONG_TYPE, "serialize", "yes", DTypeError, ["serialize"]),
+        (Kind.WRONG_VALUE, "inplace", {0: 1}, ArgumentError, ["inplace", "output 1"]),
+        (Kind.WRONG_TYPE, "aliases", [0], DTypeError, ["aliases"]),
+        (Kind.NEGATIVE, "aliases", {-1: 0}, ArgumentError, ["aliases", "-1"]),
+        (Kind.WRONG_TYPE, "function", print, DTypeError, ["function"]),
+        (Kind.WRONG_VALUE, "function", CFunction(0), ArgumentError, ["function.compute"]),
     )
 ]
 
 DOMAINS = [
-    Bad(WRONG_TYPE, lambda w: zrt.CustomOpDomain("d", [Op()]), DTypeError, "custom_ops", "alone"),
-    Bad(WRONG_TYPE, lambda w: [Op()], DTypeError, "custom_ops", "Op"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "custom_ops", "int"),
-    Bad(WRONG_VALUE, lambda w: [zrt.CustomOpDomain("d", [Op()])] * 2, ArgumentError, "custom_ops", "'d'", "twice"),
-    Bad(CLOSED, lambda w: [closed(zrt.CustomOpDomain("d", [Op()]))], ClosedError, "CustomOpDomain is closed"),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.CustomOpDomain("d", [Op()]), DTypeError, "custom_ops", "alone"),
+    Bad(Kind.WRONG_TYPE, lambda w: [Op()], DTypeError, "custom_ops", "Op"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "custom_ops", "int"),
+    Bad(Kind.WRONG_VALUE, lambda w: [zrt.CustomOpDomain("d", [Op()])] * 2, ArgumentError, "custom_ops", "'d'", "twice"),
+    Bad(Kind.CLOSED, lambda w: [closed(zrt.CustomOpDomain("d", [Op()]))], ClosedError, "CustomOpDomain is closed"),
 ]
 
 LIBRARIES = [
-    Bad(WRONG_TYPE, lambda w: "a.so", DTypeError, "custom_op_libraries", "'a.so'"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "custom_op_libraries", "5"),
-    Bad(WRONG_TYPE, lambda w: [5], DTypeError, "custom_op_libraries", "5"),
-    Bad(MISSING_FILE, lambda w: [w.folder / "absent.so"], ArgumentError, "custom_op_libraries", "absent.so"),
-    Bad(DIRECTORY, lambda w: [w.folder], ArgumentError, "custom_op_libraries", "no file"),
-    Bad(EMPTY, lambda w: [w.file("empty.so", b"")], ArgumentError, "custom_op_libraries", "empty.so"),
-    Bad(WRONG_VALUE, lambda w: ["a\0.so"], ArgumentError, "custom_op_libraries", "NUL"),
+    Bad(Kind.WRONG_TYPE, lambda w: "a.so", DTypeError, "custom_op_libraries", "'a.so'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "custom_op_libraries", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: [5], DTypeError, "custom_op_libraries", "5"),
+    Bad(Kind.MISSING_FILE, lambda w: [w.folder / "absent.so"], ArgumentError, "custom_op_libraries", "absent.so"),
+    Bad(Kind.DIRECTORY, lambda w: [w.folder], ArgumentError, "custom_op_libraries", "no file"),
+    Bad(Kind.EMPTY, lambda w: [w.file("empty.so", b"")], ArgumentError, "custom_op_libraries", "empty.so"),
+    Bad(Kind.WRONG_VALUE, lambda w: ["a\0.so"], ArgumentError, "custom_op_libraries", "NUL"),
 ]
 
 
@@ -152,55 +134,55 @@ ADD: dict[str, Any] = {"version": 14, "types": {"T": F}}
 IN_COMPUTE = [
     Bad(kind, lambda w, work=work: work, CallbackError, *words)
     for kind, work, words in (
-        (HUGE, lambda c: c.output(9, (1,)), ["no output 9"]),
-        (NEGATIVE, lambda c: c.output(-1, (1,)), ["-1"]),
-        (NEGATIVE, lambda c: c.output(0, (-1,)), ["output 0"]),
-        (HUGE, lambda c: c.output(0, (2**70,)), ["output 0"]),
-        (WRONG_TYPE, lambda c: c.output(0, None), ["output 0"]),
-        (WRONG_TYPE, lambda c: c.output("y", (1,)), ["output"]),
-        (WRONG_SHAPE, lambda c: c.output(0, (5,)), ["'y'", "[5]"]),
-        (WRONG_TYPE, lambda c: c.parallel_for(5, 1), ["function"]),
-        (NEGATIVE, lambda c: c.parallel_for(print, -1), ["count"]),
-        (HUGE, lambda c: c.parallel_for(print, 2**63), ["count"]),
-        (WRONG_TYPE, lambda c: c.allocator("Cpu"), ["memory"]),
-        (UNKNOWN_NAME, lambda c: c.allocator(zrt.MemoryInfo.cuda()), ["Cuda"]),
-        (WRONG_DTYPE, lambda c: c.scratch(4, str), ["scratch"]),
-        (NEGATIVE, lambda c: c.scratch(-4), ["scratch"]),
-        (HUGE, lambda c: c.scratch(2**60), ["AllocationError", str(2**60)]),
-        (UNKNOWN_NAME, lambda c: c.logger.log("LOUD", "x"), ["LOUD"]),
-        (WRONG_TYPE, lambda c: c.logger.log("INFO", 5), ["message"]),
-        (WRONG_VALUE, lambda c: c.resource(1, 1), ["resource 1"]),
-        (WRONG_VALUE, lambda c: keep(c.inputs[0]), ["'x'", "keep a copy"]),
-        (WRONG_VALUE, lambda c: keep(c.inputs[0][1:]), ["'x'", "keep a copy"]),
-        (CLOSED, lambda c: c.info.constant_input(0), ["KernelInfo was good"]),
-        (CLOSED, lambda c: Standard(c.info, "Relu", [F], [F], **ADD), ["KernelInfo was good"]),
+        (Kind.HUGE, lambda c: c.output(9, (1,)), ["no output 9"]),
+        (Kind.NEGATIVE, lambda c: c.output(-1, (1,)), ["-1"]),
+        (Kind.NEGATIVE, lambda c: c.output(0, (-1,)), ["output 0"]),
+        (Kind.HUGE, lambda c: c.output(0, (2**70,)), ["output 0"]),
+        (Kind.WRONG_TYPE, lambda c: c.output(0, None), ["output 0"]),
+        (Kind.WRONG_TYPE, lambda c: c.output("y", (1,)), ["output"]),
+        (Kind.WRONG_SHAPE, lambda c: c.output(0, (5,)), ["'y'", "[5]"]),
+        (Kind.WRONG_TYPE, lambda c: c.parallel_for(5, 1), ["function"]),
+        (Kind.NEGATIVE, lambda c: c.parallel_for(print, -1), ["count"]),
+        (Kind.HUGE, lambda c: c.parallel_for(print, 2**63), ["count"]),
+        (Kind.WRONG_TYPE, lambda c: c.allocator("Cpu"), ["memory"]),
+        (Kind.UNKNOWN_NAME, lambda c: c.allocator(zrt.MemoryInfo.cuda()), ["Cuda"]),
+        (Kind.WRONG_DTYPE, lambda c: c.scratch(4, str), ["scratch"]),
+        (Kind.NEGATIVE, lambda c: c.scratch(-4), ["scratch"]),
+        (Kind.HUGE, lambda c: c.scratch(2**60), ["AllocationError", str(2**60)]),
+        (Kind.UNKNOWN_NAME, lambda c: c.logger.log("LOUD", "x"), ["LOUD"]),
+        (Kind.WRONG_TYPE, lambda c: c.logger.log("INFO", 5), ["message"]),
+        (Kind.WRONG_VALUE, lambda c: c.resource(1, 1), ["resource 1"]),
+        (Kind.WRONG_VALUE, lambda c: keep(c.inputs[0]), ["'x'", "keep a copy"]),
+        (Kind.WRONG_VALUE, lambda c: keep(c.inputs[0][1:]), ["'x'", "keep a copy"]),
+        (Kind.CLOSED, lambda c: c.info.constant_input(0), ["KernelInfo was good"]),
+        (Kind.CLOSED, lambda c: Standard(c.info, "Relu", [F], [F], **ADD), ["KernelInfo was good"]),
     )
 ]
 
 IN_CREATE = [
     Bad(kind, lambda w, work=work: work, CallbackError, *words)
     for kind, work, words in (
-        (HUGE, lambda i: i.constant_input(5), ["no input 5"]),
-        (NEGATIVE, lambda i: i.constant_input(-1), ["-1"]),
-        (WRONG_TYPE, lambda i: i.constant_input("x"), ["input"]),
-        (UNKNOWN_NAME, lambda i: i.allocator("MOON"), ["MOON"]),
-        (UNKNOWN_NAME, lambda i: i.attributes["q"], ["'q'"]),
-        (UNKNOWN_NAME, lambda i: Standard(i, "Nonesuch", [F], [F], **ADD), ["Nonesuch"]),
-        (WRONG_VALUE, lambda i: Standard(i, "Add", [F], [F], **ADD), ["Add"]),
-        (WRONG_TYPE, lambda i: Standard(5, "Add", [F], [F], **ADD), ["KernelInfo"]),
-        (WRONG_DTYPE, lambda i: Standard(i, "Add", [F, "qq"], [F], **ADD), ["'qq'"]),
+        (Kind.HUGE, lambda i: i.constant_input(5), ["no input 5"]),
+        (Kind.NEGATIVE, lambda i: i.constant_input(-1), ["-1"]),
+        (Kind.WRONG_TYPE, lambda i: i.constant_input("x"), ["input"]),
+        (Kind.UNKNOWN_NAME, lambda i: i.allocator("MOON"), ["MOON"]),
+        (Kind.UNKNOWN_NAME, lambda i: i.attributes["q"], ["'q'"]),
+        (Kind.UNKNOWN_NAME, lambda i: Standard(i, "Nonesuch", [F], [F], **ADD), ["Nonesuch"]),
+        (Kind.WRONG_VALUE, lambda i: Standard(i, "Add", [F], [F], **ADD), ["Add"]),
+        (Kind.WRONG_TYPE, lambda i: Standard(5, "Add", [F], [F], **ADD), ["KernelInfo"]),
+        (Kind.WRONG_DTYPE, lambda i: Standard(i, "Add", [F, "qq"], [F], **ADD), ["'qq'"]),
     )
 ]
 
 IN_INFER = [
     Bad(kind, lambda w, work=work: work, CallbackError, *words)
     for kind, work, words in (
-        (HUGE, lambda c: c.input(5), ["no input 5"]),
-        (UNKNOWN_NAME, lambda c: c.attribute("q"), ["'q'"]),
-        (HUGE, lambda c: c.set_output(5, (1,), F), ["first 1 outputs"]),
-        (NEGATIVE, lambda c: c.set_output(0, (-2,), F), ["output 0", "-2"]),
-        (WRONG_DTYPE, lambda c: c.set_output(0, (2,), "qq"), ["'qq'"]),
-        (WRONG_TYPE, lambda c: c.set_output(0, 2, F), ["output 0", "int"]),
+        (Kind.HUGE, lambda c: c.input(5), ["no input 5"]),
+        (Kind.UNKNOWN_NAME, lambda c: c.attribute("q"), ["'q'"]),
+        (Kind.HUGE, lambda c: c.set_output(5, (1,), F), ["first 1 outputs"]),
+        (Kind.NEGATIVE, lambda c: c.set_output(0, (-2,), F), ["output 0", "-2"]),
+        (Kind.WRONG_DTYPE, lambda c: c.set_output(0, (2,), "qq"), ["'qq'"]),
+        (Kind.WRONG_TYPE, lambda c: c.set_output(0, 2, F), ["output 0", "int"]),
     )
 ]
 
@@ -226,31 +208,31 @@ TAKES: list[Take] = [
 ]  # fmt: skip
 
 SINGLE: list[Single] = [
-    ("Session.__init__", UNKNOWN_NAME, lambda w: zrt.Session(build(ONE)), zrt.Error, (DOMAIN,)),
+    ("Session.__init__", Kind.UNKNOWN_NAME, lambda w: zrt.Session(build(ONE)), zrt.Error, (DOMAIN,)),
     (
         "Session.__init__",
-        UNKNOWN_NAME,
+        Kind.UNKNOWN_NAME,
         lambda w: session("(float[n] x) => (float[n] y) { y = test.ops.Nonesuch(x) }"),
         zrt.Error,
         ("Nonesuch",),
     ),
     (
         "Session.__init__",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: session("(float[n] x) => (float[n] y) { y = test.ops.Op(x, x) }"),
         InvalidGraphError,
         ("Op",),
     ),
     (
         "Session.__init__",
-        WRONG_DTYPE,
+        Kind.WRONG_DTYPE,
         lambda w: session("(double[n] x) => (float[n] y) { y = test.ops.Op(x) }"),
         InvalidGraphError,
         ("Op", "double"),
     ),
     (
         "Session.__init__",
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w: session('(float[n] x) => (float[n] y) { y = test.ops.Op<n = "1">(x) }'),
         CallbackError,
         ("attribute 'n'", "str", "int"),
@@ -268,11 +250,14 @@ CANNOT_FAIL: dict[str, str] = {
     for name in ("create", "compute", "infer_shapes")
 } | {"Allocator.own": INSIDE}
 
-APPLIES: dict[str, tuple[list[Bad], set[str]]] = {
-    "declared": (DECLARED, {WRONG_DTYPE, NEGATIVE, HUGE, UNKNOWN_NAME}),
-    "domains": (DOMAINS, {CLOSED}),
-    "libraries": (LIBRARIES, {MISSING_FILE, DIRECTORY, EMPTY}),
-    "in compute": (IN_COMPUTE, {NEGATIVE, HUGE, WRONG_SHAPE, WRONG_DTYPE, UNKNOWN_NAME, CLOSED}),
-    "in create": (IN_CREATE, {NEGATIVE, HUGE, UNKNOWN_NAME, WRONG_DTYPE}),
-    "in infer_shapes": (IN_INFER, {NEGATIVE, HUGE, UNKNOWN_NAME, WRONG_DTYPE}),
+APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
+    "declared": (DECLARED, {Kind.WRONG_DTYPE, Kind.NEGATIVE, Kind.HUGE, Kind.UNKNOWN_NAME}),
+    "domains": (DOMAINS, {Kind.CLOSED}),
+    "libraries": (LIBRARIES, {Kind.MISSING_FILE, Kind.DIRECTORY, Kind.EMPTY}),
+    "in compute": (
+        IN_COMPUTE,
+        {Kind.NEGATIVE, Kind.HUGE, Kind.WRONG_SHAPE, Kind.WRONG_DTYPE, Kind.UNKNOWN_NAME, Kind.CLOSED},
+    ),
+    "in create": (IN_CREATE, {Kind.NEGATIVE, Kind.HUGE, Kind.UNKNOWN_NAME, Kind.WRONG_DTYPE}),
+    "in infer_shapes": (IN_INFER, {Kind.NEGATIVE, Kind.HUGE, Kind.UNKNOWN_NAME, Kind.WRONG_DTYPE}),
 }

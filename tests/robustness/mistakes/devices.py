@@ -8,25 +8,7 @@ from typing import Any
 import zrt
 from tests.native import plugin
 from tests.robustness.mistakes.core import MEMORY
-from tests.robustness.vocabulary import (
-    A_FACT,
-    A_RESULT,
-    CLOSED,
-    DIRECTORY,
-    EMPTY,
-    INSIDE,
-    MISSING_FILE,
-    NOTHING,
-    QUIET,
-    UNKNOWN_NAME,
-    WRONG_TYPE,
-    WRONG_VALUE,
-    Bad,
-    Single,
-    Take,
-    World,
-    closed,
-)
+from tests.robustness.vocabulary import A_FACT, A_RESULT, INSIDE, NOTHING, QUIET, Bad, Kind, Single, Take, World, closed
 from zrt.errors import (
     ArgumentError,
     BusyError,
@@ -62,68 +44,68 @@ def gone() -> zrt.EpDevice:
 
 
 LIBRARY_FILE = [
-    Bad(MISSING_FILE, lambda w: w.folder / "none.so", ProviderNotFoundError, "'bad'", "none.so", "no such file"),
-    Bad(DIRECTORY, lambda w: w.folder, ProviderError, "'bad'", "is not a file"),
-    Bad(EMPTY, lambda w: w.file("empty.so", b""), ProviderError, "'bad'", "empty.so"),
-    Bad(WRONG_VALUE, lambda w: w.file("text.so", b"no library" * 99), ProviderError, "'bad'", "text.so"),
-    Bad(WRONG_VALUE, lambda w: "a\0", ArgumentError, "path", "NUL"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "path", "int"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "path", "NoneType"),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "none.so", ProviderNotFoundError, "'bad'", "none.so", "no such file"),
+    Bad(Kind.DIRECTORY, lambda w: w.folder, ProviderError, "'bad'", "is not a file"),
+    Bad(Kind.EMPTY, lambda w: w.file("empty.so", b""), ProviderError, "'bad'", "empty.so"),
+    Bad(Kind.WRONG_VALUE, lambda w: w.file("text.so", b"no library" * 99), ProviderError, "'bad'", "text.so"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "path", "NUL"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "path", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "path", "NoneType"),
 ]
 
 LIBRARY_NAME = [
-    Bad(WRONG_VALUE, lambda w: "a\0", ArgumentError, "name", "NUL"),
-    Bad(WRONG_VALUE, lambda w: "\ud800", ArgumentError, "name", "UTF-8"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "name", "int"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "name", "NoneType"),
-    Bad(WRONG_TYPE, lambda w: [], DTypeError, "name", "list"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "name", "NUL"),
+    Bad(Kind.WRONG_VALUE, lambda w: "\ud800", ArgumentError, "name", "UTF-8"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "name", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "name", "NoneType"),
+    Bad(Kind.WRONG_TYPE, lambda w: [], DTypeError, "name", "list"),
 ]
 
 DEVICE = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "device", "int"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "device", "NoneType"),
-    Bad(WRONG_TYPE, lambda w: device().hardware, DTypeError, "device", "HardwareDevice"),
-    Bad(CLOSED, lambda w: gone(), ClosedError, "'gone' was unregistered"),
-    Bad(WRONG_VALUE, lambda w: zrt.ep_devices()[0], UnsupportedError, "CPUExecutionProvider", "host's memory"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "device", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "device", "NoneType"),
+    Bad(Kind.WRONG_TYPE, lambda w: device().hardware, DTypeError, "device", "HardwareDevice"),
+    Bad(Kind.CLOSED, lambda w: gone(), ClosedError, "'gone' was unregistered"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.ep_devices()[0], UnsupportedError, "CPUExecutionProvider", "host's memory"),
 ]
 
 STREAM = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "stream", "int"),
-    Bad(WRONG_TYPE, lambda w: device(), DTypeError, "stream", "EpDevice"),
-    Bad(CLOSED, lambda w: closed(zrt.SyncStream(device())), ClosedError, "this SyncStream is closed"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "stream", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: device(), DTypeError, "stream", "EpDevice"),
+    Bad(Kind.CLOSED, lambda w: closed(zrt.SyncStream(device())), ClosedError, "this SyncStream is closed"),
 ]
 
 DEVICE_MEMORY = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "memory", "int"),
-    Bad(WRONG_TYPE, lambda w: device(), DTypeError, "memory", "EpDevice"),
-    Bad(WRONG_VALUE, lambda w: zrt.ep_devices()[0].memory, UnsupportedError, "host's memory"),
-    Bad(WRONG_VALUE, lambda w: zrt.MemoryInfo.cpu(), UnsupportedError, "'Cpu'", "EpDevice"),
-    Bad(UNKNOWN_NAME, lambda w: zrt.MemoryInfo("Nope"), UnsupportedError, "'Nope'", "EpDevice"),
-    Bad(CLOSED, lambda w: gone().memory, ClosedError, "'gone' was unregistered"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "memory", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: device(), DTypeError, "memory", "EpDevice"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.ep_devices()[0].memory, UnsupportedError, "host's memory"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.MemoryInfo.cpu(), UnsupportedError, "'Cpu'", "EpDevice"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo("Nope"), UnsupportedError, "'Nope'", "EpDevice"),
+    Bad(Kind.CLOSED, lambda w: gone().memory, ClosedError, "'gone' was unregistered"),
 ]
 
 PAIRS = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "options", "int"),
-    Bad(WRONG_TYPE, lambda w: {"a": 5}, DTypeError, "options", "'a'"),
-    Bad(WRONG_TYPE, lambda w: {5: "a"}, DTypeError, "options", "5"),
-    Bad(WRONG_VALUE, lambda w: {"a\0": "b"}, ArgumentError, "options", "NUL"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "options", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"a": 5}, DTypeError, "options", "'a'"),
+    Bad(Kind.WRONG_TYPE, lambda w: {5: "a"}, DTypeError, "options", "5"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"a\0": "b"}, ArgumentError, "options", "NUL"),
 ]
 
 CHOSEN = [
-    Bad(CLOSED, lambda w: [gone()], ClosedError, "'gone' was unregistered"),
-    Bad(CLOSED, lambda w: [(gone(), {})], ClosedError, "'gone' was unregistered"),
-    Bad(WRONG_VALUE, lambda w: [device(), device()], ArgumentError, "given twice"),
-    Bad(WRONG_VALUE, lambda w: ["cpu", device()], ArgumentError, "put it last"),
-    Bad(WRONG_VALUE, lambda w: [(device(), {"refuse": "1"})], Error, "refuse"),
-    Bad(WRONG_TYPE, lambda w: device(), DTypeError, "expected a list"),
-    Bad(WRONG_TYPE, lambda w: [(device(),)], DTypeError, "pair"),
-    Bad(WRONG_TYPE, lambda w: [(device(), 5)], DTypeError, "dict"),
-    Bad(WRONG_TYPE, lambda w: [zrt.DevicePolicy.PREFER_CPU], DTypeError, "neither a provider"),
-    Bad(WRONG_VALUE, lambda w: lambda devices, metadata: 1 / 0, CallbackError, "ZeroDivisionError"),
-    Bad(WRONG_VALUE, lambda w: lambda devices, metadata: [], CallbackError, "not 0"),
-    Bad(CLOSED, lambda w: lambda devices, metadata: [gone()], CallbackError, "BusyError"),
-    Bad(WRONG_TYPE, lambda w: lambda devices, metadata: [5], CallbackError, "devices"),
-    Bad(WRONG_TYPE, lambda w: lambda: [], CallbackError, "TypeError"),
+    Bad(Kind.CLOSED, lambda w: [gone()], ClosedError, "'gone' was unregistered"),
+    Bad(Kind.CLOSED, lambda w: [(gone(), {})], ClosedError, "'gone' was unregistered"),
+    Bad(Kind.WRONG_VALUE, lambda w: [device(), device()], ArgumentError, "given twice"),
+    Bad(Kind.WRONG_VALUE, lambda w: ["cpu", device()], ArgumentError, "put it last"),
+    Bad(Kind.WRONG_VALUE, lambda w: [(device(), {"refuse": "1"})], Error, "refuse"),
+    Bad(Kind.WRONG_TYPE, lambda w: device(), DTypeError, "expected a list"),
+    Bad(Kind.WRONG_TYPE, lambda w: [(device(),)], DTypeError, "pair"),
+    Bad(Kind.WRONG_TYPE, lambda w: [(device(), 5)], DTypeError, "dict"),
+    Bad(Kind.WRONG_TYPE, lambda w: [zrt.DevicePolicy.PREFER_CPU], DTypeError, "neither a provider"),
+    Bad(Kind.WRONG_VALUE, lambda w: lambda devices, metadata: 1 / 0, CallbackError, "ZeroDivisionError"),
+    Bad(Kind.WRONG_VALUE, lambda w: lambda devices, metadata: [], CallbackError, "not 0"),
+    Bad(Kind.CLOSED, lambda w: lambda devices, metadata: [gone()], CallbackError, "BusyError"),
+    Bad(Kind.WRONG_TYPE, lambda w: lambda devices, metadata: [5], CallbackError, "devices"),
+    Bad(Kind.WRONG_TYPE, lambda w: lambda: [], CallbackError, "TypeError"),
 ]
 
 
@@ -178,55 +160,55 @@ def held(do: Callable[[zrt.Environment, zrt.MemoryInfo], object]) -> object:
 SINGLE: list[Single] = [
     (
         "Environment.register_provider_library",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: environment().register_provider_library("", plugin.path()),
         ArgumentError,
         ("name", "empty"),
     ),
     (
         "Environment.register_provider_library",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: (device(), environment().register_provider_library("mistakes", plugin.path())),
         ArgumentError,
         ("'mistakes' is registered already",),
     ),
     (
         "Environment.register_provider_library",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: environment().register_provider_library("refused", plugin.path()),
         ProviderError,
         ("'refused'", "told to refuse"),
     ),
     (
         "Environment.unregister_provider_library",
-        UNKNOWN_NAME,
+        Kind.UNKNOWN_NAME,
         lambda w: environment().unregister_provider_library("none"),
         UnknownNameError,
         ("'none'",),
     ),
     (
         "HardwareDevice.incompatibility",
-        UNKNOWN_NAME,
+        Kind.UNKNOWN_NAME,
         lambda w: zrt.hardware_devices()[0].incompatibility("none"),
         ArgumentError,
         ("'none'",),
     ),
     (
         "HardwareDevice.incompatibility",
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w: zrt.hardware_devices()[0].incompatibility(5),
         DTypeError,
         ("provider", "int"),
     ),
     (
         "Environment.create_shared_allocator",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: environment().create_shared_allocator(device().host_memory, {"refuse": "1"}),
         InvalidArgumentError,
         ("'ZrtTestHost'", "told to refuse"),
     ),
     *(
-        (call, WRONG_VALUE, do, BusyError, ("'ZrtTest'", "is alive"))
+        (call, Kind.WRONG_VALUE, do, BusyError, ("'ZrtTest'", "is alive"))
         for call, do in (
             ("Environment.create_shared_allocator", lambda w: held(lambda e, m: e.create_shared_allocator(m))),
             ("Environment.release_shared_allocator", lambda w: held(lambda e, m: e.release_shared_allocator(m))),
@@ -235,38 +217,50 @@ SINGLE: list[Single] = [
     ),
     (
         "Environment.unregister_provider_library",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: held(lambda e, m: e.unregister_provider_library("mistakes")),
         BusyError,
         ("'mistakes'", "is alive"),
     ),
-    ("Session.allocator", CLOSED, lambda w: w.session.allocator(gone().memory), ClosedError, ("'gone'",)),
-    ("Session.set_dynamic_options", WRONG_VALUE, lambda w: w.session.set_dynamic_options({}), ArgumentError, ("none",)),
+    ("Session.allocator", Kind.CLOSED, lambda w: w.session.allocator(gone().memory), ClosedError, ("'gone'",)),
+    (
+        "Session.set_dynamic_options",
+        Kind.WRONG_VALUE,
+        lambda w: w.session.set_dynamic_options({}),
+        ArgumentError,
+        ("none",),
+    ),
     (
         "Session.release_captured_graph",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: w.session.release_captured_graph(-1),
         ArgumentError,
         ("graph_id", "-1"),
     ),
     (
         "Session.release_captured_graph",
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w: w.session.release_captured_graph("1"),
         DTypeError,
         ("graph_id", "str"),
     ),
     (
         "Session.release_captured_graph",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: w.session.release_captured_graph(1),
         UnsupportedError,
         ("no graph is captured",),
     ),
-    ("RunOptions.__init__", WRONG_VALUE, lambda w: zrt.RunOptions(gpu_graph_id=-2), ArgumentError, ("gpu_graph_id",)),
-    ("RunOptions.__init__", WRONG_TYPE, lambda w: zrt.RunOptions(gpu_graph_id="1"), DTypeError, ("gpu_graph_id",)),
+    (
+        "RunOptions.__init__",
+        Kind.WRONG_VALUE,
+        lambda w: zrt.RunOptions(gpu_graph_id=-2),
+        ArgumentError,
+        ("gpu_graph_id",),
+    ),
+    ("RunOptions.__init__", Kind.WRONG_TYPE, lambda w: zrt.RunOptions(gpu_graph_id="1"), DTypeError, ("gpu_graph_id",)),
     *(
-        (call, WRONG_VALUE, do, UnsupportedError, ("takes no stream",))
+        (call, Kind.WRONG_VALUE, do, UnsupportedError, ("takes no stream",))
         for call, do in (
             ("Session.run", lambda w: w.session.run(w.feeds, options=streamed())),
             ("PreparedRun.run", lambda w: w.prepared.run(streamed())),

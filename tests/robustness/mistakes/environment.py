@@ -7,20 +7,7 @@ from typing import Any
 
 import zrt
 from tests.robustness.mistakes.core import MEMORY
-from tests.robustness.vocabulary import (
-    CLOSED,
-    HUGE,
-    NEGATIVE,
-    NOTHING,
-    UNKNOWN_NAME,
-    WRONG_TYPE,
-    WRONG_VALUE,
-    Bad,
-    Single,
-    Take,
-    World,
-    closed,
-)
+from tests.robustness.vocabulary import NOTHING, Bad, Kind, Single, Take, World, closed
 from zrt.errors import (
     AllocationError,
     ArgumentError,
@@ -49,52 +36,52 @@ THREADS = [
     *(
         Bad(kind, lambda w, count=count: count, error, *words)
         for kind, count, error, words in (
-            (NEGATIVE, -1, ArgumentError, ["-1"]),
-            (HUGE, 2**31, ArgumentError, [str(2**31)]),
-            (WRONG_TYPE, 1.5, DTypeError, ["1.5"]),
-            (WRONG_TYPE, True, DTypeError, ["True"]),
-            (WRONG_TYPE, None, DTypeError, ["None"]),
+            (Kind.NEGATIVE, -1, ArgumentError, ["-1"]),
+            (Kind.HUGE, 2**31, ArgumentError, [str(2**31)]),
+            (Kind.WRONG_TYPE, 1.5, DTypeError, ["1.5"]),
+            (Kind.WRONG_TYPE, True, DTypeError, ["True"]),
+            (Kind.WRONG_TYPE, None, DTypeError, ["None"]),
         )
     )
 ]
 
 FLAG = [
-    Bad(WRONG_TYPE, lambda w: 1, DTypeError, "True or False", "1"),
-    Bad(WRONG_TYPE, lambda w: "yes", DTypeError, "True or False", "'yes'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 1, DTypeError, "True or False", "1"),
+    Bad(Kind.WRONG_TYPE, lambda w: "yes", DTypeError, "True or False", "'yes'"),
 ]
 
 # For three threads, of which the first is the caller's own.
 AFFINITY = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "5"),
-    Bad(WRONG_TYPE, lambda w: [1, 2], DTypeError, "list"),
-    Bad(WRONG_VALUE, lambda w: "", ArgumentError, "1 groups"),
-    Bad(WRONG_VALUE, lambda w: "1", ArgumentError, "1 groups", "3 threads"),
-    Bad(WRONG_VALUE, lambda w: "1;1;1", ArgumentError, "3 groups", "3 threads"),
-    Bad(WRONG_VALUE, lambda w: "1;a", ArgumentError, "'a'"),
-    Bad(WRONG_VALUE, lambda w: "1;0", ArgumentError, "'0'"),
-    Bad(WRONG_VALUE, lambda w: "1\0;1", ArgumentError, "NUL"),
-    Bad(HUGE, lambda w: "1;99999", ArgumentError, "'99999'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: [1, 2], DTypeError, "list"),
+    Bad(Kind.WRONG_VALUE, lambda w: "", ArgumentError, "1 groups"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1", ArgumentError, "1 groups", "3 threads"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1;1;1", ArgumentError, "3 groups", "3 threads"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1;a", ArgumentError, "'a'"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1;0", ArgumentError, "'0'"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1\0;1", ArgumentError, "NUL"),
+    Bad(Kind.HUGE, lambda w: "1;99999", ArgumentError, "'99999'"),
 ]
 
 FACTORY = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "thread_factory", "int"),
-    Bad(WRONG_TYPE, lambda w: "threading.Thread", DTypeError, "thread_factory", "str"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "thread_factory", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: "threading.Thread", DTypeError, "thread_factory", "str"),
 ]
 
 # Those that show only when ONNX Runtime asks for a thread.
 ASKED_FACTORY = [
     *FACTORY,
-    Bad(WRONG_VALUE, lambda w: raises, CallbackError, "model in memory", "ValueError: no more threads"),
-    Bad(WRONG_VALUE, lambda w: on_the_spot, CallbackError, "model in memory", "another thread"),
-    Bad(WRONG_VALUE, lambda w: forgets, CallbackError, "model in memory", "let its work go"),
-    Bad(WRONG_VALUE, lambda w: lambda: None, CallbackError, "model in memory", "TypeError"),
+    Bad(Kind.WRONG_VALUE, lambda w: raises, CallbackError, "model in memory", "ValueError: no more threads"),
+    Bad(Kind.WRONG_VALUE, lambda w: on_the_spot, CallbackError, "model in memory", "another thread"),
+    Bad(Kind.WRONG_VALUE, lambda w: forgets, CallbackError, "model in memory", "let its work go"),
+    Bad(Kind.WRONG_VALUE, lambda w: lambda: None, CallbackError, "model in memory", "TypeError"),
 ]
 
 CANCELLATION = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "load_cancellation", "int"),
-    Bad(WRONG_TYPE, lambda w: True, DTypeError, "load_cancellation", "bool"),
-    Bad(WRONG_TYPE, lambda w: zrt.LoadCancellation, DTypeError, "load_cancellation", "type"),
-    Bad(CLOSED, lambda w: closed(zrt.LoadCancellation()), ClosedError, "this LoadCancellation is closed"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "load_cancellation", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "load_cancellation", "bool"),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.LoadCancellation, DTypeError, "load_cancellation", "type"),
+    Bad(Kind.CLOSED, lambda w: closed(zrt.LoadCancellation()), ClosedError, "this LoadCancellation is closed"),
 ]
 
 ARENA = [
@@ -110,69 +97,75 @@ ARENA = [
             ("cuda_mempool_bytes_to_keep_on_shrink", -1),
         )
         for kind, value, error in (
-            (NEGATIVE, -(2**70), ArgumentError),
-            (HUGE, 2**70, ArgumentError),
-            (WRONG_VALUE, least, ArgumentError),
-            (WRONG_TYPE, "1", DTypeError),
-            (WRONG_TYPE, 1.5, DTypeError),
+            (Kind.NEGATIVE, -(2**70), ArgumentError),
+            (Kind.HUGE, 2**70, ArgumentError),
+            (Kind.WRONG_VALUE, least, ArgumentError),
+            (Kind.WRONG_TYPE, "1", DTypeError),
+            (Kind.WRONG_TYPE, 1.5, DTypeError),
         )
     ),
-    Bad(WRONG_VALUE, lambda w: zrt.ArenaConfig(arena_extend_strategy="twice"), ArgumentError, "'twice'"),
-    Bad(WRONG_VALUE, lambda w: zrt.ArenaConfig(arena_extend_strategy=2), ArgumentError, "arena_extend_strategy", "2"),
-    Bad(WRONG_TYPE, lambda w: zrt.ArenaConfig(use_cuda_mempool=1), DTypeError, "use_cuda_mempool", "1"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.ArenaConfig(arena_extend_strategy="twice"), ArgumentError, "'twice'"),
+    Bad(
+        Kind.WRONG_VALUE,
+        lambda w: zrt.ArenaConfig(arena_extend_strategy=2),
+        ArgumentError,
+        "arena_extend_strategy",
+        "2",
+    ),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.ArenaConfig(use_cuda_mempool=1), DTypeError, "use_cuda_mempool", "1"),
 ]
 
-ARENA_TO_REGISTER = [*ARENA, Bad(WRONG_TYPE, lambda w: 5, DTypeError, "arena", "int")]
+ARENA_TO_REGISTER = [*ARENA, Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "arena", "int")]
 
 MEMORY_TO_REGISTER = [
-    *(bad for bad in MEMORY if bad.kind != UNKNOWN_NAME),
-    Bad(UNKNOWN_NAME, lambda w: zrt.MemoryInfo("Nope"), UnsupportedError, "'Nope'"),
-    Bad(UNKNOWN_NAME, lambda w: zrt.MemoryInfo(""), UnsupportedError, "''"),
-    Bad(WRONG_VALUE, lambda w: zrt.MemoryInfo.of("Other", "NPU"), UnsupportedError, "'Other'"),
+    *(bad for bad in MEMORY if bad.kind != Kind.UNKNOWN_NAME),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo("Nope"), UnsupportedError, "'Nope'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo(""), UnsupportedError, "''"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.MemoryInfo.of("Other", "NPU"), UnsupportedError, "'Other'"),
 ]
 
 MEMORY_TO_UNREGISTER = [
     *MEMORY,
-    Bad(UNKNOWN_NAME, lambda w: zrt.MemoryInfo.cpu(), ArgumentError, "'Cpu'", "No allocator"),
-    Bad(UNKNOWN_NAME, lambda w: zrt.MemoryInfo.of("Other", "NPU"), ArgumentError, "'Other'", "No allocator"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo.cpu(), ArgumentError, "'Cpu'", "No allocator"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo.of("Other", "NPU"), ArgumentError, "'Other'", "No allocator"),
 ]
 
 NBYTES = [
-    Bad(NEGATIVE, lambda w: -1, ArgumentError, "nbytes", "-1"),
-    Bad(WRONG_VALUE, lambda w: 0, ArgumentError, "nbytes", "0"),
-    Bad(HUGE, lambda w: 2**64, ArgumentError, "nbytes", str(2**64)),
-    Bad(HUGE, lambda w: 2**63 + 1, AllocationError, str(2**63 + 1)),
-    Bad(HUGE, lambda w: 2**52, AllocationError, str(2**52)),
-    Bad(WRONG_TYPE, lambda w: 1.5, DTypeError, "nbytes", "1.5"),
-    Bad(WRONG_TYPE, lambda w: "1", DTypeError, "nbytes", "'1'"),
-    Bad(WRONG_TYPE, lambda w: True, DTypeError, "nbytes", "True"),
+    Bad(Kind.NEGATIVE, lambda w: -1, ArgumentError, "nbytes", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "nbytes", "0"),
+    Bad(Kind.HUGE, lambda w: 2**64, ArgumentError, "nbytes", str(2**64)),
+    Bad(Kind.HUGE, lambda w: 2**63 + 1, AllocationError, str(2**63 + 1)),
+    Bad(Kind.HUGE, lambda w: 2**52, AllocationError, str(2**52)),
+    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "nbytes", "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: "1", DTypeError, "nbytes", "'1'"),
+    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "nbytes", "True"),
 ]
 
 MEMORY_FIELDS = [
     Bad(kind, lambda w, fields=fields: {"name": "Mine", "device_type": "NPU", **fields}, error, *words)
     for kind, fields, error, words in (
-        (WRONG_TYPE, {"name": 5}, DTypeError, ["5"]),
-        (WRONG_VALUE, {"name": "a\0"}, ArgumentError, ["NUL"]),
-        (WRONG_VALUE, {"name": "\ud800"}, ArgumentError, ["UTF-8"]),
-        (UNKNOWN_NAME, {"device_type": "TPU"}, ArgumentError, ["device_type", "'TPU'", "NPU"]),
-        (WRONG_VALUE, {"device_type": 9}, ArgumentError, ["device_type", "9"]),
-        (NEGATIVE, {"device_id": -1}, ArgumentError, ["device_id", "-1"]),
-        (HUGE, {"device_id": 2**15}, ArgumentError, ["device_id", str(2**15)]),
-        (WRONG_TYPE, {"device_id": "0"}, DTypeError, ["device_id", "'0'"]),
-        (NEGATIVE, {"vendor_id": -1}, ArgumentError, ["vendor_id", "-1"]),
-        (HUGE, {"vendor_id": 2**32}, ArgumentError, ["vendor_id", str(2**32)]),
-        (WRONG_TYPE, {"host_accessible": 1}, DTypeError, ["host_accessible", "1"]),
-        (WRONG_VALUE, {"alignment": 3}, ArgumentError, ["alignment", "3"]),
-        (HUGE, {"alignment": 2**62}, ArgumentError, ["alignment", str(2**62)]),
-        (WRONG_VALUE, {"allocator_type": "best"}, ArgumentError, ["allocator_type", "'best'"]),
+        (Kind.WRONG_TYPE, {"name": 5}, DTypeError, ["5"]),
+        (Kind.WRONG_VALUE, {"name": "a\0"}, ArgumentError, ["NUL"]),
+        (Kind.WRONG_VALUE, {"name": "\ud800"}, ArgumentError, ["UTF-8"]),
+        (Kind.UNKNOWN_NAME, {"device_type": "TPU"}, ArgumentError, ["device_type", "'TPU'", "NPU"]),
+        (Kind.WRONG_VALUE, {"device_type": 9}, ArgumentError, ["device_type", "9"]),
+        (Kind.NEGATIVE, {"device_id": -1}, ArgumentError, ["device_id", "-1"]),
+        (Kind.HUGE, {"device_id": 2**15}, ArgumentError, ["device_id", str(2**15)]),
+        (Kind.WRONG_TYPE, {"device_id": "0"}, DTypeError, ["device_id", "'0'"]),
+        (Kind.NEGATIVE, {"vendor_id": -1}, ArgumentError, ["vendor_id", "-1"]),
+        (Kind.HUGE, {"vendor_id": 2**32}, ArgumentError, ["vendor_id", str(2**32)]),
+        (Kind.WRONG_TYPE, {"host_accessible": 1}, DTypeError, ["host_accessible", "1"]),
+        (Kind.WRONG_VALUE, {"alignment": 3}, ArgumentError, ["alignment", "3"]),
+        (Kind.HUGE, {"alignment": 2**62}, ArgumentError, ["alignment", str(2**62)]),
+        (Kind.WRONG_VALUE, {"allocator_type": "best"}, ArgumentError, ["allocator_type", "'best'"]),
     )
 ]
 
 SHRINK_ARENAS = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "shrink_arenas", "5"),
-    Bad(WRONG_TYPE, lambda w: "cpu:0", DTypeError, "shrink_arenas", "'cpu:0'"),
-    Bad(WRONG_TYPE, lambda w: ["cpu"], DTypeError, "shrink_arenas", "'cpu'"),
-    Bad(WRONG_VALUE, lambda w: [zrt.MemoryInfo.of("Mine", "NPU")], ArgumentError, "shrink_arenas", "'Mine'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "shrink_arenas", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: "cpu:0", DTypeError, "shrink_arenas", "'cpu:0'"),
+    Bad(Kind.WRONG_TYPE, lambda w: ["cpu"], DTypeError, "shrink_arenas", "'cpu'"),
+    Bad(Kind.WRONG_VALUE, lambda w: [zrt.MemoryInfo.of("Mine", "NPU")], ArgumentError, "shrink_arenas", "'Mine'"),
 ]
 
 
@@ -238,52 +231,52 @@ def on_a_device(w: World) -> zrt.Allocation:
 
 
 SINGLE: list[Single] = [
-    ("Environment.__new__", WRONG_TYPE, lambda w: zrt.Environment(threading=5), DTypeError, ("threading", "int")),
+    ("Environment.__new__", Kind.WRONG_TYPE, lambda w: zrt.Environment(threading=5), DTypeError, ("threading", "int")),
     (
         "Environment.__new__",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: zrt.Environment(threading=zrt.ThreadingOptions()),
         ArgumentError,
         ("ThreadingOptions", "second"),
     ),
     (
         "Environment.__new__",
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w: zrt.Environment(config_entries={"a": 5}),
         DTypeError,
         ("config_entries", "'a'"),
     ),
     (
         "Environment.__new__",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: zrt.Environment(config_entries={"a": "1"}),
         ArgumentError,
         ("config_entries", "second"),
     ),
     (
         "Session.__init__",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: zrt.Session(w.model, options(intra_op_num_threads=0, use_per_session_threads=False)),
         ArgumentError,
         ("use_per_session_threads", "ThreadingOptions"),
     ),
     (
         "SessionOptions.handle",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: options(use_per_session_threads=False).handle(),
         ArgumentError,
         ("intra_op_num_threads", "use_per_session_threads"),
     ),
     (
         "Session.__init__",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: zrt.Session(w.model, options(load_cancellation=canceled())),
         ModelLoadCanceledError,
         ("model in memory", "canceled"),
     ),
-    ("Session.run", WRONG_VALUE, lambda w: shrunk(w), Error, ("arena",)),
-    ("Allocation.__init__", WRONG_TYPE, lambda w: zrt.Allocation(5, zrt.MemoryInfo.cpu()), DTypeError, ("int",)),
-    ("Allocation.numpy", WRONG_VALUE, lambda w: on_a_device(w).numpy(), UnsupportedError, ("Cuda",)),
+    ("Session.run", Kind.WRONG_VALUE, lambda w: shrunk(w), Error, ("arena",)),
+    ("Allocation.__init__", Kind.WRONG_TYPE, lambda w: zrt.Allocation(5, zrt.MemoryInfo.cpu()), DTypeError, ("int",)),
+    ("Allocation.numpy", Kind.WRONG_VALUE, lambda w: on_a_device(w).numpy(), UnsupportedError, ("Cuda",)),
 ]
 
 
@@ -315,12 +308,12 @@ CANNOT_FAIL: dict[str, str] = {
     "ArenaConfig.__init__": "whatever it is given shows where it is used: see ARENA",
 }
 
-APPLIES: dict[str, tuple[list[Bad], set[str]]] = {
-    "threads": (THREADS, {NEGATIVE, HUGE}),
-    "affinity": (AFFINITY, {HUGE}),
-    "arena": (ARENA, {NEGATIVE, HUGE}),
-    "memory to register": (MEMORY_TO_REGISTER, {UNKNOWN_NAME}),
-    "memory to unregister": (MEMORY_TO_UNREGISTER, {UNKNOWN_NAME}),
-    "bytes": (NBYTES, {NEGATIVE, HUGE}),
-    "fields of a memory": (MEMORY_FIELDS, {UNKNOWN_NAME, NEGATIVE, HUGE}),
+APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
+    "threads": (THREADS, {Kind.NEGATIVE, Kind.HUGE}),
+    "affinity": (AFFINITY, {Kind.HUGE}),
+    "arena": (ARENA, {Kind.NEGATIVE, Kind.HUGE}),
+    "memory to register": (MEMORY_TO_REGISTER, {Kind.UNKNOWN_NAME}),
+    "memory to unregister": (MEMORY_TO_UNREGISTER, {Kind.UNKNOWN_NAME}),
+    "bytes": (NBYTES, {Kind.NEGATIVE, Kind.HUGE}),
+    "fields of a memory": (MEMORY_FIELDS, {Kind.UNKNOWN_NAME, Kind.NEGATIVE, Kind.HUGE}),
 }

@@ -12,32 +12,7 @@ from onnx import helper
 import zrt
 from tests import models
 from tests.robustness.mistakes.core import MODEL, PROVIDERS, SESSION_OPTIONS
-from tests.robustness.vocabulary import (
-    A_FACT,
-    A_RESULT,
-    CLOSED,
-    CORRUPT,
-    DIRECTORY,
-    EMPTY,
-    HUGE,
-    MISSING_FILE,
-    MISSING_INPUT,
-    NEGATIVE,
-    NOTHING,
-    QUIET,
-    TRUNCATED,
-    UNKNOWN_NAME,
-    WRONG_DTYPE,
-    WRONG_SHAPE,
-    WRONG_TYPE,
-    WRONG_VALUE,
-    Bad,
-    Single,
-    Take,
-    World,
-    closed,
-    f32,
-)
+from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, QUIET, Bad, Kind, Single, Take, World, closed, f32
 from zrt.errors import (
     ArgumentError,
     ClosedError,
@@ -91,9 +66,9 @@ def changed(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
 
 
 BROKEN = [
-    Bad(WRONG_VALUE, lambda w: cyclic(), ModelError, "cycle", "'first'", "'second'"),
+    Bad(Kind.WRONG_VALUE, lambda w: cyclic(), ModelError, "cycle", "'first'", "'second'"),
     Bad(
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: changed(lambda model: model.graph.node[1].input.__setitem__(0, "q")),
         ModelError,
         "'q'",
@@ -101,14 +76,14 @@ BROKEN = [
         "Relu",
     ),
     Bad(
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: changed(lambda model: setattr(model.graph.output[0], "name", "q")),
         ModelError,
         "output 'q'",
         "nothing produces",
     ),
     Bad(
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: changed(lambda model: model.graph.node[1].output.__setitem__(0, "h")),
         ModelError,
         "'h' is defined twice",
@@ -118,113 +93,113 @@ BROKEN = [
 ]
 
 NAMES = [
-    Bad(WRONG_VALUE, lambda w: "", ArgumentError, "empty"),
-    Bad(WRONG_VALUE, lambda w: "a\0", ArgumentError, "NUL"),
-    Bad(WRONG_VALUE, lambda w: "\ud800", ArgumentError, "UTF-8"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "5"),
-    Bad(WRONG_TYPE, lambda w: [], DTypeError, "[]"),
+    Bad(Kind.WRONG_VALUE, lambda w: "", ArgumentError, "empty"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "NUL"),
+    Bad(Kind.WRONG_VALUE, lambda w: "\ud800", ArgumentError, "UTF-8"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: [], DTypeError, "[]"),
 ]
 
 NEW_NAMES = [
     *NAMES,
-    Bad(WRONG_VALUE, lambda w: "x", ArgumentError, "'x'", "taken by an input"),
-    Bad(WRONG_VALUE, lambda w: "h", ArgumentError, "'h'", "taken by an output of node", "Neg"),
+    Bad(Kind.WRONG_VALUE, lambda w: "x", ArgumentError, "'x'", "taken by an input"),
+    Bad(Kind.WRONG_VALUE, lambda w: "h", ArgumentError, "'h'", "taken by an output of node", "Neg"),
 ]
 
 TYPES = [
-    Bad(WRONG_DTYPE, lambda w: ("nope", None), DTypeError, "'nope'"),
-    Bad(WRONG_DTYPE, lambda w: ("M8[s]", None), DTypeError, "datetime64"),
-    Bad(WRONG_DTYPE, lambda w: (zrt.ElementType.UNDEFINED, None), DTypeError, "not known"),
-    Bad(WRONG_TYPE, lambda w: (object(), None), DTypeError, "dtype"),
-    Bad(NEGATIVE, lambda w: ("float32", (-1,)), ShapeError, "-1"),
-    Bad(HUGE, lambda w: ("float32", (2**63,)), ShapeError, str(2**63)),
-    Bad(WRONG_TYPE, lambda w: ("float32", (1.5,)), ShapeError, "1.5"),
-    Bad(WRONG_TYPE, lambda w: ("float32", "n"), ShapeError, "'n'"),
-    Bad(WRONG_VALUE, lambda w: ("float32", ("a\0",)), ArgumentError, "NUL"),
-    Bad(WRONG_SHAPE, lambda w: (zrt.graph.TensorType("float32"), (3,)), ShapeError, "one too many"),
-    Bad(WRONG_TYPE, lambda w: (zrt.graph.SequenceType("float32"), None), DTypeError, "'float32'"),
-    Bad(WRONG_TYPE, lambda w: (None, (3,)), DTypeError, "type is missing"),
+    Bad(Kind.WRONG_DTYPE, lambda w: ("nope", None), DTypeError, "'nope'"),
+    Bad(Kind.WRONG_DTYPE, lambda w: ("M8[s]", None), DTypeError, "datetime64"),
+    Bad(Kind.WRONG_DTYPE, lambda w: (zrt.ElementType.UNDEFINED, None), DTypeError, "not known"),
+    Bad(Kind.WRONG_TYPE, lambda w: (object(), None), DTypeError, "dtype"),
+    Bad(Kind.NEGATIVE, lambda w: ("float32", (-1,)), ShapeError, "-1"),
+    Bad(Kind.HUGE, lambda w: ("float32", (2**63,)), ShapeError, str(2**63)),
+    Bad(Kind.WRONG_TYPE, lambda w: ("float32", (1.5,)), ShapeError, "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: ("float32", "n"), ShapeError, "'n'"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("float32", ("a\0",)), ArgumentError, "NUL"),
+    Bad(Kind.WRONG_SHAPE, lambda w: (zrt.graph.TensorType("float32"), (3,)), ShapeError, "one too many"),
+    Bad(Kind.WRONG_TYPE, lambda w: (zrt.graph.SequenceType("float32"), None), DTypeError, "'float32'"),
+    Bad(Kind.WRONG_TYPE, lambda w: (None, (3,)), DTypeError, "type is missing"),
 ]
 
 # Values of this graph, of which none is right.
 VALUES = [
-    Bad(WRONG_VALUE, lambda w: fresh().value("x"), ArgumentError, "'x'", "another graph"),
-    Bad(WRONG_TYPE, lambda w: "h", DTypeError, "GraphValue", "'h'"),
-    Bad(WRONG_TYPE, lambda w: f32(4), DTypeError, "GraphValue", "ndarray"),
-    Bad(WRONG_TYPE, lambda w: w.value(), DTypeError, "GraphValue", "Value"),
+    Bad(Kind.WRONG_VALUE, lambda w: fresh().value("x"), ArgumentError, "'x'", "another graph"),
+    Bad(Kind.WRONG_TYPE, lambda w: "h", DTypeError, "GraphValue", "'h'"),
+    Bad(Kind.WRONG_TYPE, lambda w: f32(4), DTypeError, "GraphValue", "ndarray"),
+    Bad(Kind.WRONG_TYPE, lambda w: w.value(), DTypeError, "GraphValue", "Value"),
 ]
 
 ARRAYS = [
-    Bad(WRONG_DTYPE, lambda w: np.array([object()]), DTypeError, "'w'", "objects"),
-    Bad(WRONG_DTYPE, lambda w: np.zeros(3, "M8[s]"), DTypeError, "'w'", "datetime64"),
-    Bad(WRONG_DTYPE, lambda w: np.zeros(3, [("f", "f4")]), DTypeError, "'w'", "dtype"),
-    Bad(WRONG_VALUE, lambda w: np.array(["\ud800"], object), ArgumentError, "'w'", "UTF-8"),
-    Bad(WRONG_TYPE, lambda w: [1.0], DTypeError, "'w'", "list"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "'w'", "NoneType"),
-    Bad(CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.array([object()]), DTypeError, "'w'", "objects"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.zeros(3, "M8[s]"), DTypeError, "'w'", "datetime64"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.zeros(3, [("f", "f4")]), DTypeError, "'w'", "dtype"),
+    Bad(Kind.WRONG_VALUE, lambda w: np.array(["\ud800"], object), ArgumentError, "'w'", "UTF-8"),
+    Bad(Kind.WRONG_TYPE, lambda w: [1.0], DTypeError, "'w'", "list"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "'w'", "NoneType"),
+    Bad(Kind.CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
 ]
 
 BORROWED = [
-    Bad(WRONG_SHAPE, lambda w: f32(31), ArgumentError, "'w'", "124 bytes", "128"),
-    Bad(WRONG_VALUE, lambda w: f32(8, 8).T[1:], ArgumentError, "'w'", "contiguous"),
-    Bad(WRONG_VALUE, lambda w: np.zeros(64, ">f4"), ArgumentError, "'w'", "byte order"),
-    Bad(HUGE, lambda w: np.broadcast_to(np.float32(0), (2**46, 4)), ArgumentError, "'w'", "contiguous"),
-    Bad(WRONG_DTYPE, lambda w: np.full(64, "a"), UnsupportedError, "'w'", "strings"),
-    Bad(WRONG_DTYPE, lambda w: np.zeros(64, "M8[s]"), DTypeError, "'w'", "datetime64"),
-    Bad(WRONG_TYPE, lambda w: [1.0] * 64, DTypeError, "'w'", "list"),
-    Bad(CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
+    Bad(Kind.WRONG_SHAPE, lambda w: f32(31), ArgumentError, "'w'", "124 bytes", "128"),
+    Bad(Kind.WRONG_VALUE, lambda w: f32(8, 8).T[1:], ArgumentError, "'w'", "contiguous"),
+    Bad(Kind.WRONG_VALUE, lambda w: np.zeros(64, ">f4"), ArgumentError, "'w'", "byte order"),
+    Bad(Kind.HUGE, lambda w: np.broadcast_to(np.float32(0), (2**46, 4)), ArgumentError, "'w'", "contiguous"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.full(64, "a"), UnsupportedError, "'w'", "strings"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.zeros(64, "M8[s]"), DTypeError, "'w'", "datetime64"),
+    Bad(Kind.WRONG_TYPE, lambda w: [1.0] * 64, DTypeError, "'w'", "list"),
+    Bad(Kind.CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
 ]
 
 ATTRIBUTES = [
-    Bad(WRONG_TYPE, lambda w: {"alpha": "a"}, DTypeError, "'Gemm'", "'alpha'", "a float", "str 'a'"),
-    Bad(WRONG_TYPE, lambda w: {"alpha": [1.0]}, DTypeError, "'Gemm'", "'alpha'", "list"),
-    Bad(WRONG_TYPE, lambda w: {"alpha": object()}, DTypeError, "'alpha'"),
-    Bad(WRONG_VALUE, lambda w: {"alpha": 1e300}, ArgumentError, "'alpha'", "1e+300"),
-    Bad(WRONG_TYPE, lambda w: {"transA": 1.5}, DTypeError, "'transA'", "an int", "1.5"),
-    Bad(WRONG_VALUE, lambda w: {"transA": 2**63}, ArgumentError, "'transA'", str(2**63)),
+    Bad(Kind.WRONG_TYPE, lambda w: {"alpha": "a"}, DTypeError, "'Gemm'", "'alpha'", "a float", "str 'a'"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"alpha": [1.0]}, DTypeError, "'Gemm'", "'alpha'", "list"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"alpha": object()}, DTypeError, "'alpha'"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"alpha": 1e300}, ArgumentError, "'alpha'", "1e+300"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"transA": 1.5}, DTypeError, "'transA'", "an int", "1.5"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"transA": 2**63}, ArgumentError, "'transA'", str(2**63)),
     Bad(
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w: {"alpha": helper.make_attribute("alpha", 1)},
         DTypeError,
         "'alpha'",
         "AttributeProto",
         "INT",
     ),
-    Bad(UNKNOWN_NAME, lambda w: {"gamma": 1.0}, UnknownNameError, "'gamma'", "'alpha'", "'transB'"),
-    Bad(WRONG_TYPE, lambda w: {5: 1.0}, DTypeError, "5"),
-    Bad(WRONG_TYPE, lambda w: [1.0], DTypeError, "attributes", "list"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"gamma": 1.0}, UnknownNameError, "'gamma'", "'alpha'", "'transB'"),
+    Bad(Kind.WRONG_TYPE, lambda w: {5: 1.0}, DTypeError, "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: [1.0], DTypeError, "attributes", "list"),
 ]
 
 OUTPUTS = [
-    Bad(WRONG_VALUE, lambda w: 2, ArgumentError, "'Relu'", "1 output", "2"),
-    Bad(WRONG_VALUE, lambda w: 0, OutOfRangeError, "'Relu'", "0"),
-    Bad(HUGE, lambda w: 2**70, OutOfRangeError, "'Relu'", str(2**70)),
-    Bad(WRONG_TYPE, lambda w: 1.5, DTypeError, "outputs", "1.5"),
-    Bad(WRONG_TYPE, lambda w: True, DTypeError, "outputs", "True"),
-    Bad(WRONG_TYPE, lambda w: [], DTypeError, "outputs", "[]"),
-    Bad(WRONG_TYPE, lambda w: [5], DTypeError, "outputs", "5"),
+    Bad(Kind.WRONG_VALUE, lambda w: 2, ArgumentError, "'Relu'", "1 output", "2"),
+    Bad(Kind.WRONG_VALUE, lambda w: 0, OutOfRangeError, "'Relu'", "0"),
+    Bad(Kind.HUGE, lambda w: 2**70, OutOfRangeError, "'Relu'", str(2**70)),
+    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "outputs", "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "outputs", "True"),
+    Bad(Kind.WRONG_TYPE, lambda w: [], DTypeError, "outputs", "[]"),
+    Bad(Kind.WRONG_TYPE, lambda w: [5], DTypeError, "outputs", "5"),
     *(bad for bad in NEW_NAMES if bad.error is ArgumentError),
 ]
 
 PATHS = [
-    Bad(MISSING_FILE, lambda w: w.folder / "no" / "net.onnx", ArgumentError, "net.onnx", "cannot be written"),
-    Bad(DIRECTORY, lambda w: w.folder, ArgumentError, "cannot be written", "directory"),
-    Bad(WRONG_VALUE, lambda w: f"{w.folder}/", ArgumentError, "no file's name"),
-    Bad(WRONG_VALUE, lambda w: "a\0", ArgumentError, "NUL"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "path", "int"),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "no" / "net.onnx", ArgumentError, "net.onnx", "cannot be written"),
+    Bad(Kind.DIRECTORY, lambda w: w.folder, ArgumentError, "cannot be written", "directory"),
+    Bad(Kind.WRONG_VALUE, lambda w: f"{w.folder}/", ArgumentError, "no file's name"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "NUL"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "path", "int"),
 ]
 
 LOCATIONS = [
-    Bad(WRONG_VALUE, lambda w: "../weights", ArgumentError, "location", "'../weights'"),
-    Bad(WRONG_VALUE, lambda w: "/weights", ArgumentError, "location"),
-    Bad(WRONG_VALUE, lambda w: "", ArgumentError, "location"),
-    Bad(WRONG_VALUE, lambda w: "net.onnx", ArgumentError, "location", "'net.onnx'"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "location", "5"),
+    Bad(Kind.WRONG_VALUE, lambda w: "../weights", ArgumentError, "location", "'../weights'"),
+    Bad(Kind.WRONG_VALUE, lambda w: "/weights", ArgumentError, "location"),
+    Bad(Kind.WRONG_VALUE, lambda w: "", ArgumentError, "location"),
+    Bad(Kind.WRONG_VALUE, lambda w: "net.onnx", ArgumentError, "location", "'net.onnx'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "location", "5"),
 ]
 
 ENGINES = [
-    Bad(WRONG_VALUE, lambda w: "ort", ArgumentError, "engine", "'ort'", "'editor'"),
-    Bad(WRONG_TYPE, lambda w: 5, ArgumentError, "engine", "5"),
+    Bad(Kind.WRONG_VALUE, lambda w: "ort", ArgumentError, "engine", "'ort'", "'editor'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, ArgumentError, "engine", "5"),
 ]
 
 # The onnx package reads these before anybody else does.
@@ -232,12 +207,12 @@ READ_MODEL = [
     Bad(bad.kind, bad.make, ModelError) if bad.error is InvalidProtobufError else bad
     for bad in MODEL
     # What these are about is seen later: by ONNX Runtime, or by `check`.
-    if bad.error is not InvalidGraphError and "ir_version" not in bad.words and bad.kind != TRUNCATED
+    if bad.error is not InvalidGraphError and "ir_version" not in bad.words and bad.kind != Kind.TRUNCATED
 ]
 
 # Weights outside of the model are read when the session is made.
 OPENED_MODEL = [*(bad for bad in READ_MODEL if bad.error is not Error), *BROKEN]
-OUTSIDE = [bad for bad in MODEL if bad.error is Error and bad.kind in (MISSING_FILE, TRUNCATED)]
+OUTSIDE = [bad for bad in MODEL if bad.error is Error and bad.kind in (Kind.MISSING_FILE, Kind.TRUNCATED)]
 
 
 def without_output() -> zrt.Graph:
@@ -294,9 +269,9 @@ TAKES: list[Take] = [
     ("GraphEdit.finalize", "weights", OUTSIDE, lambda w, bad: zrt.edit(bad, QUIET).finalize()),
     ("GraphEdit.finalize", "engine", ENGINES, lambda w, bad: edited().finalize(engine=bad)),
     ("GraphEdit.opset", "domain", [
-        Bad(UNKNOWN_NAME, lambda w: "no.such", UnknownNameError, "'no.such'"),
-        Bad(WRONG_VALUE, lambda w: "a\0", ArgumentError, "NUL"),
-        Bad(WRONG_TYPE, lambda w: 5, DTypeError, "domain", "5"),
+        Bad(Kind.UNKNOWN_NAME, lambda w: "no.such", UnknownNameError, "'no.such'"),
+        Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "NUL"),
+        Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "domain", "5"),
     ], lambda w, bad: edited().opset(bad)),
     *both("session", "engine", ENGINES, lambda w, graph, bad: graph.session(QUIET, engine=bad)),
     *both("input", "name", NEW_NAMES, lambda w, graph, bad: graph.input(bad, "float32")),
@@ -322,7 +297,7 @@ TAKES: list[Take] = [
 
 
 def single(
-    call: str, kind: str, do: Callable[[World, zrt.Graph], object], error: type[Error], *words: str
+    call: str, kind: Kind, do: Callable[[World, zrt.Graph], object], error: type[Error], *words: str
 ) -> list[Single]:
     """The same row for a graph and for an edited model."""
     return [
@@ -332,86 +307,113 @@ def single(
 
 
 SINGLE: list[Single] = [
-    ("Graph.__init__", MISSING_INPUT, lambda w: zrt.Graph({"com.microsoft": 1}), ArgumentError, ("opset", "''")),
-    ("Graph.__init__", WRONG_VALUE, lambda w: zrt.Graph(0), ArgumentError, ("opset", "0")),
-    ("Graph.__init__", WRONG_TYPE, lambda w: zrt.Graph("21"), DTypeError, ("opset", "'21'")),
-    ("Graph.session", MISSING_INPUT, lambda w: without_output().session(), ModelError, ("'net'", "no outputs")),
-    ("Graph.check", MISSING_INPUT, lambda w: without_output().check(), ModelError, ("'net'", "no outputs")),
+    ("Graph.__init__", Kind.MISSING_INPUT, lambda w: zrt.Graph({"com.microsoft": 1}), ArgumentError, ("opset", "''")),
+    ("Graph.__init__", Kind.WRONG_VALUE, lambda w: zrt.Graph(0), ArgumentError, ("opset", "0")),
+    ("Graph.__init__", Kind.WRONG_TYPE, lambda w: zrt.Graph("21"), DTypeError, ("opset", "'21'")),
+    ("Graph.session", Kind.MISSING_INPUT, lambda w: without_output().session(), ModelError, ("'net'", "no outputs")),
+    ("Graph.check", Kind.MISSING_INPUT, lambda w: without_output().check(), ModelError, ("'net'", "no outputs")),
     (
         "Graph.session",
-        UNKNOWN_NAME,
+        Kind.UNKNOWN_NAME,
         lambda w: unknown_to_ort(fresh()).session(QUIET),
         Error,
         ("'net'", "Nothing"),
     ),
     (
         "Graph.session",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: with_branch(fresh()).session(QUIET, engine="editor"),
         UnsupportedError,
         ("then_branch", "GRAPH"),
     ),
-    ("GraphEdit.finalize", UNKNOWN_NAME, lambda w: unknown_to_ort(edited()).finalize(), Error, ("Nothing",)),
-    ("GraphEdit.finalize", MISSING_INPUT, lambda w: without_input(edited()).finalize(), ModelError, ("'x'", "Neg")),
-    ("edit", WRONG_TYPE, lambda w: zrt.edit(w.model, QUIET, external_data_dir=5), DTypeError, ("external_data_dir",)),
-    *single("engine", MISSING_INPUT, lambda w, graph: without_input(graph).engine, ModelError, "'x'", "Neg"),
-    *single("to_onnx", MISSING_INPUT, lambda w, graph: without_input(graph).to_onnx(), ModelError, "'x'", "Neg"),
-    *single("to_bytes", MISSING_INPUT, lambda w, graph: without_input(graph).to_bytes(), ModelError, "'x'", "Neg"),
-    *single("check", MISSING_INPUT, lambda w, graph: without_input(graph).check(), ModelError, "'x'", "Neg"),
-    *single("session", MISSING_INPUT, lambda w, graph: without_input(graph).session(), ModelError, "'x'", "Neg"),
-    *single("input", WRONG_TYPE, lambda w, graph: graph.input("w"), DTypeError, "'w'", "type is missing"),
-    *single("op", UNKNOWN_NAME, lambda w, graph: graph.op("Rleu"), UnknownNameError, "'Rleu'", "'Relu'"),
-    *single("op", UNKNOWN_NAME, lambda w, graph: graph.op("RMSNormalization"), UnknownNameError, "opset 23"),
-    *single("op", WRONG_VALUE, lambda w, graph: graph.op("Upsample"), ArgumentError, "'Upsample'", "opset 10"),
-    *single("op", MISSING_INPUT, lambda w, graph: graph.op("Relu"), ArgumentError, "'Relu'", "1 input", "got 0"),
-    *single("op", MISSING_INPUT, lambda w, graph: graph.op("Relu", None), ArgumentError, "'Relu'", "left out"),
-    *single("op", MISSING_INPUT, lambda w, graph: graph.op("Cast", graph.value("h")), DTypeError, "'Cast'", "'to'"),
+    ("GraphEdit.finalize", Kind.UNKNOWN_NAME, lambda w: unknown_to_ort(edited()).finalize(), Error, ("Nothing",)),
+    (
+        "GraphEdit.finalize",
+        Kind.MISSING_INPUT,
+        lambda w: without_input(edited()).finalize(),
+        ModelError,
+        ("'x'", "Neg"),
+    ),
+    (
+        "edit",
+        Kind.WRONG_TYPE,
+        lambda w: zrt.edit(w.model, QUIET, external_data_dir=5),
+        DTypeError,
+        ("external_data_dir",),
+    ),
+    *single("engine", Kind.MISSING_INPUT, lambda w, graph: without_input(graph).engine, ModelError, "'x'", "Neg"),
+    *single("to_onnx", Kind.MISSING_INPUT, lambda w, graph: without_input(graph).to_onnx(), ModelError, "'x'", "Neg"),
+    *single("to_bytes", Kind.MISSING_INPUT, lambda w, graph: without_input(graph).to_bytes(), ModelError, "'x'", "Neg"),
+    *single("check", Kind.MISSING_INPUT, lambda w, graph: without_input(graph).check(), ModelError, "'x'", "Neg"),
+    *single("session", Kind.MISSING_INPUT, lambda w, graph: without_input(graph).session(), ModelError, "'x'", "Neg"),
+    *single("input", Kind.WRONG_TYPE, lambda w, graph: graph.input("w"), DTypeError, "'w'", "type is missing"),
+    *single("op", Kind.UNKNOWN_NAME, lambda w, graph: graph.op("Rleu"), UnknownNameError, "'Rleu'", "'Relu'"),
+    *single("op", Kind.UNKNOWN_NAME, lambda w, graph: graph.op("RMSNormalization"), UnknownNameError, "opset 23"),
+    *single("op", Kind.WRONG_VALUE, lambda w, graph: graph.op("Upsample"), ArgumentError, "'Upsample'", "opset 10"),
+    *single("op", Kind.MISSING_INPUT, lambda w, graph: graph.op("Relu"), ArgumentError, "'Relu'", "1 input", "got 0"),
+    *single("op", Kind.MISSING_INPUT, lambda w, graph: graph.op("Relu", None), ArgumentError, "'Relu'", "left out"),
     *single(
-        "op", UNKNOWN_NAME, lambda w, graph: graph.op("A", domain="no.such"), ArgumentError, "'no.such'", "import_opset"
+        "op", Kind.MISSING_INPUT, lambda w, graph: graph.op("Cast", graph.value("h")), DTypeError, "'Cast'", "'to'"
     ),
     *single(
         "op",
-        WRONG_VALUE,
+        Kind.UNKNOWN_NAME,
+        lambda w, graph: graph.op("A", domain="no.such"),
+        ArgumentError,
+        "'no.such'",
+        "import_opset",
+    ),
+    *single(
+        "op",
+        Kind.WRONG_VALUE,
         lambda w, graph: graph.op("Relu", graph.value("h"), name=fresh().to_onnx().graph.node[0].name),
         ArgumentError,
         "'Neg_0'",
     ),
     *single(
         "op",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w, graph: graph.op("If", graph.value("x"), then_branch=fresh(), else_branch=fresh()),
         ArgumentError,
         "'then_branch'",
         "subgraph()",
     ),
-    *single("output", WRONG_VALUE, lambda w, graph: graph.output(graph.value("z")), ArgumentError, "'z'", "already"),
-    *single("output", WRONG_TYPE, lambda w, graph: graph.output(None), DTypeError, "None"),
-    *single("value", UNKNOWN_NAME, lambda w, graph: graph.value("q"), UnknownNameError, "'net'", "'q'"),
-    *single("value", WRONG_TYPE, lambda w, graph: graph.value(5), DTypeError, "5"),
-    *single("remove_input", UNKNOWN_NAME, lambda w, graph: graph.remove_input("q"), UnknownNameError, "'q'", "'x'"),
-    *single("remove_input", WRONG_TYPE, lambda w, graph: graph.remove_input(5), DTypeError, "5"),
-    *single("remove_output", UNKNOWN_NAME, lambda w, graph: graph.remove_output("x"), UnknownNameError, "'x'", "'z'"),
-    *single("import_opset", WRONG_VALUE, lambda w, graph: graph.import_opset("", 20), ArgumentError, "21", "20"),
-    *single("import_opset", WRONG_TYPE, lambda w, graph: graph.import_opset("a", "1"), DTypeError, "'1'"),
-    *single("describe", WRONG_TYPE, lambda w, graph: graph.describe(domain=5), DTypeError, "domain"),
-    *single("describe", WRONG_VALUE, lambda w, graph: graph.describe(version=-1), ArgumentError, "version", "-1"),
+    *single(
+        "output", Kind.WRONG_VALUE, lambda w, graph: graph.output(graph.value("z")), ArgumentError, "'z'", "already"
+    ),
+    *single("output", Kind.WRONG_TYPE, lambda w, graph: graph.output(None), DTypeError, "None"),
+    *single("value", Kind.UNKNOWN_NAME, lambda w, graph: graph.value("q"), UnknownNameError, "'net'", "'q'"),
+    *single("value", Kind.WRONG_TYPE, lambda w, graph: graph.value(5), DTypeError, "5"),
+    *single(
+        "remove_input", Kind.UNKNOWN_NAME, lambda w, graph: graph.remove_input("q"), UnknownNameError, "'q'", "'x'"
+    ),
+    *single("remove_input", Kind.WRONG_TYPE, lambda w, graph: graph.remove_input(5), DTypeError, "5"),
+    *single(
+        "remove_output", Kind.UNKNOWN_NAME, lambda w, graph: graph.remove_output("x"), UnknownNameError, "'x'", "'z'"
+    ),
+    *single("import_opset", Kind.WRONG_VALUE, lambda w, graph: graph.import_opset("", 20), ArgumentError, "21", "20"),
+    *single("import_opset", Kind.WRONG_TYPE, lambda w, graph: graph.import_opset("a", "1"), DTypeError, "'1'"),
+    *single("describe", Kind.WRONG_TYPE, lambda w, graph: graph.describe(domain=5), DTypeError, "domain"),
+    *single("describe", Kind.WRONG_VALUE, lambda w, graph: graph.describe(version=-1), ArgumentError, "version", "-1"),
     *single(
         "describe",
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w, graph: graph.describe(custom_metadata_map={"a": 1}),
         DTypeError,
         "custom_metadata_map",
     ),
-    *single("subgraph", WRONG_VALUE, lambda w, graph: graph.subgraph("s").save("s"), ArgumentError, "'s'", "subgraph"),
-    ("Graph.op", WRONG_VALUE, lambda w: sealed().op("Neg"), ArgumentError, ("'then'", "cannot be changed")),
+    *single(
+        "subgraph", Kind.WRONG_VALUE, lambda w, graph: graph.subgraph("s").save("s"), ArgumentError, "'s'", "subgraph"
+    ),
+    ("Graph.op", Kind.WRONG_VALUE, lambda w: sealed().op("Neg"), ArgumentError, ("'then'", "cannot be changed")),
     (
         "Graph.initializer",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: fresh().subgraph("s").initializer("w", f32(64), borrow=True),
         UnsupportedError,
         ("'w'", "subgraph"),
     ),
-]  # fmt: skip
+]
 
 CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "GraphEdit.input": lambda w, it: it.input("w", "float32"),
@@ -439,9 +441,9 @@ CANNOT_FAIL: dict[str, str] = {
     "GraphValue.__init__": A_RESULT,
 }  # fmt: skip
 
-APPLIES: dict[str, tuple[list[Bad], set[str]]] = {
-    "graph's types": (TYPES, {WRONG_DTYPE, NEGATIVE, HUGE}),
-    "graph's arrays": ([*ARRAYS, *BORROWED], {WRONG_DTYPE, WRONG_SHAPE, HUGE, CLOSED}),
-    "graph's models": (READ_MODEL, {CORRUPT, EMPTY, DIRECTORY, MISSING_FILE}),
-    "graph's paths": (PATHS, {MISSING_FILE, DIRECTORY}),
+APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
+    "graph's types": (TYPES, {Kind.WRONG_DTYPE, Kind.NEGATIVE, Kind.HUGE}),
+    "graph's arrays": ([*ARRAYS, *BORROWED], {Kind.WRONG_DTYPE, Kind.WRONG_SHAPE, Kind.HUGE, Kind.CLOSED}),
+    "graph's models": (READ_MODEL, {Kind.CORRUPT, Kind.EMPTY, Kind.DIRECTORY, Kind.MISSING_FILE}),
+    "graph's paths": (PATHS, {Kind.MISSING_FILE, Kind.DIRECTORY}),
 }

@@ -11,19 +11,7 @@ import numpy as np
 
 import zrt
 from tests.robustness.mistakes.devices import DEVICE, PAIRS, STREAM, device
-from tests.robustness.vocabulary import (
-    HUGE,
-    NEGATIVE,
-    UNKNOWN_NAME,
-    WRONG_DTYPE,
-    WRONG_SHAPE,
-    WRONG_TYPE,
-    WRONG_VALUE,
-    Bad,
-    Single,
-    Take,
-    World,
-)
+from tests.robustness.vocabulary import Bad, Kind, Single, Take, World
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 
 FD = zrt.ExternalMemoryType.VK_MEMORY_OPAQUE_FD
@@ -63,54 +51,54 @@ def semaphore(w: World) -> zrt.ExternalSemaphore:
 NO_DEVICE = [bad for bad in DEVICE if bad.error is not UnsupportedError]
 
 KINDS = [
-    Bad(UNKNOWN_NAME, lambda w: "vulkan_memory", ArgumentError, "kind", "vulkan_memory"),
-    Bad(WRONG_VALUE, lambda w: 9, ArgumentError, "kind", "9"),
-    Bad(NEGATIVE, lambda w: -1, ArgumentError, "kind", "-1"),
-    Bad(WRONG_TYPE, lambda w: None, ArgumentError, "kind", "None"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: "vulkan_memory", ArgumentError, "kind", "vulkan_memory"),
+    Bad(Kind.WRONG_VALUE, lambda w: 9, ArgumentError, "kind", "9"),
+    Bad(Kind.NEGATIVE, lambda w: -1, ArgumentError, "kind", "-1"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, ArgumentError, "kind", "None"),
 ]
 
 HANDLES = [
-    Bad(WRONG_TYPE, lambda w: "3", DTypeError, "handle", "str"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "handle", "NoneType"),
-    Bad(WRONG_TYPE, lambda w: True, DTypeError, "handle", "bool"),
-    Bad(NEGATIVE, lambda w: -1, ArgumentError, "handle", "-1"),
-    Bad(WRONG_VALUE, lambda w: 2**31 - 1, ArgumentError, "handle", "no open file"),
-    Bad(HUGE, lambda w: 2**64, ArgumentError, "handle", str(2**64)),
+    Bad(Kind.WRONG_TYPE, lambda w: "3", DTypeError, "handle", "str"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "handle", "NoneType"),
+    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "handle", "bool"),
+    Bad(Kind.NEGATIVE, lambda w: -1, ArgumentError, "handle", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: 2**31 - 1, ArgumentError, "handle", "no open file"),
+    Bad(Kind.HUGE, lambda w: 2**64, ArgumentError, "handle", str(2**64)),
 ]
 
 SIZES = [
-    Bad(WRONG_TYPE, lambda w: 1.5, DTypeError, "size", "float"),
-    Bad(WRONG_VALUE, lambda w: 0, ArgumentError, "size", "0"),
-    Bad(NEGATIVE, lambda w: -64, ArgumentError, "size", "-64"),
-    Bad(HUGE, lambda w: 2**63, ArgumentError, "size", str(2**63)),
+    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "size", "float"),
+    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "size", "0"),
+    Bad(Kind.NEGATIVE, lambda w: -64, ArgumentError, "size", "-64"),
+    Bad(Kind.HUGE, lambda w: 2**63, ArgumentError, "size", str(2**63)),
 ]
 
 OFFSETS = [
-    Bad(WRONG_TYPE, lambda w: "8", DTypeError, "offset", "str"),
-    Bad(NEGATIVE, lambda w: -8, ArgumentError, "offset", "-8"),
-    Bad(HUGE, lambda w: 2**63, ArgumentError, "offset", str(2**63)),
+    Bad(Kind.WRONG_TYPE, lambda w: "8", DTypeError, "offset", "str"),
+    Bad(Kind.NEGATIVE, lambda w: -8, ArgumentError, "offset", "-8"),
+    Bad(Kind.HUGE, lambda w: 2**63, ArgumentError, "offset", str(2**63)),
 ]
 
 SHAPES = [
-    Bad(WRONG_SHAPE, lambda w: (17,), ShapeError, "68", "64"),
-    Bad(HUGE, lambda w: (2**62, 2**62), ShapeError, "64"),
-    Bad(HUGE, lambda w: (2**63,), ShapeError, str(2**63)),
-    Bad(NEGATIVE, lambda w: (-1,), ShapeError, "-1"),
-    Bad(WRONG_TYPE, lambda w: "ab", ShapeError, "'a'"),
-    Bad(WRONG_TYPE, lambda w: None, ShapeError, "None"),
+    Bad(Kind.WRONG_SHAPE, lambda w: (17,), ShapeError, "68", "64"),
+    Bad(Kind.HUGE, lambda w: (2**62, 2**62), ShapeError, "64"),
+    Bad(Kind.HUGE, lambda w: (2**63,), ShapeError, str(2**63)),
+    Bad(Kind.NEGATIVE, lambda w: (-1,), ShapeError, "-1"),
+    Bad(Kind.WRONG_TYPE, lambda w: "ab", ShapeError, "'a'"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, ShapeError, "None"),
 ]
 
 TYPES = [
-    Bad(WRONG_DTYPE, lambda w: np.complex64, UnsupportedError, "COMPLEX64"),
-    Bad(WRONG_DTYPE, lambda w: str, UnsupportedError, "STRING"),
-    Bad(WRONG_DTYPE, lambda w: "nonesuch", DTypeError, "nonesuch"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "None"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.complex64, UnsupportedError, "COMPLEX64"),
+    Bad(Kind.WRONG_DTYPE, lambda w: str, UnsupportedError, "STRING"),
+    Bad(Kind.WRONG_DTYPE, lambda w: "nonesuch", DTypeError, "nonesuch"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "None"),
 ]
 
 VALUES = [
-    Bad(WRONG_TYPE, lambda w: 1.5, DTypeError, "value", "float"),
-    Bad(NEGATIVE, lambda w: -1, ArgumentError, "value", "-1"),
-    Bad(HUGE, lambda w: 2**64, ArgumentError, "value", str(2**64)),
+    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "value", "float"),
+    Bad(Kind.NEGATIVE, lambda w: -1, ArgumentError, "value", "-1"),
+    Bad(Kind.HUGE, lambda w: 2**64, ArgumentError, "value", str(2**64)),
 ]
 
 
@@ -146,7 +134,7 @@ TAKES: list[Take] = [
     (
         "ExternalResourceImporter.import_memory",
         "offset",
-        [*OFFSETS, Bad(WRONG_VALUE, lambda w: 64, ArgumentError, "offset", "beyond the 64 bytes")],
+        [*OFFSETS, Bad(Kind.WRONG_VALUE, lambda w: 64, ArgumentError, "offset", "beyond the 64 bytes")],
         lambda w, bad: importer(w).import_memory(FD, file(), 64, bad),
     ),
     (
@@ -174,65 +162,77 @@ TAKES: list[Take] = [
 SINGLE: list[Single] = [
     (
         "ExternalResourceImporter.can_import",
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w: importer(w).can_import(3),
         DTypeError,
         ("kind", "int"),
     ),
     (
         "ExternalResourceImporter.import_memory",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: zrt.ExternalResourceImporter(processor()).import_memory(FD, file(), 64),
         UnsupportedError,
         ("CPUExecutionProvider", "imports nothing"),
     ),
     (
         "ExternalResourceImporter.import_semaphore",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: zrt.ExternalResourceImporter(processor()).import_semaphore(SEMAPHORE_FD, file()),
         UnsupportedError,
         ("CPUExecutionProvider", "imports nothing"),
     ),
     (
         "ExternalResourceImporter.import_memory",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: importer(w).import_memory("d3d12_heap", 0, 64),
         ArgumentError,
         ("handle", "0"),
     ),
     (
         "ExternalMemory.tensor",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: memory(w).tensor((1,), "float32", 2),
         ArgumentError,
         ("offset", "no multiple"),
     ),
-    ("ExternalMemory.__init__", WRONG_TYPE, lambda w: zrt.ExternalMemory(5, 5, 5, 5), DTypeError, ("import_memory",)),
-    ("ExternalSemaphore.__init__", WRONG_TYPE, lambda w: zrt.ExternalSemaphore(5, 5, 5), DTypeError, ("import_sem",)),
+    (
+        "ExternalMemory.__init__",
+        Kind.WRONG_TYPE,
+        lambda w: zrt.ExternalMemory(5, 5, 5, 5),
+        DTypeError,
+        ("import_memory",),
+    ),
+    (
+        "ExternalSemaphore.__init__",
+        Kind.WRONG_TYPE,
+        lambda w: zrt.ExternalSemaphore(5, 5, 5),
+        DTypeError,
+        ("import_sem",),
+    ),
     (
         "init_graphics_interop",
-        UNKNOWN_NAME,
+        Kind.UNKNOWN_NAME,
         lambda w: zrt.init_graphics_interop(device(), "metal"),
         ArgumentError,
         ("graphics_api", "metal"),
     ),
     (
         "init_graphics_interop",
-        NEGATIVE,
+        Kind.NEGATIVE,
         lambda w: zrt.init_graphics_interop(device(), "d3d12", -1),
         ArgumentError,
         ("command_queue", "-1"),
     ),
     (
         "init_graphics_interop",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: zrt.init_graphics_interop(processor(), "vulkan"),
         UnsupportedError,
         ("CPUExecutionProvider", "graphics interop"),
     ),
     (
         "deinit_graphics_interop",
-        WRONG_VALUE,
+        Kind.WRONG_VALUE,
         lambda w: zrt.deinit_graphics_interop(processor()),
         UnsupportedError,
         ("CPUExecutionProvider", "graphics interop"),
@@ -257,8 +257,8 @@ CLOSABLE: dict[str, Callable[[World], Any]] = {
     "ExternalSemaphore": semaphore,
 }
 
-APPLIES: dict[str, tuple[list[Bad], set[str]]] = {
-    "handles": (HANDLES, {NEGATIVE, HUGE}),
-    "sizes": (SIZES, {NEGATIVE, HUGE}),
-    "shapes of external tensors": (SHAPES, {WRONG_SHAPE, NEGATIVE, HUGE}),
+APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
+    "handles": (HANDLES, {Kind.NEGATIVE, Kind.HUGE}),
+    "sizes": (SIZES, {Kind.NEGATIVE, Kind.HUGE}),
+    "shapes of external tensors": (SHAPES, {Kind.WRONG_SHAPE, Kind.NEGATIVE, Kind.HUGE}),
 }

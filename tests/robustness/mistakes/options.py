@@ -7,25 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import zrt
-from tests.robustness.vocabulary import (
-    A_FACT,
-    A_RESULT,
-    CLOSED,
-    DIRECTORY,
-    EMPTY,
-    MISSING_FILE,
-    NOTHING,
-    TRUNCATED,
-    UNKNOWN_NAME,
-    WRONG_DTYPE,
-    WRONG_TYPE,
-    WRONG_VALUE,
-    Bad,
-    Single,
-    Take,
-    World,
-    closed,
-)
+from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, Bad, Kind, Single, Take, World, closed
 from zrt.errors import (
     ArgumentError,
     ClosedError,
@@ -38,25 +20,25 @@ from zrt.errors import (
 )
 
 NO_FIELDS = [
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "fields by name", "NoneType"),
-    Bad(WRONG_TYPE, lambda w: ["a"], DTypeError, "fields by name", "list"),
-    Bad(UNKNOWN_NAME, lambda w: {"nope": 1}, UnknownNameError, "no field 'nope'"),
-    Bad(UNKNOWN_NAME, lambda w: {None: 1}, UnknownNameError, "no field None"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "fields by name", "NoneType"),
+    Bad(Kind.WRONG_TYPE, lambda w: ["a"], DTypeError, "fields by name", "list"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"nope": 1}, UnknownNameError, "no field 'nope'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {None: 1}, UnknownNameError, "no field None"),
 ]
 NO_JSON = [
-    Bad(WRONG_TYPE, lambda w: b"{}", DTypeError, "a str", "bytes"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "a str", "NoneType"),
-    Bad(WRONG_VALUE, lambda w: "", ArgumentError, "not JSON"),
-    Bad(WRONG_VALUE, lambda w: '{"a": ', ArgumentError, "not JSON"),
-    Bad(WRONG_VALUE, lambda w: "[" * 100_000, ArgumentError, "not JSON"),
-    Bad(UNKNOWN_NAME, lambda w: '{"nope": 1}', UnknownNameError, "no field 'nope'"),
+    Bad(Kind.WRONG_TYPE, lambda w: b"{}", DTypeError, "a str", "bytes"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "a str", "NoneType"),
+    Bad(Kind.WRONG_VALUE, lambda w: "", ArgumentError, "not JSON"),
+    Bad(Kind.WRONG_VALUE, lambda w: '{"a": ', ArgumentError, "not JSON"),
+    Bad(Kind.WRONG_VALUE, lambda w: "[" * 100_000, ArgumentError, "not JSON"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: '{"nope": 1}', UnknownNameError, "no field 'nope'"),
 ]
 NO_TOML = [
-    Bad(WRONG_TYPE, lambda w: {}, DTypeError, "a str", "dict"),
-    Bad(WRONG_VALUE, lambda w: "a", ArgumentError, "not TOML"),
-    Bad(WRONG_VALUE, lambda w: "a = 1\na = 2", ArgumentError, "not TOML"),
-    Bad(WRONG_VALUE, lambda w: "a = " + "[" * 100_000, ArgumentError, "not TOML"),
-    Bad(UNKNOWN_NAME, lambda w: "nope = 1", UnknownNameError, "no field 'nope'"),
+    Bad(Kind.WRONG_TYPE, lambda w: {}, DTypeError, "a str", "dict"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a", ArgumentError, "not TOML"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a = 1\na = 2", ArgumentError, "not TOML"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a = " + "[" * 100_000, ArgumentError, "not TOML"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: "nope = 1", UnknownNameError, "no field 'nope'"),
 ]
 
 
@@ -69,47 +51,59 @@ def tagged(tag: Any) -> zrt.RunOptions:
 # Of each kind of options, one with something that is no data, and one with something of a wrong type.
 NO_DATA: dict[type, list[Bad]] = {
     zrt.SessionOptions: [
-        Bad(WRONG_TYPE, lambda w: zrt.SessionOptions(logid=w.session), UnsupportedError, "logid", "Session cannot"),
-        Bad(WRONG_TYPE, lambda w: zrt.SessionOptions(intra_op_num_threads="1"), DTypeError, "intra_op_num_threads"),
-        Bad(WRONG_VALUE, lambda w: zrt.SessionOptions(execution_mode="x"), ArgumentError, "execution_mode", "'x'"),
+        Bad(
+            Kind.WRONG_TYPE, lambda w: zrt.SessionOptions(logid=w.session), UnsupportedError, "logid", "Session cannot"
+        ),
+        Bad(
+            Kind.WRONG_TYPE, lambda w: zrt.SessionOptions(intra_op_num_threads="1"), DTypeError, "intra_op_num_threads"
+        ),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.SessionOptions(execution_mode="x"), ArgumentError, "execution_mode", "'x'"),
     ],
     zrt.RunOptions: [
-        Bad(WRONG_TYPE, lambda w: tagged(w.array), UnsupportedError, "RunOptions.tag", "ndarray cannot"),
-        Bad(WRONG_TYPE, lambda w: tagged(5), DTypeError, "RunOptions.tag", "int 5"),
+        Bad(Kind.WRONG_TYPE, lambda w: tagged(w.array), UnsupportedError, "RunOptions.tag", "ndarray cannot"),
+        Bad(Kind.WRONG_TYPE, lambda w: tagged(5), DTypeError, "RunOptions.tag", "int 5"),
     ],
     zrt.Options: [
-        Bad(WRONG_TYPE, lambda w: zrt.Options(session=5), DTypeError, "session", "int"),
-        Bad(WRONG_TYPE, lambda w: zrt.Options(run=5), DTypeError, "options", "int"),
-        Bad(CLOSED, lambda w: zrt.Options(run=closed(zrt.RunOptions())), ClosedError, "RunOptions is closed"),
-        Bad(WRONG_TYPE, lambda w: zrt.Options(providers="cpu"), DTypeError, "providers", "str"),
-        Bad(WRONG_TYPE, lambda w: zrt.Options(providers=[w.session]), DTypeError, "providers[0]", "Session"),
-        Bad(WRONG_VALUE, lambda w: zrt.Options(providers=[("cpu", {"a": 1})]), UnknownNameError, "providers[0]", "'a'"),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.Options(session=5), DTypeError, "session", "int"),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.Options(run=5), DTypeError, "options", "int"),
+        Bad(Kind.CLOSED, lambda w: zrt.Options(run=closed(zrt.RunOptions())), ClosedError, "RunOptions is closed"),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.Options(providers="cpu"), DTypeError, "providers", "str"),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.Options(providers=[w.session]), DTypeError, "providers[0]", "Session"),
+        Bad(
+            Kind.WRONG_VALUE,
+            lambda w: zrt.Options(providers=[("cpu", {"a": 1})]),
+            UnknownNameError,
+            "providers[0]",
+            "'a'",
+        ),
     ],
 }
 
 PATH = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "path", "int"),
-    Bad(WRONG_VALUE, lambda w: "a\0", ArgumentError, "path", "NUL"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "path", "int"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "path", "NUL"),
 ]
 OPTIONS_FILE = [
     *PATH,
-    Bad(MISSING_FILE, lambda w: w.folder / "nope.toml", FileError, "nope.toml"),
-    Bad(DIRECTORY, lambda w: made(w.folder / "folder.json"), FileError, "folder.json"),
-    Bad(WRONG_VALUE, lambda w: w.file("options.ini", b""), ArgumentError, "options.ini", ".toml"),
-    Bad(WRONG_VALUE, lambda w: w.file("options.toml", b"\xff"), ArgumentError, "options.toml", "UTF-8"),
-    Bad(EMPTY, lambda w: w.file("options.json", b""), ArgumentError, "options.json", "not JSON"),
-    Bad(UNKNOWN_NAME, lambda w: w.file("options.toml", b"[nope]"), UnknownNameError, "options.toml", "'nope'"),
-    Bad(WRONG_TYPE, lambda w: w.file("options.toml", b"session = 1"), DTypeError, "options.toml", "SessionOptions"),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "nope.toml", FileError, "nope.toml"),
+    Bad(Kind.DIRECTORY, lambda w: made(w.folder / "folder.json"), FileError, "folder.json"),
+    Bad(Kind.WRONG_VALUE, lambda w: w.file("options.ini", b""), ArgumentError, "options.ini", ".toml"),
+    Bad(Kind.WRONG_VALUE, lambda w: w.file("options.toml", b"\xff"), ArgumentError, "options.toml", "UTF-8"),
+    Bad(Kind.EMPTY, lambda w: w.file("options.json", b""), ArgumentError, "options.json", "not JSON"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: w.file("options.toml", b"[nope]"), UnknownNameError, "options.toml", "'nope'"),
+    Bad(
+        Kind.WRONG_TYPE, lambda w: w.file("options.toml", b"session = 1"), DTypeError, "options.toml", "SessionOptions"
+    ),
 ]
 TRACE = [
     *PATH,
-    Bad(MISSING_FILE, lambda w: w.folder / "nope.json", FileError, "nope.json"),
-    Bad(DIRECTORY, lambda w: w.folder, FileError, "directory"),
-    Bad(EMPTY, lambda w: w.file("trace.json", b""), TraceError, "trace.json", "empty"),
-    Bad(TRUNCATED, lambda w: w.file("trace.json", b'[\n{"cat" : "Node",'), TraceError, "trace.json", "cut short"),
-    Bad(WRONG_VALUE, lambda w: w.file("trace.json", b"\x7fELF\xff"), TraceError, "trace.json", "no trace"),
-    Bad(WRONG_VALUE, lambda w: w.file("trace.json", b"{}"), TraceError, "trace.json", "no list of events"),
-    Bad(WRONG_VALUE, lambda w: w.file("trace.json", b'[{"ph": "X"}]'), TraceError, "trace.json", "event 0"),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "nope.json", FileError, "nope.json"),
+    Bad(Kind.DIRECTORY, lambda w: w.folder, FileError, "directory"),
+    Bad(Kind.EMPTY, lambda w: w.file("trace.json", b""), TraceError, "trace.json", "empty"),
+    Bad(Kind.TRUNCATED, lambda w: w.file("trace.json", b'[\n{"cat" : "Node",'), TraceError, "trace.json", "cut short"),
+    Bad(Kind.WRONG_VALUE, lambda w: w.file("trace.json", b"\x7fELF\xff"), TraceError, "trace.json", "no trace"),
+    Bad(Kind.WRONG_VALUE, lambda w: w.file("trace.json", b"{}"), TraceError, "trace.json", "no list of events"),
+    Bad(Kind.WRONG_VALUE, lambda w: w.file("trace.json", b'[{"ph": "X"}]'), TraceError, "trace.json", "event 0"),
 ]
 
 
@@ -141,37 +135,49 @@ TAKES: list[Take] = [
 SINGLE: list[Single] = [
     (
         "SessionOptions.effective_config_entries",
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w: zrt.SessionOptions(config_entries={"a": 1}).effective_config_entries(),
         DTypeError,
         ("config_entries['a']",),
     ),
     (
         "SessionOptions.handle",
-        MISSING_FILE,
+        Kind.MISSING_FILE,
         lambda w: zrt.SessionOptions(profile_file_prefix=w.folder / "nope" / "trace").handle(),
         ArgumentError,
         ("profile_file_prefix", "no folder"),
     ),
     (
         "RunOptions.__init__",
-        MISSING_FILE,
+        Kind.MISSING_FILE,
         lambda w: zrt.RunOptions(profile_file_prefix=w.folder / "nope" / "trace"),
         ArgumentError,
         ("profile_file_prefix", "no folder"),
     ),
     (
         "RunOptions.__init__",
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w: zrt.RunOptions(profile_file_prefix=5),
         DTypeError,
         ("profile_file_prefix", "int 5"),
     ),
-    ("Session.profile", WRONG_VALUE, lambda w: w.session.profile(w.feeds, runs=0), ArgumentError, ("runs", "0")),
-    ("Session.profile", WRONG_TYPE, lambda w: w.session.profile(w.feeds, runs="1"), DTypeError, ("runs", "'1'")),
-    ("Session.profile", WRONG_VALUE, lambda w: w.session.profile(w.feeds, warmup=-1), ArgumentError, ("warmup", "-1")),
-    ("Session.profile", UNKNOWN_NAME, lambda w: w.session.profile({"nope": w.array}), UnknownNameError, ("'nope'",)),
-    ("Session.profile", WRONG_DTYPE, lambda w: w.session.profile(5), Error, ("feeds",)),
+    ("Session.profile", Kind.WRONG_VALUE, lambda w: w.session.profile(w.feeds, runs=0), ArgumentError, ("runs", "0")),
+    ("Session.profile", Kind.WRONG_TYPE, lambda w: w.session.profile(w.feeds, runs="1"), DTypeError, ("runs", "'1'")),
+    (
+        "Session.profile",
+        Kind.WRONG_VALUE,
+        lambda w: w.session.profile(w.feeds, warmup=-1),
+        ArgumentError,
+        ("warmup", "-1"),
+    ),
+    (
+        "Session.profile",
+        Kind.UNKNOWN_NAME,
+        lambda w: w.session.profile({"nope": w.array}),
+        UnknownNameError,
+        ("'nope'",),
+    ),
+    ("Session.profile", Kind.WRONG_DTYPE, lambda w: w.session.profile(5), Error, ("feeds",)),
 ]
 
 CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
@@ -190,7 +196,7 @@ CANNOT_FAIL: dict[str, str] = {
     "ProfileRow.mean_us": A_FACT,
 }
 
-APPLIES: dict[str, tuple[list[Bad], set[str]]] = {
-    "options file": (OPTIONS_FILE, {UNKNOWN_NAME, DIRECTORY, MISSING_FILE, EMPTY}),
-    "trace": (TRACE, {DIRECTORY, MISSING_FILE, EMPTY, TRUNCATED}),
+APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
+    "options file": (OPTIONS_FILE, {Kind.UNKNOWN_NAME, Kind.DIRECTORY, Kind.MISSING_FILE, Kind.EMPTY}),
+    "trace": (TRACE, {Kind.DIRECTORY, Kind.MISSING_FILE, Kind.EMPTY, Kind.TRUNCATED}),
 }

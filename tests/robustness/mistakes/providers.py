@@ -5,30 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import zrt
-from tests.robustness.vocabulary import QUIET, UNKNOWN_NAME, WRONG_TYPE, WRONG_VALUE, Bad, Take
+from tests.robustness.vocabulary import QUIET, Bad, Kind, Take
 from zrt.errors import ArgumentError, DTypeError, ProviderError
 from zrt.providers import known
 
 # Those of the processor are among `core`'s; these are what its library does not have.
 LACKING = [
-    Bad(UNKNOWN_NAME, lambda w, full=full: [known.kind_of(full)()], ProviderError, full, "CPUExecutionProvider")
+    Bad(Kind.UNKNOWN_NAME, lambda w, full=full: [known.kind_of(full)()], ProviderError, full, "CPUExecutionProvider")
     for full in known.HOMES
     if full not in zrt.available_providers()
-] + [Bad(UNKNOWN_NAME, lambda w: ["tvm"], ProviderError, "'tvm'", "any more")]
+] + [Bad(Kind.UNKNOWN_NAME, lambda w: ["tvm"], ProviderError, "'tvm'", "any more")]
 
 STRICT = [
-    Bad(WRONG_TYPE, lambda w: {"strict": 1}, DTypeError, "strict", "int 1"),
-    Bad(WRONG_TYPE, lambda w: {"strict": None}, DTypeError, "strict", "None"),
-    Bad(WRONG_TYPE, lambda w: {"strict": True, "allow": "Add"}, DTypeError, "allow", "'Add'"),
-    Bad(WRONG_TYPE, lambda w: {"strict": True, "allow": 5}, DTypeError, "allow", "5"),
-    Bad(WRONG_TYPE, lambda w: {"strict": True, "allow": [5]}, DTypeError, "allow", "int 5"),
-    Bad(WRONG_VALUE, lambda w: {"strict": True, "allow": ["a\0"]}, ArgumentError, "allow", "NUL"),
-    Bad(WRONG_VALUE, lambda w: {"strict": True, "allow": ["\ud800"]}, ArgumentError, "allow", "UTF-8"),
-    Bad(WRONG_VALUE, lambda w: {"allow": ["Add"]}, ArgumentError, "allow", "strict=True"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"strict": 1}, DTypeError, "strict", "int 1"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"strict": None}, DTypeError, "strict", "None"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"strict": True, "allow": "Add"}, DTypeError, "allow", "'Add'"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"strict": True, "allow": 5}, DTypeError, "allow", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"strict": True, "allow": [5]}, DTypeError, "allow", "int 5"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"strict": True, "allow": ["a\0"]}, ArgumentError, "allow", "NUL"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"strict": True, "allow": ["\ud800"]}, ArgumentError, "allow", "UTF-8"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"allow": ["Add"]}, ArgumentError, "allow", "strict=True"),
 ]
 if "AzureExecutionProvider" in zrt.available_providers():
     STRICT += [
-        Bad(WRONG_VALUE, lambda w, more=more: {"providers": ["azure"], "strict": True, **more}, ProviderError, "Add")
+        Bad(
+            Kind.WRONG_VALUE,
+            lambda w, more=more: {"providers": ["azure"], "strict": True, **more},
+            ProviderError,
+            "Add",
+        )
         for more in ({}, {"allow": ["Mul"]}, {"allow": ["com.microsoft::Add"]})
     ]
 
@@ -45,4 +50,4 @@ TAKES: list[Take] = [
     *((call, "strict", STRICT, lambda w, bad, do=do: do(w, **bad)) for call, do in LOADS.items()),
 ]
 
-APPLIES = {"lacking providers": (LACKING, {UNKNOWN_NAME})}
+APPLIES = {"lacking providers": (LACKING, {Kind.UNKNOWN_NAME})}

@@ -8,45 +8,27 @@ from typing import Any
 import numpy as np
 
 import zrt
-from tests.robustness.vocabulary import (
-    A_FACT,
-    CLOSED,
-    HUGE,
-    NEGATIVE,
-    NOTHING,
-    WRONG_DTYPE,
-    WRONG_RANK,
-    WRONG_SHAPE,
-    WRONG_TYPE,
-    WRONG_VALUE,
-    Bad,
-    Single,
-    Take,
-    World,
-    closed,
-    f32,
-    huge_array,
-)
+from tests.robustness.vocabulary import A_FACT, NOTHING, Bad, Kind, Single, Take, World, closed, f32, huge_array
 from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
 
 STRINGS = [
-    Bad(WRONG_VALUE, lambda w: ["a", "\ud800"], ArgumentError, "string 1", "UTF-8"),
-    Bad(WRONG_VALUE, lambda w: [b"\xff"], ArgumentError, "string 0", "UTF-8"),
-    Bad(WRONG_TYPE, lambda w: ["a", 5], DTypeError, "element 1", "int"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "int"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "NoneType"),
-    Bad(WRONG_RANK, lambda w: [["a"], ["b", "c"]], DTypeError),
-    Bad(WRONG_DTYPE, lambda w: f32(2), DTypeError, "float32"),
-    Bad(WRONG_DTYPE, lambda w: huge_array(), DTypeError, "float32"),
+    Bad(Kind.WRONG_VALUE, lambda w: ["a", "\ud800"], ArgumentError, "string 1", "UTF-8"),
+    Bad(Kind.WRONG_VALUE, lambda w: [b"\xff"], ArgumentError, "string 0", "UTF-8"),
+    Bad(Kind.WRONG_TYPE, lambda w: ["a", 5], DTypeError, "element 1", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "NoneType"),
+    Bad(Kind.WRONG_RANK, lambda w: [["a"], ["b", "c"]], DTypeError),
+    Bad(Kind.WRONG_DTYPE, lambda w: f32(2), DTypeError, "float32"),
+    Bad(Kind.WRONG_DTYPE, lambda w: huge_array(), DTypeError, "float32"),
 ]
 
 STRING_SHAPES = [
-    Bad(WRONG_SHAPE, lambda w: (3,), ShapeError, "3", "got 2"),
-    Bad(WRONG_RANK, lambda w: (), ShapeError, "got 2"),
-    Bad(NEGATIVE, lambda w: (-2,), ShapeError, "-2"),
-    Bad(HUGE, lambda w: (2**62, 2**62), ShapeError, "got 2"),
-    Bad(HUGE, lambda w: (2**63,), ShapeError, str(2**63)),
-    Bad(WRONG_TYPE, lambda w: 1.5, ShapeError, "1.5"),
+    Bad(Kind.WRONG_SHAPE, lambda w: (3,), ShapeError, "3", "got 2"),
+    Bad(Kind.WRONG_RANK, lambda w: (), ShapeError, "got 2"),
+    Bad(Kind.NEGATIVE, lambda w: (-2,), ShapeError, "-2"),
+    Bad(Kind.HUGE, lambda w: (2**62, 2**62), ShapeError, "got 2"),
+    Bad(Kind.HUGE, lambda w: (2**63,), ShapeError, str(2**63)),
+    Bad(Kind.WRONG_TYPE, lambda w: 1.5, ShapeError, "1.5"),
 ]
 
 
@@ -63,67 +45,69 @@ def blocks(values: Any, indices: Any) -> Callable[[World], zrt.SparseTensor]:
 
 
 SPARSE = [
-    Bad(WRONG_VALUE, lambda w: zrt.SparseTensor("dense", (4,), f32(2), [0, 1]), ArgumentError, "format", "'dense'"),
-    Bad(WRONG_VALUE, coo((4,), f32(2), [0, 4]), ArgumentError, "indices", "4"),
-    Bad(WRONG_VALUE, coo((2, 2), f32(2), [[0, 0], [0, 2]]), ArgumentError, "columns", "2"),
-    Bad(NEGATIVE, coo((4,), f32(2), [0, -1]), ArgumentError, "indices", "-1"),
-    Bad(NEGATIVE, coo((-4,), f32(2), [0, 1]), ShapeError, "-4"),
-    Bad(HUGE, coo((4,), f32(2), [0, 2**62]), ArgumentError, "indices", str(2**62)),
-    Bad(HUGE, coo((2**40, 2**40), f32(2), [0, 1]), ShapeError, "2**63"),
-    Bad(WRONG_SHAPE, coo((4,), f32(2), [0, 1, 2]), ShapeError, "indices", "[2]", "[3]"),
-    Bad(WRONG_RANK, coo((4,), f32(2, 1), [0, 1]), ShapeError, "values", "[2, 1]"),
-    Bad(WRONG_DTYPE, coo((4,), f32(2), [0.5, 1]), DTypeError, "indices", "float64"),
-    Bad(WRONG_DTYPE, coo((4,), np.zeros(2, "c8"), [0, 1]), UnsupportedError, "COMPLEX64"),
-    Bad(WRONG_DTYPE, coo((4,), np.zeros(2, "M8[s]"), [0, 1]), DTypeError, "datetime64"),
-    Bad(WRONG_VALUE, csr([0, 1], [0, 1, 1]), ArgumentError, "indptr", "2"),
-    Bad(WRONG_VALUE, csr([0, 1], [0, 5, 2]), ArgumentError, "indptr", "2"),
-    Bad(WRONG_VALUE, csr([0, 4], [0, 1, 2]), ArgumentError, "indices", "4"),
-    Bad(WRONG_VALUE, csr([0, 1], None), ArgumentError, "indptr"),
-    Bad(WRONG_SHAPE, csr([0, 1], [0, 2]), ShapeError, "indptr", "[3]", "[2]"),
-    Bad(WRONG_VALUE, blocks(f32(2, 2, 1), [[2], [0]]), ArgumentError, "rows", "2"),
-    Bad(WRONG_SHAPE, blocks(f32(3, 3, 1), [[0], [0]]), ShapeError, "3 x 3"),
-    Bad(WRONG_RANK, blocks(f32(2, 2), [[0], [0]]), ShapeError, "[2, 2]"),
-    Bad(WRONG_TYPE, lambda w: f32(2, 2), DTypeError, "SparseTensor", "ndarray"),
-    Bad(WRONG_TYPE, lambda w: None, DTypeError, "NoneType"),
+    Bad(
+        Kind.WRONG_VALUE, lambda w: zrt.SparseTensor("dense", (4,), f32(2), [0, 1]), ArgumentError, "format", "'dense'"
+    ),
+    Bad(Kind.WRONG_VALUE, coo((4,), f32(2), [0, 4]), ArgumentError, "indices", "4"),
+    Bad(Kind.WRONG_VALUE, coo((2, 2), f32(2), [[0, 0], [0, 2]]), ArgumentError, "columns", "2"),
+    Bad(Kind.NEGATIVE, coo((4,), f32(2), [0, -1]), ArgumentError, "indices", "-1"),
+    Bad(Kind.NEGATIVE, coo((-4,), f32(2), [0, 1]), ShapeError, "-4"),
+    Bad(Kind.HUGE, coo((4,), f32(2), [0, 2**62]), ArgumentError, "indices", str(2**62)),
+    Bad(Kind.HUGE, coo((2**40, 2**40), f32(2), [0, 1]), ShapeError, "2**63"),
+    Bad(Kind.WRONG_SHAPE, coo((4,), f32(2), [0, 1, 2]), ShapeError, "indices", "[2]", "[3]"),
+    Bad(Kind.WRONG_RANK, coo((4,), f32(2, 1), [0, 1]), ShapeError, "values", "[2, 1]"),
+    Bad(Kind.WRONG_DTYPE, coo((4,), f32(2), [0.5, 1]), DTypeError, "indices", "float64"),
+    Bad(Kind.WRONG_DTYPE, coo((4,), np.zeros(2, "c8"), [0, 1]), UnsupportedError, "COMPLEX64"),
+    Bad(Kind.WRONG_DTYPE, coo((4,), np.zeros(2, "M8[s]"), [0, 1]), DTypeError, "datetime64"),
+    Bad(Kind.WRONG_VALUE, csr([0, 1], [0, 1, 1]), ArgumentError, "indptr", "2"),
+    Bad(Kind.WRONG_VALUE, csr([0, 1], [0, 5, 2]), ArgumentError, "indptr", "2"),
+    Bad(Kind.WRONG_VALUE, csr([0, 4], [0, 1, 2]), ArgumentError, "indices", "4"),
+    Bad(Kind.WRONG_VALUE, csr([0, 1], None), ArgumentError, "indptr"),
+    Bad(Kind.WRONG_SHAPE, csr([0, 1], [0, 2]), ShapeError, "indptr", "[3]", "[2]"),
+    Bad(Kind.WRONG_VALUE, blocks(f32(2, 2, 1), [[2], [0]]), ArgumentError, "rows", "2"),
+    Bad(Kind.WRONG_SHAPE, blocks(f32(3, 3, 1), [[0], [0]]), ShapeError, "3 x 3"),
+    Bad(Kind.WRONG_RANK, blocks(f32(2, 2), [[0], [0]]), ShapeError, "[2, 2]"),
+    Bad(Kind.WRONG_TYPE, lambda w: f32(2, 2), DTypeError, "SparseTensor", "ndarray"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "NoneType"),
 ]
 
 ELEMENTS = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "list", "int"),
-    Bad(WRONG_TYPE, lambda w: "ab", DTypeError, "list", "str"),
-    Bad(WRONG_TYPE, lambda w: {"a": 1}, DTypeError, "list", "dict"),
-    Bad(WRONG_TYPE, lambda w: [object()], DTypeError, "element 0"),
-    Bad(WRONG_TYPE, lambda w: [f32(1), {"a": 1.5}], DTypeError, "element 1", "map"),
-    Bad(WRONG_TYPE, lambda w: [zrt.Value.from_sequence([f32(1)])], UnsupportedError, "sequence"),
-    Bad(WRONG_DTYPE, lambda w: [f32(1), np.zeros(1)], DTypeError, "element 1", "float32", "float64"),
-    Bad(WRONG_DTYPE, lambda w: [np.zeros(1, "c8")], UnsupportedError, "COMPLEX64"),
-    Bad(WRONG_RANK, lambda w: [[[1.0], [2.0, 3.0]]], DTypeError, "element 0"),
-    Bad(WRONG_VALUE, lambda w: [], ArgumentError, "element_type"),
-    Bad(WRONG_VALUE, lambda w: [{}], ArgumentError, "element 0", "value_type"),
-    Bad(WRONG_VALUE, lambda w: [["\ud800"]], ArgumentError, "element 0", "string 0"),
-    Bad(CLOSED, lambda w: [closed(w.value())], ClosedError, "element 0", "Value is closed"),
-    Bad(CLOSED, lambda w: [closed(w.buffer())], ClosedError, "element 0", "Buffer is closed"),
-    Bad(HUGE, lambda w: [f32(1), zrt.Value.from_array(huge_array())], ArgumentError, "contiguous"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "list", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: "ab", DTypeError, "list", "str"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"a": 1}, DTypeError, "list", "dict"),
+    Bad(Kind.WRONG_TYPE, lambda w: [object()], DTypeError, "element 0"),
+    Bad(Kind.WRONG_TYPE, lambda w: [f32(1), {"a": 1.5}], DTypeError, "element 1", "map"),
+    Bad(Kind.WRONG_TYPE, lambda w: [zrt.Value.from_sequence([f32(1)])], UnsupportedError, "sequence"),
+    Bad(Kind.WRONG_DTYPE, lambda w: [f32(1), np.zeros(1)], DTypeError, "element 1", "float32", "float64"),
+    Bad(Kind.WRONG_DTYPE, lambda w: [np.zeros(1, "c8")], UnsupportedError, "COMPLEX64"),
+    Bad(Kind.WRONG_RANK, lambda w: [[[1.0], [2.0, 3.0]]], DTypeError, "element 0"),
+    Bad(Kind.WRONG_VALUE, lambda w: [], ArgumentError, "element_type"),
+    Bad(Kind.WRONG_VALUE, lambda w: [{}], ArgumentError, "element 0", "value_type"),
+    Bad(Kind.WRONG_VALUE, lambda w: [["\ud800"]], ArgumentError, "element 0", "string 0"),
+    Bad(Kind.CLOSED, lambda w: [closed(w.value())], ClosedError, "element 0", "Value is closed"),
+    Bad(Kind.CLOSED, lambda w: [closed(w.buffer())], ClosedError, "element 0", "Buffer is closed"),
+    Bad(Kind.HUGE, lambda w: [f32(1), zrt.Value.from_array(huge_array())], ArgumentError, "contiguous"),
 ]
 
 MAP = [
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError, "dict", "int"),
-    Bad(WRONG_TYPE, lambda w: [("a", 1)], DTypeError, "dict", "list"),
-    Bad(WRONG_TYPE, lambda w: {"a": 1, 2: 3}, DTypeError, "keys", "2"),
-    Bad(WRONG_TYPE, lambda w: {"a": 1.5, "b": "c"}, DTypeError, "values", "of one kind"),
-    Bad(WRONG_DTYPE, lambda w: {1.5: 1}, UnsupportedError, "keys", "float64"),
-    Bad(WRONG_DTYPE, lambda w: {"a": True}, UnsupportedError, "values", "bool"),
-    Bad(WRONG_DTYPE, lambda w: {"a": object()}, DTypeError, "values", "of one kind"),
-    Bad(WRONG_VALUE, lambda w: {}, ArgumentError, "key_type"),
-    Bad(WRONG_VALUE, lambda w: {"\ud800": 1}, ArgumentError, "keys", "string 0"),
-    Bad(HUGE, lambda w: {2**63 - 1: -(2**63), 2**64: 1}, DTypeError, "keys", "64 bits"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "dict", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: [("a", 1)], DTypeError, "dict", "list"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"a": 1, 2: 3}, DTypeError, "keys", "2"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"a": 1.5, "b": "c"}, DTypeError, "values", "of one kind"),
+    Bad(Kind.WRONG_DTYPE, lambda w: {1.5: 1}, UnsupportedError, "keys", "float64"),
+    Bad(Kind.WRONG_DTYPE, lambda w: {"a": True}, UnsupportedError, "values", "bool"),
+    Bad(Kind.WRONG_DTYPE, lambda w: {"a": object()}, DTypeError, "values", "of one kind"),
+    Bad(Kind.WRONG_VALUE, lambda w: {}, ArgumentError, "key_type"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"\ud800": 1}, ArgumentError, "keys", "string 0"),
+    Bad(Kind.HUGE, lambda w: {2**63 - 1: -(2**63), 2**64: 1}, DTypeError, "keys", "64 bits"),
 ]
 
 ELEMENT_TYPES = [
-    Bad(WRONG_DTYPE, lambda w: "nonesuch", DTypeError, "nonesuch"),
-    Bad(WRONG_DTYPE, lambda w: np.complex64, UnsupportedError),
-    Bad(WRONG_DTYPE, lambda w: zrt.ElementType.INT4, UnsupportedError, "int4"),
-    Bad(WRONG_DTYPE, lambda w: "float8_e5m2", UnsupportedError, "float8_e5m2"),
-    Bad(WRONG_TYPE, lambda w: 5, DTypeError),
+    Bad(Kind.WRONG_DTYPE, lambda w: "nonesuch", DTypeError, "nonesuch"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.complex64, UnsupportedError),
+    Bad(Kind.WRONG_DTYPE, lambda w: zrt.ElementType.INT4, UnsupportedError, "int4"),
+    Bad(Kind.WRONG_DTYPE, lambda w: "float8_e5m2", UnsupportedError, "float8_e5m2"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError),
 ]
 
 TAKES: list[Take] = [
@@ -143,18 +127,30 @@ TAKES: list[Take] = [
 SINGLE: list[Single] = [
     (
         "Value.strings",
-        WRONG_TYPE,
+        Kind.WRONG_TYPE,
         lambda w: zrt.Value.from_sequence([f32(1)]).strings(),
         UnsupportedError,
         ("sequence",),
     ),
-    ("Value.strings", WRONG_DTYPE, lambda w: w.value().strings(), DTypeError, ("FLOAT",)),
-    ("Value.sparse", WRONG_TYPE, lambda w: w.value().sparse(), UnsupportedError, ("a tensor",)),
-    ("Value.elements", WRONG_TYPE, lambda w: w.value().elements(), UnsupportedError, ("a tensor",)),
-    ("Value.to_list", WRONG_TYPE, lambda w: w.value().to_list(), UnsupportedError, ("a tensor",)),
-    ("Value.to_dict", WRONG_TYPE, lambda w: w.value().to_dict(), UnsupportedError, ("a tensor",)),
-    ("SparseTensor.from_scipy", WRONG_TYPE, lambda w: zrt.SparseTensor.from_scipy(f32(2)), DTypeError, ("ndarray",)),
-    ("SparseTensor.scipy", WRONG_RANK, lambda w: coo((4,), f32(2), [0, 1])(w).scipy(), UnsupportedError, ("(4,)",)),
+    ("Value.strings", Kind.WRONG_DTYPE, lambda w: w.value().strings(), DTypeError, ("FLOAT",)),
+    ("Value.sparse", Kind.WRONG_TYPE, lambda w: w.value().sparse(), UnsupportedError, ("a tensor",)),
+    ("Value.elements", Kind.WRONG_TYPE, lambda w: w.value().elements(), UnsupportedError, ("a tensor",)),
+    ("Value.to_list", Kind.WRONG_TYPE, lambda w: w.value().to_list(), UnsupportedError, ("a tensor",)),
+    ("Value.to_dict", Kind.WRONG_TYPE, lambda w: w.value().to_dict(), UnsupportedError, ("a tensor",)),
+    (
+        "SparseTensor.from_scipy",
+        Kind.WRONG_TYPE,
+        lambda w: zrt.SparseTensor.from_scipy(f32(2)),
+        DTypeError,
+        ("ndarray",),
+    ),
+    (
+        "SparseTensor.scipy",
+        Kind.WRONG_RANK,
+        lambda w: coo((4,), f32(2), [0, 1])(w).scipy(),
+        UnsupportedError,
+        ("(4,)",),
+    ),
 ]
 
 CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
@@ -171,10 +167,10 @@ CANNOT_FAIL: dict[str, str] = {
     "SparseTensor.copy": NOTHING,
 }
 
-APPLIES: dict[str, tuple[list[Bad], set[str]]] = {
-    "strings": (STRINGS, {WRONG_DTYPE, WRONG_RANK}),
-    "shapes of strings": (STRING_SHAPES, {WRONG_SHAPE, WRONG_RANK, NEGATIVE, HUGE}),
-    "sparse": (SPARSE, {WRONG_DTYPE, WRONG_RANK, WRONG_SHAPE, NEGATIVE, HUGE}),
-    "elements": (ELEMENTS, {WRONG_DTYPE, WRONG_RANK, CLOSED, HUGE}),
-    "map": (MAP, {WRONG_DTYPE, HUGE}),
+APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
+    "strings": (STRINGS, {Kind.WRONG_DTYPE, Kind.WRONG_RANK}),
+    "shapes of strings": (STRING_SHAPES, {Kind.WRONG_SHAPE, Kind.WRONG_RANK, Kind.NEGATIVE, Kind.HUGE}),
+    "sparse": (SPARSE, {Kind.WRONG_DTYPE, Kind.WRONG_RANK, Kind.WRONG_SHAPE, Kind.NEGATIVE, Kind.HUGE}),
+    "elements": (ELEMENTS, {Kind.WRONG_DTYPE, Kind.WRONG_RANK, Kind.CLOSED, Kind.HUGE}),
+    "map": (MAP, {Kind.WRONG_DTYPE, Kind.HUGE}),
 }
