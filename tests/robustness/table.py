@@ -4,7 +4,7 @@ Each module of `mistakes` holds an area's rows. `TAKES` says what its public cal
 taken (feeds, shapes, a model ...) there is a list of bad ones, so the rows are the product of the two. What a call
 alone can be given stands in `SINGLE`. `CLOSABLE` makes one of each thing that closes, `CLOSED_SELF` uses each method
 that must refuse to work on a closed one. `CANNOT_FAIL` says of the other calls why nothing can be given wrongly, and
-`APPLIES` which of the promised kinds each list of bad things has.
+`APPLIES` which of the promised kinds each list of bad things has. Lists that several areas share are in `bad`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import zrt
-from tests.robustness.mistakes.core import COPIED_FEEDS, OUTPUT_NAMES, RUN_OPTIONS
+from tests.robustness.bad import COPIED_FEEDS, OUTPUT_NAMES, RUN_OPTIONS
 from tests.robustness.vocabulary import INSIDE, Bad, Kind, Single, Take, World
 from zrt.errors import ArgumentError, DTypeError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import zrt
-from tests.robustness.mistakes.core import loading
+from tests.robustness.bad import loading
 from tests.robustness.vocabulary import QUIET, Bad, Kind, Single, Take, World
 from zrt.errors import ArgumentError, CallbackError, DTypeError, FailError
 

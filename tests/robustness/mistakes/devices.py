@@ -7,7 +7,7 @@ from typing import Any
 
 import zrt
 from tests.native import plugin
-from tests.robustness.mistakes.core import MEMORY
+from tests.robustness.bad import MEMORY
 from tests.robustness.vocabulary import A_FACT, A_RESULT, INSIDE, NOTHING, QUIET, Bad, Kind, Single, Take, World, closed
 from zrt.errors import (
     ArgumentError,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import zrt
-from tests.robustness.mistakes.core import MEMORY
+from tests.robustness.bad import FLAG, MEMORY
 from tests.robustness.vocabulary import NOTHING, Bad, Kind, Single, Take, World, closed
 from zrt.errors import (
     AllocationError,
@@ -43,11 +43,6 @@ THREADS = [
             (Kind.WRONG_TYPE, None, DTypeError, ["None"]),
         )
     )
-]
-
-FLAG = [
-    Bad(Kind.WRONG_TYPE, lambda w: 1, DTypeError, "True or False", "1"),
-    Bad(Kind.WRONG_TYPE, lambda w: "yes", DTypeError, "True or False", "'yes'"),
 ]
 
 # For three threads, of which the first is the caller's own.
@@ -231,6 +226,16 @@ def on_a_device(w: World) -> zrt.Allocation:
 
 
 SINGLE: list[Single] = [
+    ("Environment.__new__", Kind.WRONG_TYPE, lambda w: zrt.Environment(5), DTypeError, ("log_id", "5")),
+    ("Environment.__new__", Kind.WRONG_VALUE, lambda w: zrt.Environment("other"), ArgumentError, ("'other'", "second")),
+    ("Environment.__new__", Kind.WRONG_VALUE, lambda w: zrt.Environment("a\0"), ArgumentError, ("log_id", "NUL")),
+    (
+        "Environment.__new__",
+        Kind.WRONG_VALUE,
+        lambda w: zrt.Environment("zrt", 9),
+        ArgumentError,
+        ("log_severity", "9"),
+    ),
     ("Environment.__new__", Kind.WRONG_TYPE, lambda w: zrt.Environment(threading=5), DTypeError, ("threading", "int")),
     (
         "Environment.__new__",

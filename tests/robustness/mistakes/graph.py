@@ -11,7 +11,7 @@ from onnx import helper
 
 import zrt
 from tests import models
-from tests.robustness.mistakes.core import MODEL, PROVIDERS, SESSION_OPTIONS
+from tests.robustness.bad import MODEL, PROVIDERS, SESSION_OPTIONS
 from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, QUIET, Bad, Kind, Single, Take, World, closed, f32
 from zrt.errors import (
     ArgumentError,

@@ -9,7 +9,7 @@ from tests.robustness.vocabulary import QUIET, Bad, Kind, Take
 from zrt.errors import ArgumentError, DTypeError, ProviderError
 from zrt.providers import known
 
-# Those of the processor are among `core`'s; these are what its library does not have.
+# Those of the processor are among `bad.PROVIDERS`; these are what its library does not have.
 LACKING = [
     Bad(Kind.UNKNOWN_NAME, lambda w, full=full: [known.kind_of(full)()], ProviderError, full, "CPUExecutionProvider")
     for full in known.HOMES

@@ -9,7 +9,7 @@ import numpy as np
 
 import zrt
 from tests import models
-from tests.robustness.mistakes.core import MODEL, PROVIDERS, SESSION_OPTIONS, without
+from tests.robustness.bad import MODEL, PROVIDERS, SESSION_OPTIONS, without
 from tests.robustness.vocabulary import A_RESULT, NOTHING, QUIET, Bad, Kind, Single, Take, World, closed, f32
 from zrt.errors import (
     ArgumentError,

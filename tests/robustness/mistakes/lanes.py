@@ -1,0 +1,401 @@
+"""Bindings, lanes, runtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import zrt
+from tests.robustness.bad import (
+    ALLOCATOR,
+    ARRAY,
+    BORROWED_FEEDS,
+    FLAG,
+    MEMORY,
+    MODEL,
+    OF_ARRAY,
+    READ_ONLY,
+    RUN_OPTIONS,
+    SESSION,
+    huge_output,
+    loading,
+)
+from tests.robustness.vocabulary import (
+    A_FACT,
+    A_RESULT,
+    NOTHING,
+    QUIET,
+    Bad,
+    Kind,
+    Single,
+    Take,
+    World,
+    closed,
+    f32,
+    huge_array,
+)
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    ClosedError,
+    DTypeError,
+    Error,
+    InvalidProtobufError,
+    ModelError,
+    OutOfRangeError,
+    ShapeError,
+    UnknownNameError,
+)
+
+BOUND_INPUT = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("q", w.array), UnknownNameError, "'q'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("z", w.array), UnknownNameError, "'z'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("x\0", w.array), UnknownNameError, "'x\\x00'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("", w.array), UnknownNameError, "''"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: (5, w.array), UnknownNameError, "5"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ([], w.array), UnknownNameError, "[]"),
+    *(
+        Bad(bad.kind, lambda w, bad=bad: ("x", bad.make(w)["x"]), bad.error, *bad.words)
+        for bad in BORROWED_FEEDS
+        if "input 'x'" in bad.words
+    ),
+]
+
+BOUND_OUTPUT = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("q", w.array), UnknownNameError, "'q'", "'z'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("x", None), UnknownNameError, "'x'", "'z'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ([], None), UnknownNameError, "[]"),
+    *(
+        Bad(kind, lambda w, make=make: ("z", make(w)), error, "output 'z'", *words)
+        for kind, make, error, *words in ARRAY
+    ),
+    Bad(Kind.HUGE, lambda w: ("z", huge_array()), ArgumentError, "output 'z'"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", READ_ONLY), ArgumentError, "output 'z'", "read-only"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.Value.from_array(READ_ONLY)), ArgumentError, "output 'z'", "read-only"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.MemoryInfo("\ud800")), ArgumentError, "\\ud800"),
+]
+
+
+def sized(kind: Kind, shape: Any, error: type[Error], *words: str) -> Bad:
+    """Shapes that are right but for that of `x`."""
+    return Bad(kind, lambda w: {**w.shapes, "x": shape}, error, "input 'x'", *words)
+
+
+SHAPES = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: {**w.shapes, "q": (1,)}, UnknownNameError, "'q'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {**w.shapes, "z": (2, 4)}, UnknownNameError, "'z'", "'x', 'y'"),
+    Bad(Kind.MISSING_INPUT, lambda w: {"x": (2, 4)}, ShapeError, "input 'y'", "[n, 4]"),
+    Bad(Kind.MISSING_INPUT, lambda w: None, ShapeError, "input 'x'", "[n, 4]"),
+    Bad(Kind.MISSING_INPUT, lambda w: [(2, 4)], ArgumentError, "2 inputs", "got 1"),
+    sized(Kind.WRONG_RANK, (2,), ShapeError, "[n, 4]", "[2]"),
+    sized(Kind.WRONG_RANK, (2, 4, 1), ShapeError, "[n, 4]", "[2, 4, 1]"),
+    sized(Kind.WRONG_RANK, 2, ShapeError, "[n, 4]", "[2]"),
+    sized(Kind.WRONG_RANK, (), ShapeError, "[n, 4]", "[]"),
+    sized(Kind.WRONG_SHAPE, (2, 5), ShapeError, "[n, 4]", "[2, 5]"),
+    sized(Kind.NEGATIVE, (-1, 4), ShapeError, "-1"),
+    sized(Kind.NEGATIVE, (-(2**70), 4), ShapeError, str(-(2**70))),
+    sized(Kind.HUGE, (2**63, 4), ShapeError, str(2**63)),
+    sized(Kind.HUGE, (2**70, 4), ShapeError, str(2**70)),
+    sized(Kind.HUGE, (2**62, 4), AllocationError, str(2**66)),
+    # Sixteen times what a process can address, so that no machine has it.
+    sized(Kind.HUGE, (2**48, 4), AllocationError, str(2**52)),
+    sized(Kind.WRONG_TYPE, (1.5, 4), ShapeError, "1.5"),
+    sized(Kind.WRONG_TYPE, ("a", 4), ShapeError, "'a'"),
+    sized(Kind.WRONG_TYPE, (True, 4), ShapeError, "True"),
+    sized(Kind.WRONG_TYPE, None, ShapeError, "None"),
+    sized(Kind.WRONG_TYPE, "ab", ShapeError, "'a'"),
+    sized(Kind.WRONG_TYPE, 1.5, ShapeError, "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "shapes", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: "xy", DTypeError, "shapes", "str"),
+    Bad(Kind.WRONG_TYPE, lambda w: w.array, DTypeError, "shapes", "ndarray"),
+]
+
+# Where nothing is made for the shapes, any that may be is right.
+SOUGHT_SHAPES = [bad for bad in SHAPES if bad.error is not AllocationError]
+
+OUTPUT_SHAPES = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"q": (2, 4)}, UnknownNameError, "'q'", "'z'"),
+    Bad(Kind.WRONG_RANK, lambda w: {"z": (2,)}, ShapeError, "output 'z'", "[n, 4]", "[2]"),
+    Bad(Kind.WRONG_SHAPE, lambda w: {"z": (2, 5)}, ShapeError, "output 'z'", "[n, 4]", "[2, 5]"),
+    Bad(Kind.NEGATIVE, lambda w: {"z": (-1, 4)}, ShapeError, "output 'z'", "-1"),
+    Bad(Kind.HUGE, lambda w: {"z": (2**63, 4)}, ShapeError, "output 'z'", str(2**63)),
+    Bad(Kind.HUGE, lambda w: {"z": (2**62, 4)}, AllocationError, "output 'z'"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"z": (1.5, 4)}, ShapeError, "output 'z'", "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "shapes", "int"),
+]
+
+SOUGHT_OUTPUT_SHAPES = [bad for bad in OUTPUT_SHAPES if bad.error is not AllocationError]
+
+# The onnx package reads these first and has words of its own.
+SHARED_MODEL = [
+    Bad(bad.kind, bad.make, ModelError if bad.error is InvalidProtobufError else bad.error)
+    if bad.kind in (Kind.CORRUPT, Kind.TRUNCATED) or bad.error is Error
+    else bad
+    for bad in MODEL
+]
+
+SESSIONS = [
+    *(Bad(bad.kind, lambda w, bad=bad: [w.session, bad.make(w)], bad.error, *bad.words) for bad in SESSION),
+    Bad(Kind.WRONG_VALUE, lambda w: [], ArgumentError, "sessions"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "sessions", "int"),
+]
+
+FACTORY = [
+    Bad(Kind.CLOSED, lambda w: lambda index: closed(zrt.Session(w.model, QUIET)), ClosedError, "Session is closed"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "factory", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: lambda index: w.model, DTypeError, "factory", "lane 0", "bytes"),
+]
+
+LANES = [
+    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "lanes", "0"),
+    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "lanes", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: 2**62, ArgumentError, "lanes", str(2**62)),
+    Bad(Kind.WRONG_TYPE, lambda w: "2", DTypeError, "lanes", "'2'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "lanes", "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "lanes", "True"),
+]
+
+MAX_BUCKETS = [
+    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "max_buckets", "0"),
+    Bad(Kind.WRONG_TYPE, lambda w: "2", DTypeError, "max_buckets", "'2'"),
+]
+
+RUNS = [
+    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "runs", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: 2**70, ArgumentError, "runs", str(2**70)),
+    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "runs", "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "runs", "None"),
+]
+
+INDEX = [
+    Bad(Kind.WRONG_VALUE, lambda w: 9, OutOfRangeError, "lane 9"),
+    Bad(Kind.WRONG_VALUE, lambda w: -9, OutOfRangeError, "lane -9"),
+    Bad(Kind.WRONG_TYPE, lambda w: "a", DTypeError, "lane", "'a'"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "lane", "None"),
+]
+
+LANE_MEMORY = [
+    *(Bad(bad.kind, lambda w, bad=bad: zrt.LaneMemory.allocated(bad.make(w)), bad.error, *bad.words) for bad in MEMORY),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.LaneMemory("nope"), ArgumentError, "'nope'"),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.LaneMemory.buffers(5), DTypeError, "BufferPolicy", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "LaneMemory", "int"),
+]
+
+INPUT_MEMORY = [*LANE_MEMORY, Bad(Kind.WRONG_VALUE, lambda w: zrt.LaneMemory.left(), ArgumentError, "inputs")]
+
+OUTPUT_MEMORY = [
+    *LANE_MEMORY,
+    *(Bad(bad.kind, lambda w, bad=bad: zrt.LaneMemory.left(bad.make(w)), bad.error, *bad.words) for bad in MEMORY),
+]
+
+NAME_OF_PORT = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: "q", UnknownNameError, "'q'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: 9, UnknownNameError, "9"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: -1, UnknownNameError, "-1"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: [], UnknownNameError, "[]"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: None, UnknownNameError, "None"),
+]
+
+
+def laned(call: str, do: Callable[..., object]) -> list[Take]:
+    """A call that makes lanes: ``do(world, **lane_arguments)``."""
+    return [
+        (call, "inputs", INPUT_MEMORY, lambda w, bad: do(w, inputs=bad)),
+        (call, "outputs", OUTPUT_MEMORY, lambda w, bad: do(w, outputs=bad)),
+        (call, "rebind_inputs", FLAG, lambda w, bad: do(w, rebind_inputs=bad)),
+        (call, "synchronize", FLAG, lambda w, bad: do(w, synchronize=bad)),
+    ]
+
+
+def shaped(call: str, do: Callable[..., object]) -> list[Take]:
+    """The same, where the call takes shapes too."""
+    return [
+        (call, "shapes", SHAPES, lambda w, bad: do(w, shapes=bad)),
+        (call, "output_shapes", OUTPUT_SHAPES, lambda w, bad: do(w, shapes=w.shapes, output_shapes=bad)),
+        *laned(call, lambda w, **arguments: do(w, shapes=w.shapes, **arguments)),
+    ]
+
+
+def replicate(kind: Any, **more: Any) -> Callable[..., object]:
+    def call(model: Any, options: Any, providers: Any = None, **arguments: Any) -> object:
+        return kind.replicate(model, 2, options, providers, **more, **arguments)
+
+    return call
+
+
+SHAPES_OF_LANES = {"shapes": {"x": (2, 4), "y": (2, 4)}}
+
+TAKES: list[Take] = [
+    *shaped("Session.lane", lambda w, **arguments: w.session.lane(**arguments)),
+    ("IoBinding.__init__", "session", SESSION, lambda w, bad: zrt.IoBinding(bad)),
+    ("IoBinding.bind_input", "name and feed", BOUND_INPUT, lambda w, bad: w.binding.bind_input(*bad)),
+    ("IoBinding.bind_output", "name and place", BOUND_OUTPUT, lambda w, bad: w.binding.bind_output(*bad)),
+    ("IoBinding.bind_output", "memory", MEMORY[:-1], lambda w, bad: w.binding.bind_output("z", bad)),
+    ("IoBinding.run", "options", RUN_OPTIONS, lambda w, bad: w.binding.run(bad)),
+    ("Lane.__init__", "session", SESSION, lambda w, bad: zrt.Lane(bad, w.shapes)),
+    *shaped("Lane.__init__", lambda w, **arguments: zrt.Lane(w.session, **arguments)),
+    ("Lane.run_with", "options", RUN_OPTIONS, lambda w, bad: w.lane.run_with(bad)),
+    ("Lane.prime", "runs", RUNS, lambda w, bad: w.lane.prime(bad)),
+    ("Lane.run_with_allocator_stats", "allocator", ALLOCATOR, lambda w, bad: w.lane.run_with_allocator_stats(bad)),
+    ("Lane.inputs", "name", NAME_OF_PORT, lambda w, bad: w.lane.inputs[bad]),
+    ("Lane.outputs", "name", NAME_OF_PORT, lambda w, bad: w.lane.outputs[bad]),
+    ("Runtime.__init__", "session", SESSION, lambda w, bad: zrt.Runtime(bad, shapes=w.shapes)),
+    ("Runtime.__init__", "lanes", LANES, lambda w, bad: zrt.Runtime(w.session, bad, shapes=w.shapes)),
+    *shaped("Runtime.__init__", lambda w, **arguments: zrt.Runtime(w.session, **arguments)),
+    *loading("Runtime.replicate", replicate(zrt.Runtime, **SHAPES_OF_LANES)),
+    ("Runtime.replicate", "model to share", SHARED_MODEL,
+     lambda w, bad: zrt.Runtime.replicate(bad, 2, QUIET, share_weights=True, shapes=w.shapes)),
+    ("Runtime.replicate", "lanes", LANES, lambda w, bad: zrt.Runtime.replicate(w.model, bad, QUIET, shapes=w.shapes)),
+    ("Runtime.replicate", "share_weights", FLAG,
+     lambda w, bad: zrt.Runtime.replicate(w.model, 1, QUIET, share_weights=bad, shapes=w.shapes)),
+    ("Runtime.from_factory", "factory", FACTORY, lambda w, bad: zrt.Runtime.from_factory(bad, shapes=w.shapes)),
+    ("Runtime.from_factory", "lanes", LANES,
+     lambda w, bad: zrt.Runtime.from_factory(lambda index: w.session, bad, shapes=w.shapes)),
+    ("Runtime.over", "sessions", SESSIONS, lambda w, bad: zrt.Runtime.over(bad, shapes=w.shapes)),
+    *shaped("Runtime.over", lambda w, **arguments: zrt.Runtime.over([w.session], **arguments)),
+    ("Runtime.prime", "runs", RUNS, lambda w, bad: w.runtime.prime(bad)),
+    ("Runtime.__getitem__", "index", INDEX, lambda w, bad: w.runtime[bad]),
+    ("DynamicRuntime.__init__", "session", SESSION, lambda w, bad: zrt.DynamicRuntime(bad)),
+    ("DynamicRuntime.__init__", "lanes", LANES, lambda w, bad: zrt.DynamicRuntime(w.session, bad)),
+    ("DynamicRuntime.__init__", "max_buckets", MAX_BUCKETS,
+     lambda w, bad: zrt.DynamicRuntime(w.session, max_buckets=bad)),
+    *laned("DynamicRuntime.__init__", lambda w, **arguments: zrt.DynamicRuntime(w.session, **arguments).lane(w.shapes)),
+    *loading("DynamicRuntime.replicate", replicate(zrt.DynamicRuntime)),
+    ("DynamicRuntime.replicate", "model to share", SHARED_MODEL,
+     lambda w, bad: zrt.DynamicRuntime.replicate(bad, 2, QUIET, share_weights=True)),
+    ("DynamicRuntime.replicate", "lanes", LANES, lambda w, bad: zrt.DynamicRuntime.replicate(w.model, bad, QUIET)),
+    ("DynamicRuntime.replicate", "max_buckets", MAX_BUCKETS,
+     lambda w, bad: zrt.DynamicRuntime.replicate(w.model, 1, QUIET, max_buckets=bad)),
+    ("DynamicRuntime.from_factory", "factory", FACTORY,
+     lambda w, bad: zrt.DynamicRuntime.from_factory(bad).lane(w.shapes)),
+    ("DynamicRuntime.from_factory", "lanes", LANES,
+     lambda w, bad: zrt.DynamicRuntime.from_factory(lambda index: w.session, bad)),
+    ("DynamicRuntime.from_factory", "max_buckets", MAX_BUCKETS,
+     lambda w, bad: zrt.DynamicRuntime.from_factory(lambda index: w.session, max_buckets=bad)),
+    ("DynamicRuntime.lane", "shapes", SHAPES, lambda w, bad: w.dynamic.lane(bad)),
+    ("DynamicRuntime.lane", "output_shapes", OUTPUT_SHAPES, lambda w, bad: w.dynamic.lane(w.shapes, 0, bad)),
+    ("DynamicRuntime.lane", "index", INDEX, lambda w, bad: w.dynamic.lane(w.shapes, bad)),
+    ("DynamicRuntime.prebuild", "shapes", SHAPES, lambda w, bad: w.dynamic.prebuild([bad])),
+    ("DynamicRuntime.prebuild", "output_shapes", OUTPUT_SHAPES, lambda w, bad: w.dynamic.prebuild([(w.shapes, bad)])),
+    ("DynamicRuntime.warm", "shapes", SHAPES, lambda w, bad: w.dynamic.warm([bad])),
+    ("DynamicRuntime.warm", "output_shapes", OUTPUT_SHAPES, lambda w, bad: w.dynamic.warm([(w.shapes, bad)])),
+    ("DynamicRuntime.warm", "runs", RUNS, lambda w, bad: w.dynamic.warm([w.shapes], bad)),
+    ("DynamicRuntime.prime", "runs", RUNS, lambda w, bad: (w.dynamic.lane(w.shapes), w.dynamic.prime(bad))),
+    ("DynamicRuntime.remove", "shapes", SOUGHT_SHAPES, lambda w, bad: w.dynamic.remove(bad)),
+    ("DynamicRuntime.remove", "output_shapes", SOUGHT_OUTPUT_SHAPES, lambda w, bad: w.dynamic.remove(w.shapes, bad)),
+]  # fmt: skip
+
+
+def left_lane(w: World) -> zrt.Lane:
+    """A lane whose output ORT makes in each run."""
+    return w.session.lane(w.shapes, outputs=zrt.LaneMemory.left())
+
+
+def wrong_lane(w: World) -> zrt.Lane:
+    """A lane whose output is bound in another shape than it comes in."""
+    return w.session.lane(w.shapes, {"z": (3, 4)})
+
+
+def wrong_binding(w: World) -> zrt.IoBinding:
+    binding = w.session.binding()
+    for name, feed in w.feeds.items():
+        binding.bind_input(name, feed)
+    binding.bind_output("z", f32(3, 4))
+    return binding
+
+
+SINGLE: list[Single] = [
+    ("Session.lane", Kind.HUGE, lambda w: huge_output(w).lane({"x": (1,)}), AllocationError, ("output 'z'",)),
+    ("IoBinding.run", Kind.WRONG_SHAPE, lambda w: wrong_binding(w).run(), ShapeError, ("output", "{3,4}", "{2,4}")),
+    (
+        "IoBinding.run",
+        Kind.MISSING_INPUT,
+        lambda w: w.session.binding().run(),
+        ArgumentError,
+        ("'x', 'y'", "not bound"),
+    ),
+    ("Lane.run", Kind.WRONG_SHAPE, lambda w: wrong_lane(w).run(), ShapeError, ("output", "{3,4}", "{2,4}")),
+    ("Lane.run_with", Kind.WRONG_SHAPE, lambda w: wrong_lane(w).run_with(zrt.RunOptions()), ShapeError, ("{3,4}",)),
+    ("Lane.outputs", Kind.WRONG_VALUE, lambda w: left_lane(w).outputs["z"], ArgumentError, ("output 'z'",)),
+    ("DynamicRuntime.prebuild", Kind.WRONG_TYPE, lambda w: w.dynamic.prebuild(5), DTypeError, ("specs", "int")),
+    ("DynamicRuntime.prebuild", Kind.WRONG_TYPE, lambda w: w.dynamic.prebuild([({}, {}, {})]), DTypeError, ("specs",)),
+    (
+        "DynamicRuntime.prebuild",
+        Kind.WRONG_VALUE,
+        lambda w: w.dynamic.prebuild([{"x": (n, 4), "y": (n, 4)} for n in (1, 2, 3)]),
+        ArgumentError,
+        ("3", "max_buckets=2"),
+    ),
+    ("DynamicRuntime.warm", Kind.WRONG_TYPE, lambda w: w.dynamic.warm(5), DTypeError, ("specs", "int")),
+    (
+        "DynamicRuntime.__init__",
+        Kind.WRONG_VALUE,
+        lambda w: zrt.DynamicRuntime(w.session, shapes=w.shapes),
+        ArgumentError,
+        ("shapes",),
+    ),
+]
+
+# Each method that a closed object refuses.
+CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
+    "Session.lane": lambda w, it: it.lane(w.shapes),
+    "IoBinding.bind_input": lambda w, it: it.bind_input("x", w.array),
+    "IoBinding.bind_output": lambda w, it: it.bind_output("z"),
+    "IoBinding.clear_inputs": lambda w, it: it.clear_inputs(),
+    "IoBinding.clear_outputs": lambda w, it: it.clear_outputs(),
+    "IoBinding.synchronize_inputs": lambda w, it: it.synchronize_inputs(),
+    "IoBinding.synchronize_outputs": lambda w, it: it.synchronize_outputs(),
+    "IoBinding.run": lambda w, it: it.run(),
+    "IoBinding.outputs": lambda w, it: it.outputs(),
+    "IoBinding.numpy": lambda w, it: it.numpy(),
+    "IoBinding.__enter__": lambda w, it: it.__enter__(),
+    "Lane.run": lambda w, it: it.run(),
+    "Lane.run_with": lambda w, it: it.run_with(zrt.RunOptions()),
+    "Lane.prime": lambda w, it: it.prime(),
+    "Lane.run_with_allocator_stats": lambda w, it: it.run_with_allocator_stats(),
+    "Lane.session": lambda w, it: it.session,
+    "Lane.inputs": lambda w, it: it.inputs,
+    "Lane.outputs": lambda w, it: it.outputs,
+    "Lane.audit": lambda w, it: it.audit(),
+    "Lane.__enter__": lambda w, it: it.__enter__(),
+    "Runtime.sessions": lambda w, it: it.sessions,
+    "Runtime.prime": lambda w, it: it.prime(),
+    "Runtime.audit": lambda w, it: it.audit(),
+    "Runtime.__enter__": lambda w, it: it.__enter__(),
+    "DynamicRuntime.lane": lambda w, it: it.lane(w.shapes),
+    "DynamicRuntime.prebuild": lambda w, it: it.prebuild([w.shapes]),
+    "DynamicRuntime.warm": lambda w, it: it.warm([w.shapes]),
+    "DynamicRuntime.remove": lambda w, it: it.remove(w.shapes),
+    "DynamicRuntime.__enter__": lambda w, it: it.__enter__(),
+}
+
+CLOSABLE: dict[str, Callable[[World], Any]] = {
+    "IoBinding": lambda w: w.session.binding(),
+    "Lane": lambda w: w.session.lane(w.shapes),
+    "Runtime": lambda w: zrt.Runtime(w.session, shapes=w.shapes),
+    "DynamicRuntime": lambda w: zrt.DynamicRuntime(w.session),
+}
+
+CANNOT_FAIL: dict[str, str] = {
+    "LaneAudit.__init__": A_RESULT,
+    "PortAudit.__init__": A_RESULT,
+    **{f"LaneAudit.{name}": A_FACT for name in ("copies", "allocations", "zero_copy")},
+    "LaneAudit.require_zero_copy": "its error is about the lane and not about what it was given",
+    **{f"LaneMemory.{name}": "whatever it is given shows where the lane is made: see LANE_MEMORY" for name in (
+        "__init__", "buffers", "allocated", "left"
+    )},
+    **{f"DynamicRuntime.{name}": NOTHING for name in ("buckets", "clear", "__len__")},
+    **{f"Runtime.{name}": NOTHING for name in ("__len__", "__iter__")},
+}  # fmt: skip
+
+# Of each thing that can be taken: the promised kinds that apply to it.
+APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
+    "bound input": (BOUND_INPUT, {Kind.UNKNOWN_NAME, *OF_ARRAY}),
+    "bound output": (BOUND_OUTPUT, {Kind.UNKNOWN_NAME, *OF_ARRAY}),
+    "shapes": (
+        SHAPES,
+        {Kind.UNKNOWN_NAME, Kind.MISSING_INPUT, Kind.WRONG_RANK, Kind.WRONG_SHAPE, Kind.NEGATIVE, Kind.HUGE},
+    ),
+    "output shapes": (OUTPUT_SHAPES, {Kind.UNKNOWN_NAME, Kind.WRONG_RANK, Kind.WRONG_SHAPE, Kind.NEGATIVE, Kind.HUGE}),
+    "model to share": (SHARED_MODEL, {Kind.CORRUPT, Kind.EMPTY, Kind.DIRECTORY, Kind.MISSING_FILE, Kind.TRUNCATED}),
+}
