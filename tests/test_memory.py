@@ -354,7 +354,7 @@ for chosen in itertools.product(*values):
 class TestPairs:
     @given(st.dictionaries(TEXTS.filter(bool), TEXTS))
     def test_come_back_as_they_went(self, pairs):
-        handle = write_pairs(pairs)
+        handle = write_pairs(pairs, "pairs")
         assert read_pairs(handle.pointer) == pairs
 
 

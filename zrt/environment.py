@@ -267,7 +267,7 @@ def _create(
 ) -> tuple[Any, Handle | None]:
     """The ``OrtEnv`` with these settings, and what stands for its pools: it must be there for as long as they are."""
     pools = None if threading is None else threading.handle()
-    pairs = write_pairs(config)
+    pairs = write_pairs(config, "config_entries")
     options = ffi.new("OrtEnvCreationOptions *")
     options.version = lib.ORT_API_VERSION
     options.logging_severity_level = int(severity)

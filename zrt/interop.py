@@ -10,10 +10,11 @@ from typing import Any
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.arguments import choose, entries, integer, shown
+from zrt.arguments import choose, integer, shown
 from zrt.arrays import check_dims
 from zrt.devices import EpDevice
 from zrt.errors import ArgumentError, DTypeError, Error, NotImplementedByOrtError, ShapeError, UnsupportedError
+from zrt.memory import write_pairs
 from zrt.streams import SyncStream
 from zrt.types import ElementType, nbytes
 from zrt.values import Value
@@ -290,17 +291,11 @@ def init_graphics_interop(
     where the provider knows nothing of it. ``OrtInteropApi::InitGraphicsInteropForEpDevice``.
     """
     owner = _opened(device)
-    table = api()
-    given = ffi.new("OrtKeyValuePairs **")
-    pairs = entries({} if options is None else options, "options")
+    wishes = write_pairs(options, "options")
     config = ffi.new("OrtGraphicsInteropConfig *")
     config.version = lib.ORT_API_VERSION
     config.graphics_api = choose(GraphicsApi, graphics_api, "graphics_api")
     config.command_queue = ffi.cast("void *", integer(command_queue, "command_queue", 0, 2**64 - 1))
-    table.CreateKeyValuePairs(given)
-    wishes = Handle.own(given[0], table.ReleaseKeyValuePairs)
-    for key, value in pairs:
-        table.AddKeyValuePair(wishes.pointer, key, value)
     config.additional_options = wishes.pointer
     try:
         status.check(_table().InitGraphicsInteropForEpDevice(owner.pointer, config))

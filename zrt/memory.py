@@ -13,7 +13,7 @@ from zrt import arrays
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.arguments import boolean, choose, integer, text
+from zrt.arguments import boolean, choose, entries, integer, text
 from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, UnsupportedError
 from zrt.types import AllocatorType, ArenaExtendStrategy, DeviceMemType, DeviceType, ElementType, MemType
 
@@ -294,17 +294,18 @@ class ArenaConfig:
         return Handle.own(pointer, table.ReleaseArenaCfg)
 
 
-def write_pairs(pairs: Mapping[str, str]) -> Handle:
-    """A new ``OrtKeyValuePairs`` of `pairs`.
+def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
+    """A new ``OrtKeyValuePairs`` of `pairs`, which messages call `subject`; None stands for none.
 
     ``OrtApi::CreateKeyValuePairs``, ``OrtApi::AddKeyValuePair``, ``OrtApi::ReleaseKeyValuePairs``.
     """
+    given = entries({} if pairs is None else pairs, subject)
     table = api()
     place = ffi.new("OrtKeyValuePairs **")
     table.CreateKeyValuePairs(place)
     handle = Handle.own(place[0], table.ReleaseKeyValuePairs)
-    for key, value in pairs.items():
-        table.AddKeyValuePair(handle.pointer, text(key, "key"), text(value, key))
+    for key, value in given:
+        table.AddKeyValuePair(handle.pointer, key, value)
     return handle
 
 

@@ -9,7 +9,6 @@ from zrt import lending, plugins
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.arguments import entries
 from zrt.devices import DeviceMemory
 from zrt.environment import current
 from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
@@ -36,8 +35,7 @@ def find(memory: MemoryInfo) -> Allocator | None:
 def create(memory: MemoryInfo, options: Mapping[str, str] | None) -> Allocator:
     """A new allocator for a device's memory, in the place of the one before."""
     device, kind = _device_of(memory)
-    given = entries({} if options is None else options, "options")
-    pairs = write_pairs({key.decode(): value.decode() for key, value in given})
+    pairs = write_pairs(options, "options")
     where = memory.handle()
     subject = f"shared allocator of {memory.name!r}"
     table, environment = api(), current().pointer

@@ -10,10 +10,9 @@ from zrt import plugins
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.arguments import entries
 from zrt.devices import EpDevice
 from zrt.errors import DTypeError, Error, UnsupportedError
-from zrt.memory import MemoryInfo
+from zrt.memory import MemoryInfo, write_pairs
 
 # Its kernels take any stream for one of their own making, and would use what is not there.
 CUDA = "CUDAExecutionProvider"
@@ -39,15 +38,10 @@ class SyncStream(Owner):
         if not isinstance(device, EpDevice):
             raise DTypeError(f"device: expected an EpDevice, got {type(device).__name__}")
         owner = device._open()
-        pairs = entries({} if options is None else options, "stream options")
+        wishes = write_pairs(options, "stream options")
         if device.memory is None or device.memory.is_host:
             raise UnsupportedError(f"{device} computes in the host's memory, where there is nothing to wait for")
         table = api()
-        given = ffi.new("OrtKeyValuePairs **")
-        table.CreateKeyValuePairs(given)
-        wishes = Handle.own(given[0], table.ReleaseKeyValuePairs)
-        for key, value in pairs:
-            table.AddKeyValuePair(wishes.pointer, key, value)
         try:
             pointer = status.make(table.CreateSyncStreamForEpDevice, "OrtSyncStream", owner.pointer, wishes.pointer)
         except Error as error:
