@@ -93,6 +93,7 @@ class TestNative:
             (np.arange(6, dtype=">i8"), r"is in the other byte order \(>i8\)"),
             (np.arange(6, dtype=">i8")[::2], "is in the other byte order"),
             (np.arange(8, dtype=ml_dtypes.bfloat16)[::2], "is not C-contiguous"),
+            (np.frombuffer(bytes(9), np.float32, offset=1), r"begins at 0x[0-9a-f]+, no multiple of its elements' 4"),
         ],
     )
     def test_what_needs_a_copy_gets_one(self, array, reason):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 
 import numpy as np
@@ -10,8 +11,8 @@ import pytest
 import zrt
 from zrt._native import ffi
 from zrt._native.library import api
-from zrt.calls import Call, Wanted, failure, shape_was_wrong
-from zrt.errors import AllocationError, FailError, InvalidArgumentError, TerminatedError
+from zrt.calls import Call, Wanted, failure, shape_was_wrong, was_misaligned
+from zrt.errors import AllocationError, ArgumentError, FailError, InvalidArgumentError, TerminatedError
 from zrt.memory import CPU
 from zrt.metadata import ValueInfo
 from zrt.types import ElementType, ValueKind
@@ -47,6 +48,66 @@ class TestWanted:
         with pytest.raises(AllocationError, match="output 'y': "):
             Wanted(info(ElementType.FLOAT, "n"), (2**55,)).empty()
         Wanted(info(ElementType.UINT8, "n"), (sys.maxsize,))
+
+
+def odd(array: np.ndarray) -> np.ndarray:
+    """The same numbers at an address that is no multiple of their size."""
+    memory = np.zeros(array.nbytes + array.itemsize, np.uint8)
+    start = 1 - memory.ctypes.data % array.itemsize
+    placed = np.ndarray(array.shape, array.dtype, memory, start)
+    placed[...] = array
+    assert placed.ctypes.data % array.itemsize == 1
+    return placed
+
+
+class TestMisalignedMemory:
+    """Compiled code may take it for granted that a number lies at a multiple of its size."""
+
+    X = np.arange(8, dtype=np.float32).reshape(2, 4)
+
+    # Output shapes that the model settles, and such as ORT must say.
+    @pytest.fixture(params=["y = Neg(x)", "s = Shape(x)  y0 = Neg(x)  y = Reshape(y0, s)"])
+    def session(self, load, request):
+        return load(f"(float[n, m] x) => (float[n, m] y) {{ {request.param} }}")
+
+    def test_no_kernel_sees_it(self, session):
+        # The first run prepares what the next ones find.
+        for feed in (self.X, odd(self.X), self.X, odd(self.X)):
+            for feeds in ({"x": feed}, [feed]):
+                assert session.run(feeds)[0].tolist() == (-self.X).tolist()
+                assert session.submit(feeds).result()[0].tolist() == (-self.X).tolist()
+                assert asyncio.run(session.run_async(feeds))[0].tolist() == (-self.X).tolist()
+
+    def test_the_c_call_refuses_it(self, session):
+        session.run([self.X])
+        call = session._latest
+        with pytest.raises(InvalidArgumentError) as caught:
+            call.run_arrays([ffi.from_buffer(odd(self.X))])
+        assert was_misaligned(caught.value)
+        assert call.run_arrays([ffi.from_buffer(self.X)])[0].tolist() == (-self.X).tolist()
+
+    def test_what_has_no_elements_may_lie_anywhere(self, session):
+        for feed in (self.X[:0].copy(), odd(self.X[:0])) * 2:
+            assert session.run([feed])[0].shape == (0, 4)
+
+    def test_bytes_may_lie_anywhere(self, load):
+        session = load("(uint8[n] x) => (uint8[n] y) { y = BitwiseNot(x) }")
+        memory = np.arange(9, dtype=np.uint8)
+        for start in range(4):
+            assert session.run([memory[start : start + 4]])[0].tolist() == (~memory[start : start + 4]).tolist()
+
+    def test_where_nothing_may_be_copied_it_is_refused(self, session):
+        binding = zrt.IoBinding(session)
+        for refuse in (
+            zrt.Value.from_array,
+            lambda array: session.prepare({"x": array}),
+            lambda array: binding.bind_input("x", array),
+            lambda array: binding.bind_output("y", array),
+        ):
+            with pytest.raises(
+                ArgumentError, match=r"begins at 0x[0-9a-f]+[159d], no multiple of its elements' 4 bytes"
+            ):
+                refuse(odd(self.X))
 
 
 class TestCall:

@@ -78,10 +78,10 @@ def element_type_of(array: np.ndarray[Any, Any], subject: str) -> ElementType:
 
 
 def native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array itself, or a contiguous copy in the machine's byte order where it is not."""
+    """The array itself, or a contiguous and aligned copy in the machine's byte order where it is not."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    return array if array.flags.c_contiguous else array.copy(order="C")
+    return array if array.flags.c_contiguous and array.flags.aligned else array.copy(order="C")
 
 
 def needs_copy(array: np.ndarray[Any, Any]) -> str | None:
@@ -90,6 +90,8 @@ def needs_copy(array: np.ndarray[Any, Any]) -> str | None:
         return f"is in the other byte order ({array.dtype.str})"
     if not array.flags.c_contiguous:
         return f"is not C-contiguous (strides {array.strides})"
+    if not array.flags.aligned:
+        return f"begins at {address_of(array):#x}, no multiple of its elements' {array.dtype.alignment} bytes"
     return None
 
 

@@ -41,6 +41,11 @@ def shape_was_wrong(error: Error) -> bool:
     return "output OrtValue provided for output" in str(error)
 
 
+def was_misaligned(error: Error) -> bool:
+    """Whether nothing was run, because a feed's memory does not suit its type: C sees that for less than Python."""
+    return "zrt: this memory is misaligned" in str(error)
+
+
 class Wanted:
     """One output of a call: its shape where the feeds settle it, so that ORT writes into a fresh array."""
 
@@ -146,6 +151,9 @@ class Call:
                 array = given[name]
                 if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
                     return None
+                # A run that has begun in the background is no longer to be begun anew, as `Session.run` does.
+                if not array.flags.aligned:
+                    return None
                 memory.append(from_buffer(array))
         except (LookupError, ValueError, BufferError, MemoryError):
             return None
@@ -215,6 +223,8 @@ def _tensors(tensors: Sequence[tuple[ElementType, Shape | None]], kept: list[Any
         kept.append(dims)
         row.type = creation_code(element_type)
         row.bytes = nbytes(element_type, shape)
+        # Where there is nothing to read any address will do, as in numpy.
+        row.alignment = element_type.dtype.alignment if row.bytes else 1
         row.rank = len(shape)
         row.dims = dims
     kept.append(table)

@@ -15,7 +15,7 @@ from zrt._native.library import api
 from zrt.arguments import entries, integer, path_bytes, shown
 from zrt.assignment import Strictness
 from zrt.buffers import Buffer
-from zrt.calls import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong
+from zrt.calls import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong, was_misaligned
 from zrt.environment import current
 from zrt.errors import (
     ArgumentError,
@@ -207,10 +207,10 @@ class Session(Owner):
 
         `feeds` are arrays by name, or in the model's order: of `str` for strings, lists for sequences, dicts for maps,
         `SparseTensor` or SciPy's for sparse tensors, None for an optional that is not fed, another library's tensor
-        (see `from_dlpack`), or a `Value` of any kind. An array that is strided or byte-swapped is copied first, so
-        are strings and maps, and arrays of ml_dtypes' 4- and 2-bit types are packed; one of another type than the
-        model's is refused. `outputs` names those to compute, None means all. `options` (`RunOptions`) tags the run
-        and can end it from another thread.
+        (see `from_dlpack`), or a `Value` of any kind. An array that is strided, byte-swapped or misaligned is copied
+        first, so are strings and maps, and arrays of ml_dtypes' 4- and 2-bit types are packed; one of another type
+        than the model's is refused. `outputs` names those to compute, None means all. `options` (`RunOptions`) tags
+        the run and can end it from another thread.
 
         Where the feeds settle an output's shape, ORT writes straight into the array; elsewhere the array is a view
         on ORT's memory, which it keeps alive. Strings come as an array of objects, sequences as a list, maps as a
@@ -243,15 +243,19 @@ class Session(Owner):
         except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
             # Whatever it is, the long way puts it right or says what is wrong.
             return self._run_checked(feeds, outputs, options)
-        if settled is None:
-            return self._attempt(call, Call.run_arrays, memory)
-        code = run_arrays(call.reference, NULL, memory, places, NULL)
-        if code:
-            error = failure(code)
-            if shape_was_wrong(error):
-                return self._distrust(call).run_arrays(memory)
-            raise error
-        return results
+        try:
+            if settled is None:
+                return self._attempt(call, Call.run_arrays, memory)
+            code = run_arrays(call.reference, NULL, memory, places, NULL)
+            if not code:
+                return results
+            raise failure(code)
+        except Error as error:
+            if was_misaligned(error):
+                return self._run_checked(feeds, outputs, options)
+            if settled is None or not shape_was_wrong(error):
+                raise
+        return self._distrust(call).run_arrays(memory)
 
     def _run_checked(self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
         """`run` with every check; it prepares what the short way of the next runs needs."""

@@ -30,6 +30,9 @@ OrtStatus *zrt_call_wrap(const zrt_call *call, const zrt_tensor *tensors, size_t
         if (memory[i] == NULL)
             continue;
         const zrt_tensor *tensor = &tensors[i];
+        /* calls.py knows it by these words. */
+        if ((uintptr_t)memory[i] & (tensor->alignment - 1))
+            return call->api->CreateStatus(ORT_INVALID_ARGUMENT, "zrt: this memory is misaligned");
         OrtStatus *status = call->api->CreateTensorWithDataAsOrtValue(call->memory, memory[i], tensor->bytes,
             tensor->dims, tensor->rank, tensor->type, &values[i]);
         if (status != NULL)

@@ -4,6 +4,7 @@
 typedef struct zrt_tensor {
     ONNXTensorElementDataType type;
     size_t bytes;
+    size_t alignment; /* of its memory, a power of two */
     size_t rank;
     const int64_t *dims;
 } zrt_tensor;
@@ -22,7 +23,8 @@ typedef struct zrt_call {
     const zrt_tensor *outputs;
 } zrt_call;
 
-/* A value over each tensor's memory, into `values`; where memory[i] is NULL values[i] stays as it is. */
+/* A value over each tensor's memory, into `values`; where memory[i] is NULL values[i] stays as it is. Memory that is
+   not aligned is refused: a kernel may crash on it. */
 OrtStatus *zrt_call_wrap(const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory,
     OrtValue **values);
 

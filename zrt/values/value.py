@@ -133,8 +133,8 @@ class Value(Owner):
 
         ``OrtApi::CreateTensorWithDataAsOrtValue``, as for `from_packed` and `from_buffer`.
 
-        An array that would need a copy (strided, in the other byte order) is refused with `ArgumentError`, one of
-        a type without an ONNX counterpart with `DTypeError`; `subject` is what the message calls it.
+        An array that would need a copy (strided, misaligned, in the other byte order) is refused with `ArgumentError`,
+        one of a type without an ONNX counterpart with `DTypeError`; `subject` is what the message calls it.
         """
         if not isinstance(array, np.ndarray):
             raise DTypeError(f"{subject}: expected a numpy array, got {type(array).__name__}")
