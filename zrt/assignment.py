@@ -10,10 +10,11 @@ from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.arguments import boolean, shown, text
+from zrt.config_keys import SessionConfigKey
 from zrt.errors import ArgumentError, DTypeError, ProviderError
 from zrt.providers import CPU
 
-RECORD = b"session.record_ep_graph_assignment_info"
+RECORD = SessionConfigKey.RECORD_EP_GRAPH_ASSIGNMENT_INFO.encode()
 
 # How ONNX's own domain, whose name is empty, is called.
 ONNX_DOMAIN = "ai.onnx"

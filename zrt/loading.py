@@ -11,6 +11,7 @@ from zrt._native import ffi, raised, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.arguments import path_bytes, shown
+from zrt.config_keys import SessionConfigKey
 from zrt.environment import current
 from zrt.errors import CallbackError, DTypeError, Error, ModelError, ModelNotFoundError
 from zrt.workers import PoolOptions
@@ -19,13 +20,13 @@ from zrt.workers import PoolOptions
 LARGEST_IN_MEMORY = 2**31 - 1
 
 # With this setting a session reads a model in ORT's own format from the caller's bytes for as long as it lives.
-BYTES_IN_USE = b"session.use_ort_model_bytes_directly"
+BYTES_IN_USE = SessionConfigKey.USE_ORT_MODEL_BYTES_DIRECTLY.encode()
 
 # With this setting a session takes the environment's allocators, those of provider libraries among them.
-ENV_ALLOCATORS = b"session.use_env_allocators"
+ENV_ALLOCATORS = SessionConfigKey.USE_ENV_ALLOCATORS.encode()
 
 # Where the weights of a model in memory lie; ORT heeds it only there.
-EXTERNAL_DATA_DIR = b"session.model_external_initializers_file_folder_path"
+EXTERNAL_DATA_DIR = SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH.encode()
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from zrt._native import status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.arguments import boolean, choose, entries, integer, path_bytes, require_folder, shown, text
+from zrt.config_keys import RunConfigKey, SessionConfigKey
 from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
 from zrt.memory import MemoryInfo, read_pairs
 from zrt.option_data import OptionData
@@ -19,6 +20,8 @@ from zrt.types import DeviceType, ExecutionMode, GraphOptimizationLevel, LogSeve
 from zrt.workers import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affinities
 
 if TYPE_CHECKING:
+    import logging
+
     from zrt.cancellation import LoadCancellation
     from zrt.custom_ops import CustomOpDomain
     from zrt.lora import LoraAdapter
@@ -27,9 +30,6 @@ if TYPE_CHECKING:
 
 # 2026-01-31_23-59-59_999, as a pattern of file names.
 TIME_STAMP = "-".join(["[0-9]" * 4, *["[0-9]" * 2] * 2]) + "_" + "-".join(["[0-9]" * 2] * 3) + "_" + "[0-9]" * 3
-
-if TYPE_CHECKING:
-    import logging
 
 
 @dataclass(slots=True, kw_only=True)
@@ -299,24 +299,24 @@ class SessionOptions(OptionData):
         """The config entries, those of the typed fields first."""
         typed: list[tuple[bytes, bytes]] = []
         for subject, key in (
-            ("intra_op_allow_spinning", b"session.intra_op.allow_spinning"),
-            ("inter_op_allow_spinning", b"session.inter_op.allow_spinning"),
+            ("intra_op_allow_spinning", SessionConfigKey.INTRA_OP_ALLOW_SPINNING),
+            ("inter_op_allow_spinning", SessionConfigKey.INTER_OP_ALLOW_SPINNING),
         ):
             value = getattr(self, subject)
             if value is not None:
-                typed.append((key, b"1" if boolean(value, subject) else b"0"))
+                typed.append((key.encode(), b"1" if boolean(value, subject) else b"0"))
         for subject, key in (
-            ("record_placement", b"session.record_ep_graph_assignment_info"),
-            ("set_denormal_as_zero", b"session.set_denormal_as_zero"),
-            ("use_env_allocators", b"session.use_env_allocators"),
-            ("use_device_allocator_for_initializers", b"session.use_device_allocator_for_initializers"),
+            ("record_placement", SessionConfigKey.RECORD_EP_GRAPH_ASSIGNMENT_INFO),
+            ("set_denormal_as_zero", SessionConfigKey.SET_DENORMAL_AS_ZERO),
+            ("use_env_allocators", SessionConfigKey.USE_ENV_ALLOCATORS),
+            ("use_device_allocator_for_initializers", SessionConfigKey.USE_DEVICE_ALLOCATOR_FOR_INITIALIZERS),
         ):
             if boolean(getattr(self, subject), subject):
-                typed.append((key, b"1"))
+                typed.append((key.encode(), b"1"))
         if self.intra_op_thread_affinities is not None:
             subject = "intra_op_thread_affinities"
             affinity = affinities(self.intra_op_thread_affinities, subject, self.intra_op_num_threads)
-            typed.append((b"session.intra_op_thread_affinities", affinity))
+            typed.append((SessionConfigKey.INTRA_OP_THREAD_AFFINITIES.encode(), affinity))
         return typed + entries(self.config_entries, "config_entries")
 
 
@@ -399,7 +399,7 @@ class RunOptions(OptionData, Owner):
         self.shrink_arenas = shrink_arenas
         arenas = _arenas(shrink_arenas)
         if arenas:
-            config = [*config, (b"memory.enable_memory_arena_shrinkage", arenas)]
+            config = [*config, (RunConfigKey.MEMORY_ENABLE_MEMORY_ARENA_SHRINKAGE.encode(), arenas)]
         calls: list[tuple[Any, ...]] = [(table.RunOptionsAddActiveLoraAdapter, adapter.pointer) for adapter in active]
         if tag is not None:
             calls.append((table.RunOptionsSetRunTag, text(tag, "tag")))
@@ -416,7 +416,7 @@ class RunOptions(OptionData, Owner):
             calls.append((table.RunOptionsEnableProfiling, prefix))
         if gpu_graph_id is not None:
             graph = str(integer(gpu_graph_id, "gpu_graph_id", -1)).encode()
-            calls.append((table.AddRunConfigEntry, b"gpu_graph_id", graph))
+            calls.append((table.AddRunConfigEntry, RunConfigKey.GPU_GRAPH_ID.encode(), graph))
         if stream is not None:
             calls.append((table.RunOptionsSetSyncStream, stream.pointer))
         self._make(active if stream is None else [*active, stream], calls)

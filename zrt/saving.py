@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from zrt import loading
 from zrt.arguments import entries, integer, path_bytes, text
+from zrt.config_keys import SessionConfigKey
 from zrt.errors import ArgumentError, DTypeError
 from zrt.files import replacing
 from zrt.options import SessionOptions
@@ -15,9 +16,6 @@ from zrt.providers import ProviderLike
 from zrt.session import Session
 from zrt.types import GraphOptimizationLevel
 
-FORMAT = "session.save_model_format"
-FILE_NAME = "session.optimized_model_external_initializers_file_name"
-MIN_SIZE = "session.optimized_model_external_initializers_min_size_in_bytes"
 ORT_SUFFIX = ".ort"
 
 
@@ -52,7 +50,7 @@ def save_optimized(
     name = os.path.basename(os.path.abspath(target))
     settings = {key.decode(): entry.decode() for key, entry in entries(chosen.config_entries, "config_entries")}
     in_ort_format = name.lower().endswith(ORT_SUFFIX)
-    settings[FORMAT] = "ORT" if in_ort_format else "ONNX"
+    settings[SessionConfigKey.SAVE_MODEL_FORMAT] = "ORT" if in_ort_format else "ONNX"
     if weights_file is not None:
         text(weights_file, "weights_file")
         if in_ort_format or os.path.basename(weights_file) != weights_file or weights_file in ("", ".", "..", name):
@@ -60,8 +58,9 @@ def save_optimized(
                 "a model in ONNX Runtime's own format keeps its weights" if in_ort_format else "a file's plain name"
             )
             raise ArgumentError(f"weights_file: {weights_file!r}: expected {reason}")
-        settings[FILE_NAME] = weights_file
-        settings[MIN_SIZE] = str(integer(weights_from, "weights_from"))
+        settings[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME] = weights_file
+        smallest = str(integer(weights_from, "weights_from"))
+        settings[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_MIN_SIZE_IN_BYTES] = smallest
     with replacing(target, *([] if weights_file is None else [weights_file])) as (written, *_):
         writing = replace(chosen, optimized_model_filepath=written, config_entries=settings)
         Session(model, writing, providers, external_data_dir=external_data_dir).close()
