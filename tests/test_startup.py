@@ -9,7 +9,20 @@ import pytest
 import zrt
 
 DIGITS = Path(zrt.__file__).with_name("models") / "digits.onnx"
-UNNEEDED = {"argparse", "asyncio", "importlib.metadata", "json", "ml_dtypes", "rich", "tomllib", "zrt.profile"}
+UNNEEDED = {
+    "argparse",
+    "asyncio",
+    "importlib.metadata",
+    "json",
+    "ml_dtypes",
+    "rich",
+    "tomllib",
+    "zrt.devices",
+    "zrt.prepared",
+    "zrt.profile",
+    "zrt.proto",
+    "zrt.threading_options",
+}
 
 
 @pytest.mark.parametrize(
@@ -19,6 +32,8 @@ UNNEEDED = {"argparse", "asyncio", "importlib.metadata", "json", "ml_dtypes", "r
         ("zrt.SessionOptions().to_json()", {"json"}),
         ("zrt.ElementType.of('bfloat16')", {"ml_dtypes"}),
         ("session.profile([image])", {"json", "zrt.profile"}),
+        ("session.prepare([image])", {"zrt.prepared"}),
+        ("zrt.ep_devices()", {"zrt.devices"}),
     ],
 )
 def test_modules_come_with_what_needs_them(python, line, needs):

@@ -16,11 +16,12 @@ from zrt._native.library import api
 from zrt.arguments import choose, entries, text
 from zrt.errors import ArgumentError, DTypeError, Error, NotCopyableError, ProviderError, UnsupportedError
 from zrt.memory import CPU, Allocator, ArenaConfig, MemoryInfo, write_pairs
-from zrt.threading_options import ThreadingOptions
 from zrt.types import AllocatorType, LogSeverity
 
 if TYPE_CHECKING:
     import logging
+
+    from zrt.threading_options import ThreadingOptions
 
 _lock = RLock()
 _making = False
@@ -74,8 +75,11 @@ class Environment:
             from zrt import logs
 
             chosen = logs.as_logger(logger, "logger")
-        if threading is not None and not isinstance(threading, ThreadingOptions):
-            raise DTypeError(f"threading: expected ThreadingOptions, got {type(threading).__name__}")
+        if threading is not None:
+            from zrt.threading_options import ThreadingOptions
+
+            if not isinstance(threading, ThreadingOptions):
+                raise DTypeError(f"threading: expected ThreadingOptions, got {type(threading).__name__}")
         # A copy, so that nobody changes afterwards what the environment was made with.
         pools = copy(threading)
         given = entries({} if config_entries is None else config_entries, "config_entries")

@@ -6,19 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt import assignment, plugins, providers
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.arguments import entries
-from zrt.devices import EpDevice
 from zrt.environment import current
 from zrt.errors import ArgumentError, CallbackError, DTypeError, Error, ProviderError
 from zrt.memory import read_pairs
 from zrt.providers import CPU, Provider, ProviderLike
 from zrt.workers import PoolOptions
+
+if TYPE_CHECKING:
+    from zrt.devices import EpDevice
 
 # What providers call the option with which they record a run and replay it.
 CAPTURE = ("enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture", "enable_graph_capture")
@@ -40,7 +42,7 @@ class DevicePolicy(IntEnum):
     MIN_OVERALL_POWER = 6
 
 
-Chooser: TypeAlias = Callable[[Sequence[EpDevice], Mapping[str, str]], Iterable[EpDevice]]
+Chooser: TypeAlias = "Callable[[Sequence[EpDevice], Mapping[str, str]], Iterable[EpDevice]]"
 ChosenDevice: TypeAlias = "EpDevice | tuple[EpDevice, Mapping[str, str]]"
 ProvidersLike: TypeAlias = "Iterable[ProviderLike | ChosenDevice] | DevicePolicy | Chooser | Selection | None"
 
@@ -83,6 +85,8 @@ class _Asking:
         self.selector = ffi.new("zrt_selector *", {"api": api(), "ask": ffi.cast("void *", id(self))})
 
     def __call__(self, devices: int, count: int, model: int, chosen: int, room: int) -> int:
+        from zrt.devices import EpDevice
+
         pointers = ffi.unpack(ffi.cast("const OrtEpDevice **", devices), count)
         with plugins.lock:
             offered = {EpDevice.read(pointer): pointer for pointer in pointers}
@@ -203,11 +207,11 @@ def parse(given: ProvidersLike) -> Selection:
     """A session's `providers`, checked against the library and the devices; None is the processor alone."""
     if isinstance(given, Selection):
         return given
-    if isinstance(given, DevicePolicy) or (callable(given) and not isinstance(given, (type, EpDevice, Provider))):
+    if isinstance(given, DevicePolicy) or (callable(given) and not isinstance(given, (type, Provider))):
         return Selection([], given)
-    if isinstance(given, EpDevice):
-        raise DTypeError(f"providers: expected a list, got {given} alone")
     if given is None or isinstance(given, str) or not isinstance(given, Iterable):
+        if _is_device(given):
+            raise DTypeError(f"providers: expected a list, got {given} alone")
         return Selection(providers.parse_all(given))  # type: ignore[arg-type]
     items = list(given)
     others: list[Any] = [item for item in items if not _is_device(item)]
@@ -219,11 +223,16 @@ def parse(given: ProvidersLike) -> Selection:
 
 
 def _is_device(item: Any) -> bool:
-    return isinstance(item, EpDevice) or (isinstance(item, tuple) and bool(item) and isinstance(item[0], EpDevice))
+    thing = item[0] if isinstance(item, tuple) and item else item
+    if thing is None or isinstance(thing, (str, Provider)):
+        return False
+    from zrt.devices import EpDevice
+
+    return isinstance(thing, EpDevice)
 
 
 def _devices(item: Any) -> Devices:
-    if isinstance(item, EpDevice):
+    if not isinstance(item, tuple):
         item._open()
         return Devices(item.provider, {}, (item,))
     if len(item) != 2:

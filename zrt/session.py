@@ -30,7 +30,6 @@ from zrt.feeds import Feeds, by_name, made_value, names_of, right_array, right_v
 from zrt.memory import CPU, Allocator, MemoryInfo, default_allocator, has_device, take_string
 from zrt.metadata import ModelMetadata, ValueInfo, is_plain, read_metadata, read_values
 from zrt.options import RunOptions, SessionOptions
-from zrt.prepared import PreparedRun
 from zrt.providers import CPU as CPU_PROVIDER
 from zrt.selection import ProvidersLike, Selection, parse
 from zrt.values import Value
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from zrt.binding import IoBinding
     from zrt.lane import Lane
     from zrt.placement import Placement
+    from zrt.prepared import PreparedRun
     from zrt.profile import Profile
     from zrt.settling import ShapesLike
 
@@ -405,6 +405,8 @@ class Session(Owner):
 
         A feed that would need a copy is refused (`ArgumentError`, `DTypeError`).
         """
+        from zrt.prepared import PreparedRun
+
         if self._captures:
             raise UnsupportedError(REPLAYS)
         fed = by_name(feeds, self.inputs, self.initializers)

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from zrt import loading, proto
+from zrt import loading
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -20,6 +20,9 @@ from zrt.metadata import type_name
 from zrt.options import SessionOptions
 from zrt.values import Value, as_value
 from zrt.workers import PoolOptions
+
+if TYPE_CHECKING:
+    from zrt import proto
 
 # Smaller ones are scalars, shapes and axes, which ORT reads while it loads: they are written into the model.
 SMALLEST_LENT = 1024
@@ -67,6 +70,8 @@ def load(
     files = mapping(options.external_initializer_files, "external_initializer_files", "bytes")
     if not given and not files:
         return create(source, settings, container)
+    from zrt import proto
+
     with proto.opened(source) as model:
         infos = {tensor.info.name: tensor.info for tensor in model.tensors()}
         lent, written = _check(given, infos)
