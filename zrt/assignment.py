@@ -23,6 +23,11 @@ ONNX_DOMAIN = "ai.onnx"
 NAMED = 20
 
 
+def operator_of(op_type: str, domain: str) -> str:
+    """An operator for people: "Shape", "com.microsoft::FusedMatMul"."""
+    return op_type if domain == ONNX_DOMAIN else f"{domain}::{op_type}"
+
+
 @dataclass(frozen=True, slots=True)
 class AssignedNode:
     """A node of the graph as it was when the providers chose: after the basic optimizations."""
@@ -35,7 +40,7 @@ class AssignedNode:
     """The operator's domain, "ai.onnx" for ONNX's own."""
 
     def __str__(self) -> str:
-        operator = self.op_type if self.domain == ONNX_DOMAIN else f"{self.domain}::{self.op_type}"
+        operator = operator_of(self.op_type, self.domain)
         return f"{operator} {self.name!r}" if self.name else operator
 
 

@@ -10,7 +10,7 @@ from zrt import assignment, plugins
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.assignment import ONNX_DOMAIN, Assignment
+from zrt.assignment import Assignment, operator_of
 from zrt.devices import EpDevice, device_at
 from zrt.errors import Error, FailError
 from zrt.memory import MemoryInfo, session_memories
@@ -84,7 +84,9 @@ class Placement:
             for word, ports in (("input", self.inputs), ("output", self.outputs))
             for port in ports
         ]
-        return rows + [("node", node.name or "?", _operator(node), node.provider) for node in self.nodes]
+        return rows + [
+            ("node", node.name or "?", operator_of(node.op_type, node.domain), node.provider) for node in self.nodes
+        ]
 
     def __str__(self) -> str:
         rows = self.rows()
@@ -93,10 +95,6 @@ class Placement:
             "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]) for row in rows
         ]
         return "\n".join([*lines, f"nodes: {self.reason}"] if self.reason else lines)
-
-
-def _operator(node: NodePlacement) -> str:
-    return node.op_type if node.domain == ONNX_DOMAIN else f"{node.domain}::{node.op_type}"
 
 
 def _where(memory: MemoryInfo) -> str:
