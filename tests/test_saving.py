@@ -52,6 +52,14 @@ class TestForms:
         save_optimized(build.cnn(), tmp_path / "m.onnx", AS_IT_IS)
         assert "Relu" in [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node]
 
+    @pytest.mark.parametrize("by_policy", [True, False])
+    def test_on_what_a_session_takes(self, tmp_path, expected, by_policy):
+        device = next(device for device in zrt.ep_devices() if device.provider == "CPUExecutionProvider")
+        save_optimized(
+            build.cnn(), tmp_path / "m.onnx", providers=zrt.DevicePolicy.PREFER_CPU if by_policy else [device]
+        )
+        np.testing.assert_array_equal(results(tmp_path / "m.onnx"), expected)
+
     def test_an_ort_model_s_weights_in_place(self, tmp_path):
         model = build.mlp(64, 2)
         save_optimized(model, tmp_path / "m.ort")

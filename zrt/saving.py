@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import replace
 
 from zrt import loading
@@ -12,7 +11,7 @@ from zrt.config_keys import SessionConfigKey
 from zrt.errors import ArgumentError, DTypeError
 from zrt.files import replacing
 from zrt.options import SessionOptions
-from zrt.providers import ProviderLike
+from zrt.selection import ProvidersLike
 from zrt.session import Session
 from zrt.types import GraphOptimizationLevel
 
@@ -23,7 +22,7 @@ def save_optimized(
     model: loading.Model,
     path: str | os.PathLike[str],
     options: SessionOptions | None = None,
-    providers: Iterable[ProviderLike] | None = None,
+    providers: ProvidersLike = None,
     *,
     weights_file: str | None = None,
     weights_from: int = 1024,
