@@ -134,13 +134,14 @@ def _serialize(model: ModelProto, subject: str) -> Any:
         raise ModelError(f"{subject} cannot be serialized ({error}); if it is larger than 2 GB, {advice}") from error
 
 
-def _says(options: Handle, key: bytes) -> bool:
+def says(options: Handle, key: bytes) -> bool:
+    """Whether options have a config entry of that key."""
     return bool(status.fetch(api().HasSessionConfigEntry, "int", options.pointer, key))
 
 
 def data_of(source: Source, options: Handle) -> Any:
     """The bytes to load a model from; None where its path is better."""
-    return source.read() if source.path is None or _says(options, EXTERNAL_DATA_DIR) else None
+    return source.read() if source.path is None or says(options, EXTERNAL_DATA_DIR) else None
 
 
 def refusal(source: Source, error: Error) -> Error:
@@ -160,7 +161,7 @@ def create(
 
     ``CreateSession`` or ``CreateSessionFromArray``, with a prepacked-weights container or not.
     """
-    if not _says(options, ENV_ALLOCATORS):
+    if not says(options, ENV_ALLOCATORS):
         return _create(source, options, container, lent)
     # It takes them all, those of devices that it does not use too, and frees them at its end.
     with plugins.selecting() as libraries:
@@ -180,7 +181,7 @@ def _create(source: Source, options: PoolOptions, container: Handle | None, lent
         model = data, ffi.sizeof(data)
     # What the options refer to (custom operators, say) goes after the session.
     parents = [options, *([] if container is None else [container]), *lent, *_pools(options)]
-    if data is not None and _says(options, BYTES_IN_USE):
+    if data is not None and says(options, BYTES_IN_USE):
         source.kept = True
         parents.append(Handle.pin(data))
     try:

@@ -171,10 +171,9 @@ def _lend(lent: Mapping[str, Value], below: set[str], settings: Handle) -> list[
 
 def _stay_beside(path: bytes, settings: Handle) -> None:
     """What lies outside the model is looked for beside its file, though it comes from memory now."""
-    table = api()
-    if not status.fetch(table.HasSessionConfigEntry, "int", settings.pointer, loading.EXTERNAL_DATA_DIR):
+    if not loading.says(settings, loading.EXTERNAL_DATA_DIR):
         folder = os.path.dirname(os.path.abspath(path))
-        status.check(table.AddSessionConfigEntry(settings.pointer, loading.EXTERNAL_DATA_DIR, folder))
+        status.check(api().AddSessionConfigEntry(settings.pointer, loading.EXTERNAL_DATA_DIR, folder))
 
 
 def names_by_path(files: Iterable[str], infos: Iterable[proto.Initializer]) -> dict[str, str]:

@@ -11,7 +11,6 @@ from zrt import loading, weights
 from zrt._native import ffi, raised, status
 from zrt._native.claim import claimed
 from zrt._native.handle import Handle, Owner
-from zrt._native.library import api
 from zrt.arguments import text
 from zrt.environment import current
 from zrt.errors import CallbackError, Error, FailError, UnknownNameError
@@ -185,10 +184,9 @@ class GraphEdit(Owner, Graph):
 
 def _open_session(source: loading.Source, settings: PoolOptions, lent: list[Handle], kernels: set[object]) -> Handle:
     """The ``OrtSession`` of a model that is still to be added to."""
-    table, editor = api(), editor_api()
+    editor = editor_api()
     environment = current().pointer
-    elsewhere = status.fetch(table.HasSessionConfigEntry, "int", settings.pointer, loading.EXTERNAL_DATA_DIR)
-    data = source.read() if source.path is None or elsewhere else None
+    data = loading.data_of(source, settings)
     if data is None:
         create = editor.CreateModelEditorSession
         given: tuple[Any, ...] = (source.path,)
