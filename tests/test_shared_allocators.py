@@ -34,9 +34,25 @@ def own(environment):
     return source.devices("mine")[0]
 
 
+SHARING = zrt.SessionOptions(use_env_allocators=True, intra_op_num_threads=1, log_severity_level="FATAL")
+
+
 def session(build, providers=None):
-    options = zrt.SessionOptions(use_env_allocators=True, intra_op_num_threads=1, log_severity_level="FATAL")
-    return zrt.Session(build(NEGATE), options, providers)
+    return zrt.Session(build(NEGATE), SHARING, providers)
+
+
+def built(_build):
+    graph = zrt.Graph()
+    graph.output(graph.op("Neg", graph.input("x", "float32", ("n",)), outputs="y"), "float32", ("n",))
+    assert graph.engine.name == "editor"
+    return graph.session(SHARING)
+
+
+def edited(build):
+    with zrt.edit(build(NEGATE), SHARING) as edit:
+        edit.output(edit.op("Abs", edit.value("x"), outputs="z"), "float32", ("n",))
+        assert edit.engine.name == "editor"
+        return edit.finalize()
 
 
 def roundtrip(allocator):
@@ -219,9 +235,10 @@ class TestSessions:
         for each in (first, second):
             assert each.run([np.ones(2, np.float32)])[0].tolist() == [-1, -1]
 
-    def test_hold_every_library(self, environment, own, build):
+    @pytest.mark.parametrize("make", [session, built, edited])
+    def test_hold_every_library(self, environment, own, build, make):
         """They take all that the environment has, whatever they run on."""
-        on_the_processor = session(build)
+        on_the_processor = make(build)
         with pytest.raises(BusyError, match="'mine' is in use"):
             environment.unregister_provider_library("mine")
         assert on_the_processor.run([np.ones(2, np.float32)])[0].tolist() == [-1, -1]

@@ -118,7 +118,7 @@ def compile(
         with loading.Source(make() if callable(make) else model) as source:
             chosen = parse(providers)
             settings = prepare_options(options, chosen, external_data_dir)
-            with chosen.loading():
+            with chosen.loading(settings):
                 weights.load(source, settings, options, work.run)
     return work.result
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
-from zrt import plugins
 from zrt._native import ffi, raised, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -21,9 +20,6 @@ LARGEST_IN_MEMORY = 2**31 - 1
 
 # With this setting a session reads a model in ORT's own format from the caller's bytes for as long as it lives.
 BYTES_IN_USE = SessionConfigKey.USE_ORT_MODEL_BYTES_DIRECTLY.encode()
-
-# With this setting a session takes the environment's allocators, those of provider libraries among them.
-ENV_ALLOCATORS = SessionConfigKey.USE_ENV_ALLOCATORS.encode()
 
 # Where the weights of a model in memory lie; ORT heeds it only there.
 EXTERNAL_DATA_DIR = SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH.encode()
@@ -161,14 +157,6 @@ def create(
 
     ``CreateSession`` or ``CreateSessionFromArray``, with a prepacked-weights container or not.
     """
-    if not says(options, ENV_ALLOCATORS):
-        return _create(source, options, container, lent)
-    # It takes them all, those of devices that it does not use too, and frees them at its end.
-    with plugins.selecting() as libraries:
-        return _create(source, options, container, [*lent, libraries])
-
-
-def _create(source: Source, options: PoolOptions, container: Handle | None, lent: Sequence[Handle]) -> Handle:
     table = api()
     environment = current().pointer
     shared = () if container is None else (container.pointer,)

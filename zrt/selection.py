@@ -13,14 +13,20 @@ from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.arguments import entries
+from zrt.config_keys import SessionConfigKey
 from zrt.environment import current
 from zrt.errors import ArgumentError, CallbackError, DTypeError, Error, ProviderError
+from zrt.loading import says
 from zrt.memory import read_pairs
 from zrt.providers import CPU, Provider, ProviderLike
 from zrt.workers import PoolOptions
 
 if TYPE_CHECKING:
     from zrt.devices import EpDevice
+
+# With this setting a session takes all of the environment's allocators, those of devices that it does not use too, and
+# frees them at its end.
+ENV_ALLOCATORS = SessionConfigKey.USE_ENV_ALLOCATORS.encode()
 
 # What providers call the option with which they record a run and replay it.
 CAPTURE = ("enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture", "enable_graph_capture")
@@ -170,12 +176,12 @@ class Selection:
         return plugins.hold(device._source.library for device in devices)
 
     @contextmanager
-    def loading(self) -> Iterator[Handle]:
-        """To be held around a load; gives what the session has to hold for as long as it lives.
+    def loading(self, options: Handle) -> Iterator[Handle]:
+        """To be held around a load with `options`; gives what the session has to hold for as long as it lives.
 
         What a policy raised comes out as the reason why the load failed.
         """
-        if self._policy is None:
+        if self._policy is None and not says(options, ENV_ALLOCATORS):
             yield self._hold()
             return
         with plugins.selecting() as libraries:

@@ -152,7 +152,7 @@ class Session(Owner):
             strictness = Strictness.of(strict, allow, chosen.asked())
             settings = prepare_options(options, chosen, external_data_dir)
             strictness.record(settings)
-            with chosen.loading() as kept:
+            with chosen.loading(settings) as kept:
                 handle = weights.load(source, settings, options).holding(kept)
             strictness.check(handle, source.subject)
         self._adopt(handle, chosen)

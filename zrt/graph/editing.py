@@ -145,7 +145,8 @@ class GraphEdit(Owner, Graph):
         if container is not None:
             self._lent.append(container)
         shared = ffi.NULL if container is None else container.pointer
-        with self._chosen.loading() as kept:
+        with self._chosen.loading(self._settings) as kept:
+            self._lent.append(kept)
             try:
                 with raised.loading() as load:
                     status.check(editor.ApplyModelToModelEditorSession(handle.pointer, made))
@@ -155,7 +156,6 @@ class GraphEdit(Owner, Graph):
                     raise
                 raise status.about(self._subject, error) from error
             self._kernels |= load.kept
-        self._lent.append(kept)
         return Session.adopt(handle, self._chosen)
 
     @property

@@ -98,7 +98,7 @@ def make(
     subject = f"graph {model.graph.name!r}"
     engine = Engine.of(model, borrowed, options).insisted(wanted)
     create = _through_editor if engine.name == EDITOR else _through_bytes
-    with chosen.loading() as kept:
+    with chosen.loading(settings) as kept:
         handle = create(model, borrowed, settings, options or SessionOptions(), subject).holding(kept)
     strictness.check(handle, subject)
     return Session.adopt(handle, chosen)
