@@ -15,6 +15,7 @@ UNNEEDED = {
     "importlib.metadata",
     "json",
     "ml_dtypes",
+    "numpy.typing",
     "rich",
     "tomllib",
     "zrt.devices",

@@ -7,16 +7,18 @@ import operator
 from collections.abc import Iterable
 from enum import IntEnum
 from functools import cache
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from zrt._native import ffi
 from zrt._native.library import api
 from zrt._native.status import check, make
 from zrt.arguments import shown
 from zrt.errors import DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = [
     "AllocatorType",
