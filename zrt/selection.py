@@ -177,12 +177,13 @@ class Selection:
 
     @contextmanager
     def loading(self, options: Handle) -> Iterator[Handle]:
-        """To be held around a load with `options`; gives what the session has to hold for as long as it lives.
+        """To be held around a load with `options`, to which it was applied; gives what the session has to hold.
 
         What a policy raised comes out as the reason why the load failed.
         """
         if self._policy is None and not says(options, ENV_ALLOCATORS):
-            yield self._hold()
+            # These hold the libraries of the devices that they name.
+            yield options
             return
         with plugins.selecting() as libraries:
             try:
