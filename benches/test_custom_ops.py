@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 import zrt
 from benches.support import ONE_THREAD, Compare, Entry, Group, c_loop_entry, lane_entry
+from tests.native import compiler
 from zrt.custom_ops import CFunction, CustomOp, KernelContext
 
 SOURCE = """
@@ -46,12 +46,10 @@ class InC(CustomOp):
 
 @pytest.fixture(scope="module")
 def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler")
+    command = compiler.command()
     folder: Path = tmp_path_factory.mktemp("add")
     (folder / "add.c").write_text(SOURCE)
-    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", folder / "add.so", folder / "add.c"], check=True)
+    subprocess.run([*command, "-O2", "-shared", "-fPIC", "-o", folder / "add.so", folder / "add.c"], check=True)
     in_c = InC()
     in_c.function = CFunction(ctypes.CDLL(str(folder / "add.so")).add)
     options = zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain("bench", [in_c, InPython()])], **ONE_THREAD)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.native import compiler
 from tests.robustness.conftest import child as child
 from tests.robustness.conftest import together as together
 
@@ -20,9 +20,7 @@ NATIVE = HERE.parents[1] / "zrt" / "_native"
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Compiles a file of this folder into a shared library, against the official headers where they are at hand."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None:
-        pytest.skip("no C compiler")
+    command = compiler.command()
     folder = tmp_path_factory.mktemp("compiled")
     headers = os.environ.get("ZRT_ORT_INCLUDE_DIR")
     where = ["-DOFFICIAL", "-I", headers] if headers else ["-I", str(NATIVE)]
@@ -30,8 +28,8 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def compile_one(name: str) -> Path:
         target = folder / f"{name}.so"
         if not target.exists():
-            command = [compiler, "-O2", "-shared", "-fPIC", *where, "-o", str(target), str(HERE / name)]
-            subprocess.run(command, check=True)
+            flags = ["-O2", "-shared", "-fPIC", *where]
+            subprocess.run([*command, *flags, "-o", str(target), str(HERE / name)], check=True)
         return target
 
     return compile_one

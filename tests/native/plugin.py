@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
-import pytest
-
 import zrt
+from tests.native import compiler
 
 HERE = Path(__file__).parent
 PROVIDER = "ZrtTestProvider"
@@ -20,12 +17,9 @@ _folder: tempfile.TemporaryDirectory[str] | None = None
 
 def compile_to(target: Path, *flags: str) -> Path:
     """Compiles plugin.c into a library, or skips the test where nothing here can."""
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        pytest.skip("no C compiler to make a provider library with")
     warnings = ["-Wall", "-Wextra", "-Werror"]
     include = f"-I{Path(zrt.__file__).parent / '_native'}"
-    command = [*compiler.split(), "-shared", "-fPIC", "-std=gnu11", "-O1", *warnings, *flags, include]
+    command = [*compiler.command(), "-shared", "-fPIC", "-std=gnu11", "-O1", *warnings, *flags, include]
     done = subprocess.run([*command, str(HERE / "plugin.c"), "-o", str(target)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return target

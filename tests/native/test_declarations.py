@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import zrt._native
+from tests.native import compiler
 from zrt._native import build, ffi, library
 
 NATIVE = Path(zrt._native.__file__).parent
@@ -22,7 +23,7 @@ TABLES = {"OrtApi": 422, "OrtModelEditorApi": 20, "OrtCompileApi": 15, "OrtInter
 exact = pytest.mark.skipif(
     not os.environ.get("ZRT_ORT_INCLUDE_DIR"), reason="ZRT_ORT_INCLUDE_DIR names no official headers"
 )
-compiled = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+compiled = pytest.mark.skipif(not compiler.find(), reason=compiler.MISSING)
 
 TOUCH = """
 from zrt._native import ffi, library

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import zrt._native
+from tests.native import compiler
 from zrt._native import ffi, lib, library
 
 PACKAGES = Path(zrt._native.__file__).parents[2]
@@ -72,9 +73,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="the names are those 
 @pytest.fixture
 def compile_fake(tmp_path: Path) -> Callable[..., Path]:
     """Makes a shared library that answers like an ONNX Runtime of the given API version."""
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler")
+    command = compiler.command()
 
     def make(
         name: str,
@@ -88,7 +87,7 @@ def compile_fake(tmp_path: Path) -> Callable[..., Path]:
         source.write_text(text)
         target = tmp_path / name
         macros = [f"-DNEWEST={newest}", f'-DVERSION="{version}"']
-        subprocess.run([compiler, *flags, *macros, "-o", target, source], check=True)
+        subprocess.run([*command, *flags, *macros, "-o", target, source], check=True)
         return target
 
     return make
