@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 from weakref import WeakSet
 
 from zrt import plugins
@@ -12,7 +11,8 @@ from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.devices import EpDevice
 from zrt.errors import DTypeError, Error, UnsupportedError
-from zrt.memory import MemoryInfo, write_pairs
+from zrt.lending import Place, place_of
+from zrt.memory import write_pairs
 
 # Its kernels take any stream for one of their own making, and would use what is not there.
 CUDA = "CUDAExecutionProvider"
@@ -76,12 +76,12 @@ class SyncStream(Owner):
     def reaches(self, value: Handle) -> bool:
         """Whether a tensor lies in the memory of this stream's device."""
         memory = status.fetch(api().GetTensorMemoryInfo, "const OrtMemoryInfo *", value.pointer)
-        return _place(memory) == self._place()
+        return place_of(memory) == self._place()
 
-    def _place(self) -> tuple[int, ...]:
+    def _place(self) -> Place:
         assert self.device.memory is not None
         memory = self.device.memory.handle()
-        return _place(memory.pointer)
+        return place_of(memory.pointer)
 
     def check(self, session: Handle) -> None:
         """Raises `UnsupportedError` for a session that does not run on the stream's device.
@@ -107,21 +107,10 @@ class SyncStream(Owner):
             raise UnsupportedError(f"this session takes no stream of {self.device}: {error}") from error
         where = self._place()
         for provider, memory in zip(providers, memories, strict=True):
-            if provider == self.device.provider and _place(memory) == where:
+            if provider == self.device.provider and place_of(memory) == where:
                 self._sessions.add(session)
                 return
         raise UnsupportedError(f"this session takes no stream of {self.device}: it makes no output of the session")
 
     def __repr__(self) -> str:
         return "SyncStream(closed)" if self._handle is None else f"SyncStream({self.device})"
-
-
-def _place(memory: Any) -> tuple[int, ...]:
-    """What tells devices apart: kind, vendor, number, and whether it is their own memory.
-
-    ``OrtApi::MemoryInfoGetVendorId``, ``MemoryInfoGetDeviceMemType``.
-    """
-    table = api()
-    info = MemoryInfo.read(memory)
-    own = int(table.MemoryInfoGetDeviceMemType(memory))
-    return int(info.device_type), table.MemoryInfoGetVendorId(memory), info.device_id, own
