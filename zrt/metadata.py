@@ -14,6 +14,9 @@ from zrt.types import ElementType, ValueKind
 
 Dim: TypeAlias = "int | str | None"
 
+# What ONNX Runtime says of a model without a version.
+NO_VERSION = 2**63 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class ValueInfo:

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from zrt.cli import common
-from zrt.metadata import ModelMetadata, ValueInfo, format_shape, format_type, type_name
+from zrt.metadata import NO_VERSION, ModelMetadata, ValueInfo, format_shape, format_type, type_name
 from zrt.options import SessionOptions
 from zrt.placement import Placement
 from zrt.session import Session
 
 SUMMARY = "Show a model's inputs, outputs, overridable initializers and metadata."
-
-# What ONNX Runtime says where the model gives no version.
-NO_VERSION = 2**63 - 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

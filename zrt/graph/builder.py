@@ -15,7 +15,7 @@ from zrt.graph import files, proto, schemas, sessions, types
 from zrt.graph.engine import LEAST_BORROWED
 from zrt.graph.sessions import Engine
 from zrt.graph.types import GraphType
-from zrt.metadata import ModelMetadata
+from zrt.metadata import NO_VERSION, ModelMetadata
 from zrt.types import ElementType, nbytes
 from zrt.values import Value
 
@@ -29,9 +29,6 @@ OPSET = 21
 
 # The oldest form that has all element types of that opset; every ONNX Runtime that zrt takes reads it.
 IR_VERSION = 10
-
-# What ONNX Runtime says of a model without a version.
-NO_VERSION = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
