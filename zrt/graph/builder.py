@@ -11,12 +11,12 @@ from zrt import loading
 from zrt.arguments import boolean, integer, shown, text
 from zrt.errors import ArgumentError, DTypeError, ModelError, OutOfRangeError, UnknownNameError, UnsupportedError
 from zrt.graph import attributes as attribute_kinds
-from zrt.graph import files, proto, schemas, sessions, types
-from zrt.graph.engine import LEAST_BORROWED
+from zrt.graph import files, initializers, proto, schemas, sessions, types
+from zrt.graph.names import Names, checked
 from zrt.graph.sessions import Engine
 from zrt.graph.types import GraphType
 from zrt.metadata import NO_VERSION, ModelMetadata
-from zrt.types import ElementType, nbytes
+from zrt.types import nbytes
 from zrt.values import Value
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class Graph:
     """
 
     # No slots, so that `GraphEdit` can be a handle's owner as well.
+    _names: Names
     _types: dict[str, GraphType]
 
     def __init__(self, opset: int | Mapping[str, int] = OPSET, *, name: str = "graph") -> None:
@@ -71,7 +72,7 @@ class Graph:
         if "" not in opsets and "ai.onnx" not in opsets:
             raise ArgumentError(f"opset: {shown(opset)} says no version for ONNX's own domain, ''")
         model = onnx.ModelProto(ir_version=IR_VERSION)
-        model.graph.name = _name(name, "name")
+        model.graph.name = checked(name, "name")
         self._begin(model, model.graph, None)
         for domain, version in opsets.items():
             self.import_opset(domain, version)
@@ -82,23 +83,9 @@ class Graph:
         self._graph = graph
         self._parent = parent
         self._sealed = False
-        self._defined: dict[str, str] = {}
-        # Names within subgraphs, which values around them must not have.
-        self._below: set[str] = set()
-        # Shared by the whole model: what was generated is unique in all of it.
-        self._used: set[str] = set() if parent is None else parent._used
-        self._numbers: dict[str, int] = {} if parent is None else parent._numbers
-        self._node_names = {node.name for node in graph.node}
+        self._names = Names(graph, None if parent is None else parent._names)
         self._types = {}
         self._borrowed: dict[str, Value] = {}
-        for name, what in proto.defined(graph):
-            if name in self._defined:
-                raise ModelError(f"{name!r} is defined twice: as {self._defined[name]} and as {what}")
-            self._defined[name] = what
-        for node in graph.node:
-            for inner in proto.subgraphs(node):
-                self._below.update(proto.all_names(inner))
-        self._used.update(proto.all_names(graph))
         for tensor in graph.initializer:
             element_type = types.of_code(tensor.data_type, f"initializer {tensor.name!r}")
             self._types[tensor.name] = types.TensorType(element_type, tuple(tensor.dims))
@@ -163,7 +150,7 @@ class Graph:
         if not isinstance(name, str):
             raise DTypeError(f"name: expected a str, got {type(name).__name__} {shown(name)}")
         for graph in self._around():
-            if name in graph._defined:
+            if name in graph._names:
                 return GraphValue(graph, name)
         raise UnknownNameError(f"graph {self.name!r} has no value {name!r}")
 
@@ -231,8 +218,8 @@ class Graph:
         kind = self._type(type, shape, subject)
         if kind is None and self._parent is None:
             raise DTypeError(f"{subject}: a type is missing")
-        self._check_free(name, subject)
-        self._define(name, "input")
+        self._names.check_free(name, subject)
+        self._names.add(name, "input")
         self._info(self._graph.input, name, kind)
         return GraphValue(self, name)
 
@@ -247,50 +234,23 @@ class Graph:
         """
         self._change()
         if name is None:
-            name = self._fresh("constant")
+            name = self._names.fresh("constant")
         subject = f"initializer {shown(name)}"
+        self._names.check_free(name, subject)
         if boolean(borrow, "borrow"):
-            lent = self._borrow(array, subject)
-            code = lent.element_type.onnx_code
-            made = proto.outside(_name(name, subject), code, lent.shape, "borrowed", 0, lent.nbytes)
+            if self._parent is not None:
+                raise UnsupportedError(f"{subject}: a subgraph cannot borrow; the graph around it can")
+            lent = initializers.lent(array, subject)
+            made = initializers.borrowing(lent, name)
         else:
-            made = self._copy(array, name, subject)
+            made = initializers.copy(array, name, subject)
         element_type = types.of_code(made.data_type, subject)
-        self._check_free(name, subject)
-        self._define(name, "initializer")
+        self._names.add(name, "initializer")
         if borrow:
             self._borrowed[name] = lent
         self._graph.initializer.append(made)
         self._types[name] = types.TensorType(element_type, tuple(made.dims))
         return GraphValue(self, name)
-
-    def _borrow(self, array: Any, subject: str) -> Value:
-        if self._parent is not None:
-            raise UnsupportedError(f"{subject}: a subgraph cannot borrow; the graph around it can")
-        lent = array if isinstance(array, Value) else Value.from_array(array, subject)
-        if not lent._tensor() or not lent.memory.is_host:
-            raise UnsupportedError(f"{subject}: it lies on {lent.memory.name}; initializers are in the host's memory")
-        if lent.element_type is ElementType.STRING:
-            raise UnsupportedError(f"{subject}: strings cannot be borrowed; let them be copied")
-        if lent.nbytes < LEAST_BORROWED:
-            raise ArgumentError(
-                f"{subject}: it has {lent.nbytes} bytes, and ONNX Runtime borrows {LEAST_BORROWED} or more: "
-                "let it be copied"
-            )
-        return lent
-
-    def _copy(self, array: Any, name: str, subject: str) -> Any:
-        _name(name, subject)
-        if isinstance(array, Value):
-            if array._tensor() and array.element_type.packed:
-                made = proto.package().TensorProto(name=name, data_type=array.element_type.onnx_code, dims=array.shape)
-                made.raw_data = proto.raw_of(array)
-                return made
-            array = array.numpy()
-        made = attribute_kinds.initializer(array, name, subject)
-        if proto.package().external_data_helper.uses_external_data(made):
-            raise UnsupportedError(f"{subject}: its content lies in a file; from_onnx reads models with such weights")
-        return made
 
     def op(
         self,
@@ -316,35 +276,24 @@ class Graph:
         attribute of the wrong kind. A domain whose opset was not declared is an `ArgumentError`.
         """
         self._change()
-        op_type = _name(op_type, "op")
+        op_type = checked(op_type, "op")
         subject = f"op {op_type!r}"
         domain = _domain(text(domain, f"{subject}: domain").decode())
         schema = schemas.find(op_type, domain, self._opset(domain, subject))
-        names = self._names(inputs, subject)
+        names = self._usable(inputs, subject)
         if schema is not None:
             schemas.check_inputs(schema, names)
         given = {**self._mapping(attributes, subject), **more}
         filled = self._attributes(schema, given, subject)
-        node_name = self._fresh(op_type) if name is None else _name(name, f"{subject}: name")
-        if name in self._node_names:
-            raise ArgumentError(f"{subject}: there is a node {name!r} already")
+        node_name = self._names.fresh(op_type) if name is None else checked(name, f"{subject}: name")
         results, single = self._results(schema, outputs, node_name, subject)
         node = proto.package().NodeProto(
             op_type=op_type, domain=domain, name=node_name, input=names, output=results, attribute=filled
         )
-        below = {label for inner in proto.subgraphs(node) for label in proto.all_names(inner)}
-        for label in results:
-            if label in below:
-                raise ArgumentError(f"{subject}: output {label!r}: a value in its own subgraph has that name")
-            self._check_free(label, f"{subject}: output {label!r}")
+        self._names.add_node(node, subject)
         # Nothing fails from here on: the node is there as a whole or not at all.
-        for label in results:
-            self._define(label, f"output of node {node_name!r} ({op_type})")
         for graph in _graphs(given.values()):
             graph._sealed = True
-        self._below |= below
-        self._used.add(node_name)
-        self._node_names.add(node_name)
         self._graph.node.append(node)
         values = tuple(GraphValue(self, label) for label in results)
         return values[0] if single else values
@@ -358,11 +307,11 @@ class Graph:
         `op` takes as ``outputs="logits"``.
         """
         self._change()
-        [name] = self._names([value], "output")
+        [name] = self._usable([value], "output")
         if not name:
             raise DTypeError("output: expected a GraphValue, got NoneType None")
         subject = f"output {name!r}"
-        if name not in self._defined:
+        if name not in self._names:
             raise ArgumentError(f"{subject}: it belongs to a graph around {self.name!r}: give an Identity of it")
         if any(info.name == name for info in self._graph.output):
             raise ArgumentError(f"{subject}: it is an output already")
@@ -372,7 +321,7 @@ class Graph:
     def value_info(self, value: GraphValue, type: Any, shape: Sequence[int | str | None] | None = None) -> GraphValue:
         """Says the type of a value in between, for what ONNX cannot infer; gives the value back."""
         self._change()
-        [name] = self._names([value], "value_info")
+        [name] = self._usable([value], "value_info")
         subject = f"value {name!r}"
         if not name or name in self._types:
             raise ArgumentError(f"{subject}: its type is known already")
@@ -383,7 +332,7 @@ class Graph:
         """Takes an input away. What read it stays, so that a node may give the value from now on."""
         name = self._remove(self._graph.input, value, "input")
         if all(tensor.name != name for tensor in self._graph.initializer):
-            del self._defined[name]
+            self._names.remove(name)
             self._types.pop(name, None)
 
     def remove_output(self, value: GraphValue | str) -> None:
@@ -409,7 +358,7 @@ class Graph:
         """
         self._change()
         graph = Graph.__new__(Graph)
-        graph._begin(self._model, proto.package().GraphProto(name=_name(name, "name")), self)
+        graph._begin(self._model, proto.package().GraphProto(name=checked(name, "name")), self)
         return graph
 
     # What comes of it.
@@ -510,22 +459,9 @@ class Graph:
     # Within.
 
     def _finished(self) -> Any:
-        """A copy of the model in order, its outputs' types filled in; borrowed initializers without their content."""
+        """The model as `proto.finished` gives it; borrowed initializers without their content."""
         self._root_only("a model")
-        model = proto.package().ModelProto()
-        model.CopyFrom(self._model)
-        order = proto.in_order(model.graph)
-        if order != sorted(order):
-            del model.graph.node[:]
-            model.graph.node.extend(self._graph.node[index] for index in order)
-        untyped = [info for info in model.graph.output if not info.type.WhichOneof("value")]
-        if untyped:
-            found = proto.inferred(model)
-            for info in untyped:
-                if info.name not in found:
-                    raise ModelError(f"output {info.name!r}: its type does not follow from what is known: give it")
-                info.type.CopyFrom(found[info.name])
-        return model
+        return proto.finished(self._model)
 
     def _change(self) -> None:
         """What every change begins with."""
@@ -543,33 +479,9 @@ class Graph:
             graph = graph._parent
 
     def _handle_of(self, name: str) -> GraphValue:
-        return GraphValue(next((graph for graph in self._around() if name in graph._defined), self), name)
+        return GraphValue(next((graph for graph in self._around() if name in graph._names), self), name)
 
-    def _fresh(self, base: str) -> str:
-        """A name that nothing in the model has yet."""
-        number = self._numbers.get(base, 0)
-        while f"{base}_{number}" in self._used:
-            number += 1
-        self._numbers[base] = number + 1
-        self._used.add(f"{base}_{number}")
-        return f"{base}_{number}"
-
-    def _define(self, name: str, what: str) -> None:
-        """Takes a name for a new value."""
-        self._defined[name] = what
-        self._used.add(name)
-
-    def _check_free(self, name: str, subject: str) -> None:
-        """Raises an `ArgumentError` where a new value cannot have the name."""
-        _name(name, subject)
-        for graph in self._around():
-            if name in graph._defined:
-                where = "" if graph is self else f" in graph {graph.name!r} around it"
-                raise ArgumentError(f"{subject}: the name is taken by an {graph._defined[name]}{where}")
-        if name in self._below:
-            raise ArgumentError(f"{subject}: the name is taken by a value in a subgraph")
-
-    def _names(self, values: Sequence[Any], subject: str) -> list[str]:
+    def _usable(self, values: Sequence[Any], subject: str) -> list[str]:
         """The names of values that may be used in this graph."""
         names = []
         for index, value in enumerate(values):
@@ -584,7 +496,7 @@ class Graph:
                     f"{where}: value {value.name!r} belongs to another graph, {value.graph.name!r}, "
                     f"not to {self.name!r} or one around it"
                 )
-            if value.name not in value.graph._defined:
+            if value.name not in value.graph._names:
                 raise ArgumentError(f"{where}: value {value.name!r} was removed")
             names.append(value.name)
         return names
@@ -602,7 +514,7 @@ class Graph:
         if not isinstance(attributes, Mapping):
             raise DTypeError(f"{subject}: attributes: expected a dict, got {type(attributes).__name__}")
         for name in attributes:
-            _name(name, f"{subject}: attributes")
+            checked(name, f"{subject}: attributes")
         return attributes
 
     def _attributes(self, schema: Any, given: Mapping[str, Any], subject: str) -> list[Any]:
@@ -636,12 +548,12 @@ class Graph:
         if isinstance(outputs, int) and not isinstance(outputs, bool):
             if not 1 <= outputs <= 1 << 16:
                 raise OutOfRangeError(f"{subject}: outputs: {outputs} is not between 1 and {1 << 16}")
-            names = [self._fresh(f"{node}_out") for _ in range(outputs)]
+            names = [self._names.fresh(f"{node}_out") for _ in range(outputs)]
             single = outputs == 1
         elif isinstance(outputs, str):
-            names, single = [_name(outputs, f"{subject}: outputs")], True
+            names, single = [checked(outputs, f"{subject}: outputs")], True
         elif isinstance(outputs, (list, tuple)) and outputs:
-            names, single = [_name(each, f"{subject}: outputs") for each in outputs], False
+            names, single = [checked(each, f"{subject}: outputs") for each in outputs], False
         else:
             raise DTypeError(f"{subject}: outputs: expected a number, a name or names, got {shown(outputs)}")
         if schema is not None:
@@ -663,13 +575,6 @@ class Graph:
         if kind is not None:
             info.type.CopyFrom(types.to_proto(kind))
             self._types[name] = kind
-
-
-def _name(value: Any, subject: str) -> str:
-    name = text(value, subject).decode()
-    if not name:
-        raise ArgumentError(f"{subject}: a name is empty")
-    return name
 
 
 def _graphs(values: Iterable[Any]) -> Iterator[Graph]:

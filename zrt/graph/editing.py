@@ -61,7 +61,7 @@ class GraphEdit(Owner, Graph):
         self._base_outputs = [info.name for info in made.graph.output]
         self._base_infos = len(made.graph.value_info)
         self._base_initializers = len(made.graph.initializer)
-        self._base_names = set(self._defined)
+        self._base_names = set(self._names)
         self._handle = handle
 
     def opset(self, domain: str = "") -> int:

@@ -194,6 +194,16 @@ def defined(graph: Any) -> Iterator[tuple[str, str]]:
                 yield name, f"output of {called(node)}"
 
 
+def definitions(graph: Any) -> dict[str, str]:
+    """What `defined` gives, as a dictionary; `ModelError` names what is defined twice."""
+    found: dict[str, str] = {}
+    for name, what in defined(graph):
+        if name in found:
+            raise ModelError(f"{name!r} is defined twice: as {found[name]} and as {what}")
+        found[name] = what
+    return found
+
+
 def all_names(graph: Any) -> Iterator[str]:
     """The names of values and nodes in a graph and those within it."""
     for name, _ in defined(graph):
@@ -226,11 +236,7 @@ def in_order(graph: Any, around: Iterable[str] = ()) -> list[int]:
 
     `ModelError` names what is defined twice, what nothing produces, and the nodes of a cycle.
     """
-    known: dict[str, str] = {}
-    for name, what in defined(graph):
-        if name in known:
-            raise ModelError(f"{name!r} is defined twice: as {known[name]} and as {what}")
-        known[name] = what
+    known = definitions(graph)
     outer = set(around)
     maker = {name: index for index, node in enumerate(graph.node) for name in node.output if name}
     waiting: list[set[int]] = []
@@ -331,3 +337,24 @@ def inferred(model: Any) -> dict[str, Any]:
     except Exception as error:
         raise ModelError(f"the types of the outputs cannot be found: {error}") from error
     return {info.name: info.type for info in result.graph.output if info.type.WhichOneof("value")}
+
+
+def finished(model: Any) -> Any:
+    """A copy of a model, its nodes in order and its outputs' types filled in.
+
+    `ModelError` as of `in_order`, and where an output's type cannot be found.
+    """
+    made = package().ModelProto()
+    made.CopyFrom(model)
+    order = in_order(made.graph)
+    if order != sorted(order):
+        del made.graph.node[:]
+        made.graph.node.extend(model.graph.node[index] for index in order)
+    untyped = [info for info in made.graph.output if not info.type.WhichOneof("value")]
+    if untyped:
+        found = inferred(made)
+        for info in untyped:
+            if info.name not in found:
+                raise ModelError(f"output {info.name!r}: its type does not follow from what is known: give it")
+            info.type.CopyFrom(found[info.name])
+    return made

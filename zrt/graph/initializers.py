@@ -1,0 +1,46 @@
+"""Initializers: the content that a graph copies, and the memory that it borrows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zrt.errors import ArgumentError, UnsupportedError
+from zrt.graph import attributes, proto
+from zrt.graph.engine import LEAST_BORROWED
+from zrt.types import ElementType
+from zrt.values import Value
+
+
+def copy(given: Any, name: str, subject: str) -> Any:
+    """The ``onnx.TensorProto`` with the content of whatever `Graph.initializer` takes."""
+    onnx = proto.package()
+    if isinstance(given, Value):
+        if given._tensor() and given.element_type.packed:
+            made = onnx.TensorProto(name=name, data_type=given.element_type.onnx_code, dims=given.shape)
+            made.raw_data = proto.raw_of(given)
+            return made
+        given = given.numpy()
+    made = attributes.initializer(given, name, subject)
+    if onnx.external_data_helper.uses_external_data(made):
+        raise UnsupportedError(f"{subject}: its content lies in a file; from_onnx reads models with such weights")
+    return made
+
+
+def lent(given: Any, subject: str) -> Value:
+    """The value over memory that may be borrowed."""
+    value = given if isinstance(given, Value) else Value.from_array(given, subject)
+    if not value._tensor() or not value.memory.is_host:
+        raise UnsupportedError(f"{subject}: it lies on {value.memory.name}; initializers are in the host's memory")
+    if value.element_type is ElementType.STRING:
+        raise UnsupportedError(f"{subject}: strings cannot be borrowed; let them be copied")
+    if value.nbytes < LEAST_BORROWED:
+        raise ArgumentError(
+            f"{subject}: it has {value.nbytes} bytes, and ONNX Runtime borrows {LEAST_BORROWED} or more: "
+            "let it be copied"
+        )
+    return value
+
+
+def borrowing(value: Value, name: str) -> Any:
+    """The ``onnx.TensorProto`` that stands for borrowed memory."""
+    return proto.outside(name, value.element_type.onnx_code, value.shape, "borrowed", 0, value.nbytes)

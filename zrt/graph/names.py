@@ -1,0 +1,94 @@
+"""The names in a graph: which are taken, by what, and new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from zrt.arguments import text
+from zrt.errors import ArgumentError
+from zrt.graph import proto
+
+
+def checked(value: Any, subject: str) -> str:
+    """A name as ONNX takes it."""
+    name = text(value, subject).decode()
+    if not name:
+        raise ArgumentError(f"{subject}: a name is empty")
+    return name
+
+
+class Names:
+    """The names in an ``onnx.GraphProto``, of which one sees those of the graphs around it."""
+
+    __slots__ = ("_around", "_below", "_graph", "_nodes", "_numbers", "_used", "_values")
+
+    def __init__(self, graph: Any, around: Names | None) -> None:
+        self._graph = graph
+        self._around = around
+        # Each value with what it is.
+        self._values = proto.definitions(graph)
+        self._nodes = {node.name for node in graph.node}
+        # Names within subgraphs, which values around them must not have.
+        self._below = {name for node in graph.node for name in _within(node)}
+        # Shared by the whole model: what was generated is unique in all of it.
+        self._used: set[str] = set() if around is None else around._used
+        self._numbers: dict[str, int] = {} if around is None else around._numbers
+        self._used.update(proto.all_names(graph))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def fresh(self, base: str) -> str:
+        """A name that nothing in the model has yet."""
+        number = self._numbers.get(base, 0)
+        while f"{base}_{number}" in self._used:
+            number += 1
+        self._numbers[base] = number + 1
+        self._used.add(f"{base}_{number}")
+        return f"{base}_{number}"
+
+    def check_free(self, name: Any, subject: str) -> None:
+        """Raises an `ArgumentError` where a new value cannot have the name."""
+        checked(name, subject)
+        names: Names | None = self
+        while names is not None:
+            if name in names:
+                where = "" if names is self else f" in graph {names._graph.name!r} around it"
+                raise ArgumentError(f"{subject}: the name is taken by an {names._values[name]}{where}")
+            names = names._around
+        if name in self._below:
+            raise ArgumentError(f"{subject}: the name is taken by a value in a subgraph")
+
+    def add(self, name: str, what: str) -> None:
+        """Takes a name for a new value."""
+        self._values[name] = what
+        self._used.add(name)
+
+    def add_node(self, node: Any, subject: str) -> None:
+        """Takes the names of a new node and its outputs, or raises an `ArgumentError` and takes none."""
+        if node.name in self._nodes:
+            raise ArgumentError(f"{subject}: there is a node {node.name!r} already")
+        below = set(_within(node))
+        for label in node.output:
+            if label in below:
+                raise ArgumentError(f"{subject}: output {label!r}: a value in its own subgraph has that name")
+            self.check_free(label, f"{subject}: output {label!r}")
+        for label in node.output:
+            self.add(label, f"output of {proto.called(node)}")
+        self._below |= below
+        self._used.add(node.name)
+        self._nodes.add(node.name)
+
+    def remove(self, name: str) -> None:
+        """Gives a value's name back."""
+        del self._values[name]
+
+
+def _within(node: Any) -> Iterator[str]:
+    """The names in a node's subgraphs."""
+    for inner in proto.subgraphs(node):
+        yield from proto.all_names(inner)
