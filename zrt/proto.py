@@ -15,6 +15,8 @@ from zrt import loading
 from zrt._native import ffi
 from zrt.errors import ModelError, UnsupportedError
 from zrt.types import ElementType, nbytes
+from zrt.wire import FIXED32, FIXED64, LENGTH, VARINT, head
+from zrt.wire import field as written
 
 # Fields by number, of ModelProto, GraphProto, NodeProto, AttributeProto, TensorProto, ValueInfoProto and
 # StringStringEntryProto.
@@ -25,9 +27,6 @@ SUBGRAPH, SUBGRAPHS = 6, 11
 DIMS, DATA_TYPE, FLOAT_DATA, NAME, RAW_DATA, DOUBLE_DATA, EXTERNAL_DATA, DATA_LOCATION = 1, 2, 4, 8, 9, 10, 13, 14
 VALUE_NAME = 1
 KEY, VALUE = 1, 2
-
-# How a field is written.
-VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
 # How an attribute says that it is a graph, or a list of graphs.
 HAS_SUBGRAPH = (b"\xa0\x01\x05", b"\xa0\x01\x0a")
@@ -255,43 +254,25 @@ class ModelFile:
             for start, tensor in replaced.items():
                 if graph.content <= start < graph.end:
                     message = _tensor(tensor.info, weights[tensor.info.name])
-                    inner += [self.read(inside, start), _head(INITIALIZER, LENGTH), _varint(len(message)), message]
+                    inner += [self.read(inside, start), head(INITIALIZER, len(message)), message]
                     inside = tensor.end
             inner.append(self.read(inside, graph.end))
             size = sum(map(len, inner))
-            pieces += [self.read(at, graph.start), _head(GRAPH, LENGTH), _varint(size), *inner]
+            pieces += [self.read(at, graph.start), head(GRAPH, size), *inner]
             at = graph.end
         pieces.append(self.read(at, self.size))
         return b"".join(pieces)
 
 
-def _varint(value: int) -> bytes:
-    value &= 2**64 - 1
-    data = bytearray()
-    while value > 127:
-        data.append(value & 127 | 128)
-        value >>= 7
-    data.append(value)
-    return bytes(data)
-
-
-def _head(number: int, wire: int) -> bytes:
-    return _varint(number << 3 | wire)
-
-
-def _bytes(number: int, content: bytes) -> bytes:
-    return _head(number, LENGTH) + _varint(len(content)) + content
-
-
 def _tensor(info: Initializer, data: bytes | None) -> bytes:
     """A ``TensorProto``: with its data, or with data that lies outside, where nobody looks for it."""
-    described = b"".join(_head(DIMS, VARINT) + _varint(dim) for dim in info.shape)
-    described += _head(DATA_TYPE, VARINT) + _varint(info.element_type.onnx_code) + _bytes(NAME, info.name.encode())
+    described = b"".join(written(DIMS, dim) for dim in info.shape)
+    described += written(DATA_TYPE, info.element_type.onnx_code) + written(NAME, info.name)
     if data is not None:
-        return described + _bytes(RAW_DATA, data)
+        return described + written(RAW_DATA, data)
     for key, value in (("location", "given"), ("offset", "0"), ("length", str(info.nbytes))):
-        described += _bytes(EXTERNAL_DATA, _bytes(KEY, key.encode()) + _bytes(VALUE, value.encode()))
-    return described + _head(DATA_LOCATION, VARINT) + _varint(OUTSIDE)
+        described += written(EXTERNAL_DATA, written(KEY, key) + written(VALUE, value))
+    return described + written(DATA_LOCATION, OUTSIDE)
 
 
 @contextmanager

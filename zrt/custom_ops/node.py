@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from zrt.types import ElementType
+from zrt.wire import field
 
 # Fields by number: of ModelProto, OperatorSetIdProto, GraphProto, NodeProto, AttributeProto, ValueInfoProto, TypeProto,
 # its Tensor, TensorShapeProto and its Dimension.
@@ -34,38 +34,19 @@ class Attr(NamedTuple):
 _KINDS = {1: (2, INT, INTS), 3: (1, FLOAT, FLOATS), 5: (3, STRING, STRINGS)}
 
 
-def _varint(value: int) -> bytes:
-    value &= 2**64 - 1
-    data = bytearray()
-    while value > 127:
-        data.append(value & 127 | 128)
-        value >>= 7
-    data.append(value)
-    return bytes(data)
-
-
-def _field(number: int, value: int | float | str | bytes) -> bytes:
-    if isinstance(value, float):
-        return _varint(number << 3 | 5) + struct.pack("<f", value)
-    if isinstance(value, int):
-        return _varint(number << 3) + _varint(value)
-    content = value.encode() if isinstance(value, str) else value
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
 def _attribute(attribute: Attr) -> bytes:
     kind, one, many = _KINDS[attribute.kind]
-    message = _field(NAME, attribute.name)
-    message += b"".join(_field(many if attribute.is_list else one, value) for value in attribute.values)
+    message = field(NAME, attribute.name)
+    message += b"".join(field(many if attribute.is_list else one, value) for value in attribute.values)
     # A list's kind is five above that of one.
-    return message + _field(KIND, kind + 5 * attribute.is_list)
+    return message + field(KIND, kind + 5 * attribute.is_list)
 
 
 def _port(name: str, element_type: ElementType, shape: tuple[int, ...] | None) -> bytes:
-    tensor = _field(ELEMENT_TYPE, element_type.onnx_code)
+    tensor = field(ELEMENT_TYPE, element_type.onnx_code)
     if shape is not None:
-        tensor += _field(SHAPE, b"".join(_field(DIM, _field(DIM_VALUE, size)) for size in shape))
-    return _field(NAME, name) + _field(TYPE, _field(TENSOR, tensor))
+        tensor += field(SHAPE, b"".join(field(DIM, field(DIM_VALUE, size)) for size in shape))
+    return field(NAME, name) + field(TYPE, field(TENSOR, tensor))
 
 
 def one_node(
@@ -80,16 +61,16 @@ def one_node(
     """The model of a node with these inputs and outputs, None for an absent one, and the present inputs' `shapes`."""
     fed = [f"input {i}" if each is not None else "" for i, each in enumerate(inputs)]
     made = [f"output {i}" if each is not None else "" for i, each in enumerate(outputs)]
-    node = b"".join(_field(NODE_INPUT, name) for name in fed) + b"".join(_field(NODE_OUTPUT, name) for name in made)
-    node += _field(OP_TYPE, op_type) + _field(NODE_DOMAIN, domain)
-    node += b"".join(_field(ATTRIBUTE, _attribute(each)) for each in attributes)
-    graph = _field(NODE, node) + _field(GRAPH_NAME, op_type)
+    node = b"".join(field(NODE_INPUT, name) for name in fed) + b"".join(field(NODE_OUTPUT, name) for name in made)
+    node += field(OP_TYPE, op_type) + field(NODE_DOMAIN, domain)
+    node += b"".join(field(ATTRIBUTE, _attribute(each)) for each in attributes)
+    graph = field(NODE, node) + field(GRAPH_NAME, op_type)
     known = iter(shapes or ())
     for each, name in zip(inputs, fed, strict=True):
         if each is not None:
-            graph += _field(GRAPH_INPUT, _port(name, each, next(known, None)))
+            graph += field(GRAPH_INPUT, _port(name, each, next(known, None)))
     for each, name in zip(outputs, made, strict=True):
         if each is not None:
-            graph += _field(GRAPH_OUTPUT, _port(name, each, None))
-    opset = _field(OPSET_DOMAIN, domain) + _field(OPSET_VERSION, version)
-    return _field(IR_VERSION, NEWEST_IR) + _field(GRAPH, graph) + _field(OPSET_IMPORT, opset)
+            graph += field(GRAPH_OUTPUT, _port(name, each, None))
+    opset = field(OPSET_DOMAIN, domain) + field(OPSET_VERSION, version)
+    return field(IR_VERSION, NEWEST_IR) + field(GRAPH, graph) + field(OPSET_IMPORT, opset)

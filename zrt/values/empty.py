@@ -10,6 +10,7 @@ from zrt._native.handle import Handle
 from zrt.errors import Error, UnsupportedError
 from zrt.metadata import type_name
 from zrt.types import ElementType
+from zrt.wire import field
 
 if TYPE_CHECKING:
     from zrt.values.value import Value
@@ -54,11 +55,9 @@ def _make(element_type: ElementType, key_type: ElementType | None, subject: str)
 
 
 def _of_tensors(element_type: ElementType) -> bytes:
-    tensor = _field(1, _field(1, element_type.onnx_code))
-    made = (
-        _field(2, b"s") + _field(4, b"SequenceEmpty") + _field(5, _attribute(b"dtype", _INT, 3, element_type.onnx_code))
-    )
-    return _model(made, _value(b"s", _field(4, _field(1, tensor))))
+    tensor = field(1, field(1, element_type.onnx_code))
+    made = field(2, b"s") + field(4, b"SequenceEmpty") + field(5, _attribute(b"dtype", _INT, 3, element_type.onnx_code))
+    return _model(made, _value(b"s", field(4, field(1, tensor))))
 
 
 def _of_maps(key_type: ElementType) -> bytes:
@@ -67,35 +66,24 @@ def _of_maps(key_type: ElementType) -> bytes:
         if key_type is ElementType.STRING
         else _attribute(b"classlabels_int64s", _INTS, 8, 0)
     )
-    scores = _field(1, _field(1, ElementType.FLOAT))
-    kind = _field(5, _field(1, key_type) + _field(2, scores))
-    node = _field(1, b"x") + _field(2, b"s") + _field(4, b"ZipMap") + _field(5, labels) + _field(7, b"ai.onnx.ml")
-    return _model(node, _value(b"s", _field(4, _field(1, kind))), _value(b"x", scores))
+    scores = field(1, field(1, ElementType.FLOAT))
+    kind = field(5, field(1, key_type) + field(2, scores))
+    node = field(1, b"x") + field(2, b"s") + field(4, b"ZipMap") + field(5, labels) + field(7, b"ai.onnx.ml")
+    return _model(node, _value(b"s", field(4, field(1, kind))), _value(b"x", scores))
 
 
 # What ``onnx.ModelProto`` serializes to, of which so little is needed that the onnx package is not.
 
 
-def _varint(number: int) -> bytes:
-    low, rest = number & 127, number >> 7
-    return bytes([low | 128]) + _varint(rest) if rest else bytes([low])
-
-
-def _field(number: int, content: int | bytes) -> bytes:
-    if isinstance(content, bytes):
-        return _varint(number << 3 | 2) + _varint(len(content)) + content
-    return _varint(number << 3) + _varint(content)
-
-
-def _attribute(name: bytes, kind: int, field: int, content: int | bytes) -> bytes:
-    return _field(1, name) + _field(field, content) + _field(20, kind)
+def _attribute(name: bytes, kind: int, number: int, content: int | bytes) -> bytes:
+    return field(1, name) + field(number, content) + field(20, kind)
 
 
 def _value(name: bytes, kind: bytes) -> bytes:
-    return _field(1, name) + _field(2, kind)
+    return field(1, name) + field(2, kind)
 
 
 def _model(node: bytes, output: bytes, feed: bytes = b"") -> bytes:
-    graph = _field(1, node) + _field(2, b"empty") + (_field(11, feed) if feed else b"") + _field(12, output)
-    opsets = (_field(1, domain) + _field(2, version) for domain, version in ((b"", 17), (b"ai.onnx.ml", 3)))
-    return _field(1, 8) + _field(7, graph) + b"".join(_field(8, opset) for opset in opsets)
+    graph = field(1, node) + field(2, b"empty") + (field(11, feed) if feed else b"") + field(12, output)
+    opsets = (field(1, domain) + field(2, version) for domain, version in ((b"", 17), (b"ai.onnx.ml", 3)))
+    return field(1, 8) + field(7, graph) + b"".join(field(8, opset) for opset in opsets)

@@ -1,0 +1,34 @@
+"""Messages of protobuf, written field by field, for which nobody needs the onnx package."""
+
+from __future__ import annotations
+
+import struct
+
+# How a field is written.
+VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
+
+
+def varint(value: int) -> bytes:
+    """A whole number, a negative one as protobuf's int64."""
+    value &= 2**64 - 1
+    data = bytearray()
+    while value > 127:
+        data.append(value & 127 | 128)
+        value >>= 7
+    data.append(value)
+    return bytes(data)
+
+
+def head(number: int, size: int) -> bytes:
+    """What a field of `size` bytes begins with."""
+    return varint(number << 3 | LENGTH) + varint(size)
+
+
+def field(number: int, content: int | float | str | bytes) -> bytes:
+    """A field: an int64, a float32, a text, or the bytes of whatever else has a length."""
+    if isinstance(content, float):
+        return varint(number << 3 | FIXED32) + struct.pack("<f", content)
+    if isinstance(content, int):
+        return varint(number << 3 | VARINT) + varint(content)
+    data = content.encode() if isinstance(content, str) else content
+    return head(number, len(data)) + data
