@@ -126,6 +126,17 @@ def plugin() -> Iterator[PluginDevices]:
 
 
 @pytest.fixture
+def environment() -> Iterator[zrt.Environment]:
+    """The environment, which has no provider library when the test begins and when it ends."""
+    made = zrt.Environment()
+    assert made.provider_libraries == {}
+    yield made
+    gc.collect()
+    for name in made.provider_libraries:
+        made.unregister_provider_library(name)
+
+
+@pytest.fixture
 def negate(build: Callable[..., onnx.ModelProto], plugin: PluginDevices) -> Callable[..., zrt.Session]:
     """`y = -x` over float32 [n], by default on the device with memory of its own; keywords are SessionOptions'."""
 

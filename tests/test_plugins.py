@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import shutil
 
 import numpy as np
@@ -22,17 +21,6 @@ PROLOGUE = (
     "import numpy as np, onnx, zrt; environment = zrt.Environment(); model = onnx.parser.parse_model("
     """'<ir_version: 10, opset_import: ["" : 21]> t (float[n] x) => (float[n] y) { y = Neg(x) }')"""
 )
-
-
-@pytest.fixture
-def environment():
-    """The environment, which has no provider library when the test begins and when it ends."""
-    made = zrt.Environment()
-    assert made.provider_libraries == {}
-    yield made
-    gc.collect()
-    for name in made.provider_libraries:
-        made.unregister_provider_library(name)
 
 
 def test_a_library_comes_and_goes(environment):

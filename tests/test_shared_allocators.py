@@ -17,17 +17,6 @@ NEGATE = "(float[n] x) => (float[n] y) { y = Neg(x) }"
 
 
 @pytest.fixture
-def environment():
-    """The environment, without libraries before and after."""
-    made = zrt.Environment()
-    assert made.provider_libraries == {}
-    yield made
-    gc.collect()
-    for name in made.provider_libraries:
-        made.unregister_provider_library(name)
-
-
-@pytest.fixture
 def own(environment):
     """A device with memory of its own."""
     environment.register_provider_library("mine", source.path())
