@@ -47,7 +47,7 @@ class SyncStream(Owner):
         except Error as error:
             raise UnsupportedError(f"{device} has no such stream: {error}") from error
         self.device = device
-        self._kept: list[Handle] = []
+        self._kept: set[Handle] = set()
         self._sessions: WeakSet[Handle] = WeakSet()
         # What its copies read and write goes after the stream.
         self._handle = Handle.own(pointer, table.ReleaseSyncStream, [owner, Handle.pin(self._kept)])
@@ -71,7 +71,7 @@ class SyncStream(Owner):
 
     def keep(self, handles: Iterable[Handle]) -> None:
         """Keeps alive what a copy on this stream reads or writes."""
-        self._kept.extend(handles)
+        self._kept.update(handles)
 
     def reaches(self, value: Handle) -> bool:
         """Whether a tensor lies in the memory of this stream's device."""
