@@ -14,7 +14,7 @@ from typing import NamedTuple
 from zrt import loading
 from zrt._native import ffi
 from zrt.errors import ModelError, UnsupportedError
-from zrt.types import ElementType, nbytes
+from zrt.types import BY_ONNX_CODE, ElementType, nbytes
 from zrt.wire import FIXED32, FIXED64, LENGTH, VARINT, head
 from zrt.wire import field as written
 
@@ -35,7 +35,6 @@ OUTSIDE = 1
 LONGEST_HEAD = 20
 ORT_FORMAT = b"ORTM"
 
-_TYPES = {kind.onnx_code: kind for kind in ElementType}
 _TYPED = {FLOAT_DATA: ElementType.FLOAT, DOUBLE_DATA: ElementType.DOUBLE}
 
 Read = Callable[[int, int], bytes]
@@ -190,7 +189,7 @@ class ModelFile:
             elif field.number == EXTERNAL_DATA and field.wire == LENGTH:
                 pair = {f.number: self.text(f) for f in self.fields(field.content, field.end) if f.wire == LENGTH}
                 entries[pair.get(KEY, "")] = pair.get(VALUE, "")
-        kind = _TYPES.get(code)
+        kind = BY_ONNX_CODE.get(code)
         if kind is None or not kind.bits:
             return None
         if any(dim < 0 for dim in dims):

@@ -135,6 +135,8 @@ class ElementType(IntEnum):
 
 _ONNX_CODES: Final = {ElementType.FLOAT8E8M0: 24, ElementType.UINT2: 25, ElementType.INT2: 26}
 
+BY_ONNX_CODE: Final = {kind.onnx_code: kind for kind in ElementType}
+
 
 def _keys(kinds: Iterable[ElementType]) -> dict[object, ElementType]:
     return {key: kind for kind in kinds for key in (kind.dtype, kind.dtype.type)}

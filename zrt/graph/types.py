@@ -9,9 +9,7 @@ from zrt.arguments import shown, text
 from zrt.errors import DTypeError, ShapeError
 from zrt.graph.proto import package
 from zrt.metadata import Dim, format_shape, type_name
-from zrt.types import ElementType
-
-_BY_ONNX_CODE: Final = {kind.onnx_code: kind for kind in ElementType}
+from zrt.types import BY_ONNX_CODE, ElementType
 
 # protobuf reads no message that is nested much deeper.
 DEEPEST: Final = 32
@@ -35,9 +33,9 @@ def element_type(thing: object, subject: str) -> ElementType:
 
 def of_code(code: int, subject: str) -> ElementType:
     """The element type of a number in ``TensorProto.DataType``."""
-    if code not in _BY_ONNX_CODE:
+    if code not in BY_ONNX_CODE:
         raise DTypeError(f"{subject}: zrt knows no element type {code}")
-    return _BY_ONNX_CODE[code]
+    return BY_ONNX_CODE[code]
 
 
 def dimensions(shape: object, subject: str) -> tuple[Dim, ...] | None:
