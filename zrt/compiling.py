@@ -244,8 +244,7 @@ class _Compilation:
 
     def _settle(self, settings: PoolOptions, subject: str) -> None:
         """Raises what the caller's code raised, if it did."""
-        if settings.crew is not None:
-            settings.crew.settle(subject)
+        loading.settle(settings, subject)
         if self._failure is not None:
             what, failure = self._failure
             if not isinstance(failure, Exception):

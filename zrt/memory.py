@@ -390,8 +390,7 @@ class Allocator(Owner):
     def default(cls) -> Allocator:
         """The process's plain allocator on the host."""
         allocator = cls.__new__(cls)
-        pointer = status.make(api().GetAllocatorWithDefaultOptions, "OrtAllocator")
-        allocator._handle = Handle.borrow(pointer)
+        allocator._handle = Handle.borrow(default_allocator())
         allocator.memory = CPU
         return allocator
 
