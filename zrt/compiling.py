@@ -16,7 +16,7 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.arguments import boolean, choose, integer, path_bytes, shown, text
 from zrt.environment import current
-from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, Error, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, CallbackError, ClosedError, DTypeError, Error, UnsupportedError
 from zrt.files import replacing
 from zrt.memory import default_allocator
 from zrt.options import SessionOptions
@@ -175,7 +175,7 @@ class _Compilation:
     def __init__(self) -> None:
         self.result: bytes | None = None
         self._settings: list[tuple[str, tuple[Any, ...]]] = []
-        self._memory: tuple[Any, Any] | None = None
+        self._memory: Handle | None = None
         self._writer: Writer | None = None
         self._locator: Locator | None = None
         self._asked = ""
@@ -197,8 +197,13 @@ class _Compilation:
 
     def into_memory(self) -> None:
         """The model becomes `result`."""
-        self._memory = ffi.new("void **"), ffi.new("size_t *")
-        self.set("SetOutputModelBuffer", default_allocator(), *self._memory)
+        allocator = default_allocator()
+        room = lib.zrt_allocation_empty(api(), allocator)
+        if not room:
+            raise AllocationError("no memory for the model")
+        # Whatever becomes of the compilation, what ONNX Runtime stores there goes with this.
+        self._memory = Handle.own(room, lib.zrt_allocation_free)
+        self.set("SetOutputModelBuffer", allocator, ffi.addressof(room, "data"), ffi.addressof(room, "bytes"))
 
     def into(self, writer: Writer) -> None:
         """The model goes to the caller's function in pieces."""
@@ -240,7 +245,9 @@ class _Compilation:
             raise loading.refusal(source, error) from error
         self._settle(settings, source.subject)
         if self._memory is not None:
-            self.result = _taken(*self._memory)
+            made = self._memory.pointer
+            self.result = bytes(ffi.buffer(made.data, made.bytes))
+            self._memory = None
 
     def _settle(self, settings: PoolOptions, subject: str) -> None:
         """Raises what the caller's code raised, if it did."""
@@ -344,11 +351,3 @@ def _location(found: Any, name: str) -> tuple[bytes, int]:
     if not path:
         raise ArgumentError(f"weight {name!r}: the file's name is empty")
     return path, integer(offset, f"weight {name!r}: offset", 0, 2**63 - 1)
-
-
-def _taken(data: Any, size: Any) -> bytes:
-    """What ONNX Runtime allocated for us as bytes, freed."""
-    try:
-        return bytes(ffi.buffer(data[0], size[0]))
-    finally:
-        api().AllocatorFree(default_allocator(), data[0])

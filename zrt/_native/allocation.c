@@ -4,9 +4,19 @@
 #include "ort.h"
 #include "allocation.h"
 
-uintptr_t zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t bytes, zrt_allocation **result)
+zrt_allocation *zrt_allocation_empty(const OrtApi *api, OrtAllocator *allocator)
 {
     zrt_allocation *allocation = calloc(1, sizeof *allocation);
+    if (allocation != NULL) {
+        allocation->api = api;
+        allocation->allocator = allocator;
+    }
+    return allocation;
+}
+
+uintptr_t zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t bytes, zrt_allocation **result)
+{
+    zrt_allocation *allocation = zrt_allocation_empty(api, allocator);
     if (allocation == NULL)
         return 0;
     OrtStatus *status = api->AllocatorAlloc(allocator, bytes, &allocation->data);
@@ -14,8 +24,6 @@ uintptr_t zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t 
         free(allocation);
         return (uintptr_t)status;
     }
-    allocation->api = api;
-    allocation->allocator = allocator;
     allocation->bytes = bytes;
     *result = allocation;
     return 0;
@@ -24,7 +32,9 @@ uintptr_t zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t 
 void zrt_allocation_free(void *pointer)
 {
     zrt_allocation *allocation = pointer;
-    OrtStatus *status = allocation->api->AllocatorFree(allocation->allocator, allocation->data);
+    OrtStatus *status = NULL;
+    if (allocation->data != NULL)
+        status = allocation->api->AllocatorFree(allocation->allocator, allocation->data);
     if (status != NULL)
         allocation->api->ReleaseStatus(status);
     free(allocation);

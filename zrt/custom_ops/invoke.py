@@ -100,7 +100,6 @@ class Op(Owner):
             raise AllocationError(f"no memory for {name}")
         handle = Handle.own(block, lib.zrt_standard_free)
         info._standards.append(handle)
-        place = ffi.new("OrtOp **")
         status.check(
             table.CreateOp(
                 kernel,
@@ -114,10 +113,9 @@ class Op(Owner):
                 len(made),
                 len(self.inputs),
                 len(self.outputs),
-                place,
+                ffi.addressof(block, "op"),
             )
         )
-        block.op = place[0]
         self._handle = handle
 
     def _model(self, shapes: Sequence[tuple[int, ...]] | None, more: int = 0) -> bytes:
