@@ -64,7 +64,7 @@ def test_every_form_of_an_address(functions: ctypes.CDLL) -> None:
 
 
 def test_numba() -> None:
-    numba = pytest.importorskip("numba")
+    numba = pytest.importorskip("numba", reason="numba is not installed")
     from numba.core import cgutils
     from numba.extending import intrinsic
 

@@ -224,13 +224,14 @@ def _attribute(name: str, value: Any) -> Attr:
     is_list = isinstance(value, (list, tuple, np.ndarray))
     each = list(value) if is_list else [value]
     if each and all(isinstance(item, (bool, int, np.integer)) for item in each):
-        return Attr(name, 1, [integer(int(item), subject, -(2**63), 2**63 - 1) for item in each], is_list)
+        whole = [integer(int(item), subject, -(2**63), 2**63 - 1) for item in each]
+        return Attr(name, lib.ORT_OP_ATTR_INT, whole, is_list)
     if each and all(isinstance(item, (float, int, np.floating, np.integer)) for item in each):
-        return Attr(name, 3, [float(np.float32(item)) for item in each], is_list)
+        return Attr(name, lib.ORT_OP_ATTR_FLOAT, [float(np.float32(item)) for item in each], is_list)
     if each and all(isinstance(item, str) for item in each):
         for item in each:
             text(item, subject)
-        return Attr(name, 5, each, is_list)
+        return Attr(name, lib.ORT_OP_ATTR_STRING, each, is_list)
     raise UnsupportedError(f"{subject}: an int, a float, a str or a list of one of them, not {shown(value)}")
 
 
@@ -238,15 +239,16 @@ def _made(attribute: Attr) -> Handle:
     """An ``OrtOpAttr``."""
     table = api()
     count = len(attribute.values)
-    if attribute.kind == 1:
+    if attribute.kind == lib.ORT_OP_ATTR_INT:
         data = ffi.new("int64_t[]", attribute.values)
-    elif attribute.kind == 3:
+    elif attribute.kind == lib.ORT_OP_ATTR_FLOAT:
         data = ffi.new("float[]", attribute.values)
     else:
         texts = [ffi.new("char[]", item.encode()) for item in attribute.values]
         data = ffi.new("char *[]", texts)
         if not attribute.is_list:
             data, count = texts[0], len(texts[0]) - 1
+    # A list's is the next one.
     kind = attribute.kind + attribute.is_list
     pointer = status.make(table.CreateOpAttr, "OrtOpAttr", attribute.name.encode(), data, count, kind)
     return Handle.own(pointer, table.ReleaseOpAttr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from zrt._native import lib
 from zrt.types import ElementType
 from zrt.wire import field
 
@@ -22,7 +23,7 @@ NEWEST_IR = 10
 
 
 class Attr(NamedTuple):
-    """An attribute of a kind that kernels can be made with: its name, its ``AttributeProto`` kind, and its values."""
+    """An attribute of a kind that kernels can be made with: its name, ``OrtOpAttrType`` of one value, its values."""
 
     name: str
     kind: int
@@ -31,7 +32,11 @@ class Attr(NamedTuple):
 
 
 # For each kind of ``OrtOpAttrType`` that has one value, ``AttributeProto``'s kind, and its fields for one and for many.
-_KINDS = {1: (2, INT, INTS), 3: (1, FLOAT, FLOATS), 5: (3, STRING, STRINGS)}
+_KINDS = {
+    lib.ORT_OP_ATTR_INT: (2, INT, INTS),
+    lib.ORT_OP_ATTR_FLOAT: (1, FLOAT, FLOATS),
+    lib.ORT_OP_ATTR_STRING: (3, STRING, STRINGS),
+}
 
 
 def _attribute(attribute: Attr) -> bytes:

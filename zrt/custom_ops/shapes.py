@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt._native import ffi, status
+from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.arguments import integer, text
@@ -18,7 +18,14 @@ from zrt.metadata import Dim, read_shape
 from zrt.types import ElementType
 
 # The kinds of attributes that can be read here, with their ``OrtOpAttrType``.
-_CODES: dict[Any, int] = {int: 1, list[int]: 2, float: 3, list[float]: 4, str: 5, list[str]: 6}
+_CODES: dict[Any, int] = {
+    int: lib.ORT_OP_ATTR_INT,
+    list[int]: lib.ORT_OP_ATTR_INTS,
+    float: lib.ORT_OP_ATTR_FLOAT,
+    list[float]: lib.ORT_OP_ATTR_FLOATS,
+    str: lib.ORT_OP_ATTR_STRING,
+    list[str]: lib.ORT_OP_ATTR_STRINGS,
+}
 
 
 class ShapeContext(Borrowed):
