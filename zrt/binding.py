@@ -251,8 +251,7 @@ class IoBinding(Owner):
             raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
         table = api()
         owner = session._open()
-        pointer = status.make(table.CreateIoBinding, "OrtIoBinding", owner.pointer)
-        binding = Handle.own(pointer, table.ReleaseIoBinding, [owner])
+        binding = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
         self._handle = lane_block(session, owner, binding, synchronize=len(session.providers) > 1)
         self._bound = _Bound(session, owner, binding, self._handle)
 

@@ -243,13 +243,15 @@ def _allocate(size: int, policy: BufferPolicy) -> Handle:
         | (lib.ZRT_MEMORY_PREFAULT if policy.prefault else 0)
         | (lib.ZRT_MEMORY_LOCK if policy.lock else 0)
     )
-    place = ffi.new("zrt_memory **")
-    code = lib.zrt_memory_new(size, policy.alignment, asked, place)
-    if code < 0:
-        raise lock_error(-code, size)
-    if code > 0:
-        raise AllocationError(f"no memory for {size} bytes ({policy}): {os.strerror(code)}")
-    return Handle.own(place[0], lib.zrt_memory_free)
+
+    def reserve(place: Any) -> None:
+        code = lib.zrt_memory_new(size, policy.alignment, asked, place)
+        if code < 0:
+            raise lock_error(-code, size)
+        if code > 0:
+            raise AllocationError(f"no memory for {size} bytes ({policy}): {os.strerror(code)}")
+
+    return Handle.make(lib.zrt_memory_free, [], reserve, "zrt_memory")
 
 
 def lock_error(code: int, size: int) -> LockError:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from zrt._native import status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
+from zrt.workers import PoolOptions
 
 
 class LoadCancellation(Owner):
@@ -21,8 +22,7 @@ class LoadCancellation(Owner):
     def __init__(self) -> None:
         table = api()
         # ORT keeps the switch in session options, and copies of these share it.
-        pointer = status.make(table.CreateSessionOptions, "OrtSessionOptions")
-        self._handle = Handle.own(pointer, table.ReleaseSessionOptions)
+        self._handle = Handle.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
 
     def cancel(self) -> None:
         """Ends every load with this object, at the next point where ONNX Runtime looks: a step of the optimizer, say.
@@ -40,10 +40,13 @@ class LoadCancellation(Owner):
         handle = self._open()
         status.check(api().SessionOptionsSetLoadCancellationFlag(handle.pointer, canceled))
 
-    def session_options(self) -> Any:
-        """A new ``OrtSessionOptions``, to be released by the caller, that shares the switch and is otherwise ORT's own.
+    def session_options(self, parents: Sequence[Handle] = ()) -> PoolOptions:
+        """A new ``OrtSessionOptions`` that shares the switch and is otherwise ORT's own; its `parents` outlive it.
 
         ``OrtApi::CloneSessionOptions``.
         """
         handle = self._open()
-        return status.make(api().CloneSessionOptions, "OrtSessionOptions", handle.pointer)
+        table = api()
+        return PoolOptions.make(
+            table.ReleaseSessionOptions, parents, table.CloneSessionOptions, "OrtSessionOptions", handle.pointer
+        )

@@ -227,9 +227,14 @@ class _Compilation:
     ) -> None:
         """Compiles; `lent` is what the settings point to, and a `container` of packed weights has no say in it."""
         table, environment = self._table, current().pointer
-        create = table.CreateModelCompilationOptionsFromSessionOptions
-        pointer = status.make(create, "OrtModelCompilationOptions", environment, settings.pointer)
-        handle = Handle.own(pointer, table.ReleaseModelCompilationOptions, [settings, *lent])
+        handle = Handle.make(
+            table.ReleaseModelCompilationOptions,
+            [settings, *lent],
+            table.CreateModelCompilationOptionsFromSessionOptions,
+            "OrtModelCompilationOptions",
+            environment,
+            settings.pointer,
+        )
         data = loading.data_of(source, settings)
         try:
             if data is None:

@@ -116,7 +116,9 @@ class HardwareDevice:
         table = api()
         name = text(provider, "provider")
         try:
-            pointer = status.make(
+            details = Handle.make(
+                table.ReleaseDeviceEpIncompatibilityDetails,
+                [],
                 table.GetHardwareDeviceEpIncompatibilityDetails,
                 "OrtDeviceEpIncompatibilityDetails",
                 current().pointer,
@@ -125,7 +127,6 @@ class HardwareDevice:
             )
         except Error as error:
             raise ArgumentError(f"provider {provider!r}: {error}") from error
-        details = Handle.own(pointer, table.ReleaseDeviceEpIncompatibilityDetails)
         notes = status.fetch(table.DeviceEpIncompatibilityDetails_GetNotes, "const char *", details.pointer)
         return Incompatibility(
             IncompatibilityReason(

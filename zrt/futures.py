@@ -93,21 +93,21 @@ class Run:
             RunOptions.opened(self._options, self._ready.call.session),
         )
         self._results, places = call.room()
-        place = ffi.new("OrtStatus **")
-        block = lib.zrt_run_new(
+        parents = [call.handle, Handle.pin((self._ready.inputs, places)), *(feeds or ())]
+        if options is not None:
+            parents.append(options)
+        self._handle = Handle.make(
+            _free,
+            parents,
+            lib.zrt_run_new,
+            "zrt_run",
             call.reference,
             ffi.NULL if options is None else options.pointer,
             self._ready.inputs,
             feeds is not None,
             places,
-            place,
         )
-        status.check(place[0])
-        parents = [call.handle, Handle.pin((self._ready.inputs, places)), *(feeds or ())]
-        if options is not None:
-            parents.append(options)
-        self._handle = Handle.own(block, _free, parents)
-        self._block = block
+        self._block = block = self._handle.pointer
         if self._terminated:
             self.terminate()
         key = _read(block)

@@ -95,17 +95,17 @@ class ExternalResourceImporter(Owner):
         self.device = device
         table = _table()
         try:
-            pointer = status.make(
-                table.CreateExternalResourceImporterForDevice, "OrtExternalResourceImporter", owner.pointer
+            self._handle = Handle.make(
+                table.ReleaseExternalResourceImporter,
+                [owner],
+                table.CreateExternalResourceImporterForDevice,
+                "OrtExternalResourceImporter",
+                owner.pointer,
             )
         except NotImplementedByOrtError:
-            pointer = ffi.NULL
+            self._handle = Handle.borrow(ffi.NULL)
         except Error as error:
             raise status.about(str(device), error) from error
-        if pointer:
-            self._handle = Handle.own(pointer, table.ReleaseExternalResourceImporter, [owner])
-        else:
-            self._handle = Handle.borrow(ffi.NULL)
 
     def _importing(self, what: str) -> Handle:
         handle = self._open()
@@ -148,10 +148,16 @@ class ExternalResourceImporter(Owner):
             raise ArgumentError(f"offset: {offset} is beyond the {size} bytes of the memory")
         table = _table()
         try:
-            pointer = status.make(table.ImportMemory, "OrtExternalMemoryHandle", importer.pointer, described)
+            owned = Handle.make(
+                table.ReleaseExternalMemoryHandle,
+                [importer],
+                table.ImportMemory,
+                "OrtExternalMemoryHandle",
+                importer.pointer,
+                described,
+            )
         except Error as error:
             raise _refused(self.device, f"memory of kind {of.name}", error) from error
-        owned = Handle.own(pointer, table.ReleaseExternalMemoryHandle, [importer])
         return ExternalMemory(owned, importer, self.device, size - offset)
 
     def import_semaphore(self, kind: ExternalSemaphoreType | int | str, handle: int) -> ExternalSemaphore:
@@ -163,10 +169,16 @@ class ExternalResourceImporter(Owner):
         described.native_handle = _native(handle, of, "handle")
         table = _table()
         try:
-            pointer = status.make(table.ImportSemaphore, "OrtExternalSemaphoreHandle", importer.pointer, described)
+            owned = Handle.make(
+                table.ReleaseExternalSemaphoreHandle,
+                [importer],
+                table.ImportSemaphore,
+                "OrtExternalSemaphoreHandle",
+                importer.pointer,
+                described,
+            )
         except Error as error:
             raise _refused(self.device, f"semaphores of kind {of.name}", error) from error
-        owned = Handle.own(pointer, table.ReleaseExternalSemaphoreHandle, [importer])
         return ExternalSemaphore(owned, importer, self.device)
 
     def __repr__(self) -> str:
@@ -220,14 +232,20 @@ class ExternalMemory(Owner):
         described.element_type = int(element_type)
         described.shape, described.rank, described.offset_bytes = places, len(dims), begin
         try:
-            pointer = status.make(
-                _table().CreateTensorFromMemory, "OrtValue", self._importer.pointer, handle.pointer, described
+            made = Handle.make(
+                api().ReleaseValue,
+                [handle],
+                _table().CreateTensorFromMemory,
+                "OrtValue",
+                self._importer.pointer,
+                handle.pointer,
+                described,
             )
         except Error as error:
             raise _refused(self.device, "a tensor over imported memory", error) from error
-        if not pointer:
+        if not made.pointer:
             raise UnsupportedError(f"{self.device} made no tensor over imported memory, and does not say why")
-        return Value.own(pointer, [handle])
+        return Value(made)
 
 
 class ExternalSemaphore(Owner):

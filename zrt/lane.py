@@ -157,9 +157,7 @@ class Lane(Owner):
         ports_out = _output_ports(session, where_out, settled, ports_in)
 
         table = api()
-        binding = Handle.own(
-            status.make(table.CreateIoBinding, "OrtIoBinding", owner.pointer), table.ReleaseIoBinding, [owner]
-        )
+        binding = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
         _bind(binding, ports_in, ports_out)
         places_in = session_memories(table.SessionGetMemoryInfoForInputs, owner, len(ports_in))
         places_out = session_memories(table.SessionGetMemoryInfoForOutputs, owner, len(ports_out))

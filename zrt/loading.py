@@ -168,23 +168,14 @@ def create(
         function = table.CreateSessionFromArrayWithPrepackedWeightsContainer if shared else table.CreateSessionFromArray
         model = data, ffi.sizeof(data)
     # What the options refer to (custom operators, say) goes after the session.
-    parents = [options, *([] if container is None else [container]), *lent, *_pools(options)]
+    parents = [options, *([] if container is None else [container]), *lent]
     if data is not None and says(options, BYTES_IN_USE):
         source.kept = True
         parents.append(Handle.pin(data))
     try:
         with raised.loading() as load:
-            session = Handle.make(
-                table.ReleaseSession,
-                parents,
-                function,
-                "OrtSession",
-                environment,
-                *model,
-                options.pointer,
-                *shared,
-                kept=(load.kept,),
-            )
+            arguments = (environment, *model, options.pointer, *shared)
+            return make(options, source.subject, parents, (load.kept,), function, *arguments)
     except Error as error:
         source.kept = False
         settle(options, source.subject)
@@ -192,13 +183,6 @@ def create(
             # What the caller's own code raised is its direct cause.
             raise
         raise refusal(source, error) from error
-    try:
-        settle(options, source.subject)
-    except BaseException:
-        # It was loaded nonetheless, and goes at once, whatever the error's traceback keeps.
-        ffi.release(session.reference)
-        raise
-    return session
 
 
 def _pools(options: PoolOptions) -> list[Handle]:
@@ -214,11 +198,17 @@ def settle(options: PoolOptions, subject: str) -> None:
         options.crew.settle(subject)
 
 
-def own(
-    pointer: Any, options: PoolOptions, subject: str, parents: Sequence[Handle], kept: tuple[object, ...] = ()
+def make(
+    options: PoolOptions,
+    subject: str,
+    parents: Sequence[Handle],
+    kept: tuple[object, ...],
+    function: Any,
+    *arguments: Any,
 ) -> Handle:
-    """Takes over a new ``OrtSession``, which keeps alive its `parents`, what made its threads, and what is `kept`."""
-    session = Handle.own(pointer, api().ReleaseSession, [*parents, *_pools(options)], kept)
+    """A new ``OrtSession`` of a function of the table; it keeps alive `parents`, what made its threads, and `kept`."""
+    parents = [*parents, *_pools(options)]
+    session = Handle.make(api().ReleaseSession, parents, function, "OrtSession", *arguments, kept=kept)
     try:
         settle(options, subject)
     except BaseException:

@@ -62,26 +62,22 @@ class LoraAdapter(Owner):
             if allocator.memory.is_host:
                 raise ArgumentError("allocator: it is one of the host, where an adapter needs none")
             place = parents[0].pointer
+        table = api()
         if isinstance(adapter, (bytes, bytearray)):
             subject = "adapter in memory"
             content: Any = bytes(adapter)
+            create = table.CreateLoraAdapterFromArray
+            given: tuple[Any, ...] = (ffi.from_buffer(content), len(content))
         elif isinstance(adapter, (str, os.PathLike)):
             subject = f"adapter {os.fspath(adapter)!r}"
             content = MappedFile(adapter).array()
+            create, given = table.CreateLoraAdapter, (path_bytes(adapter, "adapter"),)
         else:
             raise DTypeError(f"adapter: expected a path or bytes, got {type(adapter).__name__}")
-        table = api()
         try:
-            if isinstance(content, bytes):
-                pointer = status.make(
-                    table.CreateLoraAdapterFromArray, "OrtLoraAdapter", ffi.from_buffer(content), len(content), place
-                )
-            else:
-                path = path_bytes(adapter, "adapter")
-                pointer = status.make(table.CreateLoraAdapter, "OrtLoraAdapter", path, place)
+            handle = Handle.make(table.ReleaseLoraAdapter, parents, create, "OrtLoraAdapter", *given, place)
         except Error as error:
             raise status.about(subject, error) from error
-        handle = Handle.own(pointer, table.ReleaseLoraAdapter, parents)
         # ORT has verified the bytes, and says nothing of what is in them.
         self.adapter_version, self.model_version, self.parameters = _read(content, subject)
         self._handle = handle

@@ -74,21 +74,24 @@ class MappedFile(Owner):
         self._handle = handle
 
     def _map(self, name: bytes) -> Handle:
-        place = ffi.new("zrt_memory **")
-        code = lib.zrt_memory_map(name, place)
-        if place[0]:
-            return Handle.own(place[0], lib.zrt_memory_free)
         subject = f"file {self.path!r}"
-        try:
+
+        def fill(place: Any) -> None:
+            code = lib.zrt_memory_map(name, place)
             if code:
                 raise OSError(code, os.strerror(code))
+
+        try:
+            handle = Handle.make(lib.zrt_memory_free, [], fill, "zrt_memory")
         except FileNotFoundError:
             raise ModelNotFoundError(f"{subject}: there is no such file") from None
         except IsADirectoryError:
             raise ModelError(f"{subject} is a directory") from None
         except OSError as error:
             raise ModelError(f"{subject} cannot be mapped: {error.strerror}") from None
-        raise ModelError(f"{subject} is empty")
+        if not handle.pointer:
+            raise ModelError(f"{subject} is empty")
+        return handle
 
     def array(
         self, dtype: object = np.uint8, shape: Iterable[int] | None = None, offset: int = 0

@@ -169,14 +169,13 @@ class MemoryInfo:
             place = (int(self.device_type), self.vendor_id, self.device_id, int(self.device_mem_type))
             arguments = (*place, self.alignment, int(self.allocator_type))
         try:
-            pointer = status.make(function, "OrtMemoryInfo", name, *arguments)
+            return Handle.make(table.ReleaseMemoryInfo, [], function, "OrtMemoryInfo", name, *arguments)
         except Error as error:
             raise ArgumentError(f"memory {self.name!r}: {error}") from error
         except OverflowError as error:
             raise ArgumentError(f"memory {self.name!r}: device_id {self.device_id}: {error}") from error
         except TypeError as error:
             raise DTypeError(f"{self!r}: device_id is an int: {error}") from error
-        return Handle.own(pointer, table.ReleaseMemoryInfo)
 
 
 CPU = MemoryInfo.cpu()
@@ -290,8 +289,8 @@ class ArenaConfig:
             given["use_cuda_mempool"] = int(boolean(self.use_cuda_mempool, "use_cuda_mempool"))
         table = api()
         keys = [ffi.new("char[]", name.encode()) for name in given]
-        pointer = status.make(table.CreateArenaCfgV2, "OrtArenaCfg", keys, list(given.values()), len(keys))
-        return Handle.own(pointer, table.ReleaseArenaCfg)
+        values = list(given.values())
+        return Handle.make(table.ReleaseArenaCfg, [], table.CreateArenaCfgV2, "OrtArenaCfg", keys, values, len(keys))
 
 
 def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
@@ -301,9 +300,7 @@ def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
     """
     given = entries({} if pairs is None else pairs, subject)
     table = api()
-    place = ffi.new("OrtKeyValuePairs **")
-    table.CreateKeyValuePairs(place)
-    handle = Handle.own(place[0], table.ReleaseKeyValuePairs)
+    handle = Handle.make(table.ReleaseKeyValuePairs, [], table.CreateKeyValuePairs, "OrtKeyValuePairs")
     for key, value in given:
         table.AddKeyValuePair(handle.pointer, key, value)
     return handle
@@ -365,12 +362,13 @@ class Allocator(Owner):
         table = api()
         where = memory.handle()
         try:
-            pointer = status.make(table.CreateAllocator, "OrtAllocator", owner.pointer, where.pointer)
+            self._handle = Handle.make(
+                table.ReleaseAllocator, [owner], table.CreateAllocator, "OrtAllocator", owner.pointer, where.pointer
+            )
         except TypeError as error:
             raise DTypeError(f"session: expected a Session: {error}") from error
         except Error as error:
             raise ArgumentError(f"this session has no allocator for {memory.name!r}: {error}") from error
-        self._handle = Handle.own(pointer, table.ReleaseAllocator, [owner])
         self.memory = self._read_memory()
 
     @classmethod
@@ -380,11 +378,6 @@ class Allocator(Owner):
         allocator._handle = handle
         allocator.memory = allocator._read_memory()
         return allocator
-
-    @classmethod
-    def own(cls, pointer: Any) -> Allocator:
-        """Takes over an ``OrtAllocator`` that ORT handed out."""
-        return cls.adopt(Handle.own(pointer, api().ReleaseAllocator))
 
     @classmethod
     def default(cls) -> Allocator:
@@ -407,14 +400,14 @@ class Allocator(Owner):
         what = f"{size} bytes of {self.memory.name}"
         if size > MOST_BYTES:
             raise AllocationError(f"no memory for {what}: more than an address space has")
-        place = ffi.new("zrt_allocation **")
-        code = lib.zrt_allocation_new(api(), handle.pointer, size, place)
-        if code:
-            error = status.to_error_at(code)
+        make = lib.zrt_allocation_new
+        try:
+            made = Handle.make(lib.zrt_allocation_free, [handle], make, "zrt_allocation", api(), handle.pointer, size)
+        except Error as error:
             raise AllocationError(f"no memory for {what}: {error}") from error
-        if not place[0]:
+        if not made.pointer:
             raise AllocationError(f"no memory for {what}")
-        return Allocation(Handle.own(place[0], lib.zrt_allocation_free, [handle]), self.memory)
+        return Allocation(made, self.memory)
 
     def stats(self) -> AllocatorStats:
         """The counters now; all 0 for an allocator that keeps none.
@@ -426,13 +419,9 @@ class Allocator(Owner):
         # A provider's own may have no such function, which ORT would call nonetheless.
         if handle.pointer.version < _STATS_SINCE or not handle.pointer.GetStats:
             return AllocatorStats()
-        pointer = status.make(table.AllocatorGetStats, "OrtKeyValuePairs", handle.pointer)
-        if not pointer:
-            return AllocatorStats()
-        try:
-            return AllocatorStats.parse(read_pairs(pointer))
-        finally:
-            table.ReleaseKeyValuePairs(pointer)
+        function = table.AllocatorGetStats
+        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", handle.pointer)
+        return AllocatorStats.parse(read_pairs(pairs.pointer)) if pairs.pointer else AllocatorStats()
 
 
 class Allocation(Owner):

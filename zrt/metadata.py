@@ -159,7 +159,7 @@ def read_type(name: str, type_info: Any) -> ValueInfo:
         return status.fetch(function, f"const {wanted} *", type_info)
 
     def held(function: Any, container: Any) -> ValueInfo:
-        inner = Handle.own(status.make(function, "OrtTypeInfo", container), table.ReleaseTypeInfo)
+        inner = Handle.make(table.ReleaseTypeInfo, [], function, "OrtTypeInfo", container)
         return read_type(name, inner.pointer)
 
     if kind in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
@@ -193,7 +193,7 @@ def read_values(
     infos = []
     for index in range(status.fetch(count, "size_t", session)):
         label = take_string(allocator, status.make(name, "char", session, index, allocator))
-        type_info = Handle.own(status.make(kind, "OrtTypeInfo", session, index), table.ReleaseTypeInfo)
+        type_info = Handle.make(table.ReleaseTypeInfo, [], kind, "OrtTypeInfo", session, index)
         infos.append(read_type(label, type_info.pointer))
     return tuple(infos)
 
@@ -202,9 +202,7 @@ def read_metadata(session: Any) -> ModelMetadata:
     """The model's metadata."""
     table = api()
     allocator = default_allocator()
-    handle = Handle.own(
-        status.make(table.SessionGetModelMetadata, "OrtModelMetadata", session), table.ReleaseModelMetadata
-    )
+    handle = Handle.make(table.ReleaseModelMetadata, [], table.SessionGetModelMetadata, "OrtModelMetadata", session)
 
     def read(function: Any, *arguments: Any) -> str:
         return take_string(allocator, status.make(function, "char", handle.pointer, allocator, *arguments))

@@ -130,7 +130,7 @@ class SessionOptions(OptionData):
         table = api()
         crew = None if self.thread_factory is None else Crew(self.thread_factory)
         domains = self._domains()
-        handle = PoolOptions.own(self._fresh(), table.ReleaseSessionOptions, domains)
+        handle = self._fresh(domains)
         if self.profile_file_prefix is not None:
             require_folder(path_bytes(self.profile_file_prefix, "profile_file_prefix"), "profile_file_prefix")
         calls = self._calls(table)
@@ -151,17 +151,19 @@ class SessionOptions(OptionData):
             handle.crew = crew
         return handle
 
-    def _fresh(self) -> Any:
-        """An ``OrtSessionOptions`` with ORT's defaults, whose load can be canceled."""
+    def _fresh(self, domains: Sequence[Handle]) -> PoolOptions:
+        """An ``OrtSessionOptions`` with ORT's defaults, whose load can be canceled; it keeps the operators' domains."""
         if self.load_cancellation is None:
-            return status.make(api().CreateSessionOptions, "OrtSessionOptions")
+            table = api()
+            release, make = table.ReleaseSessionOptions, table.CreateSessionOptions
+            return PoolOptions.make(release, domains, make, "OrtSessionOptions")
         from zrt.cancellation import LoadCancellation
 
         if not isinstance(self.load_cancellation, LoadCancellation):
             raise DTypeError(
                 f"load_cancellation: expected a LoadCancellation, got {type(self.load_cancellation).__name__}"
             )
-        return self.load_cancellation.session_options()
+        return self.load_cancellation.session_options(domains)
 
     def effective_config_entries(self) -> dict[str, str]:
         """All config entries as ONNX Runtime has them: those of the fields and those of `config_entries`.
@@ -169,11 +171,9 @@ class SessionOptions(OptionData):
         ``OrtApi::GetSessionOptionsConfigEntries``.
         """
         table, handle = api(), self.handle()
-        pairs = status.make(table.GetSessionOptionsConfigEntries, "OrtKeyValuePairs", handle.pointer)
-        try:
-            return read_pairs(pairs)
-        finally:
-            table.ReleaseKeyValuePairs(pairs)
+        function = table.GetSessionOptionsConfigEntries
+        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", handle.pointer)
+        return read_pairs(pairs.pointer)
 
     def _check(self) -> None:
         self._calls(api())
@@ -424,7 +424,7 @@ class RunOptions(OptionData, Owner):
     def _make(self, parents: Sequence[Handle], calls: Sequence[tuple[Any, ...]]) -> None:
         """The ``OrtRunOptions``: functions of the table with their arguments, and what these belong to."""
         table = api()
-        handle = Handle.own(status.make(table.CreateRunOptions, "OrtRunOptions"), table.ReleaseRunOptions, parents)
+        handle = Handle.make(table.ReleaseRunOptions, parents, table.CreateRunOptions, "OrtRunOptions")
         for function, *arguments in calls:
             status.check(function(handle.pointer, *arguments))
         self.terminated = False

@@ -163,8 +163,8 @@ class Selection:
         ``OrtApi::GetSessionOptionsConfigEntries``.
         """
         table = api()
-        pointer = status.make(table.GetSessionOptionsConfigEntries, "OrtKeyValuePairs", options.pointer)
-        pairs = Handle.own(pointer, table.ReleaseKeyValuePairs)
+        function = table.GetSessionOptionsConfigEntries
+        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", options.pointer)
         told = list(read_pairs(pairs.pointer).items())
         for part in self.parts:
             if not isinstance(part, Devices):

@@ -185,7 +185,7 @@ class Session(Owner):
         )
         self.metadata = read_metadata(session)
         self.providers = (*(name for name in chosen.names(handle) if name != CPU_PROVIDER.name), CPU_PROVIDER.name)
-        self._run_options = Handle.own(status.make(table.CreateRunOptions, "OrtRunOptions"), table.ReleaseRunOptions)
+        self._run_options = Handle.make(table.ReleaseRunOptions, [], table.CreateRunOptions, "OrtRunOptions")
         self._memory = CPU.handle()
         self._captures = chosen.captures
         self._calls: dict[Any, Call] = {}

@@ -42,15 +42,18 @@ class SyncStream(Owner):
         if device.memory is None or device.memory.is_host:
             raise UnsupportedError(f"{device} computes in the host's memory, where there is nothing to wait for")
         table = api()
-        try:
-            pointer = status.make(table.CreateSyncStreamForEpDevice, "OrtSyncStream", owner.pointer, wishes.pointer)
-        except Error as error:
-            raise UnsupportedError(f"{device} has no such stream: {error}") from error
         self.device = device
         self._kept: set[Handle] = set()
         self._sessions: WeakSet[Handle] = WeakSet()
         # What its copies read and write goes after the stream.
-        self._handle = Handle.own(pointer, table.ReleaseSyncStream, [owner, Handle.pin(self._kept)])
+        parents = [owner, Handle.pin(self._kept)]
+        make = table.CreateSyncStreamForEpDevice
+        try:
+            self._handle = Handle.make(
+                table.ReleaseSyncStream, parents, make, "OrtSyncStream", owner.pointer, wishes.pointer
+            )
+        except Error as error:
+            raise UnsupportedError(f"{device} has no such stream: {error}") from error
 
     @property
     def native_handle(self) -> int:

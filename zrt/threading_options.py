@@ -42,8 +42,9 @@ class ThreadingOptions:
         table = api()
         crew = None if self.thread_factory is None else Crew(self.thread_factory)
         calls = self._calls(table)
-        pointer = status.make(table.CreateThreadingOptions, "OrtThreadingOptions")
-        handle = PoolOptions.own(pointer, table.ReleaseThreadingOptions)
+        handle = PoolOptions.make(
+            table.ReleaseThreadingOptions, [], table.CreateThreadingOptions, "OrtThreadingOptions"
+        )
         for subject, function, *arguments in calls:
             try:
                 status.check(function(handle.pointer, *arguments))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from zrt._native import ffi
+from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt._native.status import check, make
 from zrt.arguments import shown
@@ -190,13 +191,10 @@ def creation_code(element_type: ElementType) -> int:
         return code
     table = api()
     allocator = make(table.GetAllocatorWithDefaultOptions, "OrtAllocator")
-    value = make(table.CreateTensorAsOrtValue, "OrtValue", allocator, ffi.NULL, 0, code)
-    try:
-        made = ffi.new("ONNXTensorElementDataType *")
-        dims, rank = ffi.new("const int64_t **"), ffi.new("size_t *")
-        check(table.GetTensorElementTypeAndShapeDataReference(value, made, dims, rank))
-    finally:
-        table.ReleaseValue(value)
+    value = Handle.make(table.ReleaseValue, [], table.CreateTensorAsOrtValue, "OrtValue", allocator, ffi.NULL, 0, code)
+    made = ffi.new("ONNXTensorElementDataType *")
+    dims, rank = ffi.new("const int64_t **"), ffi.new("size_t *")
+    check(table.GetTensorElementTypeAndShapeDataReference(value.pointer, made, dims, rank))
     return code if made[0] == element_type else int(element_type)
 
 

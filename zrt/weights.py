@@ -49,8 +49,8 @@ class PrepackedWeights(Owner):
 
     def __init__(self) -> None:
         table = api()
-        pointer = status.make(table.CreatePrepackedWeightsContainer, "OrtPrepackedWeightsContainer")
-        self._handle = Handle.own(pointer, table.ReleasePrepackedWeightsContainer)
+        make = table.CreatePrepackedWeightsContainer
+        self._handle = Handle.make(table.ReleasePrepackedWeightsContainer, [], make, "OrtPrepackedWeightsContainer")
 
     def __repr__(self) -> str:
         return "PrepackedWeights(closed)" if self.closed else "PrepackedWeights()"

@@ -1,4 +1,3 @@
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "ort.h"
@@ -14,19 +13,19 @@ zrt_allocation *zrt_allocation_empty(const OrtApi *api, OrtAllocator *allocator)
     return allocation;
 }
 
-uintptr_t zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t bytes, zrt_allocation **result)
+OrtStatus *zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t bytes, zrt_allocation **result)
 {
     zrt_allocation *allocation = zrt_allocation_empty(api, allocator);
     if (allocation == NULL)
-        return 0;
+        return NULL;
     OrtStatus *status = api->AllocatorAlloc(allocator, bytes, &allocation->data);
     if (status != NULL || allocation->data == NULL) {
         free(allocation);
-        return (uintptr_t)status;
+        return status;
     }
     allocation->bytes = bytes;
     *result = allocation;
-    return 0;
+    return NULL;
 }
 
 void zrt_allocation_free(void *pointer)

@@ -11,9 +11,8 @@ typedef struct zrt_allocation {
 /* One without memory yet, for what ONNX Runtime allocates and stores in it. NULL when memory is short. */
 zrt_allocation *zrt_allocation_empty(const OrtApi *api, OrtAllocator *allocator);
 
-/* Stores an allocation of `bytes` in `result`. Returns 0 or the address of an OrtStatus; a result of NULL without a
-   status means that there is no memory. */
-uintptr_t zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t bytes, zrt_allocation **result);
+/* Stores an allocation of `bytes` in `result`; where that stays as it was and there is no status, there is no memory. */
+OrtStatus *zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t bytes, zrt_allocation **result);
 
 /* Gives it back; a zrt_release. */
 void zrt_allocation_free(void *allocation);

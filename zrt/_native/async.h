@@ -20,10 +20,10 @@ typedef struct zrt_run {
 /* To be called once, before anything else here; at most `workers` threads of ours. 0, or the errno. */
 int zrt_run_open(size_t workers);
 
-/* A run that is still to be started, with options of its own where `run_options` is NULL. `inputs` is memory, or values that are borrowed; outputs[i] is memory, or NULL for
-   an output that is left to ONNX Runtime. Returns NULL and stores a status where it fails. */
-zrt_run *zrt_run_new(zrt_handle *call, OrtRunOptions *run_options, void *const *inputs, int values,
-    void *const *outputs, OrtStatus **status);
+/* Stores a run that is still to be started, with options of its own where `run_options` is NULL. `inputs` is memory, or
+   values that are borrowed; outputs[i] is memory, or NULL for an output that is left to ONNX Runtime. */
+OrtStatus *zrt_run_new(zrt_handle *call, OrtRunOptions *run_options, void *const *inputs, int values,
+    void *const *outputs, zrt_run **result);
 
 /* Releases what the run still owns; a zrt_release. */
 void zrt_run_free(void *run);

@@ -74,9 +74,10 @@ class Handle:
         *arguments: Any,
         kept: tuple[object, ...] = (),
     ) -> Self:
-        """Calls a function of the table whose last argument is where it stores a new pointer of type `kind`.
+        """Calls a function whose last argument is where it stores a new pointer of type `kind`.
 
-        What it makes is owned from the start: no interrupt comes between.
+        It returns a status, or nothing where nothing goes wrong, or raises. What it makes is owned from the start: no
+        interrupt comes between.
         """
         made = cls.own(ffi.NULL, release, parents, kept)
         check(function(*arguments, ffi.cast(f"{kind} **", ffi.addressof(made.reference[0], "pointer"))))

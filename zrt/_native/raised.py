@@ -70,11 +70,7 @@ class Load:
         self.errors: list[tuple[str, BaseException]] = []
         """What it raised where ORT drops the status, and in what."""
         self.kept: set[object] = set()
-        """What it made that lives as long as the session."""
-
-    def made(self) -> tuple[object, ...]:
-        """For the session's `Handle.kept`."""
-        return (self.kept,) if self.kept else ()
+        """What it made that lives as long as the session: for the session's `Handle.kept`."""
 
 
 _loads = threading.local()

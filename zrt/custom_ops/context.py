@@ -208,11 +208,14 @@ class KernelContext(Borrowed):
             raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
         pointer = self._opened()
         where = memory.handle()
+        table = api()
         try:
-            made = status.make(api().KernelContext_GetAllocator, "OrtAllocator", pointer, where.pointer)
+            made = Handle.make(
+                table.ReleaseAllocator, [], table.KernelContext_GetAllocator, "OrtAllocator", pointer, where.pointer
+            )
         except Error as error:
             raise ArgumentError(f"this kernel has no allocator for {memory.name!r}: {error}") from error
-        return Allocator.own(made)
+        return Allocator.adopt(made)
 
     def parallel_for(self, function: Callable[[int], object], count: int, batches: int = 0) -> None:
         """``function(i)`` for each i below `count`, in the session's threads, in any order, until all are done.

@@ -66,8 +66,8 @@ def _read(info: Any, name: str, kind: Any) -> Any:
         return _numbers(table.KernelInfoGetAttributeArray_float, "float", info, key)
     if kind == list[str]:
         return _strings(info, key)
-    pointer = status.make(table.KernelInfoGetAttribute_tensor, "OrtValue", info, key, default_allocator())
-    return Value.own(pointer).numpy()
+    function = table.KernelInfoGetAttribute_tensor
+    return Value(Handle.make(table.ReleaseValue, [], function, "OrtValue", info, key, default_allocator())).numpy()
 
 
 def _other_kind(info: Any, name: str, kind: Any) -> Any:
@@ -229,21 +229,22 @@ class KernelInfo(Borrowed):
     def config_entries(self) -> dict[str, str]:
         """The session's config entries. ``OrtApi::KernelInfo_GetConfigEntries``."""
         table = api()
-        pairs = status.make(table.KernelInfo_GetConfigEntries, "OrtKeyValuePairs", self._opened())
-        try:
-            return read_pairs(pairs)
-        finally:
-            table.ReleaseKeyValuePairs(pairs)
+        function = table.KernelInfo_GetConfigEntries
+        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", self._opened())
+        return read_pairs(pairs.pointer)
 
     def allocator(self, mem_type: MemType | str = MemType.DEFAULT) -> Allocator:
         """The provider's allocator for a kind of memory, which may be kept. ``OrtApi::KernelInfoGetAllocator``."""
         pointer = self._opened()
         kind = choose(MemType, mem_type, "mem_type")
+        table = api()
         try:
-            made = status.make(api().KernelInfoGetAllocator, "OrtAllocator", pointer, int(kind))
+            made = Handle.make(
+                table.ReleaseAllocator, [], table.KernelInfoGetAllocator, "OrtAllocator", pointer, int(kind)
+            )
         except Error as error:
             raise ArgumentError(f"this kernel has no allocator for {kind.name}: {error}") from error
-        return Allocator.own(made)
+        return Allocator.adopt(made)
 
     @property
     def logger(self) -> OpLogger:
@@ -275,11 +276,10 @@ def _types(function: Any, info: Any, names: tuple[str, ...]) -> tuple[ValueInfo 
     found: list[ValueInfo | None] = []
     for index, name in enumerate(names):
         try:
-            pointer = status.make(function, "OrtTypeInfo", info, index)
+            described = Handle.make(api().ReleaseTypeInfo, [], function, "OrtTypeInfo", info, index)
         except Error:
             # It is absent.
             found.append(None)
         else:
-            described = Handle.own(pointer, api().ReleaseTypeInfo)
             found.append(read_type(name, described.pointer))
     return tuple(found)

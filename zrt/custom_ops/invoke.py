@@ -250,5 +250,5 @@ def _made(attribute: Attr) -> Handle:
             data, count = texts[0], len(texts[0]) - 1
     # A list's is the next one.
     kind = attribute.kind + attribute.is_list
-    pointer = status.make(table.CreateOpAttr, "OrtOpAttr", attribute.name.encode(), data, count, kind)
-    return Handle.own(pointer, table.ReleaseOpAttr)
+    name = attribute.name.encode()
+    return Handle.make(table.ReleaseOpAttr, [], table.CreateOpAttr, "OrtOpAttr", name, data, count, kind)

@@ -277,9 +277,15 @@ class CustomOpDomain(Owner):
         if twice:
             raise ArgumentError(f"domain {name!r} has operator {', '.join(map(repr, sorted(twice)))} twice")
         table = api()
-        pointer = status.make(table.CreateCustomOpDomain, "OrtCustomOpDomain", text(name, "name"))
         handles = [each.handle for each in described]
-        handle = Handle.own(pointer, table.ReleaseCustomOpDomain, handles, tuple(described))
+        handle = Handle.make(
+            table.ReleaseCustomOpDomain,
+            handles,
+            table.CreateCustomOpDomain,
+            "OrtCustomOpDomain",
+            text(name, "name"),
+            kept=tuple(described),
+        )
         for each in handles:
             status.check(table.CustomOpDomain_Add(handle.pointer, ffi.cast("OrtCustomOp *", each.pointer)))
         self._handle = handle

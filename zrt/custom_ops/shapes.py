@@ -101,8 +101,9 @@ class ShapeContext(Borrowed):
         kind = ElementType.of(dtype)
         if kind.refused:
             raise UnsupportedError(f"output {index}: {kind.name}: {kind.refused}")
-        made = status.make(table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo")
-        info = Handle.own(made, table.ReleaseTensorTypeAndShapeInfo)
+        info = Handle.make(
+            table.ReleaseTensorTypeAndShapeInfo, [], table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo"
+        )
         try:
             dims = list(shape)
         except TypeError:

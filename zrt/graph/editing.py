@@ -194,8 +194,10 @@ def _open_session(source: loading.Source, settings: PoolOptions, lent: list[Hand
         create, given = editor.CreateModelEditorSessionFromArray, (data, ffi.sizeof(data))
     try:
         with raised.loading() as load:
-            pointer = status.make(create, "OrtSession", environment, *given, settings.pointer)
-            handle = loading.own(pointer, settings, source.subject, [settings, Handle.pin(lent)], (kernels,))
+            parents = [settings, Handle.pin(lent)]
+            handle = loading.make(
+                settings, source.subject, parents, (kernels,), create, environment, *given, settings.pointer
+            )
     except Error as error:
         loading.settle(settings, source.subject)
         if isinstance(error, CallbackError):

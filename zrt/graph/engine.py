@@ -43,7 +43,7 @@ def editor_api() -> Any:
 
 def type_info(kind: types.GraphType) -> Handle:
     """A new ``OrtTypeInfo`` of a type."""
-    table = api()
+    release = api().ReleaseTypeInfo
     editor = editor_api()
     if isinstance(kind, types.TensorType):
         shape = _tensor_info(kind)
@@ -52,27 +52,26 @@ def type_info(kind: types.GraphType) -> Handle:
             if isinstance(kind, types.SparseTensorType)
             else editor.CreateTensorTypeInfo
         )
-        pointer = status.make(make, "OrtTypeInfo", shape.pointer)
-    elif isinstance(kind, types.MapType):
+        return Handle.make(release, [], make, "OrtTypeInfo", shape.pointer)
+    if isinstance(kind, types.MapType):
         value = type_info(kind.value)
-        pointer = status.make(editor.CreateMapTypeInfo, "OrtTypeInfo", int(kind.key), value.pointer)
-    else:
-        make = editor.CreateSequenceTypeInfo if isinstance(kind, types.SequenceType) else editor.CreateOptionalTypeInfo
-        element = type_info(kind.element)
-        pointer = status.make(make, "OrtTypeInfo", element.pointer)
-    return Handle.own(pointer, table.ReleaseTypeInfo)
+        return Handle.make(release, [], editor.CreateMapTypeInfo, "OrtTypeInfo", int(kind.key), value.pointer)
+    make = editor.CreateSequenceTypeInfo if isinstance(kind, types.SequenceType) else editor.CreateOptionalTypeInfo
+    element = type_info(kind.element)
+    return Handle.make(release, [], make, "OrtTypeInfo", element.pointer)
 
 
 def _tensor_info(kind: types.TensorType) -> Handle:
     table = api()
-    pointer = status.make(table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo")
-    handle = Handle.own(pointer, table.ReleaseTensorTypeAndShapeInfo)
-    status.check(table.SetTensorElementType(pointer, int(kind.element_type)))
+    handle = Handle.make(
+        table.ReleaseTensorTypeAndShapeInfo, [], table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo"
+    )
+    status.check(table.SetTensorElementType(handle.pointer, int(kind.element_type)))
     if kind.shape is not None:
         names, _kept = _texts([dim if isinstance(dim, str) else "" for dim in kind.shape])
         sizes = [dim if isinstance(dim, int) else -1 for dim in kind.shape]
-        status.check(table.SetDimensions(pointer, sizes, len(sizes)))
-        status.check(table.SetSymbolicDimensions(pointer, names, len(sizes)))
+        status.check(table.SetDimensions(handle.pointer, sizes, len(sizes)))
+        status.check(table.SetSymbolicDimensions(handle.pointer, names, len(sizes)))
     return handle
 
 
@@ -164,9 +163,7 @@ class Assembly:
     """A model for the editor, under way."""
 
     def __init__(self) -> None:
-        place = ffi.new("zrt_editor **")
-        status.check(lib.zrt_editor_new(api(), place))
-        self.handle = Handle.own(place[0], lib.zrt_editor_free)
+        self.handle = Handle.make(lib.zrt_editor_free, [], lib.zrt_editor_new, "zrt_editor", api())
 
     def values(self, infos: Sequence[Any], outputs: bool) -> None:
         """The graph's inputs or outputs."""

@@ -128,8 +128,10 @@ def _through_editor(
         made = assembly.model({entry.domain: entry.version for entry in model.opset_import})
         create = editor_api().CreateSessionFromModel
         with raised.loading() as load:
-            pointer = status.make(create, "OrtSession", current().pointer, made, settings.pointer)
-            return loading.own(pointer, settings, subject, [settings, *lent], load.made())
+            parents = [settings, *lent]
+            return loading.make(
+                settings, subject, parents, (load.kept,), create, current().pointer, made, settings.pointer
+            )
     except Error as error:
         loading.settle(settings, subject)
         if isinstance(error, CallbackError):

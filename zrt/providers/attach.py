@@ -64,7 +64,7 @@ class ThroughObject:
 
     def make(self, settings: Mapping[str, str]) -> Handle:
         """The object with these settings."""
-        made = Handle.own(status.make(self._function("Create{}"), self.kind), self._function("Release{}"))
+        made = Handle.make(self._function("Release{}"), [], self._function("Create{}"), self.kind)
         plain = {key: value for key, value in settings.items() if not (self.stream and key == STREAM)}
         if plain:
             status.check(self._function("Update{}")(made.pointer, *_strings(plain)))

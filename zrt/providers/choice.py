@@ -145,9 +145,11 @@ def usable(name: str) -> str | None:
     try:
         full = full_name(name)
         table = api()
-        options = Handle.own(status.make(table.CreateSessionOptions, "OrtSessionOptions"), table.ReleaseSessionOptions)
+        options = Handle.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
         append(options, full, {})
-        pointer = status.make(
+        Handle.make(
+            table.ReleaseSession,
+            [options],
             table.CreateSessionFromArray,
             "OrtSession",
             current().pointer,
@@ -157,7 +159,6 @@ def usable(name: str) -> str | None:
         )
     except Error as error:
         return str(error)
-    Handle.own(pointer, table.ReleaseSession)
     return None
 
 

@@ -30,10 +30,18 @@ def _names(types: Sequence[ElementType]) -> str:
 def _make(kind: ValueKind, parts: Sequence[Handle], parents: Sequence[Handle], subject: str) -> Value:
     table = api()
     try:
-        pointer = status.make(table.CreateValue, "OrtValue", [part.pointer for part in parts], len(parts), int(kind))
+        made = Handle.make(
+            table.ReleaseValue,
+            parents,
+            table.CreateValue,
+            "OrtValue",
+            [part.pointer for part in parts],
+            len(parts),
+            int(kind),
+        )
     except Error as error:
         raise status.about(subject, error) from error
-    return Value(Handle.own(pointer, table.ReleaseValue, parents))
+    return Value(made)
 
 
 def mapping(given: Mapping[Any, Any], key_type: Any, value_type: Any, subject: str) -> Value:
@@ -171,7 +179,8 @@ def elements(value: Value) -> list[Value]:
     allocator = default_allocator()
     count = status.fetch(table.GetValueCount, "size_t", handle.pointer)
     return [
-        Value.own(status.make(table.GetValue, "OrtValue", handle.pointer, index, allocator)) for index in range(count)
+        Value(Handle.make(table.ReleaseValue, [], table.GetValue, "OrtValue", handle.pointer, index, allocator))
+        for index in range(count)
     ]
 
 

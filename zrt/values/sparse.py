@@ -260,7 +260,9 @@ def _borrowed(given: SparseTensor, element_type: ElementType) -> Handle:
     table = api()
     where = CPU.handle()
     values = ffi.from_buffer(given.values)
-    pointer = status.make(
+    handle = Handle.make(
+        table.ReleaseValue,
+        [Handle.pin((values, given.indices, given.indptr))],
         table.CreateSparseTensorWithValuesAsOrtValue,
         "OrtValue",
         where.pointer,
@@ -271,13 +273,12 @@ def _borrowed(given: SparseTensor, element_type: ElementType) -> Handle:
         given.values.ndim,
         creation_code(element_type),
     )
-    handle = Handle.own(pointer, table.ReleaseValue, [Handle.pin((values, given.indices, given.indptr))])
     if given.format is SparseFormat.COO:
-        status.check(table.UseCooIndices(pointer, *_int64(given.indices)))
+        status.check(table.UseCooIndices(handle.pointer, *_int64(given.indices)))
     elif given.format is SparseFormat.CSR:
-        status.check(table.UseCsrIndices(pointer, *_int64(given.indices), *_int64(_csr_starts(given))))
+        status.check(table.UseCsrIndices(handle.pointer, *_int64(given.indices), *_int64(_csr_starts(given))))
     else:
-        status.check(table.UseBlockSparseIndices(pointer, *_block_index(given)))
+        status.check(table.UseBlockSparseIndices(handle.pointer, *_block_index(given)))
     return handle
 
 
@@ -285,7 +286,9 @@ def _filled(given: SparseTensor, element_type: ElementType, subject: str) -> Han
     """In memory of ORT's own."""
     table = api()
     where = CPU.handle()
-    pointer = status.make(
+    handle = Handle.make(
+        table.ReleaseValue,
+        [],
         table.CreateSparseTensorAsOrtValue,
         "OrtValue",
         default_allocator(),
@@ -293,7 +296,6 @@ def _filled(given: SparseTensor, element_type: ElementType, subject: str) -> Han
         len(given.shape),
         creation_code(element_type),
     )
-    handle = Handle.own(pointer, table.ReleaseValue)
     texts: list[Any] = []
     if element_type is ElementType.STRING:
         encoded, _ = strings.encode(given.values, f"{subject}: values")
@@ -306,7 +308,7 @@ def _filled(given: SparseTensor, element_type: ElementType, subject: str) -> Han
         values: Any = ffi.new("const char *[]", texts)
     else:
         values = ffi.from_buffer(given.values)
-    head = (pointer, where.pointer, _dims(given.values.shape), given.values.ndim, values)
+    head = (handle.pointer, where.pointer, _dims(given.values.shape), given.values.ndim, values)
     if given.format is SparseFormat.COO:
         status.check(table.FillSparseTensorCoo(*head, *_int64(given.indices)))
     elif given.format is SparseFormat.CSR:
@@ -323,10 +325,7 @@ def form(handle: Handle) -> SparseFormat:
 
 def _described(function: Any, *arguments: Any) -> tuple[int, ...]:
     """The shape that a function of the table gives as an ``OrtTensorTypeAndShapeInfo``."""
-    table = api()
-    info = Handle.own(
-        status.make(function, "OrtTensorTypeAndShapeInfo", *arguments), table.ReleaseTensorTypeAndShapeInfo
-    )
+    info = Handle.make(api().ReleaseTensorTypeAndShapeInfo, [], function, "OrtTensorTypeAndShapeInfo", *arguments)
     return tuple(int(dim) for dim in read_shape(info.pointer) or () if isinstance(dim, int))
 
 

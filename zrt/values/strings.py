@@ -52,11 +52,17 @@ def tensor(texts: Any, shape: Any, subject: str) -> tuple[Handle, tuple[int, ...
     table = api()
     dims = ffi.new("int64_t[]", wanted)
     try:
-        pointer = status.make(
-            table.CreateTensorAsOrtValue, "OrtValue", default_allocator(), dims, len(wanted), int(ElementType.STRING)
+        handle = Handle.make(
+            table.ReleaseValue,
+            [],
+            table.CreateTensorAsOrtValue,
+            "OrtValue",
+            default_allocator(),
+            dims,
+            len(wanted),
+            int(ElementType.STRING),
         )
-        handle = Handle.own(pointer, table.ReleaseValue)
-        write(pointer, encoded)
+        write(handle.pointer, encoded)
     except Error as error:
         raise AllocationError(f"{subject}: {error}") from error
     return handle, wanted

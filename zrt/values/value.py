@@ -46,7 +46,9 @@ def over(
     table = api()
     where = memory.handle()
     try:
-        pointer = status.make(
+        return Handle.make(
+            table.ReleaseValue,
+            parents,
             table.CreateTensorWithDataAsOrtValue,
             "OrtValue",
             where.pointer,
@@ -58,7 +60,6 @@ def over(
         )
     except Error as error:
         raise status.about(subject, error) from error
-    return Handle.own(pointer, table.ReleaseValue, parents)
 
 
 class Value(Owner):
@@ -113,7 +114,7 @@ class Value(Owner):
         """The type as ORT describes it. ``OrtApi::GetTypeInfo``."""
         table = api()
         handle = self._open()
-        info = Handle.own(status.make(table.GetTypeInfo, "OrtTypeInfo", handle.pointer), table.ReleaseTypeInfo)
+        info = Handle.make(table.ReleaseTypeInfo, [], table.GetTypeInfo, "OrtTypeInfo", handle.pointer)
         return read_type("", info.pointer)
 
     @classmethod
@@ -209,7 +210,9 @@ class Value(Owner):
         source = allocator._open()
         table = api()
         try:
-            pointer = status.make(
+            made = Handle.make(
+                table.ReleaseValue,
+                [source],
                 table.CreateTensorAsOrtValue,
                 "OrtValue",
                 source.pointer,
@@ -221,7 +224,7 @@ class Value(Owner):
             raise AllocationError(
                 f"{subject}: {element_type.name} of shape {shape} on {allocator.memory.name}: {error}"
             ) from error
-        return cls(Handle.own(pointer, table.ReleaseValue, [source]))
+        return cls(made)
 
     @classmethod
     def from_strings(cls, texts: Any, shape: Any = None, subject: str = "strings") -> Value:

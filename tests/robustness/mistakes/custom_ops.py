@@ -9,7 +9,7 @@ import numpy as np
 
 import zrt
 from tests.custom_ops.support import DOMAIN, ONE, Op, X, build, load
-from tests.robustness.vocabulary import INSIDE, Bad, Kind, Single, Take, World, closed
+from tests.robustness.vocabulary import Bad, Kind, Single, Take, World, closed
 from zrt.custom_ops import Attribute, CFunction, Input, KernelContext, KernelInfo, Output, ShapeContext
 from zrt.custom_ops import Op as Standard
 from zrt.errors import (
@@ -248,7 +248,7 @@ CLOSABLE: dict[str, Callable[[World], Any]] = {"CustomOpDomain": lambda w: zrt.C
 CANNOT_FAIL: dict[str, str] = {
     f"CustomOp.{name}": "a subclass's own, called by ONNX Runtime: see the rows of Session"
     for name in ("create", "compute", "infer_shapes")
-} | {"Allocator.own": INSIDE}
+}
 
 APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
     "declared": (DECLARED, {Kind.WRONG_DTYPE, Kind.NEGATIVE, Kind.HUGE, Kind.UNKNOWN_NAME}),
