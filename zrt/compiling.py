@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt import loading, weights
-from zrt._native import ffi, lib, status
+from zrt._native import callback, ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.arguments import boolean, choose, integer, path_bytes, shown, text
@@ -294,14 +294,14 @@ def _failed(kind: object, error: BaseException, trace: Any) -> None:
     ffi.from_handle(trace.tb_frame.f_locals["python"]).fail(error)
 
 
-@ffi.def_extern(name="zrt_compile_chunk", error=1, onerror=_failed)  # type: ignore[untyped-decorator]
-def _chunk(python: Any, data: Any, size: int) -> int:
+@callback(_failed)
+def zrt_compile_chunk(python: Any, data: Any, size: int) -> int:
     ffi.from_handle(python).write(data, size)
     return 0
 
 
-@ffi.def_extern(name="zrt_compile_initializer", error=1, onerror=_failed)  # type: ignore[untyped-decorator]
-def _initializer(python: Any, name: Any, value: Any, there: Any, placed: Any) -> int:
+@callback(_failed)
+def zrt_compile_initializer(python: Any, name: Any, value: Any, there: Any, placed: Any) -> int:
     ffi.from_handle(python).place(name, value, there, placed)
     return 0
 

@@ -151,9 +151,9 @@ class MappedFile(Owner):
         return f"<zrt.MappedFile {self.path!r}, {self.nbytes} bytes{', closed' if self.closed else ''}>"
 
 
-def _native(dtype: object) -> bool:
+def _native(dtype: Any) -> bool:
     try:
-        return bool(np.dtype(dtype).isnative)  # type: ignore[call-overload]
+        return bool(np.dtype(dtype).isnative)
     except TypeError:
         # A name that only zrt knows.
         return True

@@ -219,7 +219,7 @@ def parse(given: ProvidersLike) -> Selection:
     if given is None or isinstance(given, str) or not isinstance(given, Iterable):
         if _is_device(given):
             raise DTypeError(f"providers: expected a list, got {given} alone")
-        return Selection(providers.parse_all(given))  # type: ignore[arg-type]
+        return Selection(providers.parse_all(given))  # type: ignore[arg-type]  # what is no list it refuses by name
     items = list(given)
     others: list[Any] = [item for item in items if not _is_device(item)]
     named = iter(providers.parse_all(others))

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Iterable
 from enum import IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
 
 import numpy as np
 
@@ -154,19 +154,19 @@ def _by_ml_dtype() -> dict[object, ElementType]:
     return _BY_ML_DTYPE
 
 
-def _of_unusual(dtype_like: object) -> ElementType:
+def _of_unusual(dtype_like: Any) -> ElementType:
     """`ElementType.of` for what is neither a native dtype nor its scalar type."""
     if isinstance(dtype_like, ElementType):
         return dtype_like
     if dtype_like is None:  # numpy reads None as float64
         raise DTypeError("None is not a dtype")
     try:
-        dtype = np.dtype(dtype_like)  # type: ignore[call-overload]
+        dtype = np.dtype(dtype_like)
     except (TypeError, ValueError):
         # numpy knows the names of ml_dtypes' once that is imported.
         _by_ml_dtype()
         try:
-            dtype = np.dtype(dtype_like)  # type: ignore[call-overload]
+            dtype = np.dtype(dtype_like)
         except (TypeError, ValueError) as error:
             raise DTypeError(f"{shown(dtype_like)} is not a dtype: {error}") from error
     if dtype.kind in "OSTU":
@@ -198,10 +198,10 @@ def creation_code(element_type: ElementType) -> int:
     return code if made[0] == element_type else int(element_type)
 
 
-def as_shape(shape: Iterable[object]) -> tuple[int, ...]:
+def as_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
     """`shape` as a tuple of ints. Raises `ShapeError` where a dimension is no int from 0 to 2**63 - 1."""
     try:
-        dims = tuple(operator.index(dim) for dim in shape)  # type: ignore[arg-type]
+        dims = tuple(operator.index(dim) for dim in shape)
     except TypeError:
         raise ShapeError(f"{shown(shape)} is not a shape: a sequence of ints is wanted") from None
     if not all(0 <= dim < 2**63 for dim in dims):
@@ -209,7 +209,7 @@ def as_shape(shape: Iterable[object]) -> tuple[int, ...]:
     return dims
 
 
-def nbytes(element_type: ElementType, shape: Iterable[object]) -> int:
+def nbytes(element_type: ElementType, shape: Iterable[SupportsIndex]) -> int:
     """The bytes that ONNX Runtime stores for a tensor of `shape`; packed types round up to a whole byte.
 
     Raises `ShapeError` for a bad dimension and `DTypeError` for STRING and UNDEFINED, whose elements have no
@@ -237,7 +237,7 @@ def pack(array: npt.NDArray[Any], element_type: object) -> npt.NDArray[np.uint8]
     return packed
 
 
-def unpack(packed: npt.NDArray[np.uint8], element_type: object, shape: Iterable[object]) -> npt.NDArray[Any]:
+def unpack(packed: npt.NDArray[np.uint8], element_type: object, shape: Iterable[SupportsIndex]) -> npt.NDArray[Any]:
     """The elements in the bytes `packed`, as a fresh ml_dtypes array of the logical `shape`.
 
     Raises `DTypeError` where `packed` is not `uint8` or `element_type` is not packed, and `ShapeError` where

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from zrt._native import ffi, lib, status
+from zrt._native import callback, ffi, lib, status
 from zrt._native.handle import Handle
 from zrt.arguments import text
 from zrt.errors import ArgumentError, CallbackError, DTypeError
@@ -176,7 +176,7 @@ def _failed(kind: object, error: BaseException, trace: Any) -> None:
     ffi.from_handle(trace.tb_frame.f_locals["python"]).fail(error)
 
 
-@ffi.def_extern(name="zrt_thread_asked", error=0, onerror=_failed)  # type: ignore[untyped-decorator]
-def _asked(python: Any, thread: Any) -> int:
+@callback(_failed)
+def zrt_thread_asked(python: Any, thread: Any) -> int:
     ffi.from_handle(python).hire(thread)
-    return 1
+    return 0

@@ -10,11 +10,11 @@ __all__ = ["callback", "ffi", "lib"]
 Function = TypeVar("Function", bound=Callable[..., int])
 
 
-def callback(stray: Callable[..., int]) -> Callable[[Function], Function]:
-    """The Python side of a function that C calls by this name (`CALLED_BACK` in build.py): 0 is success.
+def callback(stray: Callable[..., int | None]) -> Callable[[Function], Function]:
+    """The Python side of a function of this name that C calls (`CALLED_BACK` in build.py): 0 is success.
 
-    It may not raise; what raises all the same is an interrupt between its own steps, which goes to `stray`: the
-    exception's type, itself and its traceback, whose first frame has the arguments.
+    What it raises, if only an interrupt between its steps, goes to `stray`: the exception's type, itself and its
+    traceback, whose first frame has the arguments. C gets what that returns, 1 for None.
     """
 
     def register(function: Function) -> Function:

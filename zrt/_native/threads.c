@@ -135,7 +135,7 @@ static int start_alone(zrt_thread *thread)
 static int ask(zrt_crew *crew, zrt_thread *thread)
 {
     /* At the interpreter's end a thread that asks for the GIL does not come back. */
-    int arrived = Py_IsInitialized() && crew->ask(crew->python, thread);
+    int arrived = Py_IsInitialized() && crew->ask(crew->python, thread) == 0;
     /* Decided here, where no exception can come between the decision and what ONNX Runtime is told. */
     return arrived && change(thread, ZRT_THREAD_ARRIVED, ZRT_THREAD_RUNNING) == ZRT_THREAD_ARRIVED;
 }

@@ -19,7 +19,7 @@ enum {
 /* One worker: what it runs, and how far it is. */
 typedef struct zrt_thread zrt_thread;
 
-/* Gets a thread for a worker; returns 1 when one has arrived. */
+/* Gets a thread for a worker; returns 0 when one has arrived. */
 typedef int (*zrt_thread_ask)(void *python, zrt_thread *thread);
 
 /* What ONNX Runtime gives to `zrt_thread_create`. */

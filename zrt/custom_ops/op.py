@@ -240,8 +240,9 @@ def _address(given: Any, subject: str, least: int = 1) -> int:
     elif not isinstance(given, int):
         # ctypes' classes are in use where an object is of one.
         import ctypes
+        from _ctypes import CFuncPtr, _Pointer
 
-        if not isinstance(given, (ctypes._CFuncPtr, ctypes._Pointer, ctypes.c_void_p)):  # type: ignore[attr-defined]
+        if not isinstance(given, (CFuncPtr, _Pointer, ctypes.c_void_p)):
             raise DTypeError(f"{subject}: expected an address, got {shown(given)}")
         given = ctypes.cast(given, ctypes.c_void_p).value or 0
     return integer(given, subject, least, 2**64 - 1)

@@ -167,7 +167,7 @@ class Assembly:
 
     def values(self, infos: Sequence[Any], outputs: bool) -> None:
         """The graph's inputs or outputs."""
-        handles = [type_info(types.from_proto(info.type, info.name)) for info in infos]  # type: ignore[arg-type]
+        handles = [_type_of(info) for info in infos]
         names, _kept = _texts([info.name for info in infos])
         pointers = ffi.new("OrtTypeInfo *[]", [handle.pointer for handle in handles])
         status.check(lib.zrt_editor_values(self.handle.pointer, outputs, names, pointers, len(infos)))
@@ -226,6 +226,13 @@ class Assembly:
         versions = ffi.new("int[]", list(opsets.values()))
         status.check(lib.zrt_editor_model(self.handle.pointer, domains, versions, len(opsets)))
         return self.handle.pointer.model
+
+
+def _type_of(info: Any) -> Handle:
+    kind = types.from_proto(info.type, info.name)
+    # `refusals` names a value without one.
+    assert kind is not None
+    return type_info(kind)
 
 
 def _attribute(attribute: Any) -> tuple[dict[str, Any], Any]:
