@@ -175,6 +175,21 @@ class TestOutputs:
         assert first.tolist() == [1, 2]
         assert binding.numpy()["y"].tolist() == [7, 7]
 
+    def test_fed_back_let_go_of_the_run_before(self, relu):
+        """A loop whose state goes through the model needs the memory of one step, not of all."""
+        binding = relu.binding()
+        x = f32(1, 2).view(Tracked)
+        alive = weakref.ref(x)
+        binding.bind_input("x", x)
+        del x
+        binding.bind_output("y")
+        binding.run()
+        state = binding.outputs()["y"]
+        binding.bind_input("x", state)
+        gc.collect()
+        assert alive() is None
+        assert state.numpy().tolist() == [1, 2]
+
     def test_of_shapes_that_the_data_decide(self, nonzero):
         x = f32(0, 0, 0)
         binding = nonzero.binding()

@@ -17,7 +17,7 @@ from zrt.calls import failure, shape_was_wrong
 from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError, Error, ShapeError, UnknownNameError
 from zrt.feeds import check_kind, check_type, names_of, right_value
 from zrt.memory import CPU, MemoryInfo, default_allocator
-from zrt.metadata import ValueInfo
+from zrt.metadata import ValueInfo, is_plain
 from zrt.options import RunOptions
 from zrt.session import Session
 from zrt.shapes import check
@@ -181,8 +181,12 @@ class _Bound:
         self._leave()
 
     def values(self) -> dict[str, Any]:
-        # An output that is an input as well is that input's memory.
-        places = [place for kept in (*self.inputs.values(), *self.outputs.values()) for place in kept]
+        # An output that is an input as well is that input's memory, and a sequence may have its tensors from any. No
+        # other input is kept: a loop that feeds its outputs back would keep those of all its runs.
+        plain = {info.name for info in self.session.outputs if is_plain(info)}
+        shares = not plain.issuperset(self.outputs)
+        inputs = [kept for name, kept in self.inputs.items() if shares or name in self.outputs]
+        places = [place for kept in (*inputs, *self.outputs.values()) for place in kept]
         keepers = [place for place in places if isinstance(place, Handle)]
         values = bound_values(self.binding, keepers, [kept[-1] for kept in self.outputs.values()])
         optional = {info.name for info in self.session.outputs if info.kind is ValueKind.OPTIONAL}

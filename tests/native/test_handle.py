@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from zrt._native import ffi, status
+from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import OrtError
@@ -52,3 +52,27 @@ def test_what_is_made_is_owned_from_the_start():
     del made
     gc.collect()
     assert seen == ["parent"]
+
+
+def test_an_interrupt_after_the_making_loses_nothing():
+    seen = []
+    parent = Handle.pin(Gone("parent", seen))
+
+    def interrupted(place):
+        status.check(api().CreateRunOptions(place))
+        assert place[0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Handle.make(api().ReleaseRunOptions, [parent], interrupted, "OrtRunOptions")
+    del parent
+    gc.collect()
+    assert seen == ["parent"]
+
+
+def test_what_was_made_before_a_fork_is_told_at_once():
+    """However many ways lead up to it: each of these has two to the one before."""
+    handle = Handle.block("char")
+    for _ in range(64):
+        handle = Handle.block("char", [handle, handle])
+    assert not lib.zrt_handle_inherited(handle.reference)

@@ -26,11 +26,13 @@ zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const
     handle->pointer = pointer;
     handle->release = release;
     handle->references = 1;
-    handle->generation = generation;
+    handle->generation = handle->oldest = generation;
     handle->parent_count = count;
     handle->parents = (zrt_handle **)(handle + 1);
     for (size_t i = 0; i < count; i++) {
         handle->parents[i] = zrt_handle_ref(parents[i]);
+        if (parents[i]->oldest < handle->oldest)
+            handle->oldest = parents[i]->oldest;
     }
     return handle;
 }
@@ -108,10 +110,5 @@ void zrt_handle_forked(void)
 
 int zrt_handle_inherited(const zrt_handle *handle)
 {
-    if (handle->generation != generation)
-        return 1;
-    for (size_t i = 0; i < handle->parent_count; i++)
-        if (zrt_handle_inherited(handle->parents[i]))
-            return 1;
-    return 0;
+    return handle->oldest != generation;
 }

@@ -8,6 +8,8 @@ typedef struct zrt_handle {
     zrt_release release;
     size_t references;
     unsigned generation;
+    /* The least of its own and of all those that it depends on. */
+    unsigned oldest;
     /* Among the handles that are about to be released. */
     struct zrt_handle *next;
     size_t parent_count;
