@@ -400,7 +400,7 @@ void zrt_op_free(void *data)
     free(op);
 }
 
-void *zrt_standard_new(const OrtApi *api)
+zrt_standard *zrt_standard_new(const OrtApi *api)
 {
     zrt_standard *standard = calloc(1, sizeof *standard);
     if (standard != NULL)

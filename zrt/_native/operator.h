@@ -102,7 +102,7 @@ uintptr_t zrt_op_output(const OrtApi *api, OrtKernelContext *context, size_t ind
 uintptr_t zrt_op_describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor);
 
 /* One that has no kernel yet; NULL when memory is short. */
-void *zrt_standard_new(const OrtApi *api);
+zrt_standard *zrt_standard_new(const OrtApi *api);
 
 /* Its kernel is released, once. */
 void zrt_standard_end(void *standard);

@@ -95,7 +95,7 @@ class Op(Owner):
         self._check()
         made = [_made(each) for each in self._attributes]
         table = api()
-        block = ffi.cast("zrt_standard *", lib.zrt_standard_new(table))
+        block = lib.zrt_standard_new(table)
         if not block:
             raise AllocationError(f"no memory for {name}")
         handle = Handle.own(block, lib.zrt_standard_free)
