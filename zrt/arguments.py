@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Mapping
@@ -31,26 +32,28 @@ def choose(kind: type[Choice], value: Any, subject: str) -> Choice:
         if isinstance(value, bool):
             raise ValueError
         return kind(value)
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, TypeError):
         names = ", ".join(member.name for member in kind)
         raise ArgumentError(f"{subject}: {shown(value)} is none of {names}") from None
 
 
 def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> int:
     """An int between `low` and `high`, which is never a bool."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not issubclass(type(value), int):
         raise DTypeError(f"{subject}: expected an int, got {type(value).__name__} {shown(value)}")
-    if not low <= value <= high:
-        raise ArgumentError(f"{subject}: {value} is not between {low} and {high}")
-    return value
+    # A subclass may answer otherwise than the number that C reads out of it.
+    number = operator.index(value)
+    if not low <= number <= high:
+        raise ArgumentError(f"{subject}: {shown(number)} is not between {low} and {high}")
+    return number
 
 
 def seconds(value: Any, subject: str) -> float:
     """A length of time, which is never negative."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise DTypeError(f"{subject}: expected seconds, got {type(value).__name__} {value!r}")
+    if isinstance(value, bool) or not issubclass(type(value), (int, float)):
+        raise DTypeError(f"{subject}: expected seconds, got {type(value).__name__} {shown(value)}")
     if not 0 <= value <= threading.TIMEOUT_MAX:
-        raise ArgumentError(f"{subject}: {value} seconds cannot be waited for")
+        raise ArgumentError(f"{subject}: {shown(value)} seconds cannot be waited for")
     return float(value)
 
 
@@ -63,14 +66,16 @@ def boolean(value: Any, subject: str) -> bool:
 
 def text(value: Any, subject: str) -> bytes:
     """A string as C takes it."""
-    if not isinstance(value, str):
+    if not issubclass(type(value), str):
         raise DTypeError(f"{subject}: expected a str, got {type(value).__name__} {shown(value)}")
-    if "\0" in value:
-        raise ArgumentError(f"{subject}: {shown(value)} holds a NUL character")
     try:
-        return value.encode()
+        # The string's own characters, whatever a subclass says of them.
+        encoded = str.encode(value)
     except UnicodeEncodeError:
         raise ArgumentError(f"{subject}: {shown(value)} cannot be written as UTF-8") from None
+    if b"\0" in encoded:
+        raise ArgumentError(f"{subject}: {shown(value)} holds a NUL character")
+    return encoded
 
 
 def path_bytes(value: Any, subject: str) -> bytes:

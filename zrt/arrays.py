@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from zrt._native import ffi
 from zrt._native.handle import Handle
+from zrt.arguments import shown
 from zrt.errors import DTypeError, ShapeError
 from zrt.types import ElementType, nbytes
 
@@ -102,10 +104,13 @@ def check_dims(shape: Any, subject: str) -> tuple[int, ...]:
     try:
         dims = tuple(shape)
     except TypeError:
-        raise ShapeError(f"{subject}: a shape is a tuple of integers, not {shape!r}") from None
+        raise ShapeError(f"{subject}: a shape is a tuple of integers, not {shown(shape)}") from None
     for dim in dims:
-        if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)):
-            raise ShapeError(f"{subject}: dimension {dim!r} of {dims} is not an integer")
-        if not 0 <= dim < 1 << 63:
-            raise ShapeError(f"{subject}: dimension {dim} of {dims} is out of range")
-    return tuple(int(dim) for dim in dims)
+        if isinstance(dim, bool) or not issubclass(type(dim), (int, np.integer)):
+            raise ShapeError(f"{subject}: dimension {shown(dim)} of {shown(dims)} is not an integer")
+    # Of a subclass of int the number counts that C would read.
+    sizes = tuple(operator.index(dim) for dim in dims)
+    for size in sizes:
+        if not 0 <= size < 1 << 63:
+            raise ShapeError(f"{subject}: dimension {shown(size)} of {shown(dims)} is out of range")
+    return sizes

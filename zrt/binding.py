@@ -12,6 +12,7 @@ from zrt._native import ffi, lib, status
 from zrt._native.claim import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
+from zrt.arguments import shown
 from zrt.buffers import Buffer
 from zrt.calls import failure, shape_was_wrong
 from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError, Error, ShapeError, UnknownNameError
@@ -367,6 +368,6 @@ class IoBinding(Owner):
 
 def _find(name: str, infos: Sequence[ValueInfo], what: str) -> ValueInfo:
     for info in infos:
-        if info.name == name:
+        if isinstance(name, str) and info.name == name:
             return info
-    raise UnknownNameError(f"the model has no {what} {name!r}; it has {names_of(infos)}")
+    raise UnknownNameError(f"the model has no {what} {shown(name)}; it has {names_of(infos)}")

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt import arrays, shapes
+from zrt.arguments import shown
 from zrt.buffers import Buffer
 from zrt.errors import AllocationError, ArgumentError, DTypeError, UnknownNameError, UnsupportedError
 from zrt.metadata import ValueInfo, content, format_type, is_plain, phrase, type_name
@@ -41,7 +42,7 @@ def by_name(
     known = {info.name for info in (*inputs, *initializers)}
     for name in given:
         if name not in known:
-            raise UnknownNameError(f"feeds: the model has no input {name!r}; it has {names_of(inputs)}")
+            raise UnknownNameError(f"feeds: the model has no input {shown(name)}; it has {names_of(inputs)}")
     optional = {info.name for info in inputs if info.kind is ValueKind.OPTIONAL}
     missing = [info for info in inputs if info.name not in given and info.name not in optional]
     if missing:
@@ -90,7 +91,7 @@ def right_array(info: ValueInfo, feed: Any) -> np.ndarray[Any, Any]:
 def _as_array(info: ValueInfo, feed: Any, subject: str) -> np.ndarray[Any, Any]:
     try:
         array = np.asarray(feed)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise DTypeError(f"{subject}: {error}") from error
     if array.dtype == object:
         raise DTypeError(f"{subject}: expected {type_name(info.element_type)}, got objects ({type(feed).__name__})")

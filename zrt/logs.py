@@ -8,7 +8,7 @@ import threading
 from typing import Any, NamedTuple
 
 from zrt._native import bridge, ffi, lib
-from zrt.arguments import seconds
+from zrt.arguments import seconds, shown
 from zrt.errors import DTypeError
 
 LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
@@ -41,7 +41,7 @@ def as_logger(given: Any, subject: str) -> logging.Logger:
         return given
     if isinstance(given, str):
         return logging.getLogger(given)
-    raise DTypeError(f"{subject}: expected a logging.Logger or its name, got {type(given).__name__} {given!r}")
+    raise DTypeError(f"{subject}: expected a logging.Logger or its name, got {type(given).__name__} {shown(given)}")
 
 
 def sink(logger: logging.Logger) -> tuple[Any, Any]:

@@ -512,7 +512,7 @@ class RunOptions(OptionData, Owner):
 def _arenas(memories: Any) -> bytes:
     """The arenas to shrink, as ORT writes them: ``cpu:0;gpu:1``."""
     if not isinstance(memories, Sequence) or not all(isinstance(memory, MemoryInfo) for memory in memories):
-        raise DTypeError(f"shrink_arenas: expected a list of MemoryInfo, got {memories!r}")
+        raise DTypeError(f"shrink_arenas: expected a list of MemoryInfo, got {shown(memories)}")
     words = {DeviceType.CPU: "cpu", DeviceType.GPU: "gpu"}
     for memory in memories:
         if memory.device_type not in words:

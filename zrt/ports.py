@@ -10,6 +10,7 @@ import numpy as np
 
 from zrt._native import status
 from zrt._native.handle import Handle
+from zrt.arguments import shown
 from zrt.buffers import Buffer, BufferPolicy
 from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.memory import CPU, Allocator, MemoryInfo
@@ -136,7 +137,7 @@ class Ports(Mapping[str, Any]):
             found = self._views[key]
         except (KeyError, TypeError):
             names = ", ".join(map(repr, self._names)) or "none"
-            raise UnknownNameError(f"the lane has no {self._what} {key!r}; it has {names}") from None
+            raise UnknownNameError(f"the lane has no {self._what} {shown(key)}; it has {names}") from None
         if found is None:
             return self._read(self._names.index(key) if isinstance(key, str) else int(key))
         return found

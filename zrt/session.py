@@ -359,8 +359,8 @@ class Session(Owner):
         if isinstance(outputs, str) or not isinstance(outputs, Sequence):
             raise DTypeError(f"outputs: expected a list of names, got {shown(outputs)}")
         for name in outputs:
-            if name not in self.output_names:
-                raise UnknownNameError(f"outputs: the model has no output {name!r}; it has {names_of(self.outputs)}")
+            if not isinstance(name, str) or name not in self.output_names:
+                raise UnknownNameError(f"outputs: the model has no output {shown(name)}; it has {names_of(self.outputs)}")
         if not outputs or len(set(outputs)) != len(outputs):
             raise ArgumentError(f"outputs: expected names, each once, got {list(outputs)}")
         return tuple(outputs)

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt import arrays, shapes
+from zrt.arguments import shown
 from zrt.binding import IoBinding
 from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnknownNameError
 from zrt.feeds import names_of
@@ -29,7 +30,7 @@ def by_name(given: ShapesLike, infos: Sequence[ValueInfo], what: str) -> dict[st
     if isinstance(given, Mapping):
         for name in given:
             if name not in {info.name for info in infos}:
-                raise UnknownNameError(f"shapes: the model has no {what} {name!r}; it has {names_of(infos)}")
+                raise UnknownNameError(f"shapes: the model has no {what} {shown(name)}; it has {names_of(infos)}")
         named = dict(given)
     elif isinstance(given, Sequence) and not isinstance(given, (str, bytes, memoryview)):
         each = list(given)

@@ -1,0 +1,107 @@
+"""Objects that are what they say, and answer otherwise: numbers and strings of other classes, numbers beyond all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zrt
+from tests import models
+from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnknownNameError
+
+QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
+
+# More digits than Python writes down.
+BEYOND = 10**5000
+
+
+class Two(int):
+    """The number that its memory holds is what C reads; whatever it says of itself is another."""
+
+    def __int__(self) -> int:
+        return 1 << 40
+
+    __index__ = __int__
+
+    def __le__(self, other: object) -> bool:
+        return True
+
+    __lt__ = __ge__ = __gt__ = __le__
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+    __str__ = __repr__
+
+
+class Word(str):
+    """A string that encodes as nothing that C takes, and has no NUL where it is asked."""
+
+    __slots__ = ()
+
+    def encode(self, *arguments: Any) -> Any:
+        return 5
+
+    def __contains__(self, other: object) -> bool:
+        return False
+
+
+@pytest.fixture
+def session() -> zrt.Session:
+    return zrt.Session(models.add(["n"]), QUIET)
+
+
+def test_a_subclass_of_int_counts_as_the_number_that_it_is() -> None:
+    assert zrt.Value.allocate((Two(2),), np.float32).shape == (2,)
+    assert zrt.Allocator.default().allocate(Two(2)).nbytes == 2
+    with pytest.raises(ArgumentError, match="nbytes"):
+        zrt.Allocator.default().allocate(Two(-2))
+    with pytest.raises(ShapeError, match="out of range"):
+        zrt.Value.allocate((Two(-2),), np.float32)
+
+
+def test_a_subclass_of_str_counts_as_the_characters_that_it_has() -> None:
+    options = zrt.RunOptions(tag=Word("tag"), config_entries={Word("key"): Word("entry")})
+    assert options.tag == "tag"
+    with pytest.raises(ArgumentError, match="NUL"):
+        zrt.RunOptions(tag=Word("ta\0g"))
+
+
+@pytest.mark.parametrize(
+    ("use", "error"),
+    [
+        (lambda s: zrt.Allocator.default().allocate(BEYOND), ArgumentError),
+        (lambda s: zrt.Allocator.default().allocate(-BEYOND), ArgumentError),
+        (lambda s: zrt.Environment().flush_log(BEYOND), ArgumentError),
+        (lambda s: zrt.Value.allocate((BEYOND,), np.float32), ShapeError),
+        (lambda s: zrt.Value.allocate((0.5, BEYOND), np.float32), ShapeError),
+        (lambda s: s.lane({"x": (-BEYOND,), "y": (1,)}), ShapeError),
+        (lambda s: s.lane({BEYOND: (1,)}), UnknownNameError),
+        (lambda s: s.run({BEYOND: 1}), UnknownNameError),
+        (lambda s: s.run({"x": [0.5, BEYOND], "y": [0.5, 0.5]}), DTypeError),
+        (lambda s: s.run({"x": np.zeros(1, "f4"), "y": np.zeros(1, "f4")}, [BEYOND]), UnknownNameError),
+        (lambda s: s.binding().bind_input(BEYOND, np.zeros(1, "f4")), UnknownNameError),
+        (lambda s: s.lane({"x": 1, "y": 1}).inputs[BEYOND], UnknownNameError),
+        (lambda s: zrt.SessionOptions(logger=BEYOND).handle(), DTypeError),
+        (lambda s: zrt.RunOptions(shrink_arenas=BEYOND), DTypeError),
+    ],
+)
+def test_numbers_beyond_all_are_refused_by_the_argument_s_name(
+    use: Callable[[zrt.Session], object], error: type[Error], session: zrt.Session
+) -> None:
+    with pytest.raises(error):
+        use(session)
+
+
+@pytest.mark.parametrize("names", [np.array(["x", "z"]), np.zeros(2, "V4"), [["z"]], {"z": 1}])
+def test_what_is_no_name_is_an_unknown_one(names: Any, session: zrt.Session) -> None:
+    feeds = {"x": np.zeros(1, np.float32), "y": np.zeros(1, np.float32)}
+    with pytest.raises(UnknownNameError):
+        session.run(feeds, [names])
+    with pytest.raises(UnknownNameError):
+        session.binding().bind_input(names, feeds["x"])
+    with pytest.raises(ArgumentError):
+        zrt.SessionOptions(execution_mode=names).handle()
