@@ -16,13 +16,15 @@ def replacing(target: str, *beside: str, subject: str = "path") -> Iterator[Sequ
     """The paths at which to write `target` and the files named `beside` it.
 
     At the end those that are there, and whatever else was written beside them, take their places, `target` last;
-    after an error none does. Raises `ArgumentError` where that cannot be.
+    after an error none does. Raises `ArgumentError` where that cannot be, and for the name of what is no plain file:
+    taking the place of a device such as ``/dev/null`` would be the end of it.
     """
     folder, name = os.path.split(os.path.abspath(target))
     names = (name, *beside)
     try:
-        if os.path.isdir(target):
+        if os.path.isdir(os.path.abspath(target)):
             raise IsADirectoryError(0, "Is a directory")
+        _require_plain(target, subject)
         scratch = tempfile.mkdtemp(prefix=".zrt-", dir=folder)
     except OSError as error:
         raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
@@ -30,9 +32,18 @@ def replacing(target: str, *beside: str, subject: str = "path") -> Iterator[Sequ
         written = [os.path.join(scratch, each) for each in names]
         yield written
         try:
-            for each in sorted(os.listdir(scratch), key=lambda each: each == name):
+            made = sorted(os.listdir(scratch), key=lambda each: each == name)
+            for each in made:
+                _require_plain(os.path.join(folder, each), subject)
+            for each in made:
                 os.replace(os.path.join(scratch, each), os.path.join(folder, each))
         except OSError as error:
             raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _require_plain(path: str, subject: str) -> None:
+    """Refuses to take the place of a device, a pipe or a socket."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise ArgumentError(f"{subject}: {path!r} is no plain file, and is not replaced")

@@ -97,7 +97,7 @@ def _check_file(path: bytes, subject: str) -> None:
     except OSError as error:
         raise ModelError(f"{subject} cannot be read: {error.strerror}") from error
     if size == 0:
-        raise ModelError(f"{subject} is empty")
+        raise ModelError(f"{subject} is {'empty' if os.path.isfile(path) else 'no plain file'}")
 
 
 def _check_bytes(data: bytes | bytearray | memoryview, subject: str) -> Any:

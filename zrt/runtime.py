@@ -119,4 +119,4 @@ def pick(lanes: Sequence[Lane], index: int) -> Lane:
     except TypeError:
         raise DTypeError(f"lane: expected an index, got {type(index).__name__} {shown(index)}") from None
     except IndexError:
-        raise OutOfRangeError(f"lane {index}: there are {len(lanes)}, counted from 0") from None
+        raise OutOfRangeError(f"lane {shown(index)}: there are {len(lanes)}, counted from 0") from None

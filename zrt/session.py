@@ -360,7 +360,9 @@ class Session(Owner):
             raise DTypeError(f"outputs: expected a list of names, got {shown(outputs)}")
         for name in outputs:
             if not isinstance(name, str) or name not in self.output_names:
-                raise UnknownNameError(f"outputs: the model has no output {shown(name)}; it has {names_of(self.outputs)}")
+                raise UnknownNameError(
+                    f"outputs: the model has no output {shown(name)}; it has {names_of(self.outputs)}"
+                )
         if not outputs or len(set(outputs)) != len(outputs):
             raise ArgumentError(f"outputs: expected names, each once, got {list(outputs)}")
         return tuple(outputs)
@@ -479,8 +481,8 @@ class Session(Owner):
         handle = self._open()
         allocator = default_allocator()
         path = take_string(allocator, status.make(api().SessionEndProfiling, "char", handle.pointer, allocator))
-        if path and not os.path.exists(path):
-            raise FileError(f"trace {path!r}: ONNX Runtime could not write it")
+        if path and not _ends_with(path, b"]"):
+            raise FileError(f"trace {path!r}: ONNX Runtime could not write it, or not all of it")
         return path
 
     @property
@@ -509,6 +511,16 @@ class Session(Owner):
             return "Session(closed)"
         inputs, outputs = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
+
+
+def _ends_with(path: str, end: bytes) -> bool:
+    """Whether the file is there, and ends so but for white space."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(-min(os.fstat(file.fileno()).st_size, 16), os.SEEK_END)
+            return file.read().rstrip().endswith(end)
+    except OSError:
+        return False
 
 
 def infer(

@@ -205,7 +205,7 @@ def as_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
     except TypeError:
         raise ShapeError(f"{shown(shape)} is not a shape: a sequence of ints is wanted") from None
     if not all(0 <= dim < 2**63 for dim in dims):
-        raise ShapeError(f"shape {dims}: a dimension is not between 0 and 2**63 - 1")
+        raise ShapeError(f"shape {shown(dims)}: a dimension is not between 0 and 2**63 - 1")
     return dims
 
 

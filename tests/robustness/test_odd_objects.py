@@ -10,7 +10,8 @@ import pytest
 
 import zrt
 from tests import models
-from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnknownNameError
+from tests.robustness.conftest import Child
+from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, ShapeError, UnknownNameError
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 
@@ -70,6 +71,20 @@ def test_a_subclass_of_str_counts_as_the_characters_that_it_has() -> None:
         zrt.RunOptions(tag=Word("ta\0g"))
 
 
+def test_a_subclass_of_bytes_has_no_more_bytes_than_it_holds(child: Child) -> None:
+    child(
+        """
+        class Long(bytes):
+            def __len__(self):
+                return 1 << 40
+            def decode(self, *arguments):
+                return ""
+        value = zrt.Value.from_strings([Long(b"abc"), "d"])
+        assert value.numpy().tolist() == ["abc", "d"], value.numpy()
+        """
+    )
+
+
 @pytest.mark.parametrize(
     ("use", "error"),
     [
@@ -85,6 +100,8 @@ def test_a_subclass_of_str_counts_as_the_characters_that_it_has() -> None:
         (lambda s: s.run({"x": np.zeros(1, "f4"), "y": np.zeros(1, "f4")}, [BEYOND]), UnknownNameError),
         (lambda s: s.binding().bind_input(BEYOND, np.zeros(1, "f4")), UnknownNameError),
         (lambda s: s.lane({"x": 1, "y": 1}).inputs[BEYOND], UnknownNameError),
+        (lambda s: zrt.Runtime(s, shapes={"x": 1, "y": 1})[BEYOND], OutOfRangeError),
+        (lambda s: zrt.Buffer((BEYOND,), np.float32), ShapeError),
         (lambda s: zrt.SessionOptions(logger=BEYOND).handle(), DTypeError),
         (lambda s: zrt.RunOptions(shrink_arenas=BEYOND), DTypeError),
     ],

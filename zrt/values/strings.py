@@ -34,9 +34,9 @@ def encode(texts: Any, subject: str) -> tuple[list[bytes], tuple[int, ...]]:
 def _utf8(text: Any, index: int, subject: str) -> bytes:
     try:
         if isinstance(text, str):
-            return text.encode()
+            return str.encode(text)
         if isinstance(text, bytes):
-            text.decode()
+            bytes.decode(text)
             return text
     except (UnicodeEncodeError, UnicodeDecodeError) as error:
         raise ArgumentError(f"{subject}: string {index}, {text!r:.80}, is no UTF-8: {error.reason}") from None
@@ -70,7 +70,8 @@ def tensor(texts: Any, shape: Any, subject: str) -> tuple[Handle, tuple[int, ...
 
 def write(pointer: Any, encoded: list[bytes]) -> None:
     """Puts strings into a tensor that has room for so many."""
-    lengths = np.fromiter(map(len, encoded), np.uintp, len(encoded))
+    # A subclass of bytes may say another length than that of its memory.
+    lengths = np.fromiter(map(bytes.__len__, encoded), np.uintp, len(encoded))
     # cffi passes the address of a bytes object's own memory.
     code = lib.zrt_text_fill(api(), pointer, b"".join(encoded), ffi.from_buffer("size_t[]", lengths), len(encoded))
     if code:
