@@ -150,7 +150,8 @@ def _at_exit() -> None:
     _spill()
     lib.zrt_bridge_end()
     _spill()
-    if in_order and _thread is not None:
+    # One that the system refused to start is not to be waited for.
+    if in_order and _thread is not None and _thread.is_alive():
         _thread.join(EXIT_PATIENCE)
 
 
