@@ -79,7 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         from zrt.cli import plot
 
-        plot.draw(report, arguments.plot)
+        try:
+            plot.draw(report, arguments.plot)
+        except OSError as error:
+            raise common.CommandError(f"--plot {arguments.plot}: {error.strerror or error}") from error
     if arguments.json:
         common.print_json(report.to_dict())
     else:

@@ -44,7 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (None: the process's own) and returns the exit status."""
     try:
         status = _carry_out(argv)
-        sys.stdout.flush()
+        # None where the process was started without one.
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
