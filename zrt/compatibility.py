@@ -7,7 +7,7 @@ from enum import IntEnum
 from zrt import loading, plugins
 from zrt._native import ffi, status
 from zrt._native.library import api
-from zrt.arguments import text
+from zrt.arguments import shown, text
 from zrt.environment import current
 from zrt.errors import DTypeError, Error, ProviderError
 from zrt.memory import default_allocator, take_string
@@ -35,7 +35,7 @@ def compatibility_info(model: loading.Model, provider: str) -> str | None:
     Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason, with the model's name.
     """
     if not isinstance(provider, str) or not provider:
-        raise DTypeError(f"provider: expected a provider's full name, got {provider!r}")
+        raise DTypeError(f"provider: expected a provider's full name, got {shown(provider)}")
     name = text(provider, "provider")
     table = api()
     allocator = default_allocator()

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 from zrt import loading, settling, sources
 from zrt._native import ffi
 from zrt._native.claim import claimed
+from zrt._native.handle import Single
 from zrt.arguments import integer, shown
 from zrt.errors import ArgumentError, ClosedError, DTypeError
 from zrt.lane import Lane
@@ -56,7 +57,7 @@ class Counters:
     evictions: int = 0
 
 
-class DynamicRuntime:
+class DynamicRuntime(Single):
     """Lanes for models whose shapes vary: each set of input shapes (and given output shapes) has its bucket.
 
     A bucket is made at its first use, with `lanes` lanes, or beforehand by `prebuild` and `warm`. There are at most

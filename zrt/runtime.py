@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from zrt import loading, sources
+from zrt._native.handle import Single
 from zrt.arguments import shown
 from zrt.audit import LaneAudit
 from zrt.errors import ArgumentError, ClosedError, DTypeError, OutOfRangeError
@@ -20,7 +21,7 @@ from zrt.session import Session
 from zrt.sources import Factory
 
 
-class Runtime:
+class Runtime(Single):
     """A fixed set of lanes: over one session, over a session each (`replicate`), or over a factory's sessions.
 
     `lane_arguments` are `Lane`'s: shapes, memories, and so on, the same for every lane. One session shares its

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 import zrt
 from tests import models
 from tests.robustness.conftest import Child
-from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, ShapeError, UnknownNameError
+from zrt.errors import ArgumentError, DTypeError, Error, NotCopyableError, OutOfRangeError, ShapeError, UnknownNameError
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 
@@ -101,6 +103,8 @@ def test_a_subclass_of_bytes_has_no_more_bytes_than_it_holds(child: Child) -> No
         (lambda s: s.binding().bind_input(BEYOND, np.zeros(1, "f4")), UnknownNameError),
         (lambda s: s.lane({"x": 1, "y": 1}).inputs[BEYOND], UnknownNameError),
         (lambda s: zrt.Runtime(s, shapes={"x": 1, "y": 1})[BEYOND], OutOfRangeError),
+        (lambda s: zrt.compatibility_info(models.add(["n"]), BEYOND), DTypeError),
+        (lambda s: zrt.Value.from_sequence([[0.5, BEYOND]]), DTypeError),
         (lambda s: zrt.Buffer((BEYOND,), np.float32), ShapeError),
         (lambda s: zrt.SessionOptions(logger=BEYOND).handle(), DTypeError),
         (lambda s: zrt.RunOptions(shrink_arenas=BEYOND), DTypeError),
@@ -122,3 +126,13 @@ def test_what_is_no_name_is_an_unknown_one(names: Any, session: zrt.Session) -> 
         session.binding().bind_input(names, feeds["x"])
     with pytest.raises(ArgumentError):
         zrt.SessionOptions(execution_mode=names).handle()
+
+
+@pytest.mark.parametrize("attempt", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("make", [lambda s: zrt.Runtime(s, shapes={"x": 1, "y": 1}), zrt.DynamicRuntime])
+def test_a_runtime_is_not_copied(
+    make: Callable[[zrt.Session], object], attempt: Callable[[Any], object], session: zrt.Session
+) -> None:
+    """A copy would share its lanes, and close them behind its back."""
+    with pytest.raises(NotCopyableError, match="Runtime"):
+        attempt(make(session))

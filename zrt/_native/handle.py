@@ -115,16 +115,22 @@ class Handle:
         return cls(ffi.gc(reference, _unref), reference.pointer)
 
 
-class Owner:
+class Single:
+    """Something of which there is one: no copies."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        # What copy and pickle would make of the slots is a second owner that knows nothing of the first.
+        raise NotCopyableError(f"a {type(self).__name__} stands for one thing in ONNX Runtime: no copy, no pickle")
+
+
+class Owner(Single):
     """Something with a handle: `close()` or ``with`` gives it up at once, views and runs over it stay valid."""
 
     __slots__ = ("__weakref__", "_handle")
 
     _handle: Handle | None
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        # What copy and pickle would make of the slots is a second owner that knows nothing of the first.
-        raise NotCopyableError(f"a {type(self).__name__} stands for one thing in ONNX Runtime: no copy, no pickle")
 
     def _open(self) -> Handle:
         handle = self._handle

@@ -162,7 +162,7 @@ def _element(thing: Any, element_type: ElementType | None, key_type: ElementType
         return Value.from_strings(thing, None, subject)
     try:
         array = np.asarray(thing)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise DTypeError(f"{subject}: {error}") from error
     if arrays.element_type_of(array, subject) is ElementType.STRING:
         return Value.from_strings(thing, None, subject)

@@ -143,7 +143,7 @@ def _array(given: Any, subject: str) -> Array:
         return given
     try:
         return np.asarray(given)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DTypeError(f"{subject}: {error}") from error
 
 
