@@ -1,0 +1,17 @@
+"""Arrays as the tests need them: small ones, random ones, and ones whose end can be seen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def f32(*numbers: object) -> np.ndarray:
+    return np.array(numbers, np.float32)
+
+
+def random(seed: int, shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape, np.float32)
+
+
+class Tracked(np.ndarray):
+    """An array whose end can be seen."""
