@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.arrays import Tracked, f32
 from zrt.errors import (
     ArgumentError,
     ClosedError,
@@ -24,14 +25,6 @@ from zrt.errors import (
     UnsupportedError,
 )
 from zrt.types import ElementType, pack
-
-
-def f32(*numbers: object) -> np.ndarray:
-    return np.array(numbers, np.float32)
-
-
-class Tracked(np.ndarray):
-    """An array whose end can be seen."""
 
 
 class TestFeeds:

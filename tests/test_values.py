@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.arrays import Tracked, f32
 from zrt.errors import (
     AllocationError,
     ArgumentError,
@@ -27,12 +28,8 @@ PLAIN = [kind for kind in ElementType if kind.bits and not kind.packed and not k
 PACKED = [kind for kind in ElementType if kind.packed]
 
 
-class Tracked(np.ndarray):
-    """An array whose end can be seen."""
-
-
 def tracked(*numbers: float) -> tuple[np.ndarray, weakref.ref]:
-    array = np.array(numbers, np.float32).view(Tracked)
+    array = f32(*numbers).view(Tracked)
     return array, weakref.ref(array)
 
 
