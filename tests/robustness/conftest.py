@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 import zrt
+from tests import models
+from tests.robustness.vocabulary import QUIET
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,6 +66,12 @@ def _no_provider_library_stays() -> Iterator[None]:
     environment = zrt.Environment()
     for name in environment.provider_libraries:
         environment.unregister_provider_library(name)
+
+
+@pytest.fixture(scope="module")
+def session() -> zrt.Session:
+    """z = x + y over float32 [n, 4]."""
+    return zrt.Session(models.add(["n", 4]), QUIET)
 
 
 class Child:

@@ -1,0 +1,149 @@
+"""Feeds that change something while they are read, and memory that changes or must not while it is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zrt
+from tests import models
+from tests.robustness.anything import FEEDS, OwnError, X, Y, works
+from tests.robustness.conftest import Child
+from tests.robustness.vocabulary import QUIET
+
+# numpy warns of an array whose shape is set.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+class Changing(dict[str, Any]):
+    """Does something each time that a feed is taken."""
+
+    def __init__(self, feeds: Mapping[str, Any], deed: Callable[[], object]) -> None:
+        super().__init__(feeds)
+        self.deed = deed
+
+    def __getitem__(self, name: str) -> Any:
+        self.deed()
+        return super().__getitem__(name)
+
+    def __len__(self) -> int:
+        self.deed()
+        return super().__len__()
+
+    def keys(self) -> Any:
+        self.deed()
+        return super().keys()
+
+
+class ChangingArray:
+    """Does something when an array is made of it."""
+
+    def __init__(self, array: Any, deed: Callable[[], object]) -> None:
+        self.array, self.deed = array, deed
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        self.deed()
+        return self.array
+
+
+def changing(deed: Callable[[], object], array: Any = X) -> list[Any]:
+    return [
+        Changing({"x": array, "y": Y}, deed),
+        {"x": ChangingArray(array, deed), "y": Y},
+        [array, ChangingArray(Y, deed)],
+    ]
+
+
+@pytest.mark.parametrize("way", range(3))
+def test_feeds_that_close_the_session(way: int) -> None:
+    session = zrt.Session(models.add(["n", 4]), QUIET)
+    works(session)
+    feeds = changing(session.close)[way]
+    try:
+        result = session.run(feeds)[0]
+    except zrt.errors.ClosedError:
+        pass
+    else:
+        np.testing.assert_array_equal(result, X + Y)
+    assert session.closed
+    with pytest.raises(zrt.errors.ClosedError):
+        session.run(FEEDS)
+
+
+@pytest.mark.parametrize("way", range(3))
+def test_feeds_that_run_the_session(session: zrt.Session, way: int) -> None:
+    works(session)
+    other = np.ones((3, 4), np.float32)
+    feeds = changing(lambda: session.run([other, other]))[way]
+    np.testing.assert_array_equal(session.run(feeds)[0], X + Y)
+    works(session)
+
+
+@pytest.mark.parametrize("way", range(3))
+def test_feeds_that_raise(session: zrt.Session, way: int) -> None:
+    def fail() -> None:
+        raise OwnError
+
+    works(session)
+    with pytest.raises(OwnError):
+        session.run(changing(fail)[way])
+    works(session)
+
+
+@pytest.mark.parametrize("way", range(3))
+def test_feeds_that_change_an_array(session: zrt.Session, way: int) -> None:
+    """The other array gets a new shape and type in the midst: what is run is what was checked."""
+    works(session)
+    array = X.copy()
+
+    def change() -> None:
+        # numpy itself refuses to move the memory while it is in use (unless `refcheck=False` says that it may).
+        try:
+            array.resize((2000, 2000))
+        except ValueError:
+            array.shape = (4, 2) if array.shape == (2, 4) else (2, 4)
+
+    for _ in range(20):
+        try:
+            result = session.run(changing(change, array)[way])[0]
+        except zrt.Error:
+            continue
+        assert result.shape == (2, 4)
+    works(session)
+
+
+def test_an_array_in_use_cannot_be_resized(session: zrt.Session) -> None:
+    array = X.copy()
+    holders = [zrt.Value.from_array(array), session.prepare([array, Y])]
+    with pytest.raises(ValueError, match="resize"):
+        array.resize((1, 1))
+    assert len(holders) == 2
+
+
+def test_bound_memory_that_cannot_be_written(child: Child) -> None:
+    """A file mapped to be read: writing there is the end of a process."""
+    child(
+        """
+        import mmap, tempfile
+        with tempfile.TemporaryFile() as file:
+            file.write(bytes(4096))
+            file.flush()
+            mapped = mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ)
+        array = np.frombuffer(mapped, np.float32, 4)
+        value = zrt.Value.from_array(array)
+        one = session()
+        bound = binding(one)
+        for place in (array, value, zrt.Value.from_array(value.numpy()), array.view(np.ndarray)):
+            for attempt in (lambda: bound.bind_output("z", place), lambda: zrt.copy(FEEDS["x"], place)):
+                try:
+                    attempt()
+                except zrt.errors.ArgumentError:
+                    continue
+                raise AssertionError(attempt)
+        assert not value.numpy().flags.writeable
+        assert np.array_equal(one.run({"x": value, "y": array})[0], np.zeros(4))
+        """
+    )
