@@ -1,11 +1,10 @@
-"""Things may be dropped in any order, at any time, to the very end of the interpreter; and nothing is left behind."""
+"""Things may be dropped in any order, at any time, to the very end of the interpreter, and are never copied."""
 
 from __future__ import annotations
 
 import copy
 import gc
 import pickle
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,122 +15,9 @@ import pytest
 import zrt
 from tests.robustness.conftest import Child
 from tests.robustness.table import CLOSABLE, World
+from tests.robustness.things import THINGS
 from zrt._native.handle import Handle
 from zrt.errors import NotCopyableError
-
-# One of everything that can be held, and for each what it must still do, whatever else has gone.
-THINGS = """
-def things():
-    owner = session()
-    array = FEEDS["x"].copy()
-    value = zrt.Value.from_array(array)
-    buffer = zrt.Buffer((4,), np.float32)
-    buffer.array[...] = FEEDS["x"]
-    over_buffer = zrt.Value.from_buffer(buffer)
-    allocator = owner.allocator()
-    allocated = zrt.Value.allocate((4,), np.float32, allocator)
-    allocated.numpy()[...] = FEEDS["x"]
-    allocation = allocator.allocate(1 << 20)
-    hired = session(zrt.SessionOptions(
-        intra_op_num_threads=3, log_severity_level="FATAL", thread_factory=lambda work: threading.Thread(target=work)
-    ))
-    a_lane = lane(owner)
-    a_lane.run()
-    left = owner.lane({"x": 4, "y": 4}, outputs=zrt.LaneMemory.left())
-    left.inputs["x"][...] = FEEDS["x"]
-    left.inputs["y"][...] = 1
-    left.run()
-    bound = binding(owner)
-    bound.bind_input("x", over_buffer)
-    bound.run()
-    runtime = zrt.Runtime(owner, 2, shapes={"x": 4, "y": 4})
-    dynamic = zrt.DynamicRuntime(owner, max_buckets=2)
-    for size in (2, 3, 4):
-        from_dynamic = dynamic.lane({"x": size, "y": size})
-    from_dynamic.inputs["x"][...] = FEEDS["x"]
-    from_dynamic.inputs["y"][...] = 1
-    options = zrt.RunOptions(tag="kept")
-    opened = zrt.Session(models.non_zero())
-    where = np.array([0, 1, 0, 1], np.float32)
-    return {
-        "environment": zrt.Environment(),
-        "session": owner,
-        "array": array,
-        "value": value,
-        "view of value": value.numpy(),
-        "buffer": buffer,
-        "view of buffer": buffer.array[1:],
-        "value over buffer": over_buffer,
-        "allocator": allocator,
-        "allocated": allocated,
-        "view of allocated": allocated.numpy(),
-        "allocation": allocation,
-        "view of allocation": allocation.numpy()[1:],
-        "session with threads of a factory": hired,
-        "lane": a_lane,
-        "inputs": a_lane.inputs,
-        "view of output": a_lane.outputs["z"],
-        "left lane": left,
-        "view of left output": left.outputs["z"],
-        "binding": bound,
-        "bound output": bound.outputs()["z"],
-        "view of bound output": bound.numpy()["z"],
-        "prepared": owner.prepare(FEEDS),
-        "runtime": runtime,
-        "dynamic": dynamic,
-        "lane of dynamic": from_dynamic,
-        "options": options,
-        "result": owner.run(FEEDS)[0],
-        "left to ORT": opened.run({"x": where})[0],
-        "binding left open": opened.binding(),
-    }
-
-def same(found, wanted):
-    assert np.array_equal(found, wanted), (found, wanted)
-
-def ran(lane, output):
-    lane.run()
-    same(output(lane), SUM)
-
-USES = {
-    "session": lambda it: same(it.run(FEEDS)[0], SUM),
-    "array": lambda it: same(it, FEEDS["x"]),
-    "value": lambda it: same(it.numpy(), FEEDS["x"]),
-    "view of value": lambda it: same(it, FEEDS["x"]),
-    "buffer": lambda it: same(it.array, FEEDS["x"]),
-    "view of buffer": lambda it: same(it, FEEDS["x"][1:]),
-    "value over buffer": lambda it: same(it.numpy(), FEEDS["x"]),
-    "allocator": lambda it: same(zrt.Value.allocate((4,), np.float32, it).shape, (4,)),
-    "allocated": lambda it: same(it.numpy(), FEEDS["x"]),
-    "view of allocated": lambda it: same(it, FEEDS["x"]),
-    "allocation": lambda it: same(it.numpy().shape, (1 << 20,)),
-    "view of allocation": lambda it: it.fill(7),
-    "session with threads of a factory": lambda it: same(it.run(FEEDS)[0], SUM),
-    "lane": lambda it: ran(it, lambda lane: lane.outputs["z"]),
-    "inputs": lambda it: same(it["x"], FEEDS["x"]),
-    "view of output": lambda it: same(it, SUM),
-    "left lane": lambda it: ran(it, lambda lane: lane.outputs["z"]),
-    "view of left output": lambda it: same(it, SUM),
-    "binding": lambda it: ran(it, lambda binding: binding.numpy()["z"]),
-    "bound output": lambda it: same(it.numpy(), SUM),
-    "view of bound output": lambda it: same(it, SUM),
-    "prepared": lambda it: same(it.run()[0], SUM),
-    "runtime": lambda it: it.prime(),
-    "dynamic": lambda it: it.lane({"x": 3, "y": 3}).run(),
-    "lane of dynamic": lambda it: ran(it, lambda lane: lane.outputs["z"]),
-    "options": lambda it: same(session().run(FEEDS, options=it)[0], SUM),
-    "result": lambda it: same(it, SUM),
-    "left to ORT": lambda it: same(it, [[1, 3]]),
-    "binding left open": lambda it: it.bind_input("x", np.ones(4, np.float32)),
-    "environment": repr,
-}
-
-class Knot:
-    # Holds things in a cycle, so that only the collector lets them go, in an order of its own.
-    def __init__(self, *things):
-        self.things = things
-        self.me = self
-"""
 
 
 @pytest.mark.parametrize("first", [0, 40, 80])
@@ -321,114 +207,6 @@ def test_daemon_threads_at_the_interpreters_end(child: Child, work: str, threads
         assert child(script, arguments=[work, threads]) == "done\n"
 
 
-# What is made, used and dropped again and again. None of it may leave anything behind.
-LOOPS = {
-    "run": "same.run(FEEDS)",
-    "run of a list": "same.run([FEEDS['x'], FEEDS['y']])",
-    "run of values": "same.run({'x': zrt.Value.from_array(FEEDS['x']), 'y': FEEDS['y']})",
-    "run with options": "same.run(FEEDS, ['z'], zrt.RunOptions(tag='t'))",
-    "run of a new shape": "same.run({name: feed[:count % 4] for name, feed in FEEDS.items()})",
-    "run whose output ORT makes": "opened.run({'x': FEEDS['x']})",
-    "prepared run": "same.prepare(FEEDS).run()",
-    "lane": "lane(same).run()",
-    "run of a lane": "one.run()",
-    "output that is left to ORT": "left.run(); left.outputs['z']",
-    "binding": "it = binding(same); it.run(); it.numpy()",
-    "value": "zrt.Value.from_array(FEEDS['x']).numpy()",
-    "allocated value": "zrt.Value.allocate((4,), np.float32, same.allocator()).numpy()",
-    "buffer": "zrt.Buffer((4,), np.float32).array[0]",
-    "large buffer": "zrt.Buffer((1 << 19,), np.float32, zrt.BufferPolicy(4096)).array[0]",
-    "copy": "zrt.copy(FEEDS['x'], zrt.Value.allocate((4,), np.float32))",
-    "dynamic lane": "dynamic.lane({'x': count % 3, 'y': count % 3}).run()",
-    "error": "fails(lambda: same.run({'x': FEEDS['x'], 'y': FEEDS['y'][:3]}))",
-    "error of a lane": "fails(wrong.run)",
-    "error of a load": "fails(lambda: zrt.Session(b'no model'))",
-}
-
-
-# Fewer turns where one takes long.
-TURNS = dict.fromkeys(LOOPS, 100_000) | {"dynamic lane": 20_000, "error of a load": 10_000, "binding": 50_000}
-
-# glibc hands out no less than 32 bytes, so this is the growth for each turn that the smallest leak there can be stays
-# far above. What is below moves by itself: pages that a heap keeps half empty, tables of Python's that grow once.
-ALLOWED = 10
-
-RESIDENT = """
-import resource
-
-def resident():
-    with open("/proc/self/statm") as map:
-        return int(map.read().split()[1]) * resource.getpagesize()
-"""
-
-needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no map of the process's memory here")
-
-
-@needs_proc
-@pytest.mark.slow
-@pytest.mark.parametrize("loop", LOOPS)
-def test_memory_stays_flat(child: Child, loop: str) -> None:
-    grown = child(
-        RESIDENT,
-        f"""
-        def fails(function):
-            try:
-                function()
-            except zrt.Error:
-                return
-            raise AssertionError
-
-        same = session()
-        one = lane(same)
-        left = same.lane({{"x": 4, "y": 4}}, outputs=zrt.LaneMemory.left())
-        wrong = same.lane({{"x": 4, "y": 4}}, {{"z": 5}})
-        dynamic = zrt.DynamicRuntime(same, max_buckets=2)
-        opened = zrt.Session(models.non_zero(), QUIET)
-
-        def turn(count):
-            {LOOPS[loop]}
-
-        def turns(number):
-            for count in range(number):
-                turn(count)
-            gc.collect()
-
-        turns({TURNS[loop] // 10})
-        before = resident()
-        turns({TURNS[loop]})
-        print(resident() - before)
-        """,
-        timeout=300,
-    )
-    assert int(grown) < ALLOWED * TURNS[loop]
-
-
-@needs_proc
-@pytest.mark.slow
-@pytest.mark.parametrize("threads", [1, 2])
-def test_memory_stays_flat_over_sessions(child: Child, threads: int) -> None:
-    """A session takes over 100 KiB: 2 MiB would be one kept of a hundred."""
-    grown = child(
-        RESIDENT,
-        """
-        def turns(number):
-            options = zrt.SessionOptions(intra_op_num_threads=int(sys.argv[1]))
-            for _ in range(number):
-                with session(options) as one:
-                    one.run(FEEDS)
-                    lane(one).run()
-            gc.collect()
-
-        turns(500)
-        before = resident()
-        turns(2000)
-        print(resident() - before)
-        """,
-        arguments=[threads],
-    )
-    assert int(grown) < 2 << 20
-
-
 def test_chains_of_handles_may_be_of_any_length(child: Child) -> None:
     """Each output is bound again as the next, and keeps the one before: their end must not go as deep as the chain."""
     child(
@@ -572,69 +350,5 @@ def test_model_bytes_may_go(child: Child) -> None:
         overwritten += [bytes([255]) * len(content) for _ in range(20)]
         made.run()
         assert np.array_equal(made.outputs["y"], wanted)
-        """
-    )
-
-
-@pytest.mark.skipif(sys.implementation.name != "cpython", reason="the tool is CPython's")
-def test_memory_may_run_out_anywhere(child: Child) -> None:
-    """The n-th allocation of Python's fails, for each n: an error, no crash, and the next call is right."""
-    pytest.importorskip("_testcapi")
-    child(
-        """
-        import _testcapi
-        same, array = session(), np.zeros(4, np.float32)
-        one, bound, chosen = lane(same), binding(same), zrt.RunOptions()
-        dynamic = zrt.DynamicRuntime(same, max_buckets=2)
-
-        def anew():
-            same._calls, same._latest = {}, None
-            return same.run(FEEDS)
-
-        def rebind():
-            bound.bind_output("z", array)
-            bound.run()
-            bound.bind_output("z")
-            bound.run()
-            return bound.outputs()
-
-        calls = {
-            "run": lambda: same.run(FEEDS),
-            "run of a list": lambda: same.run([array, array]),
-            "first run": anew,
-            "run with options": lambda: same.run(FEEDS, ["z"], chosen),
-            "prepare": lambda: same.prepare(FEEDS).run(),
-            "lane": lambda: lane(same).run(),
-            "run of a lane": lambda: (one.run(), one.run_with(chosen)),
-            "binding": lambda: binding(same).numpy(),
-            "outputs": rebind,
-            "value": lambda: zrt.Value.from_array(array).numpy(),
-            "allocated": lambda: zrt.Value.allocate((4,), np.float32, same.allocator()).numpy(),
-            "buffer": lambda: zrt.Buffer((4,), np.float32).array,
-            "dynamic": lambda: [dynamic.lane({"x": n, "y": n}) for n in range(3)],
-            "options": lambda: zrt.RunOptions(tag="t", config_entries={"a": "b"}),
-            "session": lambda: zrt.Session(ADD, QUIET),
-            "copy": lambda: zrt.copy(array, array),
-        }
-        # Python says on standard error what it cannot raise; only the crash is of interest here.
-        sys.unraisablehook = lambda _: None
-        for name, call in calls.items():
-            call()
-            failed = 0
-            for number in range(700):
-                try:
-                    _testcapi.set_nomemory(number, number + 1)
-                    try:
-                        kept = call()
-                    finally:
-                        _testcapi.remove_mem_hooks()
-                except (MemoryError, zrt.Error):
-                    failed += 1
-            print(name, failed)
-            call()
-            assert np.array_equal(same.run(FEEDS)[0], SUM)
-            one.run()
-            assert np.array_equal(one.outputs["z"], SUM)
-            bound.run()
         """
     )
