@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
-import subprocess
 import sys
-import textwrap
 import threading
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +15,6 @@ from tests import models
 from zrt import DynamicRuntime, LaneMemory, Session, settling, shapes
 from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError, OutOfRangeError, ShapeError, UnknownNameError
 from zrt.lane import Lane
-
-ROOT = Path(__file__).parents[1]
 
 
 def dynamic(lanes: int = 1, **arguments) -> DynamicRuntime:
@@ -499,6 +495,29 @@ class TestOwnership:
         assert made == [runtime.lane(x(2))]
         assert order(runtime) == [1, 2]
 
+    def test_closing_lets_nobody_in_between(self):
+        """Another thread asks for a lane at every call and return on the way."""
+        runtime = dynamic()
+        runtime.lane(x(1))
+
+        def ask() -> None:
+            with contextlib.suppress(BusyError, ClosedError):
+                runtime.lane(x(1))
+
+        def meddle(*_) -> None:
+            thread = threading.Thread(target=ask)
+            thread.start()
+            thread.join()
+
+        sys.setprofile(meddle)
+        try:
+            runtime.close()
+        finally:
+            sys.setprofile(None)
+        assert len(runtime) == 0
+        with pytest.raises(ClosedError, match="this DynamicRuntime is closed"):
+            runtime.lane(x(1))
+
     def test_free_again_after_an_error(self):
         runtime = dynamic()
         for wrong in (lambda: runtime.lane({"z": (1, 4)}), lambda: runtime.warm([5]), lambda: runtime.remove(5)):
@@ -559,7 +578,7 @@ class TestHits:
         with pytest.raises(AssertionError, match="a hit worked something out"):
             runtime.lane({"x": (5,)}, 0, output_shapes)
 
-    def test_a_hit_keeps_nothing_and_allocates_nothing_in_c(self):
+    def test_a_hit_keeps_nothing_and_allocates_nothing_in_c(self, python):
         code = """
             import sys
             from itertools import repeat
@@ -594,11 +613,7 @@ class TestHits:
             blocks(300)
             print(blocks(1000), blocks(0), calls, runtime.counters.hits)
         """
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, cwd=ROOT, timeout=60
-        )
-        assert done.returncode == 0, done.stderr
-        kept, none, calls, hits = done.stdout.split()
+        kept, none, calls, hits = python(code).stdout.split()
         assert (kept, calls, hits) == (none, "[]", "2600")
 
 

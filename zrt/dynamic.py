@@ -257,8 +257,13 @@ class DynamicRuntime(Single):
     def close(self) -> None:
         """Lets every bucket and the sessions go; lanes that are held stay usable, and closing twice is fine."""
         if not self.closed:
-            self.clear()
-            self._sessions = ()
+            claimed(self._busy, "DynamicRuntime", self._close)
+
+    def _close(self) -> None:
+        # In one claim, so that no other thread's bucket comes between; before the sessions go, since a look-up that
+        # finds its bucket asks for nothing else.
+        self._clear()
+        self._sessions = ()
 
     @property
     def closed(self) -> bool:

@@ -28,8 +28,9 @@ def by_name(given: ShapesLike, infos: Sequence[ValueInfo], what: str) -> dict[st
     if given is None:
         return {}
     if isinstance(given, Mapping):
+        known = {info.name for info in infos}
         for name in given:
-            if name not in {info.name for info in infos}:
+            if name not in known:
                 raise UnknownNameError(f"shapes: the model has no {what} {shown(name)}; it has {names_of(infos)}")
         named = dict(given)
     elif isinstance(given, Sequence) and not isinstance(given, (str, bytes, memoryview)):
