@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import sys
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 import zrt
+from tests.arrays import Tracked, f32
 from tests.capsules import Foreign, Plain, Versioned, read, watched
+from zrt import dlpack
 from zrt.dlpack import Device
 from zrt.errors import ArgumentError, DLPackError, DTypeError, UnsupportedError
 from zrt.types import pack
@@ -333,6 +338,38 @@ class TestLifetimes:
             cycle = [kept]; cycle.append(cycle)
             import sys; sys.modules["kept"] = cycle
         """)
+
+    def test_an_interrupt_at_any_bytecode_loses_nothing(self) -> None:
+        def interrupts(number: int) -> bool:
+            """Whether the module has a bytecode of that number to be interrupted at; the array must go in any case."""
+            left = number
+
+            def trace(frame: Any, event: str, _: object) -> Any:
+                nonlocal left
+                frame.f_trace_opcodes = True
+                if event == "opcode" and frame.f_code.co_filename == dlpack.__file__:
+                    left -= 1
+                    if left < 0:
+                        raise KeyboardInterrupt
+                return trace
+
+            array = f32(1, 2).view(Tracked)
+            alive = weakref.ref(array)
+            sys.settrace(trace)
+            try:
+                dlpack.from_dlpack(array)
+                return False
+            except KeyboardInterrupt:
+                return True
+            finally:
+                sys.settrace(None)
+                del array
+                if alive() is not None:
+                    gc.collect()
+                assert alive() is None, f"lost at bytecode {number}"
+
+        reached = next(number for number in itertools.count() if not interrupts(number))
+        assert reached > 100
 
     def test_in_the_child_of_a_fork(self, python: Callable[..., Any]) -> None:
         python("""

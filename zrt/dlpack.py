@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from enum import IntEnum
 from typing import Any, Final
 
@@ -71,7 +70,7 @@ _BY_CODE: Final = {(code, kind.bits): kind for kind, code in _CODES.items()}
 # Streams that CUDA and ROCm give other meanings: which of the small numbers are none there.
 _NO_STREAM: Final = {Device.CUDA: (0,), Device.CUDA_MANAGED: (0,), Device.ROCM: (1, 2)}
 
-_taking = threading.Lock()
+_give_back = ffi.addressof(lib, "zrt_dlpack_give_back")
 
 
 def device_of(value: Value) -> tuple[int, int]:
@@ -239,15 +238,13 @@ def _readable(thing: Any) -> bool:
 
 def _adopt(capsule: Any, copy: bool, subject: str) -> Value:
     """A value over what a capsule holds, which is taken out of it whatever comes of it."""
-    versioned = ffi.new("int *")
-    with _taking:
-        reference = lib.zrt_dlpack_take(id(capsule), versioned)
-    if not reference:
-        if versioned[0]:
-            raise AllocationError("no memory for a handle")
+    # There before it holds anything, so that no interrupt comes between.
+    handle = Handle.own(ffi.NULL, _give_back)
+    kind = lib.zrt_dlpack_take(id(capsule), handle.reference)
+    if not kind:
         raise DLPackError(f"{subject}: expected a capsule with a tensor, got {shown(capsule)}")
-    handle = Handle(ffi.gc(reference, lib.zrt_handle_unref), reference.pointer)
-    if versioned[0]:
+    handle.pointer = handle.reference.pointer
+    if kind == lib.ZRT_DL_VERSIONED:
         managed = ffi.cast("zrt_dl_versioned *", handle.pointer)
         if managed.major != VERSION[0]:
             raise DLPackError(f"{subject}: it comes in DLPack {managed.major}.{managed.minor}; {VERSION[0]}.x is known")
@@ -316,11 +313,12 @@ def _needs_copy(
     shape: tuple[int, ...], strides: tuple[int, ...] | None, address: int, element_type: ElementType
 ) -> str | None:
     """Why ONNX Runtime cannot use it as it lies, or None."""
-    step = 1
-    for axis in range(len(shape) - 1, -1, -1) if strides is not None and 0 not in shape else ():
-        if shape[axis] > 1 and strides is not None and strides[axis] != step:
-            return f"is not C-contiguous (shape {shape}, strides {strides} in elements)"
-        step *= shape[axis]
+    if strides is not None and 0 not in shape:
+        step = 1
+        for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+            if size > 1 and stride != step:
+                return f"is not C-contiguous (shape {shape}, strides {strides} in elements)"
+            step *= size
     width = max(element_type.bits // 8, 1)
     return f"begins at {address:#x}, no multiple of its elements' {width} bytes" if address % width else None
 

@@ -5,6 +5,12 @@
 #include "handle.h"
 #include "dlpack.h"
 
+/* Before Python 3.13, and in the stable ABI, the GIL alone keeps other threads out. */
+#ifndef Py_BEGIN_CRITICAL_SECTION
+#define Py_BEGIN_CRITICAL_SECTION(object) {
+#define Py_END_CRITICAL_SECTION() }
+#endif
+
 static const char PLAIN[] = "dltensor", VERSIONED[] = "dltensor_versioned";
 static const char PLAIN_TAKEN[] = "used_dltensor", VERSIONED_TAKEN[] = "used_dltensor_versioned";
 
@@ -90,7 +96,7 @@ static void give_back_plain(void *tensor)
     PyGILState_Release(gil);
 }
 
-static void give_back_versioned(void *tensor)
+void zrt_dlpack_give_back(void *tensor)
 {
     zrt_dl_versioned *versioned = tensor;
     PyGILState_STATE gil;
@@ -100,20 +106,25 @@ static void give_back_versioned(void *tensor)
     PyGILState_Release(gil);
 }
 
-zrt_handle *zrt_dlpack_take(uintptr_t capsule, int *versioned)
+int zrt_dlpack_take(uintptr_t capsule, zrt_handle *handle)
 {
     PyObject *object = (PyObject *)capsule;
-    zrt_handle *handle = NULL;
     PyGILState_STATE gil = PyGILState_Ensure();
-    *versioned = PyCapsule_IsValid(object, VERSIONED);
-    if (*versioned || PyCapsule_IsValid(object, PLAIN)) {
-        void *tensor = PyCapsule_GetPointer(object, *versioned ? VERSIONED : PLAIN);
-        handle = zrt_handle_new(tensor, *versioned ? give_back_versioned : give_back_plain, NULL, 0);
-        if (handle == NULL)
-            *versioned = 1;
-        else
-            PyCapsule_SetName(object, *versioned ? VERSIONED_TAKEN : PLAIN_TAKEN);
+    int kind = 0;
+    /* Of two threads with one capsule only one finds it untaken. */
+    Py_BEGIN_CRITICAL_SECTION(object);
+    if (PyCapsule_IsValid(object, VERSIONED)) {
+        kind = ZRT_DL_VERSIONED;
+        handle->release = zrt_dlpack_give_back;
+        handle->pointer = PyCapsule_GetPointer(object, VERSIONED);
+        PyCapsule_SetName(object, VERSIONED_TAKEN);
+    } else if (PyCapsule_IsValid(object, PLAIN)) {
+        kind = ZRT_DL_PLAIN;
+        handle->release = give_back_plain;
+        handle->pointer = PyCapsule_GetPointer(object, PLAIN);
+        PyCapsule_SetName(object, PLAIN_TAKEN);
     }
+    Py_END_CRITICAL_SECTION();
     PyGILState_Release(gil);
-    return handle;
+    return kind;
 }

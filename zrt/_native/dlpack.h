@@ -41,7 +41,12 @@ typedef struct zrt_dl_versioned {
 int zrt_dlpack_export(uintptr_t box, zrt_handle *owner, const zrt_dl_tensor *tensor, uint32_t major, uint32_t minor,
     uint64_t flags);
 
-/* Takes the tensor over from the Python object at `capsule`; the handle's release gives it back. `versioned` is
-   whether it points to a zrt_dl_versioned. NULL with `*versioned` 0 if this is no capsule of a tensor (or no longer),
-   1 without memory. */
-zrt_handle *zrt_dlpack_take(uintptr_t capsule, int *versioned);
+/* A zrt_release that hands a zrt_dl_versioned back to whose it is. */
+void zrt_dlpack_give_back(void *versioned);
+
+#define ZRT_DL_PLAIN 1
+#define ZRT_DL_VERSIONED 2
+
+/* Takes the tensor over from the Python object at `capsule` into a handle that is empty so far, whose release gives it
+   back. Returns what it points to now, or 0 if this is no capsule of a tensor (or no longer). */
+int zrt_dlpack_take(uintptr_t capsule, zrt_handle *handle);

@@ -60,7 +60,8 @@ class Handle:
             kept += parent.kept
         reference = lib.zrt_handle_new(pointer, release, references, len(references))
         if not reference:
-            release(pointer)
+            if pointer:
+                release(pointer)
             raise AllocationError("no memory for a handle")
         return cls(_counted(reference, kept), pointer, kept)
 
