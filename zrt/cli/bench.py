@@ -63,11 +63,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         common.require_terminal()
     options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
-    named = [] if arguments.provider is None else [arguments.provider]
     settings = study.Settings(
         model=common.chosen_model(arguments.model),
         options=options.session,
-        providers=common.chosen_providers(named, options) or [CPU()],
+        providers=common.chosen_providers(arguments.provider, options) or [CPU()],
         lanes=arguments.lanes,
         shapes=common.once_each("--shape", arguments.shape),
         runs=arguments.runs,

@@ -55,6 +55,8 @@ def add_provider(parser: argparse.ArgumentParser) -> None:
     """What a model is measured on, which a file of options may say too."""
     parser.add_argument(
         "--provider",
+        nargs=1,
+        default=[],
         metavar="NAME",
         help="the execution provider, such as cuda (default: those of --options, else cpu)",
     )

@@ -53,8 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         common.require_terminal()
     options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
-    named = [] if arguments.provider is None else [arguments.provider]
-    chosen = common.chosen_providers(named, options) or [CPU()]
+    chosen = common.chosen_providers(arguments.provider, options) or [CPU()]
     shapes = common.once_each("--shape", arguments.shape)
     path = common.chosen_model(arguments.model)
     with Session(path, options.session, chosen) as session:

@@ -8,9 +8,7 @@ from typing import ClassVar
 
 from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider
-from zrt.providers.option import address, choice, flag, number, path, size, string
-
-STRATEGIES = ("kNextPowerOfTwo", "kSameAsRequested")
+from zrt.providers.option import ARENA_STRATEGIES, address, choice, flag, number, path, size, string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -32,7 +30,7 @@ class MIGraphX(Provider):
     migraphx_int8_use_native_calibration_table: bool | None = flag("whether that table is MIGraphX's own")
     migraphx_exhaustive_tune: bool | None = flag("whether kernels are tuned exhaustively")
     migraphx_mem_limit: int | None = size("the most that the arena takes")
-    migraphx_arena_extend_strategy: str | None = choice("how the arena grows", *STRATEGIES)
+    migraphx_arena_extend_strategy: str | None = choice("how the arena grows", *ARENA_STRATEGIES)
     migraphx_external_alloc: int | None = address("a function that allocates")
     migraphx_external_free: int | None = address("a function that frees")
     migraphx_external_empty_cache: int | None = address("a function that empties the cache")
@@ -59,7 +57,7 @@ class ROCM(Provider):
     device_id: int | None = number("which GPU")
     miopen_conv_exhaustive_search: bool | None = flag("whether MIOpen tries all algorithms for a convolution")
     gpu_mem_limit: int | None = size("the most that the arena takes")
-    arena_extend_strategy: str | None = choice("how the arena grows", *STRATEGIES)
+    arena_extend_strategy: str | None = choice("how the arena grows", *ARENA_STRATEGIES)
     do_copy_in_default_stream: bool | None = flag("whether copies go through the stream of the computation")
     has_user_compute_stream: bool | None = flag("whether a stream is given")
     user_compute_stream: int | None = address("a HIP stream of yours to compute in")

@@ -13,10 +13,9 @@ from zrt.arguments import integer
 from zrt.errors import ArgumentError, InvalidArgumentError, ProviderError
 from zrt.providers.attach import STREAM, Attach, ThroughObject, to_pointer
 from zrt.providers.base import Provider
-from zrt.providers.option import Route, address, choice, flag, number, size
+from zrt.providers.option import ARENA_STRATEGIES, Route, address, choice, flag, number, size
 
 ARENA = "default_memory_arena_cfg"
-STRATEGIES = ("kNextPowerOfTwo", "kSameAsRequested")
 SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
 
 # What ORT's older struct has room for, which alone takes an arena's configuration.
@@ -49,7 +48,9 @@ class _Attach(ThroughObject):
         struct.gpu_mem_limit = int(settings.get("gpu_mem_limit", 2 ** (8 * ffi.sizeof("size_t")) - 1))
         struct.do_copy_in_default_stream = settings.get("do_copy_in_default_stream", "1") == "1"
         struct.device_id = int(settings.get("device_id", 0))
-        struct.arena_extend_strategy = STRATEGIES.index(settings.get("arena_extend_strategy", STRATEGIES[0]))
+        struct.arena_extend_strategy = ARENA_STRATEGIES.index(
+            settings.get("arena_extend_strategy", ARENA_STRATEGIES[0])
+        )
         struct.cudnn_conv_algo_search = SEARCHES.index(settings.get("cudnn_conv_algo_search", SEARCHES[0]))
         struct.default_memory_arena_cfg = ffi.cast("OrtArenaCfg *", to_pointer(ARENA, settings[ARENA]))
         if STREAM in settings:
@@ -82,7 +83,7 @@ class CUDA(Provider):
 
     device_id: int = number("which GPU", default=0)
     gpu_mem_limit: int | None = size("the most that the arena takes")
-    arena_extend_strategy: str | None = choice("how the arena grows", *STRATEGIES)
+    arena_extend_strategy: str | None = choice("how the arena grows", *ARENA_STRATEGIES)
     cudnn_conv_algo_search: str | None = choice("how cuDNN's algorithm for a convolution is found", *SEARCHES)
     do_copy_in_default_stream: bool | None = flag("whether copies go through the stream of the computation")
     cudnn_conv_use_max_workspace: bool | None = flag("whether a convolution may take all the workspace it likes")

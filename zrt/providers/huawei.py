@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider
-from zrt.providers.option import choice, flag, listed, number, size, string
+from zrt.providers.option import ARENA_STRATEGIES, choice, flag, listed, number, size, string
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -30,7 +30,7 @@ class CANN(Provider):
 
     device_id: int | None = number("which NPU")
     npu_mem_limit: int | None = size("the most that the arena takes")
-    arena_extend_strategy: str | None = choice("how the arena grows", "kNextPowerOfTwo", "kSameAsRequested")
+    arena_extend_strategy: str | None = choice("how the arena grows", *ARENA_STRATEGIES)
     enable_cann_graph: bool | None = flag("whether CANN compiles graphs rather than running node by node")
     enable_cann_subgraph: bool | None = flag("whether it compiles parts where it cannot have the whole")
     dump_graphs: bool | None = flag("whether the graphs are written out")

@@ -18,6 +18,9 @@ from zrt.errors import ArgumentError, DTypeError
 
 UINT64_MAX = 2**64 - 1
 
+ARENA_STRATEGIES = ("kNextPowerOfTwo", "kSameAsRequested")
+"""How the arenas of several providers may grow, in the order of ORT's numbers."""
+
 
 class Route(Enum):
     """Where an option goes."""
