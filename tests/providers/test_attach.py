@@ -166,6 +166,32 @@ class TestCalls:
         assert (struct["gpu_mem_limit"], struct["do_copy_in_default_stream"]) == (2**64 - 1, 1)
         assert (struct["has_user_compute_stream"], struct["cudnn_conv_algo_search"]) == (0, 0)
 
+    @pytest.mark.parametrize(
+        ("key", "written"),
+        [
+            ("device_id", "first"),
+            ("device_id", str(2**31)),
+            ("gpu_mem_limit", "lots"),
+            ("gpu_mem_limit", str(2**64)),
+            ("gpu_mem_limit", "-1"),
+            ("arena_extend_strategy", "big"),
+            ("cudnn_conv_algo_search", "exhaustive"),
+            ("do_copy_in_default_stream", "perhaps"),
+        ],
+    )
+    def test_strings_that_the_older_struct_cannot_say_are_refused(self, recorded, key, written):
+        settings = {"default_memory_arena_cfg": "0x10", key: written}
+        with pytest.raises(ProviderError, match=f"CUDAExecutionProvider: {key}: {written!r} is none that ORT takes"):
+            choice.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
+        assert recorded.calls == []
+
+    @pytest.mark.parametrize(("word", "copies"), [("0", 0), ("False", 0), ("1", 1), ("true", 1)])
+    def test_the_older_struct_takes_ort_s_words_for_true_and_false(self, recorded, word, copies):
+        settings = {"default_memory_arena_cfg": "0x10", "do_copy_in_default_stream": word}
+        choice.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
+        [(_, struct)] = recorded.calls
+        assert struct["do_copy_in_default_stream"] == copies
+
     def test_what_the_older_struct_has_no_room_for_is_refused(self, recorded):
         with pytest.raises(ProviderError, match="prefer_nhwc, use_tf32 cannot be given together with default_memory_"):
             added(providers.CUDA(default_memory_arena_cfg=0x10, use_tf32=True, prefer_nhwc=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -18,17 +18,19 @@ from zrt.providers.option import ARENA_STRATEGIES, Route, address, choice, flag,
 ARENA = "default_memory_arena_cfg"
 SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
 
-# What ORT's older struct has room for, which alone takes an arena's configuration.
-IN_STRUCT = {
-    "device_id",
-    "gpu_mem_limit",
-    "arena_extend_strategy",
-    "cudnn_conv_algo_search",
-    "do_copy_in_default_stream",
-    "has_user_compute_stream",
-    STREAM,
-    ARENA,
+# ORT's words for False and True, by turns.
+_WORDS = ("0", "1", "false", "true", "False", "True")
+
+# What ORT's older struct has room for, which alone takes an arena's configuration: how each field is read from its
+# string, and what ORT's C++ constructor would say.
+_READ: dict[str, tuple[Callable[[str], int], int]] = {
+    "device_id": (int, 0),
+    "gpu_mem_limit": (int, 2 ** (8 * ffi.sizeof("size_t")) - 1),
+    "arena_extend_strategy": (ARENA_STRATEGIES.index, 0),
+    "cudnn_conv_algo_search": (SEARCHES.index, 0),
+    "do_copy_in_default_stream": (lambda word: _WORDS.index(word) % 2, 1),
 }
+IN_STRUCT = {*_READ, "has_user_compute_stream", STREAM, ARENA}
 
 
 class _Attach(ThroughObject):
@@ -44,14 +46,11 @@ class _Attach(ThroughObject):
         if homeless:
             raise ProviderError(f"{', '.join(homeless)} cannot be given together with {ARENA}: ORT takes that alone")
         struct = ffi.new("OrtCUDAProviderOptions *")
-        # What its C++ constructor would say.
-        struct.gpu_mem_limit = int(settings.get("gpu_mem_limit", 2 ** (8 * ffi.sizeof("size_t")) - 1))
-        struct.do_copy_in_default_stream = settings.get("do_copy_in_default_stream", "1") == "1"
-        struct.device_id = int(settings.get("device_id", 0))
-        struct.arena_extend_strategy = ARENA_STRATEGIES.index(
-            settings.get("arena_extend_strategy", ARENA_STRATEGIES[0])
-        )
-        struct.cudnn_conv_algo_search = SEARCHES.index(settings.get("cudnn_conv_algo_search", SEARCHES[0]))
+        for key, (read, default) in _READ.items():
+            try:
+                setattr(struct, key, read(settings[key]) if key in settings else default)
+            except (ValueError, OverflowError):
+                raise ArgumentError(f"{key}: {settings[key]!r} is none that ORT takes together with {ARENA}") from None
         struct.default_memory_arena_cfg = ffi.cast("OrtArenaCfg *", to_pointer(ARENA, settings[ARENA]))
         if STREAM in settings:
             struct.has_user_compute_stream = 1
