@@ -17,7 +17,7 @@ from zrt.arguments import choose
 from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnsupportedError
 from zrt.memory import CPU, default_allocator
 from zrt.metadata import read_shape
-from zrt.types import ElementType, SparseFormat, creation_code
+from zrt.types import ElementType, SparseFormat, creation_code, nbytes
 from zrt.values import strings
 
 Array = np.ndarray[Any, Any]
@@ -323,6 +323,17 @@ def form(handle: Handle) -> SparseFormat:
     return SparseFormat(status.fetch(api().GetSparseTensorFormat, "OrtSparseFormat", handle.pointer))
 
 
+# Which arrays of indices a format has, and of which type.
+_INDICES = {
+    SparseFormat.COO: [(lib.ORT_SPARSE_COO_INDICES, ElementType.INT64)],
+    SparseFormat.CSR: [
+        (lib.ORT_SPARSE_CSR_INNER_INDICES, ElementType.INT64),
+        (lib.ORT_SPARSE_CSR_OUTER_INDICES, ElementType.INT64),
+    ],
+    SparseFormat.BLOCK_SPARSE: [(lib.ORT_SPARSE_BLOCK_SPARSE_INDICES, ElementType.INT32)],
+}
+
+
 def _described(function: Any, *arguments: Any) -> tuple[int, ...]:
     """The shape that a function of the table gives as an ``OrtTensorTypeAndShapeInfo``."""
     info = Handle.make(api().ReleaseTensorTypeAndShapeInfo, [], function, "OrtTensorTypeAndShapeInfo", *arguments)
@@ -337,6 +348,11 @@ def _read_index(handle: Handle, which: int, element_type: ElementType) -> Array:
     return arrays.view(handle, int(ffi.cast("uintptr_t", place[0])), shape, element_type, False)
 
 
+def _read_indices(handle: Handle, found: SparseFormat) -> list[Array]:
+    """The indices of that format, and for CSR the starts of the rows after them."""
+    return [_read_index(handle, which, element_type) for which, element_type in _INDICES[found]]
+
+
 def read(handle: Handle, element_type: ElementType, shape: tuple[int, ...], writeable: bool) -> SparseTensor:
     """What a sparse ``OrtValue`` holds, as views on it."""
     table = api()
@@ -347,21 +363,19 @@ def read(handle: Handle, element_type: ElementType, shape: tuple[int, ...], writ
     else:
         place = status.fetch(table.GetSparseTensorValues, "const void *", handle.pointer)
         values = arrays.view(handle, int(ffi.cast("uintptr_t", place)), dims, element_type, writeable)
+    indices, *starts = _read_indices(handle, found)
     if found is SparseFormat.COO:
-        indices = _read_index(handle, lib.ORT_SPARSE_COO_INDICES, ElementType.INT64)
-        if not values.size and len(shape) != 2:
-            indices = np.empty(0, np.int64)
-        return SparseTensor(found, shape, values, indices)
+        return SparseTensor(found, shape, values, indices if values.size or len(shape) == 2 else np.empty(0, np.int64))
     if found is SparseFormat.CSR:
-        indices = _read_index(handle, lib.ORT_SPARSE_CSR_INNER_INDICES, ElementType.INT64)
-        starts = _read_index(handle, lib.ORT_SPARSE_CSR_OUTER_INDICES, ElementType.INT64)
-        return SparseTensor(found, shape, values, indices, starts if starts.size else np.zeros(shape[0] + 1, np.int64))
-    indices = _read_index(handle, lib.ORT_SPARSE_BLOCK_SPARSE_INDICES, ElementType.INT32)
+        (indptr,) = starts
+        return SparseTensor(found, shape, values, indices, indptr if indptr.size else np.zeros(shape[0] + 1, np.int64))
     return SparseTensor(found, shape, values, indices if values.size else np.empty((2, 0), np.int32))
 
 
 def size(handle: Handle, element_type: ElementType) -> int:
     """The bytes of the values and the indices."""
-    found = read(handle, element_type, (0, 0), False)
-    values = strings.size(handle) if element_type is ElementType.STRING else found.values.nbytes
-    return values + found.indices.nbytes + (0 if found.indptr is None or not found.values.size else found.indptr.nbytes)
+    dims = _described(api().GetSparseTensorValuesTypeAndShape, handle.pointer)
+    if not math.prod(dims):
+        return 0
+    values = strings.size(handle) if element_type is ElementType.STRING else nbytes(element_type, dims)
+    return values + sum(indices.nbytes for indices in _read_indices(handle, form(handle)))

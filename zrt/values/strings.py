@@ -43,7 +43,7 @@ def _utf8(text: Any, index: int, subject: str) -> bytes:
     raise DTypeError(f"{subject}: element {index} is of type {type(text).__name__}: expected a str or bytes")
 
 
-def tensor(texts: Any, shape: Any, subject: str) -> tuple[Handle, tuple[int, ...]]:
+def tensor(texts: Any, shape: Any, subject: str) -> Handle:
     """A new tensor of strings; `shape` is that of `texts` where None."""
     encoded, found = encode(texts, subject)
     wanted = found if shape is None else arrays.check_dims(shape, subject)
@@ -65,7 +65,7 @@ def tensor(texts: Any, shape: Any, subject: str) -> tuple[Handle, tuple[int, ...
         write(handle.pointer, encoded)
     except Error as error:
         raise AllocationError(f"{subject}: {error}") from error
-    return handle, wanted
+    return handle
 
 
 def write(pointer: Any, encoded: list[bytes]) -> None:

@@ -234,7 +234,7 @@ class Value(Owner):
         strings in order. Empty strings and NULs are strings like any other; what cannot be written as UTF-8 (a
         lone surrogate) is an `ArgumentError` that names it. ``OrtApi::GetResizedStringTensorElementBuffer``.
         """
-        return cls(strings.tensor(texts, shape, subject)[0])
+        return cls(strings.tensor(texts, shape, subject))
 
     @classmethod
     def from_sparse(cls, matrix: Any, copy: bool = False, subject: str = "sparse tensor") -> Value:
