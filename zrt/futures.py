@@ -59,7 +59,6 @@ class Run:
     """
 
     __slots__ = (
-        "_block",
         "_handle",
         "_on_worker",
         "_options",
@@ -87,11 +86,8 @@ class Run:
         _set_up()
         if _ended:
             raise UnsupportedError("the interpreter is ending: no run can begin")
-        call, feeds, options = (
-            self._ready.call,
-            self._ready.feeds,
-            RunOptions.opened(self._options, self._ready.call.session),
-        )
+        call, feeds = self._ready.call, self._ready.feeds
+        options = RunOptions.opened(self._options, call.session)
         self._results, places = call.room()
         parents = [call.handle, Handle.pin((self._ready.inputs, places)), *(feeds or ())]
         if options is not None:
@@ -107,7 +103,7 @@ class Run:
             feeds is not None,
             places,
         )
-        self._block = block = self._handle.pointer
+        block = self._handle.pointer
         if self._terminated:
             self.terminate()
         key = _read(block)
@@ -145,7 +141,7 @@ class Run:
             self._settle(results, None)
 
     def _take(self) -> list[Result]:
-        block, call = self._block, self._ready.call
+        block, call = self._handle.pointer, self._ready.call
         address = int(ffi.cast("uintptr_t", block.status))
         block.status = ffi.NULL
         if address:
