@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole, so that whoever maps the old ones goes on with them."""
+"""Files that are replaced as a whole, so that whoever maps the old ones goes on with them, and seen to be whole."""
 
 from __future__ import annotations
 
@@ -47,3 +47,13 @@ def _require_plain(path: str, subject: str) -> None:
     """Refuses to take the place of a device, a pipe or a socket."""
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise ArgumentError(f"{subject}: {path!r} is no plain file, and is not replaced")
+
+
+def ends_with(path: str, end: bytes) -> bool:
+    """Whether the file is there, and ends so but for white space."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(-min(os.fstat(file.fileno()).st_size, 16), os.SEEK_END)
+            return file.read().rstrip().endswith(end)
+    except OSError:
+        return False

@@ -478,10 +478,12 @@ class Session(Owner):
         The path is "" where there is none to end. Raises `FileError` where ONNX Runtime could not write the trace.
         ``OrtApi::SessionEndProfiling``.
         """
+        from zrt.files import ends_with
+
         handle = self._open()
         allocator = default_allocator()
         path = take_string(allocator, status.make(api().SessionEndProfiling, "char", handle.pointer, allocator))
-        if path and not _ends_with(path, b"]"):
+        if path and not ends_with(path, b"]"):
             raise FileError(f"trace {path!r}: ONNX Runtime could not write it, or not all of it")
         return path
 
@@ -511,16 +513,6 @@ class Session(Owner):
             return "Session(closed)"
         inputs, outputs = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
-
-
-def _ends_with(path: str, end: bytes) -> bool:
-    """Whether the file is there, and ends so but for white space."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(-min(os.fstat(file.fileno()).st_size, 16), os.SEEK_END)
-            return file.read().rstrip().endswith(end)
-    except OSError:
-        return False
 
 
 def infer(
