@@ -115,7 +115,7 @@ class TestStrict:
             iter(["Relu", "Gelu", "Sigmoid"]),
             {"Relu", "Gelu", "Sigmoid", "Nonesuch"},
         ],
-        ids=repr,
+        ids=["list", "domains", "iterator", "set"],
     )
     def test_allowed_operators_may(self, allow):
         session = zrt.Session(CHAIN, providers=["azure"], strict=True, allow=allow)

@@ -222,7 +222,9 @@ class TestPathsThatAreNone:
         with pytest.raises(ArgumentError, match="NUL"):
             zrt.Session("a\0b.onnx")
 
-    @pytest.mark.parametrize("thing", [None, 5, 1.5, ["model.onnx"], object(), np.zeros(3, np.uint8)], ids=repr)
+    @pytest.mark.parametrize(
+        "thing", [None, 5, 1.5, ["model.onnx"], object(), np.zeros(3, np.uint8)], ids=lambda thing: type(thing).__name__
+    )
     def test_what_is_no_model_at_all(self, thing):
         with pytest.raises(DTypeError, match=r"model: expected a path, bytes or an onnx\.ModelProto, got"):
             zrt.Session(thing)

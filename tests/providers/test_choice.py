@@ -42,7 +42,7 @@ class TestForms:
             [("cpu", {})],
             iter(["cpu"]),
         ],
-        ids=repr,
+        ids=["none", "empty", "short", "upper", "full", "lower", "typed", "pair", "iterator"],
     )
     def test_of_the_processor(self, build, form):
         session = zrt.Session(build(RELU), providers=form)

@@ -152,7 +152,7 @@ class TestKinds:
             (providers.QNN(op_packages=["a", 5]), DTypeError, r"QNN\.op_packages\[1\]: expected a str, got int 5"),
             (providers.QNN(backend_type=5), DTypeError, r"QNN\.backend_type: expected one of cpu, .*, got int 5"),
             (providers.OpenVINO(layout="\0"), ArgumentError, r"OpenVINO\.layout: '\\x00' holds a NUL"),
-            (providers.OpenVINO(load_config={"a": object()}), ArgumentError, r"OpenVINO\.load_config: .* as JSON"),
+            (providers.OpenVINO(load_config={"a": ...}), ArgumentError, r"OpenVINO\.load_config: .* as JSON"),
             (providers.OpenVINO(load_config=""), ArgumentError, r"OpenVINO\.load_config: it is empty"),
             (providers.CUDA(gpu_mem_limit=2**64), ArgumentError, r"CUDA\.gpu_mem_limit: "),
             (providers.CUDA(device_id=True), DTypeError, r"CUDA\.device_id: expected an int, got bool"),
