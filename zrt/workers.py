@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from zrt._native import callback, ffi, lib, status
 from zrt._native.handle import Handle
+from zrt._native.starting import start_thread
 from zrt.arguments import text
 from zrt.errors import ArgumentError, CallbackError, DTypeError
 
@@ -112,7 +113,7 @@ class Crew:
         made = factory(Work(thread))
         if isinstance(made, threading.Thread) and made.ident is None:
             made.daemon = True
-            made.start()
+            start_thread(made)
         del made
         deadline = time.monotonic() + PATIENCE
         # In small steps, so that an interrupt is heard.

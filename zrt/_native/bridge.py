@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from zrt._native import ffi, lib
+from zrt._native.starting import start_thread
 from zrt.errors import AllocationError
 
 # How long the interpreter's end waits for a slow receiver, in seconds.
@@ -63,7 +64,7 @@ def start() -> None:
         # Kept before it starts: an interrupt in between leaves one that is not alive, or not the one that is kept.
         _thread = threading.Thread(target=_loop, name="zrt-bridge", daemon=True)
         try:
-            _thread.start()
+            start_thread(_thread)
         except RuntimeError as error:
             raise AllocationError(f"no thread for what ONNX Runtime says: {error}") from error
 
