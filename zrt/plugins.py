@@ -35,7 +35,7 @@ LOADING = "a session is being loaded by policy or with the environment's allocat
 lock = threading.RLock()
 _libraries: dict[str, Library] = {}
 _selecting = 0
-# What a registration that failed half-way left in ONNX Runtime's list: devices that are gone.
+# What a registration that failed half-way left in ONNX Runtime's list: devices that are gone; and which it was.
 _dangling: set[int] = set()
 _spoiled_by = ""
 
@@ -171,8 +171,11 @@ def hold(libraries: Iterable[Library | None]) -> Handle:
 
 
 def check_whole() -> None:
-    """Raises where a registration failed in a way after which ONNX Runtime's list of devices cannot be walked."""
-    if _dangling:
+    """Raises where a registration failed in a way after which ONNX Runtime's list of devices cannot be walked.
+
+    For good: a device that comes to lie where one was that is gone makes its entry sound, but only while it is there.
+    """
+    if _spoiled_by:
         raise UnsupportedError(
             f"the registration of {_spoiled_by} failed half-way and left devices that are gone in ONNX Runtime's list; "
             "what goes through that list needs a new process"
