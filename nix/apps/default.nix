@@ -26,13 +26,13 @@ in
   );
   bench-cpu =
     app
-      "Benches zrt with ONNX Runtime from source linked in (half an hour of compiling on two cores, once)"
+      "Benches zrt with ONNX Runtime from source linked in (an hour of compiling on two cores, once)"
       (
         import ./from-source.nix {
           inherit pkgs;
           name = "bench-cpu";
           package = packages.zrt-cpu;
-          notice = "builds ONNX Runtime from source: half an hour of compiling on two cores, once";
+          notice = "builds ONNX Runtime from source: an hour of compiling on two cores, once";
         }
       );
   zrt = app "The zrt command on the official prebuilt ONNX Runtime" zrt;

@@ -186,7 +186,7 @@ def compiler(nix: Nix) -> Nix:
     """Nix with a stand-in that has ONNX Runtime's source and third-party archives, each under its URL's last part."""
     folder = os.environ.get("ZRT_ORT_ARCHIVES")
     if not folder:
-        pytest.skip("ZRT_ORT_ARCHIVES names no folder with ONNX Runtime's archives: compiling it takes half an hour")
+        pytest.skip("ZRT_ORT_ARCHIVES names no folder with ONNX Runtime's archives: compiling it takes an hour")
     other = nix.with_sources("nixpkgs-with-archives")
     other.longest = 4 * 3600
     shutil.copytree(folder, other.stand_in / "sources", dirs_exist_ok=True)
