@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import os
 import subprocess
 import sys
 import textwrap
@@ -19,7 +20,7 @@ import pytest
 
 import zrt
 from tests.native import plugin as plugin_library
-from zrt.providers import usable
+from zrt.providers import Azure, usable
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,17 +36,31 @@ LOOP = """
 """
 ENDLESS = np.array(2**62)
 
+# What is nowhere in the repository, by marker, and the variable that says where it is.
+NAMED = {
+    "headers": (
+        "ZRT_ORT_INCLUDE_DIR",
+        "the folder of official headers that .ci/headers makes",
+    ),
+    "source": ("ZRT_ORT_SOURCE", "a source tree of ONNX Runtime 1.27"),
+}
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu"):
         reason = usable("CUDA")
         if reason:
             pytest.skip(f"no CUDA session can be made here: {reason}")
+    if item.get_closest_marker("azure") and Azure.name not in zrt.available_providers():
+        pytest.skip("this ONNX Runtime was built without the Azure provider, which takes no node of these models")
     if item.get_closest_marker("official") and importlib.util.find_spec("onnxruntime") is None:
-        pytest.skip("the onnxruntime Python package is not installed")
+        pytest.skip("the onnxruntime Python package, to compare with, is not installed")
     for library in ("cupy", "jax", "torch"):
         if item.get_closest_marker(library) and importlib.util.find_spec(library) is None:
-            pytest.skip(f"{library} is not installed")
+            pytest.skip(f"the Python package {library}, whose tensors are exchanged, is not installed")
+    for marker, (variable, what) in NAMED.items():
+        if item.get_closest_marker(marker) and not os.environ.get(variable):
+            pytest.skip(f"{variable} is not set: it would name {what}")
 
 
 @pytest.hookimpl(tryfirst=True)

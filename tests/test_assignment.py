@@ -14,15 +14,9 @@ import zrt
 from zrt import assignment
 from zrt.assignment import AssignedNode, Assignment, Strictness
 from zrt.errors import ArgumentError, DTypeError, FailError, ProviderError
-from zrt.providers import Azure
 
 CPU = "CPUExecutionProvider"
 X = np.array([-1, 2], np.float32)
-
-# The official library has one provider beside the processor, which takes none of these nodes.
-azure = pytest.mark.skipif(
-    Azure.name not in zrt.available_providers(), reason="this library has no provider that takes nothing"
-)
 
 
 def named(*nodes: tuple[str, str, str]) -> onnx.ModelProto:
@@ -85,7 +79,7 @@ class TestRead:
             assignment.read(zrt.Session(CHAIN)._open())
 
 
-@azure
+@pytest.mark.azure
 class TestStrict:
     def test_names_the_nodes(self):
         with pytest.raises(ProviderError) as caught:

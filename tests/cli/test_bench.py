@@ -5,7 +5,6 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from tests import models
-from zrt import providers
 
 OURS = ["c_loop", "lane", "prepared_run", "session_run"]
 THEIRS = ["ort_run", "ort_run_with_iobinding"]
@@ -136,7 +135,6 @@ def test_a_shape_that_is_missing_is_wrong_usage(complaint, saved):
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(providers.usable("CUDAExecutionProvider") is not None, reason="there is no CUDA to run on")
 def test_on_cuda_onnxruntime_has_a_process_of_its_own(zrt_json, saved):
     found = zrt_json(
         "bench", saved(models.convolution()), "--shape", "image=1,1,64,64", "--runs", 5, "--provider", "cuda"

@@ -49,10 +49,8 @@ def test_weights_beside_it(zrt_json, tmp_path):
     assert len(outside) == 2
 
 
+@pytest.mark.azure
 def test_with_a_provider_the_compile_api(zrt_json, complaint, tmp_path):
-    # It is in the official libraries, and compiles nothing.
-    if "AzureExecutionProvider" not in package.available_providers():
-        pytest.skip("this library has no Azure provider")
     path = tmp_path / "compiled.onnx"
     arguments = ("compile", path, "--provider", "azure", "--weights", "compiled.weights", "--embed")
     found = zrt_json(*arguments)

@@ -297,7 +297,7 @@ class TestDistribution:
         assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(HIDE_SYSTEM + SHOW)
 
 
-@pytest.mark.skipif(not os.environ.get("ZRT_ORT_INCLUDE_DIR"), reason="ZRT_ORT_INCLUDE_DIR names no official headers")
+@pytest.mark.headers
 class TestBuiltIn:
     """A zrt that a core is linked into; here the core is the fake."""
 

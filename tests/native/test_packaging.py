@@ -58,7 +58,7 @@ class TestMetadata:
 def run_build(folder: Path, *arguments: str) -> None:
     """`python -m build`, with what is installed where that will do, else in an environment of its own."""
     if importlib.util.find_spec("build") is None:
-        pytest.skip("the Python package build is not installed")
+        pytest.skip("the Python package build, which makes the sdist and the wheel, is not installed")
     needs = ("hatchling", "cffi", "setuptools")
     isolation = [] if any(importlib.util.find_spec(name) is None for name in needs) else ["--no-isolation"]
     command = [sys.executable, "-m", "build", *isolation, *arguments, str(ROOT), "--outdir", str(folder)]

@@ -22,6 +22,8 @@ from typing import Any
 
 import pytest
 
+from tests.native import compiler as c_compiler
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -30,7 +32,7 @@ def files_of_the_checkout() -> list[str]:
     command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
-        pytest.skip("not a git checkout: a flake is made of what git knows")
+        pytest.skip("these files are no git checkout, and a flake is made of what git knows")
     return [name for name in listed.stdout.split("\0") if (ROOT / name).is_file()]
 
 
@@ -148,7 +150,7 @@ def nix(tmp_path_factory: pytest.TempPathFactory) -> Nix:
     """Nix with the stand-in; skips where there is none."""
     command = os.environ.get("ZRT_NIX", shutil.which("nix"))
     if not command:
-        pytest.skip("there is no Nix here")
+        pytest.skip("no Nix is on the path and ZRT_NIX names none; .ci/nix finds one, or makes one")
     return Nix(command, tmp_path_factory.mktemp("nix"))
 
 
@@ -157,11 +159,11 @@ def builder(nix: Nix) -> Nix:
     """Nix with a stand-in that has the prebuilt archive: the official library with the official headers."""
     include = os.environ.get("ZRT_ORT_INCLUDE_DIR")
     if not include:
-        pytest.skip("ZRT_ORT_INCLUDE_DIR names no official headers")
+        pytest.skip("ZRT_ORT_INCLUDE_DIR is not set: it would name the official headers, as .ci/headers makes them")
     try:
         distribution = metadata.distribution("onnxruntime")
     except metadata.PackageNotFoundError:
-        pytest.skip("the onnxruntime package, whose library is linked, is not installed")
+        pytest.skip("the onnxruntime Python package, whose library is linked, is not installed")
     capi = Path(str(distribution.locate_file("onnxruntime/capi")))
     library = next(capi.glob("libonnxruntime.so.*"))
     url: str = nix.evaluate("packages.x86_64-linux.onnxruntime-bin", "p: p.pins.prebuilt.x86_64-linux.url")
@@ -186,7 +188,7 @@ def compiler(nix: Nix) -> Nix:
     """Nix with a stand-in that has ONNX Runtime's source and third-party archives, each under its URL's last part."""
     folder = os.environ.get("ZRT_ORT_ARCHIVES")
     if not folder:
-        pytest.skip("ZRT_ORT_ARCHIVES names no folder with ONNX Runtime's archives: compiling it takes an hour")
+        pytest.skip("ZRT_ORT_ARCHIVES is not set: it would name ONNX Runtime's archives, an hour of compiling")
     other = nix.with_sources("nixpkgs-with-archives")
     other.longest = 4 * 3600
     shutil.copytree(folder, other.stand_in / "sources", dirs_exist_ok=True)
@@ -196,14 +198,13 @@ def compiler(nix: Nix) -> Nix:
 @pytest.fixture(scope="session")
 def compile_library(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Compiles C code into a shared library."""
-    if not shutil.which("cc"):
-        pytest.skip("there is no C compiler here")
+    compiler_command = c_compiler.command()
 
     def make(code: str, *options: str) -> Path:
         folder = tmp_path_factory.mktemp("library")
         (folder / "code.c").write_text(code)
         target = folder / "library.so"
-        command = ["cc", "-shared", "-fPIC", *options, "-o", str(target), str(folder / "code.c")]
+        command = [*compiler_command, "-shared", "-fPIC", *options, "-o", str(target), str(folder / "code.c")]
         subprocess.run(command, check=True)
         return target
 

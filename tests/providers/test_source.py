@@ -13,7 +13,7 @@ from zrt import providers
 
 SOURCE = os.environ.get("ZRT_ORT_SOURCE")
 
-pytestmark = pytest.mark.skipif(not SOURCE, reason="ZRT_ORT_SOURCE names no source tree of ONNX Runtime 1.27")
+pytestmark = pytest.mark.source
 
 CONSTANT = r'constexpr (?:const char\*|auto) k\w+ = "([\w.]+)"'
 BRACED = r"valid_provider_keys = \{([^}]*)\}"
