@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import onnx
 
 import zrt
 from benches.models import build
+from zrt.bench.machine import resident_bytes
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,15 +34,9 @@ class Grown(NamedTuple):
     result: float
 
 
-def resident() -> int:
-    """This process's resident memory, in MiB."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() >> 20
-
-
 def grow(model: str, sessions: int, share: bool, width: int) -> Grown:
     """Loads the sessions here and runs each of them; their results must agree."""
-    before = resident()
+    before = resident_bytes()
     start = time.perf_counter()
     options = zrt.SessionOptions(intra_op_num_threads=1)
     runtime = zrt.Runtime.replicate(model, sessions, options, share_weights=share, shapes=[(1, width)])
@@ -52,7 +46,7 @@ def grow(model: str, sessions: int, share: bool, width: int) -> Grown:
         lane.run()
         if not np.array_equal(lane.outputs["y"], runtime[0].outputs["y"]):
             raise AssertionError("the sessions disagree")
-    return Grown(resident() - before, seconds, float(runtime[0].outputs["y"].sum()))
+    return Grown(resident_bytes() - before >> 20, seconds, float(runtime[0].outputs["y"].sum()))
 
 
 def measure(model: Path, sessions: int, share: bool, width: int) -> Grown:

@@ -12,31 +12,12 @@ import pytest
 
 import zrt
 from benches.support import ONE_THREAD, Compare, Entry, Group, c_loop_entry, lane_entry
+from tests.custom_ops import support
+from tests.custom_ops.support import Add
 from tests.native import compiler
-from zrt.custom_ops import CFunction, CustomOp, KernelContext
+from zrt.custom_ops import CFunction, CustomOp
 
-SOURCE = """
-#include <stddef.h>
-#include <stdint.h>
-typedef struct { void *data; const int64_t *shape; size_t rank; size_t count; int element_type; } zrt_op_tensor;
-int add(const zrt_op_tensor *in, size_t in_count, const zrt_op_tensor *out, size_t out_count, void *data)
-{
-    const float *x = in[0].data, *y = in[1].data;
-    float *z = out[0].data;
-    for (size_t i = 0; i < out[0].count; i++)
-        z[i] = x[i] + y[i];
-    return 0;
-}
-"""
-
-
-class InPython(CustomOp):
-    inputs = (np.float32, np.float32)
-    outputs = (np.float32,)
-
-    def compute(self, context: KernelContext) -> None:
-        x, y = context.inputs
-        np.add(x, y, out=context.output(0, x.shape))
+FUNCTIONS = Path(support.__file__).with_name("functions.c")
 
 
 class InC(CustomOp):
@@ -46,13 +27,11 @@ class InC(CustomOp):
 
 @pytest.fixture(scope="module")
 def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
-    command = compiler.command()
-    folder: Path = tmp_path_factory.mktemp("add")
-    (folder / "add.c").write_text(SOURCE)
-    subprocess.run([*command, "-O2", "-shared", "-fPIC", "-o", folder / "add.so", folder / "add.c"], check=True)
+    library = tmp_path_factory.mktemp("add") / "functions.so"
+    subprocess.run([*compiler.command(), "-O2", "-shared", "-fPIC", "-o", library, FUNCTIONS], check=True)
     in_c = InC()
-    in_c.function = CFunction(ctypes.CDLL(str(folder / "add.so")).add)
-    options = zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain("bench", [in_c, InPython()])], **ONE_THREAD)
+    in_c.function = CFunction(ctypes.CDLL(str(library)).add)
+    options = zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain("bench", [in_c, Add()])], **ONE_THREAD)
     x = np.arange(4, dtype=np.float32)
 
     def lane(op_type: str) -> zrt.Lane:
@@ -71,7 +50,7 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
         [
             entry("standard", "Add"),
             entry("in_c", "bench.InC"),
-            entry("in_python", "bench.InPython"),
+            entry("in_python", "bench.Add"),
             c_loop_entry("standard_from_c", lane("Add"), [x + x]),
             c_loop_entry("in_c_from_c", lane("bench.InC"), [x + x]),
         ],

@@ -328,33 +328,25 @@ class TestLifetimes:
     @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
     def test_close_gives_the_memory_back_at_once(self, python):
         code = """
-            import os, resource
             import zrt
             from tests import models
-
-            def resident():
-                with open("/proc/self/statm") as file:
-                    return int(file.read().split()[1]) * resource.getpagesize() >> 20
+            from zrt.bench.machine import resident_bytes
 
             lane = zrt.Session(models.double(("n",))).lane([(16 << 20,)])
             lane.run()
-            full = resident()
+            full = resident_bytes()
             lane.close()
-            print(full - resident())
+            print(full - resident_bytes())
         """
         # Two buffers of 64 MiB, while the lane itself is still there.
-        assert int(python(code).stdout) > 120
+        assert int(python(code).stdout) > 120 << 20
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
     def test_making_and_dropping_leaves_memory_flat(self, python):
         code = """
-            import resource
             import zrt
             from tests import models
-
-            def resident():
-                with open("/proc/self/statm") as file:
-                    return int(file.read().split()[1]) * resource.getpagesize() >> 10
+            from zrt.bench.machine import resident_bytes
 
             fixed, open_ended = zrt.Session(models.add()), zrt.Session(models.non_zero())
             dynamic = zrt.DynamicRuntime(zrt.Session(models.double()), 2, max_buckets=2)
@@ -375,9 +367,9 @@ class TestLifetimes:
                         fixed.lane().close()
 
             rounds(150)
-            before = resident()
+            before = resident_bytes()
             rounds(300)
-            print(resident() - before)
+            print(resident_bytes() - before)
         """
-        # KiB for 1,800 lanes: if one in each round stayed, it would be a megabyte or so.
-        assert int(python(code).stdout) < 512
+        # Of 1,800 lanes: if one in each round stayed, it would be a megabyte or so.
+        assert int(python(code).stdout) < 512 << 10

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import os
 import sys
 import weakref
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 import zrt
 from tests.custom_ops.support import DOMAIN, ONE, TWO, Add, Op, X, build, load
 from tests.robustness.conftest import Child
+from zrt.bench.machine import resident_bytes
 from zrt.custom_ops import KernelContext, KernelInfo
 from zrt.errors import CallbackError
 
@@ -106,11 +106,6 @@ def test_a_failed_load_leaves_nothing() -> None:
     assert [state() for state in op.states] == [None] * len(op.states)
 
 
-def _resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_runs_leave_nothing() -> None:
     """Runs that succeed, raise, keep arrays and fill outputs: neither objects nor memory grow."""
@@ -135,12 +130,12 @@ def test_runs_leave_nothing() -> None:
 
     run(600)
     gc.collect()
-    objects, memory = len(gc.get_objects()), _resident()
+    objects, memory = len(gc.get_objects()), resident_bytes()
     run(6000)
     gc.collect()
     assert len(gc.get_objects()) < objects + 100
     # One array in a hundred kept would be as much.
-    assert _resident() < memory + (4 << 20)
+    assert resident_bytes() < memory + (4 << 20)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -153,10 +148,10 @@ def test_sessions_leave_nothing() -> None:
         gc.collect()
 
     work(40)
-    objects, memory = len(gc.get_objects()), _resident()
+    objects, memory = len(gc.get_objects()), resident_bytes()
     work(120)
     assert len(gc.get_objects()) < objects + 100
-    assert _resident() < memory + (4 << 20)
+    assert resident_bytes() < memory + (4 << 20)
 
 
 STRESS = """

@@ -153,9 +153,9 @@ def test_eight_threads_raise_at_random(together: Any) -> None:
 
 
 INTERRUPTS = """
-import signal
 sys.setswitchinterval(1e-5)
 from tests.custom_ops.support import ONE, Add, Op, X, load
+from tests.interrupts import Storm
 
 class Busy(Op):
     def work(self, context):
@@ -164,34 +164,16 @@ class Busy(Op):
 
 session = load(ONE, Busy())
 session.run([X])
-armed = stop = False
-
-def interrupt(*_):
-    global armed
-    if armed:
-        armed = False
-        raise KeyboardInterrupt
-
-def shoot():
-    while not stop:
-        time.sleep(random.random() / 2000)
-        os.kill(os.getpid(), signal.SIGINT)
-
-signal.signal(signal.SIGINT, interrupt)
-shooter = threading.Thread(target=shoot)
-shooter.start()
 hits = 0
 end = time.monotonic() + 1.5
-while time.monotonic() < end or hits <= 10:
-    try:
-        armed = True
-        assert (session.run([X])[0] == X).all()
-    except KeyboardInterrupt:
-        hits += 1
-    armed = False
-stop = True
-shooter.join()
-signal.signal(signal.SIGINT, signal.SIG_IGN)
+with Storm() as storm:
+    while time.monotonic() < end or hits <= 10:
+        try:
+            storm.armed = True
+            assert (session.run([X])[0] == X).all()
+        except KeyboardInterrupt:
+            hits += 1
+        storm.armed = False
 for _ in range(100):
     assert (session.run([X])[0] == X).all()
 """

@@ -189,6 +189,7 @@ def test_nothing_leaks(python: Any) -> None:
         import gc
         import numpy as np
         import zrt
+        from zrt.bench.machine import resident_bytes
         from zrt.graph.engine import Assembly
 
         graph = zrt.Graph()
@@ -218,8 +219,7 @@ def test_nothing_leaks(python: Any) -> None:
 
         def resident():
             gc.collect()
-            with open("/proc/self/statm") as file:
-                return int(file.read().split()[1]) * 4096
+            return resident_bytes()
 
         for _ in range(500):
             assemble(True)

@@ -42,11 +42,7 @@ TURNS = dict.fromkeys(LOOPS, 100_000) | {"dynamic lane": 20_000, "error of a loa
 ALLOWED = 10
 
 RESIDENT = """
-import resource
-
-def resident():
-    with open("/proc/self/statm") as map:
-        return int(map.read().split()[1]) * resource.getpagesize()
+from zrt.bench.machine import resident_bytes as resident
 """
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no map of the process's memory here")

@@ -265,32 +265,19 @@ def test_an_interrupt_in_a_policy_is_not_lost(child: Child) -> None:
     child(
         BEGIN,
         """
-        armed = stop = False
-        def interrupt(*_):
-            global armed
-            if armed:
-                armed = False
-                raise KeyboardInterrupt
-        def storm():
-            while not stop:
-                os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(0.0003)
+        from tests.interrupts import Storm
         def first(devices, metadata):
             return devices[:1]
-        signal.signal(signal.SIGINT, interrupt)
-        thread = threading.Thread(target=storm, daemon=True)
-        thread.start()
         interrupted = 0
-        while interrupted < 400:
-            try:
-                armed = True
-                while True:
-                    zrt.Session(ADD, QUIET, first).submit(FEEDS).result(60)
-                    session(own_threads())
-            except KeyboardInterrupt:
-                interrupted += 1
-        stop = True
-        thread.join()
+        with Storm() as storm:
+            while interrupted < 400:
+                try:
+                    storm.armed = True
+                    while True:
+                        zrt.Session(ADD, QUIET, first).submit(FEEDS).result(60)
+                        session(own_threads())
+                except KeyboardInterrupt:
+                    interrupted += 1
         while threading.active_count() > 2:
             gc.collect()
             time.sleep(0.001)

@@ -72,51 +72,34 @@ def test_many_interrupts(child: Child) -> None:
     child(
         RACE,
         """
-        import signal
-        armed = stop = False
-
-        def interrupt(*_):
-            # One exception each time, so that what follows it is not caught by the next.
-            global armed
-            if armed:
-                armed = False
-                raise KeyboardInterrupt
-
-        def storm():
-            while not stop:
-                os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(0.0003)
+        from tests.interrupts import Storm
 
         one = session()
         prepared = one.prepare(FEEDS)
         made = lane(one)
         bound = binding(one)
         dynamic = zrt.DynamicRuntime(one, max_buckets=2)
-        signal.signal(signal.SIGINT, interrupt)
-        thread = threading.Thread(target=storm, daemon=True)
-        thread.start()
         interrupted = turn = 0
-        while interrupted < 1000:
-            try:
-                armed = True
-                while True:
-                    turn += 1
-                    one.run(FEEDS)
-                    prepared.run()
-                    made.run()
-                    made.audit()
-                    bound.run()
-                    bound.numpy()
-                    lane(one).run()
-                    one.run([FEEDS["x"][:turn % 4], FEEDS["y"][:turn % 4]])
-                    zrt.Value.from_array(FEEDS["x"]).numpy()
-                    dynamic.lane({"x": turn % 4, "y": turn % 4}).run()
-                    if not turn % 10:
-                        session().run(FEEDS)
-            except KeyboardInterrupt:
-                interrupted += 1
-        stop = True
-        thread.join()
+        with Storm() as storm:
+            while interrupted < 1000:
+                try:
+                    storm.armed = True
+                    while True:
+                        turn += 1
+                        one.run(FEEDS)
+                        prepared.run()
+                        made.run()
+                        made.audit()
+                        bound.run()
+                        bound.numpy()
+                        lane(one).run()
+                        one.run([FEEDS["x"][:turn % 4], FEEDS["y"][:turn % 4]])
+                        zrt.Value.from_array(FEEDS["x"]).numpy()
+                        dynamic.lane({"x": turn % 4, "y": turn % 4}).run()
+                        if not turn % 10:
+                            session().run(FEEDS)
+                except KeyboardInterrupt:
+                    interrupted += 1
         gc.collect()
         same(one.run(FEEDS)[0], SUM)
         same(prepared.run()[0], SUM)
