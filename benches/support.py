@@ -22,8 +22,8 @@ from benches.models import build
 from zrt.bench import harness, synthetic, timing
 from zrt.bench.contenders import CLoop
 from zrt.bench.harness import Contender, Series, python_contender
-from zrt.ports import LaneMemory
-from zrt.shapes import Shape
+from zrt.lanes.ports import LaneMemory
+from zrt.values.symbolic_shapes import Shape
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Feeds: TypeAlias = "dict[str, Array]"

@@ -14,7 +14,7 @@ import zrt
 from benches.support import ONE_THREAD, Compare, Entry, Group, c_loop_entry, lane_entry
 from tests.custom_ops import support
 from tests.custom_ops.support import Add
-from tests.native import compiler
+from tests.support import compiler
 from zrt.custom_ops import CFunction, CustomOp
 
 FUNCTIONS = Path(support.__file__).with_name("functions.c")

@@ -19,7 +19,7 @@ import onnx
 import pytest
 
 import zrt
-from tests.native import plugin as plugin_library
+from tests.support import plugin as plugin_library
 from zrt.providers import Azure, usable
 
 ROOT = Path(__file__).parents[1]
@@ -122,7 +122,7 @@ def endless() -> dict[str, np.ndarray[Any, Any]]:
 
 
 class PluginDevices(NamedTuple):
-    """The devices of the tests' own provider library (tests/native/plugin.c), which negates."""
+    """The devices of the tests' own provider library (tests/support/plugin.c), which negates."""
 
     own: zrt.EpDevice
     """On the processor, with memory that it calls its own, streams and graphs."""

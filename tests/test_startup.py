@@ -18,11 +18,11 @@ UNNEEDED = {
     "numpy.typing",
     "rich",
     "tomllib",
-    "zrt.devices",
-    "zrt.prepared",
-    "zrt.profile",
-    "zrt.proto",
-    "zrt.threading_options",
+    "zrt.environment.devices",
+    "zrt.session.prepared_run",
+    "zrt.session.profile",
+    "zrt.loading.initializers",
+    "zrt.environment.threading_options",
 }
 
 
@@ -32,9 +32,9 @@ UNNEEDED = {
         ("", set()),
         ("zrt.SessionOptions().to_json()", {"json"}),
         ("zrt.ElementType.of('bfloat16')", {"ml_dtypes"}),
-        ("session.profile([image])", {"json", "zrt.profile"}),
-        ("session.prepare([image])", {"zrt.prepared"}),
-        ("zrt.ep_devices()", {"zrt.devices"}),
+        ("session.profile([image])", {"json", "zrt.session.profile"}),
+        ("session.prepare([image])", {"zrt.session.prepared_run"}),
+        ("zrt.ep_devices()", {"zrt.environment.devices"}),
     ],
 )
 def test_modules_come_with_what_needs_them(python, line, needs):

@@ -15,30 +15,20 @@ if TYPE_CHECKING:
     from zrt import errors as errors
     from zrt import graph as graph
     from zrt import providers as providers
-    from zrt.audit import LaneAudit as LaneAudit
-    from zrt.audit import PortAudit as PortAudit
-    from zrt.binding import IoBinding as IoBinding
-    from zrt.buffers import Buffer as Buffer
-    from zrt.buffers import BufferPolicy as BufferPolicy
-    from zrt.cancellation import LoadCancellation as LoadCancellation
-    from zrt.compatibility import ModelCompatibility as ModelCompatibility
-    from zrt.compatibility import compatibility_info as compatibility_info
-    from zrt.compatibility import model_compatibility as model_compatibility
-    from zrt.compiling import compile as compile
-    from zrt.config_keys import RunConfigKey as RunConfigKey
-    from zrt.config_keys import SessionConfigKey as SessionConfigKey
+    from zrt._common.config_keys import RunConfigKey as RunConfigKey
+    from zrt._common.config_keys import SessionConfigKey as SessionConfigKey
     from zrt.custom_ops import CustomOp as CustomOp
     from zrt.custom_ops import CustomOpDomain as CustomOpDomain
-    from zrt.devices import EpDevice as EpDevice
-    from zrt.devices import HardwareDevice as HardwareDevice
-    from zrt.devices import HardwareType as HardwareType
-    from zrt.devices import Incompatibility as Incompatibility
-    from zrt.devices import IncompatibilityReason as IncompatibilityReason
-    from zrt.devices import ep_devices as ep_devices
-    from zrt.devices import hardware_devices as hardware_devices
-    from zrt.dlpack import from_dlpack as from_dlpack
-    from zrt.dynamic import DynamicRuntime as DynamicRuntime
-    from zrt.environment import Environment as Environment
+    from zrt.environment.devices import EpDevice as EpDevice
+    from zrt.environment.devices import HardwareDevice as HardwareDevice
+    from zrt.environment.devices import HardwareType as HardwareType
+    from zrt.environment.devices import Incompatibility as Incompatibility
+    from zrt.environment.devices import IncompatibilityReason as IncompatibilityReason
+    from zrt.environment.devices import ep_devices as ep_devices
+    from zrt.environment.devices import hardware_devices as hardware_devices
+    from zrt.environment.environment import Environment as Environment
+    from zrt.environment.streams import SyncStream as SyncStream
+    from zrt.environment.threading_options import ThreadingOptions as ThreadingOptions
     from zrt.errors import Error as Error
     from zrt.errors import OrtError as OrtError
     from zrt.errors import ZrtError as ZrtError
@@ -46,51 +36,60 @@ if TYPE_CHECKING:
     from zrt.graph import GraphEdit as GraphEdit
     from zrt.graph import GraphValue as GraphValue
     from zrt.graph import edit as edit
-    from zrt.interop import ExternalMemory as ExternalMemory
-    from zrt.interop import ExternalMemoryType as ExternalMemoryType
-    from zrt.interop import ExternalResourceImporter as ExternalResourceImporter
-    from zrt.interop import ExternalSemaphore as ExternalSemaphore
-    from zrt.interop import ExternalSemaphoreType as ExternalSemaphoreType
-    from zrt.interop import GraphicsApi as GraphicsApi
-    from zrt.interop import deinit_graphics_interop as deinit_graphics_interop
-    from zrt.interop import init_graphics_interop as init_graphics_interop
-    from zrt.lane import Lane as Lane
-    from zrt.lora import LoraAdapter as LoraAdapter
-    from zrt.lora import save_lora_adapter as save_lora_adapter
-    from zrt.mapping import MappedFile as MappedFile
-    from zrt.memory import Allocation as Allocation
-    from zrt.memory import Allocator as Allocator
-    from zrt.memory import AllocatorStats as AllocatorStats
-    from zrt.memory import ArenaConfig as ArenaConfig
-    from zrt.memory import MemoryInfo as MemoryInfo
-    from zrt.metadata import ModelMetadata as ModelMetadata
-    from zrt.metadata import ValueInfo as ValueInfo
-    from zrt.options import RunOptions as RunOptions
-    from zrt.options import SessionOptions as SessionOptions
-    from zrt.options_file import Options as Options
-    from zrt.options_file import load_options as load_options
-    from zrt.placement import NodePlacement as NodePlacement
-    from zrt.placement import Placement as Placement
-    from zrt.placement import PortPlacement as PortPlacement
-    from zrt.ports import LaneMemory as LaneMemory
-    from zrt.prepared import PreparedRun as PreparedRun
-    from zrt.profile import Profile as Profile
-    from zrt.profile import ProfileEvent as ProfileEvent
-    from zrt.profile import ProfileRow as ProfileRow
-    from zrt.proto import Initializer as Initializer
-    from zrt.proto import list_initializers as list_initializers
+    from zrt.interop.copy import copy as copy
+    from zrt.interop.copy import copy_all as copy_all
+    from zrt.interop.dlpack import from_dlpack as from_dlpack
+    from zrt.interop.external_memory import ExternalMemory as ExternalMemory
+    from zrt.interop.external_memory import ExternalMemoryType as ExternalMemoryType
+    from zrt.interop.external_memory import ExternalResourceImporter as ExternalResourceImporter
+    from zrt.interop.external_memory import ExternalSemaphore as ExternalSemaphore
+    from zrt.interop.external_memory import ExternalSemaphoreType as ExternalSemaphoreType
+    from zrt.interop.external_memory import GraphicsApi as GraphicsApi
+    from zrt.interop.external_memory import deinit_graphics_interop as deinit_graphics_interop
+    from zrt.interop.external_memory import init_graphics_interop as init_graphics_interop
+    from zrt.lanes.audit import LaneAudit as LaneAudit
+    from zrt.lanes.audit import PortAudit as PortAudit
+    from zrt.lanes.dynamic_runtime import DynamicRuntime as DynamicRuntime
+    from zrt.lanes.lane import Lane as Lane
+    from zrt.lanes.ports import LaneMemory as LaneMemory
+    from zrt.lanes.runtime import Runtime as Runtime
+    from zrt.loading.caller_weights import PrepackedWeights as PrepackedWeights
+    from zrt.loading.initializers import Initializer as Initializer
+    from zrt.loading.initializers import list_initializers as list_initializers
+    from zrt.loading.load_cancellation import LoadCancellation as LoadCancellation
+    from zrt.loading.lora import LoraAdapter as LoraAdapter
+    from zrt.loading.lora import save_lora_adapter as save_lora_adapter
+    from zrt.loading.mapped_file import MappedFile as MappedFile
+    from zrt.loading.options_files import Options as Options
+    from zrt.loading.options_files import load_options as load_options
+    from zrt.loading.read_weights import read_weights as read_weights
+    from zrt.loading.session_options import RunOptions as RunOptions
+    from zrt.loading.session_options import SessionOptions as SessionOptions
+    from zrt.memory.allocators import Allocation as Allocation
+    from zrt.memory.allocators import Allocator as Allocator
+    from zrt.memory.allocators import AllocatorStats as AllocatorStats
+    from zrt.memory.allocators import ArenaConfig as ArenaConfig
+    from zrt.memory.allocators import MemoryInfo as MemoryInfo
+    from zrt.memory.buffers import Buffer as Buffer
+    from zrt.memory.buffers import BufferPolicy as BufferPolicy
     from zrt.providers import available_providers as available_providers
     from zrt.providers import prefer_gpu as prefer_gpu
-    from zrt.runtime import Runtime as Runtime
-    from zrt.saving import save_optimized as save_optimized
-    from zrt.selection import DevicePolicy as DevicePolicy
-    from zrt.session import Session as Session
-    from zrt.session import infer as infer
-    from zrt.sharing import read_weights as read_weights
-    from zrt.streams import SyncStream as SyncStream
-    from zrt.threading_options import ThreadingOptions as ThreadingOptions
-    from zrt.transfer import copy as copy
-    from zrt.transfer import copy_all as copy_all
+    from zrt.providers.selection import DevicePolicy as DevicePolicy
+    from zrt.session.compatibility import ModelCompatibility as ModelCompatibility
+    from zrt.session.compatibility import compatibility_info as compatibility_info
+    from zrt.session.compatibility import model_compatibility as model_compatibility
+    from zrt.session.compile import compile as compile
+    from zrt.session.io_binding import IoBinding as IoBinding
+    from zrt.session.placement import NodePlacement as NodePlacement
+    from zrt.session.placement import Placement as Placement
+    from zrt.session.placement import PortPlacement as PortPlacement
+    from zrt.session.prepared_run import PreparedRun as PreparedRun
+    from zrt.session.profile import Profile as Profile
+    from zrt.session.profile import ProfileEvent as ProfileEvent
+    from zrt.session.profile import ProfileRow as ProfileRow
+    from zrt.session.save_optimized import save_optimized as save_optimized
+    from zrt.session.session import Session as Session
+    from zrt.session.session import infer as infer
     from zrt.types import ElementType as ElementType
     from zrt.types import ExecutionMode as ExecutionMode
     from zrt.types import GraphOptimizationLevel as GraphOptimizationLevel
@@ -99,99 +98,100 @@ if TYPE_CHECKING:
     from zrt.types import ValueKind as ValueKind
     from zrt.values import SparseTensor as SparseTensor
     from zrt.values import Value as Value
-    from zrt.weights import PrepackedWeights as PrepackedWeights
+    from zrt.values.type_info import ModelMetadata as ModelMetadata
+    from zrt.values.type_info import ValueInfo as ValueInfo
 
 # Where each name lives; None stands for a module that is a name itself.
 _HOMES: dict[str, str | None] = {
-    "Allocation": "memory",
-    "Allocator": "memory",
-    "AllocatorStats": "memory",
-    "ArenaConfig": "memory",
-    "Buffer": "buffers",
-    "BufferPolicy": "buffers",
+    "Allocation": "memory.allocators",
+    "Allocator": "memory.allocators",
+    "AllocatorStats": "memory.allocators",
+    "ArenaConfig": "memory.allocators",
+    "Buffer": "memory.buffers",
+    "BufferPolicy": "memory.buffers",
     "CustomOp": "custom_ops",
     "CustomOpDomain": "custom_ops",
-    "DevicePolicy": "selection",
-    "DynamicRuntime": "dynamic",
+    "DevicePolicy": "providers.selection",
+    "DynamicRuntime": "lanes.dynamic_runtime",
     "ElementType": "types",
-    "Environment": "environment",
-    "EpDevice": "devices",
+    "Environment": "environment.environment",
+    "EpDevice": "environment.devices",
     "Error": "errors",
     "ExecutionMode": "types",
-    "ExternalMemory": "interop",
-    "ExternalMemoryType": "interop",
-    "ExternalResourceImporter": "interop",
-    "ExternalSemaphore": "interop",
-    "ExternalSemaphoreType": "interop",
+    "ExternalMemory": "interop.external_memory",
+    "ExternalMemoryType": "interop.external_memory",
+    "ExternalResourceImporter": "interop.external_memory",
+    "ExternalSemaphore": "interop.external_memory",
+    "ExternalSemaphoreType": "interop.external_memory",
     "Graph": "graph",
     "GraphEdit": "graph",
     "GraphOptimizationLevel": "types",
     "GraphValue": "graph",
-    "GraphicsApi": "interop",
-    "HardwareDevice": "devices",
-    "HardwareType": "devices",
-    "Incompatibility": "devices",
-    "IncompatibilityReason": "devices",
-    "Initializer": "proto",
-    "IoBinding": "binding",
-    "Lane": "lane",
-    "LaneAudit": "audit",
-    "LaneMemory": "ports",
-    "LoadCancellation": "cancellation",
+    "GraphicsApi": "interop.external_memory",
+    "HardwareDevice": "environment.devices",
+    "HardwareType": "environment.devices",
+    "Incompatibility": "environment.devices",
+    "IncompatibilityReason": "environment.devices",
+    "Initializer": "loading.initializers",
+    "IoBinding": "session.io_binding",
+    "Lane": "lanes.lane",
+    "LaneAudit": "lanes.audit",
+    "LaneMemory": "lanes.ports",
+    "LoadCancellation": "loading.load_cancellation",
     "LogSeverity": "types",
-    "LoraAdapter": "lora",
-    "MappedFile": "mapping",
-    "MemoryInfo": "memory",
-    "ModelCompatibility": "compatibility",
-    "ModelMetadata": "metadata",
-    "NodePlacement": "placement",
-    "Options": "options_file",
+    "LoraAdapter": "loading.lora",
+    "MappedFile": "loading.mapped_file",
+    "MemoryInfo": "memory.allocators",
+    "ModelCompatibility": "session.compatibility",
+    "ModelMetadata": "values.type_info",
+    "NodePlacement": "session.placement",
+    "Options": "loading.options_files",
     "OrtError": "errors",
-    "Placement": "placement",
-    "PortAudit": "audit",
-    "PortPlacement": "placement",
-    "PrepackedWeights": "weights",
-    "PreparedRun": "prepared",
-    "Profile": "profile",
-    "ProfileEvent": "profile",
-    "ProfileRow": "profile",
-    "RunConfigKey": "config_keys",
-    "RunOptions": "options",
-    "Runtime": "runtime",
-    "Session": "session",
-    "SessionConfigKey": "config_keys",
-    "SessionOptions": "options",
+    "Placement": "session.placement",
+    "PortAudit": "lanes.audit",
+    "PortPlacement": "session.placement",
+    "PrepackedWeights": "loading.caller_weights",
+    "PreparedRun": "session.prepared_run",
+    "Profile": "session.profile",
+    "ProfileEvent": "session.profile",
+    "ProfileRow": "session.profile",
+    "RunConfigKey": "_common.config_keys",
+    "RunOptions": "loading.session_options",
+    "Runtime": "lanes.runtime",
+    "Session": "session.session",
+    "SessionConfigKey": "_common.config_keys",
+    "SessionOptions": "loading.session_options",
     "SparseFormat": "types",
     "SparseTensor": "values",
-    "SyncStream": "streams",
-    "ThreadingOptions": "threading_options",
+    "SyncStream": "environment.streams",
+    "ThreadingOptions": "environment.threading_options",
     "Value": "values",
-    "ValueInfo": "metadata",
+    "ValueInfo": "values.type_info",
     "ValueKind": "types",
     "ZrtError": "errors",
     "available_providers": "providers",
-    "compatibility_info": "compatibility",
-    "compile": "compiling",
-    "copy": "transfer",
-    "copy_all": "transfer",
-    "deinit_graphics_interop": "interop",
+    "compatibility_info": "session.compatibility",
+    "compile": "session.compile",
+    "copy": "interop.copy",
+    "copy_all": "interop.copy",
+    "deinit_graphics_interop": "interop.external_memory",
     "custom_ops": None,
     "edit": "graph",
-    "ep_devices": "devices",
+    "ep_devices": "environment.devices",
     "errors": None,
-    "from_dlpack": "dlpack",
+    "from_dlpack": "interop.dlpack",
     "graph": None,
-    "hardware_devices": "devices",
-    "infer": "session",
-    "init_graphics_interop": "interop",
-    "list_initializers": "proto",
-    "load_options": "options_file",
-    "model_compatibility": "compatibility",
+    "hardware_devices": "environment.devices",
+    "infer": "session.session",
+    "init_graphics_interop": "interop.external_memory",
+    "list_initializers": "loading.initializers",
+    "load_options": "loading.options_files",
+    "model_compatibility": "session.compatibility",
     "prefer_gpu": "providers",
     "providers": None,
-    "read_weights": "sharing",
-    "save_lora_adapter": "lora",
-    "save_optimized": "saving",
+    "read_weights": "loading.read_weights",
+    "save_lora_adapter": "loading.lora",
+    "save_optimized": "session.save_optimized",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
 
 import numpy as np
 
+from zrt._common.arguments import shown
 from zrt._native import ffi
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt._native.status import check, make
-from zrt.arguments import shown
 from zrt.errors import DTypeError, ShapeError
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests import models
+from tests.support import models
 from zrt import LaneMemory, Session
 from zrt.bench.contenders import CLoop, bound_lane, own_contenders, stop_rebinding
 from zrt.errors import BusyError, ClosedError

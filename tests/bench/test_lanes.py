@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tests import models
+from tests.support import models
 from zrt import Session
 from zrt.bench import lanes
 from zrt.errors import ZrtError

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests import models
+from tests.support import models
 from zrt import BufferPolicy, SessionOptions
 from zrt.bench import study
 from zrt.bench.study import Settings

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests import models
+from tests.support import models
 from zrt import Session
 from zrt.bench import synthetic
 from zrt.bench.synthetic import InputShapeError

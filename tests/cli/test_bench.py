@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from tests import models
+from tests.support import models
 
 OURS = ["c_loop", "lane", "prepared_run", "session_run"]
 THEIRS = ["ort_run", "ort_run_with_iobinding"]

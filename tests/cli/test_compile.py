@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 import zrt as package
-from tests import models
+from tests.support import models
 
 
 @pytest.fixture

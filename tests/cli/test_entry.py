@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import zrt as package
-from tests import models
+from tests.support import models
 from zrt.cli import main
 
 COMMANDS = ("bench", "compile", "info", "inspect", "profile", "run")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import onnx
 import pytest
 
-from tests import models
+from tests.support import models
 
 
 def test_inputs_and_outputs_with_types_and_shapes(zrt_json, saved):

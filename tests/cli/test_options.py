@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests import models
+from tests.support import models
 from zrt import providers
 
 CPU = "CPUExecutionProvider"

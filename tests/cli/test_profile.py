@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests import models
+from tests.support import models
 
 CPU = "CPUExecutionProvider"
 

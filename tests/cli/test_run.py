@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests import models
+from tests.support import models
 from zrt import providers
 
 CPU = "CPUExecutionProvider"

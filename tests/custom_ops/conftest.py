@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.native import compiler
 from tests.robustness.conftest import child as child
 from tests.robustness.conftest import together as together
+from tests.support import compiler
 
 HERE = Path(__file__).parent
 NATIVE = HERE.parents[1] / "zrt" / "_native"
@@ -23,7 +23,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     command = compiler.command()
     folder = tmp_path_factory.mktemp("compiled")
     headers = os.environ.get("ZRT_ORT_INCLUDE_DIR")
-    where = ["-DOFFICIAL", "-I", headers] if headers else ["-I", str(NATIVE)]
+    where = ["-DOFFICIAL", "-I", headers] if headers else ["-I", str(NATIVE), "-I", str(NATIVE / "src")]
 
     def compile_one(name: str) -> Path:
         target = folder / f"{name}.so"

@@ -155,7 +155,7 @@ def test_eight_threads_raise_at_random(together: Any) -> None:
 INTERRUPTS = """
 sys.setswitchinterval(1e-5)
 from tests.custom_ops.support import ONE, Add, Op, X, load
-from tests.interrupts import Storm
+from tests.support.interrupts import Storm
 
 class Busy(Op):
     def work(self, context):

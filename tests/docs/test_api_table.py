@@ -47,12 +47,12 @@ def rows(table: str) -> list[tuple[str, str]]:
 @cache
 def called() -> set[str]:
     """The functions that zrt's code calls."""
-    sources = [*PACKAGE.glob("**/*.py"), *PACKAGE.glob("_native/*.c")]
+    sources = [*PACKAGE.glob("**/*.py"), *PACKAGE.glob("_native/src/*.c")]
     names: set[str] = set()
     for path in sources:
         text = path.read_text("utf-8")
         names.update(re.findall(r"(?:\.|->|\")(\w+)\b", text))
-        # zrt/compiling.py calls the setters of one object by the end of their names.
+        # zrt/session/compile.py calls the setters of one object by the end of their names.
         names |= {f"ModelCompilationOptions_{end}" for end in re.findall(r"\.set\(\s*\"(\w+)\"", text)}
     for provider in known.HOMES:
         kind = known.kind_of(provider)

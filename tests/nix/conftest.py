@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from tests.native import compiler as c_compiler
+from tests.support import compiler as c_compiler
 
 ROOT = Path(__file__).parents[2]
 

@@ -361,9 +361,12 @@ class TestZrt:
     def test_sources_leave_out_what_is_no_source(self, nix: Any) -> None:
         source = nix.evaluate("packages.x86_64-linux.zrt-cpu", "p: p.attributes.src")
         listed = nix.plain("store", "ls", "--recursive", source).split()
-        assert {"./zrt/session.py", "./zrt/_native/lane.c", "./zrt/models/digits.onnx", "./pyproject.toml"} <= set(
-            listed
-        )
+        assert {
+            "./zrt/session/session.py",
+            "./zrt/_native/src/lane.c",
+            "./zrt/models/digits.onnx",
+            "./pyproject.toml",
+        } <= set(listed)
         assert not [path for path in listed if path.startswith(("./nix", "./tests/nix", "./tests/docs", "./flake"))]
         assert not [path for path in listed if path.startswith("./docs")]
 

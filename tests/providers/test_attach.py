@@ -67,7 +67,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     table = Recorder()
     monkeypatch.setattr(attach, "api", lambda: table)
     monkeypatch.setattr(choice, "api", lambda: table)
-    monkeypatch.setattr("zrt.providers.cuda.api", lambda: table)
+    monkeypatch.setattr("zrt.providers.vendors.cuda.api", lambda: table)
     return table
 
 

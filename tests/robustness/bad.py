@@ -11,8 +11,8 @@ import onnx
 from onnx import TensorProto
 
 import zrt
-from tests import models
 from tests.robustness.vocabulary import QUIET, Bad, Kind, Take, World, closed, f32, feeding, huge_array, terminated
+from tests.support import models
 from zrt.errors import (
     AllocationError,
     ArgumentError,

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import zrt
-from tests import models
 from tests.robustness.vocabulary import QUIET
+from tests.support import models
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,7 +26,7 @@ faulthandler.enable()
 import numpy as np
 import zrt
 from benches.models import build as bench
-from tests import models
+from tests.support import models
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 ADD = models.add(["n"])

@@ -11,7 +11,7 @@ BEGIN = """
 import asyncio, concurrent.futures
 import onnx
 from tests.conftest import ENDLESS, LOOP
-from zrt import futures
+from zrt.session import async_runs
 
 LOOPING = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {LOOP}')
 FOREVER = {"n": ENDLESS, "x": np.ones(4, np.float32)}
@@ -239,7 +239,7 @@ def test_drops_under_the_collector(child: Child, threads: int) -> None:
         gc.collect()
         for expected, asked in held:
             assert asked.result(60)[0].tolist() == [expected + 1.0] * 4
-        while futures._under_way:
+        while async_runs._under_way:
             time.sleep(0.001)
         """,
         arguments=[threads],
@@ -344,8 +344,8 @@ def test_interrupts_lose_nothing(child: Child) -> None:
                 interrupted += 1
         assert interrupted > 50, interrupted
         end = time.monotonic() + 30
-        while futures._under_way:
-            assert time.monotonic() < end, futures._under_way
+        while async_runs._under_way:
+            assert time.monotonic() < end, async_runs._under_way
             time.sleep(0.001)
         assert one.submit(FEEDS).result(60)[0].tolist() == SUM.tolist()
         """,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import zrt
-from tests import models
 from tests.robustness.anything import FEEDS, OwnError, X, Y, works
 from tests.robustness.conftest import Child
 from tests.robustness.vocabulary import QUIET
+from tests.support import models
 
 # numpy warns of an array whose shape is set.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import zrt
-from tests import models
 from tests.robustness.anything import (
     ANY_FEEDS,
     ANY_SHAPES,
@@ -32,6 +31,7 @@ from tests.robustness.anything import (
     works,
 )
 from tests.robustness.vocabulary import QUIET
+from tests.support import models
 
 # numpy warns of some of what is tried here.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from tests import models
 from tests.robustness.conftest import ROOT, Child
+from tests.support import models
 
 
 def valid_models() -> list[bytes]:

@@ -146,7 +146,7 @@ ENDS = {
             if hasattr(thing, "close"):
                 thing.close()
     """,
-    "nothing but the import": "import zrt.session, zrt.lane",
+    "nothing but the import": "import zrt.session.session, zrt.lanes.lane",
     "sys.exit in the midst": "kept = things(); print('done', flush=True); sys.exit(0)",
 }
 

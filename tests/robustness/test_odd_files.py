@@ -13,8 +13,8 @@ import pytest
 from onnx import TensorProto
 
 import zrt
-from tests import models
 from tests.robustness.conftest import Child
+from tests.support import models
 from zrt.errors import ArgumentError, ModelError
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import zrt
-from tests import models
 from tests.robustness.conftest import Child
+from tests.support import models
 from zrt.errors import ArgumentError, DTypeError, Error, NotCopyableError, OutOfRangeError, ShapeError, UnknownNameError
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")

@@ -158,7 +158,7 @@ import warnings
 warnings.simplefilter("ignore")
 try:
     import numpy as np
-    from zrt.session import Session
+    from zrt.session.session import Session
 except ImportError:
     # What is no fit for several interpreters says so; numpy does from the second on.
     pass

@@ -13,7 +13,7 @@ from tests.robustness.race import RACE
 BEGIN = """
 import asyncio, gc, logging, signal, weakref
 import onnx
-from tests.test_values_optional import TENSOR, SEQUENCE, makes
+from tests.values.test_optional import TENSOR, SEQUENCE, makes
 
 def factory(work):
     return threading.Thread(target=work)
@@ -265,7 +265,7 @@ def test_an_interrupt_in_a_policy_is_not_lost(child: Child) -> None:
     child(
         BEGIN,
         """
-        from tests.interrupts import Storm
+        from tests.support.interrupts import Storm
         def first(devices, metadata):
             return devices[:1]
         interrupted = 0

@@ -72,7 +72,7 @@ def test_many_interrupts(child: Child) -> None:
     child(
         RACE,
         """
-        from tests.interrupts import Storm
+        from tests.support.interrupts import Storm
 
         one = session()
         prepared = one.prepare(FEEDS)

@@ -14,7 +14,7 @@ import onnx
 from onnx import TensorProto
 
 import zrt
-from tests import models
+from tests.support import models
 from zrt.errors import Error
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import zrt
 from benches.models import build
-from tests import models
+from tests.support import models
 
 
 def test_run_a_model_through_a_lane():

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from zrt._native import ffi, lib
-from zrt._native.starting import start_thread
+from zrt._native.thread_start import start_thread
 from zrt.errors import AllocationError
 
 # How long the interpreter's end waits for a slow receiver, in seconds.

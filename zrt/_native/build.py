@@ -1,4 +1,4 @@
-"""Builds the extension module `zrt._native._ort`: the cffi declarations and the C files beside this one.
+"""Builds the extension module `zrt._native._ort`: the cffi declarations in decl/ and the C files in src/.
 
 Run `python zrt/_native/build.py` for a build in place; the packaging hook calls `build` too. It imports
 nothing of zrt, which cannot be imported before it is built.
@@ -37,42 +37,42 @@ DECLARATIONS = (
     "decl/editor.h",
     "decl/compile.h",
     "decl/api.h",
-    "handle.h",
-    "operator.h",
-    "library.h",
-    "lane.h",
-    "call.h",
-    "text.h",
-    "memory.h",
-    "threads.h",
-    "allocation.h",
-    "devices.h",
-    "queue.h",
-    "bridge.h",
-    "log.h",
-    "async.h",
-    "editor.h",
-    "dlpack.h",
-    "compile.h",
+    "src/handle.h",
+    "src/operator.h",
+    "src/library.h",
+    "src/lane.h",
+    "src/call.h",
+    "src/text.h",
+    "src/memory.h",
+    "src/threads.h",
+    "src/allocation.h",
+    "src/devices.h",
+    "src/queue.h",
+    "src/bridge.h",
+    "src/log.h",
+    "src/async.h",
+    "src/editor.h",
+    "src/dlpack.h",
+    "src/compile.h",
 )
 SOURCES = (
-    "handle.c",
-    "library.c",
-    "lane.c",
-    "call.c",
-    "text.c",
-    "memory.c",
-    "threads.c",
-    "allocation.c",
-    "devices.c",
-    "queue.c",
-    "bridge.c",
-    "log.c",
-    "async.c",
-    "editor.c",
-    "dlpack.c",
-    "compile.c",
-    "operator.c",
+    "src/handle.c",
+    "src/library.c",
+    "src/lane.c",
+    "src/call.c",
+    "src/text.c",
+    "src/memory.c",
+    "src/threads.c",
+    "src/allocation.c",
+    "src/devices.c",
+    "src/queue.c",
+    "src/bridge.c",
+    "src/log.c",
+    "src/async.c",
+    "src/editor.c",
+    "src/dlpack.c",
+    "src/compile.c",
+    "src/operator.c",
 )
 
 # Functions in Python that C calls: by pointers that Python hands over, or by name.
@@ -104,7 +104,7 @@ COMPILE_ARGS = (
 )
 
 PREAMBLE = "\n".join(
-    ["#include <stdint.h>", '#include "ort.h"']
+    ["#include <stdint.h>", '#include "src/ort.h"']
     + [f'#include "{name}"' for name in DECLARATIONS if not name.startswith("decl/")]
 )
 
@@ -142,7 +142,7 @@ def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) ->
     ffi = cffi.FFI()
     ffi.cdef(text + CALLED_BACK)
     macros: list[tuple[str, str | None]] = []
-    include_dirs = [str(folder)]
+    include_dirs = [str(folder), str(folder / "src")]
     if abi3():
         # Of 3.10, which 3.11 has too: with a later one Python.h leaves out C headers that cffi 2.0 relies on.
         macros.append(("Py_LIMITED_API", "0x030A0000"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zrt._native import ffi, raised
+from zrt._native import callback_errors, ffi
 from zrt._native.library import api
 from zrt.errors import CallbackError, Error, OrtError, from_code
 
@@ -25,7 +25,7 @@ def to_error(status: Any) -> Error:
         message = string(table.GetErrorMessage(status)).strip()
     finally:
         table.ReleaseStatus(status)
-    message, cause = raised.take(message)
+    message, cause = callback_errors.take(message)
     if cause is None:
         return from_code(code, message)
     if not isinstance(cause, Exception):

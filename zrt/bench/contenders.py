@@ -9,11 +9,11 @@ import numpy as np
 from zrt._native import ffi, lib
 from zrt.bench import synthetic
 from zrt.bench.harness import Contender, python_contender
-from zrt.binding import run_failure
-from zrt.lane import Lane
-from zrt.ports import LaneMemory
-from zrt.session import Session
-from zrt.shapes import Shape
+from zrt.lanes.lane import Lane
+from zrt.lanes.ports import LaneMemory
+from zrt.session.io_binding import run_failure
+from zrt.session.session import Session
+from zrt.values.symbolic_shapes import Shape
 
 YARDSTICK = "c_loop"
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from zrt.bench import timing
 from zrt.bench.latency import FEWEST_SAMPLES, MOST_SAMPLES, Latency
-from zrt.lane import Lane
+from zrt.lanes.lane import Lane
 
 Made = TypeVar("Made")
 

@@ -9,28 +9,28 @@ from pathlib import Path
 from time import perf_counter_ns as clock
 from typing import Any
 
-from zrt import environment
-from zrt.bench import apart, harness, lanes, latency, machine, official, synthetic, timing
+from zrt.bench import harness, lanes, latency, machine, official_contenders, official_worker, synthetic, timing
 from zrt.bench.contenders import YARDSTICK, CLoop, Inputs, bound_lane, own_contenders
 from zrt.bench.harness import Progress, Series, ignore_progress
-from zrt.bench.official import Official, Place
+from zrt.bench.official_contenders import Official, Place
 from zrt.bench.report import OfficialSetUp, Report, Row, SetUp
 from zrt.bench.synthetic import FedInput
-from zrt.buffers import BufferPolicy
+from zrt.environment import environment
 from zrt.errors import Error
-from zrt.lane import Lane
-from zrt.metadata import type_name
-from zrt.options import SessionOptions
-from zrt.ports import LaneMemory
+from zrt.lanes.lane import Lane
+from zrt.lanes.ports import LaneMemory
+from zrt.loading.session_options import SessionOptions
+from zrt.memory.buffers import BufferPolicy
 from zrt.providers import CPU, CUDA, ProviderLike, parse_all
-from zrt.session import Session
-from zrt.shapes import Shape
+from zrt.session.session import Session
+from zrt.values.symbolic_shapes import Shape
+from zrt.values.type_info import type_name
 
 # Which contenders do the same work, by their keys: ours against onnxruntime's.
 PAIRS = (
-    ("lane", official.RUN_WITH_IOBINDING[0]),
-    ("prepared_run", official.RUN[0]),
-    ("session_run", official.RUN[0]),
+    ("lane", official_contenders.RUN_WITH_IOBINDING[0]),
+    ("prepared_run", official_contenders.RUN[0]),
+    ("session_run", official_contenders.RUN[0]),
 )
 EMPTY_LOOP_RUNS = 100_000
 
@@ -182,8 +182,8 @@ def _official(settings: Settings, ready: _Ready, own_process: bool) -> AbstractC
     providers = [*(named for named in settings.named if named[0] != CPU.name), (CPU.name, {})]
     options = _official_options(settings.options)
     if own_process:
-        return apart.set_up(settings.model, options, providers, inputs, outputs)
-    return nullcontext(official.set_up(settings.model, options, providers, inputs, outputs))
+        return official_worker.set_up(settings.model, options, providers, inputs, outputs)
+    return nullcontext(official_contenders.set_up(settings.model, options, providers, inputs, outputs))
 
 
 def _changed(options: SessionOptions) -> dict[str, Any]:

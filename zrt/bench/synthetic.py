@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from zrt import settling, shapes
 from zrt.errors import AllocationError, ArgumentError, ShapeError, UnsupportedError
-from zrt.metadata import ValueInfo, format_shape
-from zrt.session import Session
-from zrt.settling import ShapesLike
-from zrt.shapes import Shape
+from zrt.lanes import lane_shapes
+from zrt.lanes.lane_shapes import ShapesLike
+from zrt.session.session import Session
 from zrt.types import ElementType, nbytes
-from zrt.values import Value
+from zrt.values import Value, symbolic_shapes
+from zrt.values.symbolic_shapes import Shape
+from zrt.values.type_info import ValueInfo, format_shape
 
 FREE_DIMENSION = 1
 
@@ -42,11 +42,11 @@ def input_shapes(session: Session, given: ShapesLike = None) -> dict[str, Shape]
     A symbolic size that a given shape settles holds for the other inputs too. Raises `InputShapeError`.
     """
     try:
-        named = settling.by_name(given, session.inputs, "input")
+        named = lane_shapes.by_name(given, session.inputs, "input")
     except ArgumentError as error:
         raise InputShapeError(str(error)) from error
     known = [info for info in session.inputs if info.name in named]
-    sizes = shapes.bind(known, [named[info.name] for info in known])
+    sizes = symbolic_shapes.bind(known, [named[info.name] for info in known])
     return {info.name: named[info.name] if info.name in named else _closed(info, sizes) for info in session.inputs}
 
 

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from zrt.bench import harness, study
-from zrt.buffers import BufferPolicy
 from zrt.cli import common
 from zrt.errors import ArgumentError
+from zrt.memory.buffers import BufferPolicy
 from zrt.providers import CPU
 
 SUMMARY = "Measure a model's runs through zrt and through onnxruntime against a loop in C."

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from zrt.bench.lanes import Together
 from zrt.bench.latency import Latency
-from zrt.bench.official import RUN, RUN_WITH_IOBINDING
+from zrt.bench.official_contenders import RUN, RUN_WITH_IOBINDING
 from zrt.bench.report import Report
 from zrt.cli.terminal import console, facts, table
 from zrt.cli.units import Unit, duration, mebibytes, plural

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from zrt import providers
 from zrt.errors import Error, FileError, ProviderError
-from zrt.options import SessionOptions
-from zrt.options_file import Options, load_options
+from zrt.loading.options_files import Options, load_options
+from zrt.loading.session_options import SessionOptions
 from zrt.providers import ProviderLike
 
 Parsed = TypeVar("Parsed")

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from zrt.cli import common
 from zrt.cli.units import duration
-from zrt.compiling import compile as compile_ahead
 from zrt.errors import ArgumentError
 from zrt.providers import CPU
-from zrt.saving import save_optimized
+from zrt.session.compile import compile as compile_ahead
+from zrt.session.save_optimized import save_optimized
 from zrt.types import GraphOptimizationLevel
 
 SUMMARY = "Compile a model ahead of time, so that it loads sooner."

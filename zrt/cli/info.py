@@ -7,11 +7,12 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from zrt import devices, providers
+from zrt import providers
 from zrt._native import _ort
 from zrt.bench import machine
 from zrt.cli import common
 from zrt.cli.units import plural
+from zrt.environment import devices
 
 SUMMARY = "Say which ONNX Runtime is in use, what it can run on, and on which machine."
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from zrt.cli import common
-from zrt.metadata import NO_VERSION, ModelMetadata, ValueInfo, format_shape, format_type, type_name
-from zrt.options import SessionOptions
-from zrt.placement import Placement
-from zrt.session import Session
+from zrt.loading.session_options import SessionOptions
+from zrt.session.placement import Placement
+from zrt.session.session import Session
+from zrt.values.type_info import NO_VERSION, ModelMetadata, ValueInfo, format_shape, format_type, type_name
 
 SUMMARY = "Show a model's inputs, outputs, overridable initializers and metadata."
 

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from zrt.calls import Result
-from zrt.metadata import type_name
+from zrt.session.call import Result
 from zrt.types import ElementType
 from zrt.values import SparseTensor, Value
+from zrt.values.type_info import type_name
 
 MOST_CLASSES: Final = 100_000
 TOP: Final = 5

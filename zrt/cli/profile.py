@@ -10,10 +10,10 @@ from typing import Any
 from zrt.bench import synthetic
 from zrt.cli import common
 from zrt.cli.units import Unit, duration, plural
-from zrt.metadata import type_name
-from zrt.profile import Profile, ProfileRow
 from zrt.providers import CPU
-from zrt.session import Session
+from zrt.session.profile import Profile, ProfileRow
+from zrt.session.session import Session
+from zrt.values.type_info import type_name
 
 SUMMARY = "Show which operators of a model the time goes to."
 

@@ -12,7 +12,7 @@ from zrt.cli import digits
 from zrt.cli.digits import Digits, Reading
 from zrt.cli.terminal import console, facts, table
 from zrt.cli.units import duration
-from zrt.metadata import format_shape
+from zrt.values.type_info import format_shape
 
 
 def show(model: str, described: Mapping[str, Any], known: Digits | None, readings: Mapping[str, Reading]) -> None:

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from zrt import feeds
 from zrt.bench import synthetic
 from zrt.bench.synthetic import FedInput
-from zrt.calls import Result
 from zrt.cli import outputs
 from zrt.cli.common import UsageError
 from zrt.errors import ArgumentError, DTypeError, UnknownNameError
-from zrt.metadata import type_name
-from zrt.options import RunOptions, SessionOptions
+from zrt.loading.session_options import RunOptions, SessionOptions
 from zrt.providers import ProviderLike, parse
-from zrt.session import Session
-from zrt.shapes import Shape
+from zrt.session import feeds
+from zrt.session.call import Result
+from zrt.session.session import Session
+from zrt.values.symbolic_shapes import Shape
+from zrt.values.type_info import type_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from zrt import arrays
+from zrt._common.arguments import integer
 from zrt._native import callback, ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.arguments import integer
-from zrt.custom_ops.borrowed import Borrowed
+from zrt.custom_ops.call_scoped import Borrowed
+from zrt.custom_ops.call_views import Loans, kept_beyond
 from zrt.custom_ops.info import KernelInfo, OpLogger
-from zrt.custom_ops.loans import Loans, kept_beyond
 from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, ShapeError, UnsupportedError
-from zrt.memory import CPU, Allocator, MemoryInfo
+from zrt.memory import arrays
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.types import ElementType
 from zrt.values import strings
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt.arguments import boolean, choose, integer, shown
+from zrt._common.arguments import boolean, choose, integer, shown
 from zrt.errors import ArgumentError, DTypeError, UnsupportedError
 from zrt.types import ElementType, MemType
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from zrt._common.arguments import choose, integer
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.arguments import choose, integer
-from zrt.custom_ops.borrowed import Borrowed
+from zrt.custom_ops.call_scoped import Borrowed
+from zrt.custom_ops.call_views import Loans, kept_beyond
 from zrt.custom_ops.declare import REQUIRED, Attribute, kind_name
-from zrt.custom_ops.loans import Loans, kept_beyond
 from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, UnsupportedError
-from zrt.memory import Allocator, MemoryInfo, default_allocator, read_pairs
-from zrt.metadata import ValueInfo, read_type
+from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, read_pairs
 from zrt.types import ElementType, LogSeverity, MemType
 from zrt.values import Value, strings
+from zrt.values.type_info import ValueInfo, read_type
 
 
 def _text(function: Any, *arguments: Any) -> str:

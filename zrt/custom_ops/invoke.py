@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from zrt._common.arguments import integer, shown, text
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.arguments import integer, shown, text
 from zrt.custom_ops.context import KernelContext
 from zrt.custom_ops.info import KernelInfo
 from zrt.custom_ops.node import Attr, one_node
@@ -23,7 +23,7 @@ from zrt.errors import (
     ShapeError,
     UnsupportedError,
 )
-from zrt.options import SessionOptions
+from zrt.loading.session_options import SessionOptions
 from zrt.types import ElementType
 from zrt.values import Value, as_value
 
@@ -123,7 +123,7 @@ class Op(Owner):
         return one_node(self.name, self._domain, self._version, inputs, self.outputs, self._attributes, shapes)
 
     def _check(self) -> None:
-        from zrt.session import Session
+        from zrt.session.session import Session
 
         try:
             Session(self._model(None), _QUIET)
@@ -144,7 +144,7 @@ class Op(Owner):
 
     def _shapes(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...] | None, ...]:
         """The outputs' shapes for those of the inputs, as ONNX Runtime knows them without the inputs' content."""
-        from zrt.session import Session
+        from zrt.session.session import Session
 
         found = self._made.get(shapes)
         if found is None:

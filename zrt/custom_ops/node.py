@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from zrt._common.protobuf_writer import field
 from zrt._native import lib
 from zrt.types import ElementType
-from zrt.wire import field
 
 # Fields by number: of ModelProto, OperatorSetIdProto, GraphProto, NodeProto, AttributeProto, ValueInfoProto, TypeProto,
 # its Tensor, TensorShapeProto and its Dimension.

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar
 
-from zrt._native import callback, ffi, lib, raised, status
+from zrt._common.arguments import boolean, choose, integer, shown, text
+from zrt._native import callback, callback_errors, ffi, lib, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.arguments import boolean, choose, integer, shown, text
-from zrt.custom_ops.borrowed import Borrowed
+from zrt.custom_ops.call_scoped import Borrowed
 from zrt.custom_ops.context import KernelContext
 from zrt.custom_ops.declare import Attribute, CFunction, Input, Output, Port
 from zrt.custom_ops.info import KernelInfo, end_standards
@@ -309,7 +309,7 @@ class Kernel:
         self.state: Any = None
         # The outputs that the model takes.
         self.needed = frozenset(index for index, name in enumerate(info.output_names) if name)
-        load = raised.load()
+        load = callback_errors.load()
         self.home = description.kernels if load is None else load.kept
 
 
@@ -328,7 +328,7 @@ def _gone(name: str) -> ClosedError:
 
 
 def _fail(place: Any, error: BaseException) -> int:
-    place[0] = api().CreateStatus(1, raised.keep(error))
+    place[0] = api().CreateStatus(1, callback_errors.keep(error))
     return 1
 
 
@@ -411,7 +411,7 @@ def _stray_infer(kind: type[BaseException], error: BaseException, trace: Traceba
     context = trace.tb_frame.f_locals.get("context")
     if context is not None:
         context._pointer = None
-    raised.collect("infer_shapes", error)
+    callback_errors.collect("infer_shapes", error)
     return 1
 
 
@@ -424,7 +424,7 @@ def zrt_python_infer(op: Any, pointer: Any) -> int:
     try:
         description.op.infer_shapes(context)
     except BaseException as error:
-        raised.collect(f"operator {description.name!r}, infer_shapes", error)
+        callback_errors.collect(f"operator {description.name!r}, infer_shapes", error)
     context._pointer = None
     return 0
 

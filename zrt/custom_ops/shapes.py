@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from zrt._common.arguments import integer, text
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.arguments import integer, text
-from zrt.custom_ops.borrowed import Borrowed
+from zrt.custom_ops.call_scoped import Borrowed
 from zrt.custom_ops.declare import REQUIRED, Attribute, kind_name
 from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, UnsupportedError
-from zrt.metadata import Dim, read_shape
 from zrt.types import ElementType
+from zrt.values.type_info import Dim, read_shape
 
 # The kinds of attributes that can be read here, with their ``OrtOpAttrType``.
 _CODES: dict[Any, int] = {

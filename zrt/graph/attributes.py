@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from zrt.arguments import shown
+from zrt._common.arguments import shown
 from zrt.errors import ArgumentError, DTypeError
 from zrt.graph import types
-from zrt.graph.proto import package
+from zrt.graph.model_proto import package
 from zrt.types import ElementType
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1

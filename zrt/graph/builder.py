@@ -7,22 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zrt import loading
-from zrt.arguments import boolean, integer, shown, text
+from zrt._common.arguments import boolean, integer, shown, text
 from zrt.errors import ArgumentError, DTypeError, ModelError, OutOfRangeError, UnknownNameError, UnsupportedError
 from zrt.graph import attributes as attribute_kinds
-from zrt.graph import files, initializers, proto, schemas, sessions, types
+from zrt.graph import files, initializers, model_proto, schemas, sessions, types
 from zrt.graph.names import Names, checked
 from zrt.graph.sessions import Engine
 from zrt.graph.types import GraphType
-from zrt.metadata import NO_VERSION, ModelMetadata
+from zrt.loading import model_source
 from zrt.types import nbytes
 from zrt.values import Value
+from zrt.values.type_info import NO_VERSION, ModelMetadata
 
 if TYPE_CHECKING:
-    from zrt.options import SessionOptions
-    from zrt.selection import ProvidersLike
-    from zrt.session import Session
+    from zrt.loading.session_options import SessionOptions
+    from zrt.providers.selection import ProvidersLike
+    from zrt.session.session import Session
 
 # The opset of ONNX's own operators that a graph has where nothing else is said.
 OPSET = 21
@@ -67,7 +67,7 @@ class Graph:
     _types: dict[str, GraphType]
 
     def __init__(self, opset: int | Mapping[str, int] = OPSET, *, name: str = "graph") -> None:
-        onnx = proto.package()
+        onnx = model_proto.package()
         opsets = opset if isinstance(opset, Mapping) else {"": opset}
         if "" not in opsets and "ai.onnx" not in opsets:
             raise ArgumentError(f"opset: {shown(opset)} says no version for ONNX's own domain, ''")
@@ -96,15 +96,15 @@ class Graph:
 
     @classmethod
     def from_onnx(
-        cls, model: loading.Model | bytes, *, external_data_dir: str | os.PathLike[str] | None = None
+        cls, model: model_source.Model | bytes, *, external_data_dir: str | os.PathLike[str] | None = None
     ) -> Graph:
         """A graph of an existing model: a path, bytes, or an ``onnx.ModelProto``, of which this is a copy.
 
         Everything that the model has stays: functions, metadata, sparse initializers. Weights outside of it are read
         from beside the path, or from `external_data_dir`. Raises `ModelNotFoundError` or `ModelError`.
         """
-        made, subject, beside = proto.parse(model)
-        proto.load_weights(made, subject, proto.folder_of(external_data_dir, beside))
+        made, subject, beside = model_proto.parse(model)
+        model_proto.load_weights(made, subject, model_proto.folder_of(external_data_dir, beside))
         graph = Graph.__new__(Graph)
         graph._begin(made, made.graph, None)
         return graph
@@ -164,7 +164,7 @@ class Graph:
             raise ArgumentError(f"domain {domain!r} has opset {known[domain]} already, and cannot have {version} too")
         if domain not in known:
             self._model.opset_import.add(domain=domain, version=version)
-            least = proto.package().helper.find_min_ir_version_for(self._model.opset_import, ignore_unknown=True)
+            least = model_proto.package().helper.find_min_ir_version_for(self._model.opset_import, ignore_unknown=True)
             self._model.ir_version = max(self._model.ir_version, least)
 
     def describe(
@@ -287,7 +287,7 @@ class Graph:
         filled = self._attributes(schema, given, subject)
         node_name = self._names.fresh(op_type) if name is None else checked(name, f"{subject}: name")
         results, single = self._results(schema, outputs, node_name, subject)
-        node = proto.package().NodeProto(
+        node = model_proto.package().NodeProto(
             op_type=op_type, domain=domain, name=node_name, input=names, output=results, attribute=filled
         )
         self._names.add_node(node, subject)
@@ -358,7 +358,7 @@ class Graph:
         """
         self._change()
         graph = Graph.__new__(Graph)
-        graph._begin(self._model, proto.package().GraphProto(name=checked(name, "name")), self)
+        graph._begin(self._model, model_proto.package().GraphProto(name=checked(name, "name")), self)
         return graph
 
     # What comes of it.
@@ -373,7 +373,7 @@ class Graph:
 
     def to_bytes(self) -> bytes:
         """The model's bytes; `ModelError` where there are more than the 2 GB that protobuf takes."""
-        return proto.serialize(self.to_onnx(), f"graph {self.name!r}")
+        return model_proto.serialize(self.to_onnx(), f"graph {self.name!r}")
 
     def save(
         self,
@@ -396,7 +396,7 @@ class Graph:
         Large weights are not copied for that.
         """
         model = self._finished()
-        proto.check(model, f"graph {self.name!r}")
+        model_proto.check(model, f"graph {self.name!r}")
         for tensor in model.graph.initializer:
             # The checker looks at the kind of content alone.
             if tensor.HasField("raw_data"):
@@ -461,7 +461,7 @@ class Graph:
     def _finished(self) -> Any:
         """The model as `proto.finished` gives it; borrowed initializers without their content."""
         self._root_only("a model")
-        return proto.finished(self._model)
+        return model_proto.finished(self._model)
 
     def _change(self) -> None:
         """What every change begins with."""

@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from zrt import loading, weights
-from zrt._native import ffi, raised, status
-from zrt._native.claim import claimed
+from zrt._common.arguments import text
+from zrt._native import callback_errors, ffi, status
+from zrt._native.busy import claimed
 from zrt._native.handle import Handle, Owner
-from zrt.arguments import text
-from zrt.environment import current
+from zrt.environment.environment import current
+from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import CallbackError, Error, FailError, UnknownNameError
-from zrt.graph import proto
+from zrt.graph import model_proto
 from zrt.graph.builder import Graph
 from zrt.graph.engine import Assembly, editor_api, refusals
 from zrt.graph.sessions import EDITOR, Engine, add, make, weights_given
-from zrt.options import SessionOptions
-from zrt.selection import ProvidersLike, parse
-from zrt.session import Session, prepare_options
-from zrt.workers import PoolOptions
+from zrt.loading import caller_weights, model_source
+from zrt.loading.session_options import SessionOptions
+from zrt.providers.selection import ProvidersLike, parse
+from zrt.session.session import Session, prepare_options
 
 
 class GraphEdit(Owner, Graph):
@@ -34,17 +34,17 @@ class GraphEdit(Owner, Graph):
 
     def __init__(
         self,
-        model: loading.Model,
+        model: model_source.Model,
         options: SessionOptions | None = None,
         providers: ProvidersLike = None,
         *,
         external_data_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self._handle = None
-        made, subject, beside = proto.parse(model)
-        proto.in_order(made.graph)
+        made, subject, beside = model_proto.parse(model)
+        model_proto.in_order(made.graph)
         self._subject = subject
-        self._folder = proto.folder_of(external_data_dir, beside)
+        self._folder = model_proto.folder_of(external_data_dir, beside)
         self._options = options
         self._chosen = parse(providers)
         self._busy = ffi.new("int *")
@@ -53,7 +53,7 @@ class GraphEdit(Owner, Graph):
         # The kernels of custom operators, which the session keeps.
         self._kernels: set[object] = set()
         self._settings = prepare_options(options, self._chosen, external_data_dir)
-        with loading.Source(model) as source:
+        with model_source.Source(model) as source:
             handle = _open_session(source, self._settings, self._lent, self._kernels)
         self._begin(made, made.graph, None)
         self._base_nodes = len(made.graph.node)
@@ -98,7 +98,7 @@ class GraphEdit(Owner, Graph):
         if engine.name == EDITOR:
             session = self._apply(handle, model)
         else:
-            proto.load_weights(model, self._subject, self._folder, self._borrowed)
+            model_proto.load_weights(model, self._subject, self._folder, self._borrowed)
             session = make(model, self._borrowed, engine.name, self._options, self._chosen, False, ())
             self.close()
         session.metadata = self.metadata
@@ -141,14 +141,14 @@ class GraphEdit(Owner, Graph):
         # From here on the session is no longer what was opened.
         self.close()
         self._lent.extend(lent)
-        container = None if self._options is None else weights.container_of(self._options)
+        container = None if self._options is None else caller_weights.container_of(self._options)
         if container is not None:
             self._lent.append(container)
         shared = ffi.NULL if container is None else container.pointer
         with self._chosen.loading(self._settings) as kept:
             self._lent.append(kept)
             try:
-                with raised.loading() as load:
+                with callback_errors.loading() as load:
                     status.check(editor.ApplyModelToModelEditorSession(handle.pointer, made))
                     status.check(editor.FinalizeModelEditorSession(handle.pointer, self._settings.pointer, shared))
             except Error as error:
@@ -175,31 +175,33 @@ class GraphEdit(Owner, Graph):
 
     def _finished(self) -> Any:
         model = super()._finished()
-        proto.load_weights(model, self._subject, self._folder, self._borrowed)
+        model_proto.load_weights(model, self._subject, self._folder, self._borrowed)
         return model
 
     def __repr__(self) -> str:
         return "GraphEdit(closed)" if self.closed else Graph.__repr__(self)
 
 
-def _open_session(source: loading.Source, settings: PoolOptions, lent: list[Handle], kernels: set[object]) -> Handle:
+def _open_session(
+    source: model_source.Source, settings: PoolOptions, lent: list[Handle], kernels: set[object]
+) -> Handle:
     """The ``OrtSession`` of a model that is still to be added to."""
     editor = editor_api()
     environment = current().pointer
-    data = loading.data_of(source, settings)
+    data = model_source.data_of(source, settings)
     if data is None:
         create = editor.CreateModelEditorSession
         given: tuple[Any, ...] = (source.path,)
     else:
         create, given = editor.CreateModelEditorSessionFromArray, (data, ffi.sizeof(data))
     try:
-        with raised.loading() as load:
+        with callback_errors.loading() as load:
             parents = [settings, Handle.pin(lent)]
-            handle = loading.make(
+            handle = model_source.make(
                 settings, source.subject, parents, (kernels,), create, environment, *given, settings.pointer
             )
     except Error as error:
-        loading.settle(settings, source.subject)
+        model_source.settle(settings, source.subject)
         if isinstance(error, CallbackError):
             raise
         raise status.about(source.subject, error) from error
@@ -208,7 +210,7 @@ def _open_session(source: loading.Source, settings: PoolOptions, lent: list[Hand
 
 
 def edit(
-    model: loading.Model,
+    model: model_source.Model,
     options: SessionOptions | None = None,
     providers: ProvidersLike = None,
     *,

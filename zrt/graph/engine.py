@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from zrt._common.arguments import INT32_MAX
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.arguments import INT32_MAX
 from zrt.errors import Error, UnsupportedError
 from zrt.graph import types
-from zrt.graph.proto import called, native, package
+from zrt.graph.model_proto import called, native, package
 from zrt.types import ElementType
 from zrt.values import Value
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-from zrt.arguments import boolean, integer, path_bytes, text
+from zrt._common.arguments import boolean, integer, path_bytes, text
+from zrt._common.files import replacing
 from zrt.errors import ArgumentError
-from zrt.files import replacing
-from zrt.graph.proto import outside, raw, raw_of, serialize, subgraphs
+from zrt.graph.model_proto import outside, raw, raw_of, serialize, subgraphs
 from zrt.values import Value
 
 # Where each tensor begins in the file of weights: a page, so that it can be mapped.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zrt.errors import ArgumentError, UnsupportedError
-from zrt.graph import attributes, proto
+from zrt.graph import attributes, model_proto
 from zrt.graph.engine import LEAST_BORROWED
 from zrt.types import ElementType
 from zrt.values import Value
@@ -13,11 +13,11 @@ from zrt.values import Value
 
 def copy(given: Any, name: str, subject: str) -> Any:
     """The ``onnx.TensorProto`` with the content of whatever `Graph.initializer` takes."""
-    onnx = proto.package()
+    onnx = model_proto.package()
     if isinstance(given, Value):
         if given._tensor() and given.element_type.packed:
             made = onnx.TensorProto(name=name, data_type=given.element_type.onnx_code, dims=given.shape)
-            made.raw_data = proto.raw_of(given)
+            made.raw_data = model_proto.raw_of(given)
             return made
         given = given.numpy()
     made = attributes.initializer(given, name, subject)
@@ -43,4 +43,4 @@ def lent(given: Any, subject: str) -> Value:
 
 def borrowing(value: Value, name: str) -> Any:
     """The ``onnx.TensorProto`` that stands for borrowed memory."""
-    return proto.outside(name, value.element_type.onnx_code, value.shape, "borrowed", 0, value.nbytes)
+    return model_proto.outside(name, value.element_type.onnx_code, value.shape, "borrowed", 0, value.nbytes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from zrt.arguments import text
+from zrt._common.arguments import text
 from zrt.errors import ArgumentError
-from zrt.graph import proto
+from zrt.graph import model_proto
 
 
 def checked(value: Any, subject: str) -> str:
@@ -27,14 +27,14 @@ class Names:
         self._graph = graph
         self._around = around
         # Each value with what it is.
-        self._values = proto.definitions(graph)
+        self._values = model_proto.definitions(graph)
         self._nodes = {node.name for node in graph.node}
         # Names within subgraphs, which values around them must not have.
         self._below = {name for node in graph.node for name in _within(node)}
         # Shared by the whole model: what was generated is unique in all of it.
         self._used: set[str] = set() if around is None else around._used
         self._numbers: dict[str, int] = {} if around is None else around._numbers
-        self._used.update(proto.all_names(graph))
+        self._used.update(model_proto.all_names(graph))
 
     def __contains__(self, name: object) -> bool:
         return name in self._values
@@ -78,7 +78,7 @@ class Names:
                 raise ArgumentError(f"{subject}: output {label!r}: a value in its own subgraph has that name")
             self.check_free(label, f"{subject}: output {label!r}")
         for label in node.output:
-            self.add(label, f"output of {proto.called(node)}")
+            self.add(label, f"output of {model_proto.called(node)}")
         self._below |= below
         self._used.add(node.name)
         self._nodes.add(node.name)
@@ -90,5 +90,5 @@ class Names:
 
 def _within(node: Any) -> Iterator[str]:
     """The names in a node's subgraphs."""
-    for inner in proto.subgraphs(node):
-        yield from proto.all_names(inner)
+    for inner in model_proto.subgraphs(node):
+        yield from model_proto.all_names(inner)

@@ -6,7 +6,7 @@ import difflib
 from typing import Any
 
 from zrt.errors import ArgumentError, DTypeError, UnknownNameError
-from zrt.graph.proto import package
+from zrt.graph.model_proto import package
 
 
 def find(op_type: str, domain: str, version: int) -> Any:

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zrt import loading, weights
-from zrt._native import raised, status
+from zrt._common.arguments import shown
+from zrt._native import callback_errors, status
 from zrt._native.handle import Handle
-from zrt.arguments import shown
-from zrt.assignment import Strictness
-from zrt.environment import current
+from zrt.environment.environment import current
+from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import ArgumentError, CallbackError, Error, UnsupportedError
 from zrt.graph.engine import BUILT_IN, Assembly, Borrowed, editor_api, refusals
-from zrt.options import SessionOptions
-from zrt.selection import ProvidersLike, parse
-from zrt.session import Session, prepare_options
-from zrt.workers import PoolOptions
+from zrt.loading import caller_weights, model_source
+from zrt.loading.session_options import SessionOptions
+from zrt.providers.node_assignment import Strictness
+from zrt.providers.selection import ProvidersLike, parse
+from zrt.session.session import Session, prepare_options
 
 EDITOR, ONNX = "editor", "onnx"
 
@@ -127,13 +127,13 @@ def _through_editor(
             assembly.node(node)
         made = assembly.model({entry.domain: entry.version for entry in model.opset_import})
         create = editor_api().CreateSessionFromModel
-        with raised.loading() as load:
+        with callback_errors.loading() as load:
             parents = [settings, *lent]
-            return loading.make(
+            return model_source.make(
                 settings, subject, parents, (load.kept,), create, current().pointer, made, settings.pointer
             )
     except Error as error:
-        loading.settle(settings, subject)
+        model_source.settle(settings, subject)
         if isinstance(error, CallbackError):
             raise
         raise status.about(subject, error) from error
@@ -145,7 +145,7 @@ def _through_bytes(
     if borrowed:
         # Their content is not in the model: it comes with the options.
         options = replace(options, initializers={**options.initializers, **borrowed})
-    with loading.Source(model) as source:
+    with model_source.Source(model) as source:
         source.subject = subject
-        session: Handle = weights.load(source, settings, options)
+        session: Handle = caller_weights.load(source, settings, options)
         return session

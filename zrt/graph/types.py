@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from zrt.arguments import shown, text
+from zrt._common.arguments import shown, text
 from zrt.errors import DTypeError, ShapeError
-from zrt.graph.proto import package
-from zrt.metadata import Dim, format_shape, type_name
+from zrt.graph.model_proto import package
 from zrt.types import BY_ONNX_CODE, ElementType
+from zrt.values.type_info import Dim, format_shape, type_name
 
 # protobuf reads no message that is nested much deeper.
 DEEPEST: Final = 32

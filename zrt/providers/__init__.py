@@ -22,32 +22,32 @@ from zrt.providers.choice import (
     prefer_gpu,
     usable,
 )
-from zrt.providers.cpu import CPU
+from zrt.providers.vendors.cpu import CPU
 
 if TYPE_CHECKING:
-    from zrt.providers.amd import ROCM as ROCM
-    from zrt.providers.amd import MIGraphX as MIGraphX
-    from zrt.providers.amd import VitisAI as VitisAI
-    from zrt.providers.apple import CoreML as CoreML
-    from zrt.providers.azure import Azure as Azure
-    from zrt.providers.cuda import CUDA as CUDA
-    from zrt.providers.cuda import CUDAPlugin as CUDAPlugin
-    from zrt.providers.embedded import ACL as ACL
-    from zrt.providers.embedded import NNAPI as NNAPI
-    from zrt.providers.embedded import RKNPU as RKNPU
-    from zrt.providers.embedded import VSINPU as VSINPU
-    from zrt.providers.embedded import XNNPACK as XNNPACK
-    from zrt.providers.huawei import CANN as CANN
-    from zrt.providers.intel import DNNL as DNNL
-    from zrt.providers.intel import OpenVINO as OpenVINO
-    from zrt.providers.qualcomm import QNN as QNN
-    from zrt.providers.qualcomm import SNPE as SNPE
-    from zrt.providers.tensorrt import NvTensorRTRTX as NvTensorRTRTX
-    from zrt.providers.tensorrt import TensorRT as TensorRT
-    from zrt.providers.web import JS as JS
-    from zrt.providers.web import WebGPU as WebGPU
-    from zrt.providers.web import WebNN as WebNN
-    from zrt.providers.windows import DML as DML
+    from zrt.providers.vendors.amd import ROCM as ROCM
+    from zrt.providers.vendors.amd import MIGraphX as MIGraphX
+    from zrt.providers.vendors.amd import VitisAI as VitisAI
+    from zrt.providers.vendors.apple import CoreML as CoreML
+    from zrt.providers.vendors.azure import Azure as Azure
+    from zrt.providers.vendors.cuda import CUDA as CUDA
+    from zrt.providers.vendors.cuda import CUDAPlugin as CUDAPlugin
+    from zrt.providers.vendors.embedded import ACL as ACL
+    from zrt.providers.vendors.embedded import NNAPI as NNAPI
+    from zrt.providers.vendors.embedded import RKNPU as RKNPU
+    from zrt.providers.vendors.embedded import VSINPU as VSINPU
+    from zrt.providers.vendors.embedded import XNNPACK as XNNPACK
+    from zrt.providers.vendors.huawei import CANN as CANN
+    from zrt.providers.vendors.intel import DNNL as DNNL
+    from zrt.providers.vendors.intel import OpenVINO as OpenVINO
+    from zrt.providers.vendors.qualcomm import QNN as QNN
+    from zrt.providers.vendors.qualcomm import SNPE as SNPE
+    from zrt.providers.vendors.tensorrt import NvTensorRTRTX as NvTensorRTRTX
+    from zrt.providers.vendors.tensorrt import TensorRT as TensorRT
+    from zrt.providers.vendors.web import JS as JS
+    from zrt.providers.vendors.web import WebGPU as WebGPU
+    from zrt.providers.vendors.web import WebNN as WebNN
+    from zrt.providers.vendors.windows import DML as DML
 
 _HOMES = {kind: home for home, kind in known.HOMES.values()}
 
@@ -69,7 +69,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'zrt.providers' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"zrt.providers.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(f"zrt.providers.vendors.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -11,7 +11,7 @@ from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api, library
 from zrt.errors import ArgumentError, ProviderError
-from zrt.memory import default_allocator, take_string
+from zrt.memory.allocators import default_allocator, take_string
 
 STREAM = "user_compute_stream"
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
-from zrt.arguments import entries
+from zrt._common.arguments import entries
+from zrt._common.serialization import OptionData
 from zrt.errors import ProviderError, UnsupportedError
-from zrt.option_data import OptionData
 from zrt.providers.attach import Attach, ByKeys, ThroughObject
 from zrt.providers.option import Option, Route
 

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from zrt._common.arguments import shown, text
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.arguments import shown, text
-from zrt.environment import current
+from zrt.environment.environment import current
 from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
 from zrt.providers import known
 from zrt.providers.attach import ByKeys
 from zrt.providers.base import Provider, routed
-from zrt.providers.cpu import CPU
 from zrt.providers.option import Route
+from zrt.providers.vendors.cpu import CPU
 
 ProviderLike: TypeAlias = "Provider | str | tuple[str, Mapping[str, str]]"
 
@@ -165,6 +165,6 @@ def usable(name: str) -> str | None:
 def prefer_gpu() -> list[Provider]:
     """CUDA before the processor where a session on CUDA can be made here, else the processor alone."""
     # Here, so that whoever stays on the processor never imports it.
-    from zrt.providers.cuda import CUDA
+    from zrt.providers.vendors.cuda import CUDA
 
     return [CPU()] if usable(CUDA.name) else [CUDA(), CPU()]

@@ -50,6 +50,6 @@ def kind_of(name: str) -> type[Provider] | None:
     """The typed options of the provider with that short or full name, in any case; None if there are none."""
     for full, (home, kind) in HOMES.items():
         if short(full) == short(name):
-            found: type[Provider] = getattr(importlib.import_module(f"zrt.providers.{home}"), kind)
+            found: type[Provider] = getattr(importlib.import_module(f"zrt.providers.vendors.{home}"), kind)
             return found
     return None

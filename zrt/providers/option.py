@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from zrt.arguments import INT32_MAX, boolean, integer, path_bytes, text
+from zrt._common.arguments import INT32_MAX, boolean, integer, path_bytes, text
 from zrt.errors import ArgumentError, DTypeError
 
 UINT64_MAX = 2**64 - 1

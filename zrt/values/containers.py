@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from zrt import arrays
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.buffers import Buffer
 from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
-from zrt.memory import default_allocator
-from zrt.metadata import phrase, type_name
+from zrt.memory import arrays
+from zrt.memory.allocators import default_allocator
+from zrt.memory.buffers import Buffer
 from zrt.types import ElementType, ValueKind
-from zrt.values import empty
+from zrt.values import empty_sequence
+from zrt.values.type_info import phrase, type_name
 from zrt.values.value import Value, as_value
 
 KEYS = (ElementType.STRING, ElementType.INT64)
@@ -109,7 +109,7 @@ def sequence(given: Sequence[Any], element_type: Any, key_type: Any, subject: st
         if wanted is None:
             raise ArgumentError(f"{subject}: of an empty list the element_type must be given")
         _check(wanted, keys or ElementType.UNDEFINED, subject)
-        return Value(empty.sequence(wanted, keys, subject))
+        return Value(empty_sequence.sequence(wanted, keys, subject))
     values = [_element(item, wanted, keys, f"{subject}, element {index}") for index, item in enumerate(items)]
     first = values[0]
     if first.kind not in (ValueKind.TENSOR, ValueKind.MAP):

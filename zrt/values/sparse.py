@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from zrt import arrays
+from zrt._common.arguments import choose
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.arguments import choose
 from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnsupportedError
-from zrt.memory import CPU, default_allocator
-from zrt.metadata import read_shape
+from zrt.memory import arrays
+from zrt.memory.allocators import CPU, default_allocator
 from zrt.types import ElementType, SparseFormat, creation_code, nbytes
 from zrt.values import strings
+from zrt.values.type_info import read_shape
 
 Array = np.ndarray[Any, Any]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from zrt import arrays
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, ShapeError
-from zrt.memory import default_allocator
+from zrt.memory import arrays
+from zrt.memory.allocators import default_allocator
 from zrt.types import ElementType
 
 

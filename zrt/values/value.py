@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zrt import arrays
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.buffers import Buffer
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnsupportedError
-from zrt.memory import CPU, Allocator, MemoryInfo
-from zrt.metadata import ValueInfo, format_type, phrase, read_type
+from zrt.memory import arrays
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo
+from zrt.memory.buffers import Buffer
 from zrt.types import ElementType, ValueKind, creation_code, nbytes
 from zrt.types import unpack as unpack_bytes
 from zrt.values import sparse, strings
+from zrt.values.type_info import ValueInfo, format_type, phrase, read_type
 
 if TYPE_CHECKING:
     from zrt.values.sparse import SparseTensor
@@ -366,7 +366,7 @@ class Value(Owner):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Where it lies in DLPack's numbers: (1, 0) is the host, (2, n) CUDA device n."""
-        from zrt import dlpack
+        from zrt.interop import dlpack
 
         return dlpack.device_of(self)
 
@@ -384,7 +384,7 @@ class Value(Owner):
         by none: a value is there when the call that made it has returned. `dl_device` and `copy` make a copy on the
         host. Raises `DLPackError`, which is a `BufferError`, for what cannot be carried.
         """
-        from zrt import dlpack
+        from zrt.interop import dlpack
 
         return dlpack.export(self, stream, max_version, dl_device, copy)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import zrt
-from tests.native import plugin
 from tests.robustness.bad import MEMORY
 from tests.robustness.vocabulary import A_FACT, A_RESULT, INSIDE, NOTHING, QUIET, Bad, Kind, Single, Take, World, closed
+from tests.support import plugin
 from zrt.errors import (
     ArgumentError,
     BusyError,

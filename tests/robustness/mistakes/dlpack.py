@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import zrt
-from tests.capsules import Foreign
 from tests.robustness.vocabulary import Bad, Kind, Single, Take, World, closed, f32, feeding, huge_array
+from tests.support.capsules import Foreign
 from zrt.errors import (
     AllocationError,
     ArgumentError,

@@ -10,9 +10,9 @@ import onnx
 from onnx import helper
 
 import zrt
-from tests import models
 from tests.robustness.bad import MODEL, PROVIDERS, SESSION_OPTIONS
 from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, QUIET, Bad, Kind, Single, Take, World, closed, f32
+from tests.support import models
 from zrt.errors import (
     ArgumentError,
     ClosedError,

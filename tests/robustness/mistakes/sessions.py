@@ -9,7 +9,6 @@ import numpy as np
 from onnx import TensorProto
 
 import zrt
-from tests import models
 from tests.robustness.bad import (
     BORROWED_FEEDS,
     COPIED_FEEDS,
@@ -37,6 +36,7 @@ from tests.robustness.vocabulary import (
     World,
     f32,
 )
+from tests.support import models
 from zrt.errors import AllocationError, ArgumentError, DTypeError, UnsupportedError
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import zrt
-from tests import models
 from tests.robustness.bad import MODEL, PROVIDERS, SESSION_OPTIONS, without
 from tests.robustness.vocabulary import A_RESULT, NOTHING, QUIET, Bad, Kind, Single, Take, World, closed, f32
+from tests.support import models
 from zrt.errors import (
     ArgumentError,
     ClosedError,

@@ -1,0 +1,201 @@
+"""Our declarations of the C API are ONNX Runtime's: counted, and proven where official headers are given."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import zrt._native
+from tests.support import compiler
+from zrt._native import build, ffi, library
+
+NATIVE = Path(zrt._native.__file__).parent
+POINTER = ffi.sizeof("void *")
+TABLES = {"OrtApi": 422, "OrtModelEditorApi": 20, "OrtCompileApi": 15, "OrtInteropApi": 13}
+
+compiled = pytest.mark.skipif(not compiler.find(), reason=compiler.MISSING)
+
+TOUCH = """
+from zrt._native import ffi, library
+try:
+    library.api()
+except ffi.error as error:
+    raise SystemExit(print(error))
+except library.LibraryError:
+    pass  # the structs come first, and the copy may have no library
+print(*(len(ffi.typeof(name).fields) for name in {tables!r}))
+"""
+
+
+class TestTables:
+    @pytest.mark.parametrize(("table", "slots"), TABLES.items())
+    def test_slots(self, table: str, slots: int) -> None:
+        assert len(ffi.typeof(table).fields) == slots
+        assert ffi.sizeof(table) == slots * POINTER
+
+    @pytest.mark.parametrize(("name", "slot"), [("CreateSession", 7), ("CopyTensors", 386)])
+    def test_known_places(self, name: str, slot: int) -> None:
+        assert ffi.offsetof("OrtApi", name) == slot * POINTER
+
+    def test_tables_of_the_library_are_there(self) -> None:
+        api = library.api()
+        assert api.GetModelEditorApi()
+        assert api.GetCompileApi()
+        assert api.GetInteropApi()
+
+
+class TestFiles:
+    """A file that one of the lists forgot would be neither built nor checked."""
+
+    def test_headers_of_ort_h_are_the_declared_ones(self) -> None:
+        included = re.findall(r'^#include "(decl/.*)"$', (NATIVE / "src" / "ort.h").read_text(), re.MULTILINE)
+        assert included == [name for name in build.DECLARATIONS if name.startswith("decl/")]
+
+    def test_every_header_is_declared(self) -> None:
+        headers = {path.relative_to(NATIVE).as_posix() for path in NATIVE.rglob("*.h")}
+        assert headers - {"src/ort.h"} == set(build.DECLARATIONS)
+
+    def test_every_struct_is_completed_when_loading(self) -> None:
+        text = "".join(path.read_text() for path in (NATIVE / "decl").glob("*.h"))
+        assert sorted(re.findall(r"struct (\w+) \{", text)) == sorted(library.STRUCTS)
+
+    def test_every_source_is_built(self) -> None:
+        assert {path.relative_to(NATIVE).as_posix() for path in NATIVE.rglob("*.c")} == set(build.SOURCES)
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package without its extension module."""
+    target = tmp_path / "zrt"
+    shutil.copytree(NATIVE.parent, target, ignore=shutil.ignore_patterns("__pycache__", "_ort.*so"))
+    return target
+
+
+@pytest.fixture
+def build_copy(package: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Builds the copy, against official headers or without any."""
+
+    def run(*, headers: bool) -> subprocess.CompletedProcess[str]:
+        unset = ("ZRT_ORT_LINK_ARGS",) if headers else ("ZRT_ORT_LINK_ARGS", "ZRT_ORT_INCLUDE_DIR")
+        environment = {name: value for name, value in os.environ.items() if name not in unset}
+        command = [sys.executable, str(package / "_native" / "build.py")]
+        return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+    return run
+
+
+@pytest.fixture
+def touch(package: Path) -> Callable[[], str]:
+    """Imports the copy and loads the library; the numbers of slots, or what cffi said against them."""
+
+    def run() -> str:
+        script = TOUCH.format(tables=list(TABLES))
+        environment = os.environ | {"PYTHONPATH": str(package.parent)}
+        command = [sys.executable, "-c", script]
+        child = subprocess.run(command, env=environment, cwd=package.parent, capture_output=True, text=True)
+        assert child.returncode == 0, child.stderr
+        return child.stdout.strip()
+
+    return run
+
+
+def change(package: Path, *replacements: tuple[str, str]) -> None:
+    """Makes a mistake in the copy's declaration of `OrtApi`."""
+    path = package / "_native" / "decl" / "api.h"
+    text = path.read_text()
+    for old, new in replacements:
+        assert text.count(old) == 1, f"{old} occurs {text.count(old)} times"
+        text = text.replace(old, new)
+    path.write_text(text)
+
+
+def swap(package: Path, first: str, second: str) -> None:
+    """Lets two slots change places, types and all."""
+    path = package / "_native" / "decl" / "api.h"
+    slots = re.findall(r"^    \S[^;]*;\n", path.read_text(), re.MULTILINE)
+    [one] = [slot for slot in slots if f"(*{first})" in slot]
+    [two] = [slot for slot in slots if f"(*{second})" in slot]
+    change(package, (one, "@"), (two, one))
+    change(package, ("@", two))
+
+
+Build = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@compiled
+class TestBuild:
+    def test_portable(self, build_copy: Build, touch: Callable[[], str]) -> None:
+        built = build_copy(headers=False)
+        assert built.returncode == 0, built.stderr
+        assert touch() == " ".join(map(str, TABLES.values()))
+
+    @pytest.mark.headers
+    def test_exact(self, build_copy: Build, touch: Callable[[], str]) -> None:
+        built = build_copy(headers=True)
+        assert built.returncode == 0, built.stderr
+        assert touch() == " ".join(map(str, TABLES.values()))
+
+    @pytest.mark.parametrize("official", ["const OrtValue* ort_value", "OrtValue* tensor"])
+    def test_the_argument_that_two_releases_type_differently(self, official: str) -> None:
+        header = f"ORT_API2_STATUS(AddInitializerToGraph, OrtGraph* graph, const char* name, {official}, bool e);"
+        [slot] = re.findall(r"\(\*AddInitializerToGraph\)[^;]*;", build.as_in(header, build.declarations(NATIVE)))
+        assert ("const OrtValue *" in slot) == official.startswith("const")
+
+    def test_include_folder_without_headers(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("ZRT_ORT_INCLUDE_DIR", str(tmp_path))
+        with pytest.raises(FileNotFoundError, match=r"no onnxruntime_c_api\.h there"):
+            build.build(tmp_path)
+
+    def test_core_without_its_headers(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("ZRT_ORT_INCLUDE_DIR", raising=False)
+        monkeypatch.setenv("ZRT_ORT_LINK_ARGS", "core.a")
+        with pytest.raises(ValueError, match="the headers of the core that is linked in"):
+            build.build(tmp_path)
+
+
+@pytest.mark.headers
+@compiled
+class TestMistakes:
+    """What the exact build is worth: each kind of mistake, and when it is found."""
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            pytest.param("SetIntraOpNumThreads", "SetInterOpNumThreads", id="one type"),
+            pytest.param("GetErrorCode", "GetErrorMessage", id="two types"),
+        ],
+    )
+    def test_two_slots_in_each_others_place(
+        self, package: Path, build_copy: Build, touch: Callable[[], str], first: str, second: str
+    ) -> None:
+        swap(package, first, second)
+        assert build_copy(headers=True).returncode == 0
+        assert f"wrong offset for field '{second}'" in touch()
+
+    def test_missing_slot(self, package: Path, build_copy: Build, touch: Callable[[], str]) -> None:
+        change(package, ("    OrtStatusPtr (*EnableTelemetryEvents)(const OrtEnv *env);\n", ""))
+        assert build_copy(headers=True).returncode == 0
+        assert "wrong offset for field 'DisableTelemetryEvents'" in touch()
+
+    def test_two_slots_with_each_others_type(self, package: Path, build_copy: Build) -> None:
+        change(package, ("(*GetErrorCode)", "(*@)"), ("(*GetErrorMessage)", "(*GetErrorCode)"))
+        change(package, ("(*@)", "(*GetErrorMessage)"))
+        self.assert_refused(build_copy(headers=True))
+
+    def test_wrong_argument(self, package: Path, build_copy: Build) -> None:
+        old = "(*SetIntraOpNumThreads)(OrtSessionOptions *options, int number)"
+        change(package, (old, old.replace("int number", "int64_t number")))
+        self.assert_refused(build_copy(headers=True))
+
+    def assert_refused(self, built: subprocess.CompletedProcess[str]) -> None:
+        output = built.stdout + built.stderr
+        assert built.returncode != 0
+        assert "CompileError" in output
+        assert re.search(r"incompatible (function )?pointer type", output)

@@ -1,0 +1,54 @@
+"""What lane.c, the hot path, cannot do: allocate, or hold the interpreter's lock while ONNX Runtime runs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import zrt._native
+from tests.support import compiler
+from zrt._native import build
+
+NATIVE = Path(zrt._native.__file__).parent
+
+
+@pytest.mark.skipif(not shutil.which("nm"), reason="no nm on the path, which lists what an object file imports")
+def test_lane_imports_the_clock_alone(tmp_path: Path) -> None:
+    module = tmp_path / "lane.o"
+    # What a distribution's compiler adds by itself is not the source's doing.
+    flags = [*build.COMPILE_ARGS, "-fPIC", "-fno-stack-protector", f"-I{NATIVE}", f"-I{NATIVE / 'src'}"]
+    subprocess.run([*compiler.command(), "-c", *flags, "-o", module, NATIVE / "src" / "lane.c"], check=True)
+    listing = subprocess.run(["nm", "-u", module], check=True, capture_output=True, text=True).stdout
+    imported = {line.split()[-1].removeprefix("_") for line in listing.splitlines()}
+    assert imported - {"GLOBAL_OFFSET_TABLE_"} == {"clock_gettime"}
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The C code that cffi writes round our functions."""
+    path = tmp_path_factory.mktemp("generated") / "ort.c"
+    build.maker(None, []).emit_c_code(str(path))
+    return path.read_text()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "zrt_lane_run",
+        "zrt_lane_run_with",
+        "zrt_lane_loop",
+        "zrt_lane_times",
+        "zrt_plain_loop",
+        "zrt_call_run",
+        "zrt_call_run_values",
+    ],
+)
+def test_lock_is_free_during_a_run(generated: str, function: str) -> None:
+    wrapper = generated.partition(f"_cffi_f_{function}(")[2].partition("\n}")[0]
+    unlocked = re.search(r"Py_BEGIN_ALLOW_THREADS(.*)Py_END_ALLOW_THREADS", wrapper, re.DOTALL)
+    assert unlocked is not None
+    assert f"{function}(" in unlocked[1]

@@ -1,0 +1,142 @@
+"""What the package says about itself, and what its sdist, wheel and editable install hold."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zrt
+from zrt._native import build
+
+ROOT = Path(__file__).parents[2]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+
+# The tests run against an installed zrt too, from a folder without its sources.
+sources = pytest.mark.skipif(not (ROOT / "zrt").is_dir(), reason="no sources of zrt beside the tests")
+
+
+class TestMetadata:
+    def test_project(self) -> None:
+        project = PROJECT["project"]
+        assert project["name"] == "zrt"
+        assert project["version"] == "0.1.0" == zrt.__version__
+        assert project["requires-python"] == ">=3.11"
+        assert project["license"] == "Apache-2.0"
+        assert project["scripts"] == {"zrt": "zrt.cli:main"}
+
+    def test_dependencies_at_run_time(self) -> None:
+        names = {requirement.partition(">")[0] for requirement in PROJECT["project"]["dependencies"]}
+        assert names == {"numpy", "cffi", "ml_dtypes"}
+
+    def test_extras(self) -> None:
+        extras = PROJECT["project"]["optional-dependencies"]
+        assert extras["cpu"] == ["onnxruntime==1.27.0"]
+        assert extras["cuda"] == ["onnxruntime-gpu==1.27.0"]
+        assert set(extras) == {"cpu", "cuda", "cli", "plot", "sparse", "toml"}
+
+    def test_development_group(self) -> None:
+        group = PROJECT["dependency-groups"]["dev"]
+        names = {requirement.partition(">")[0].partition("=")[0] for requirement in group}
+        assert names >= {"pytest", "pytest-benchmark", "hypothesis", "onnx", "onnxruntime", "ruff", "mypy"}
+        assert "onnx==1.21.*" in group
+        assert "onnxruntime==1.27.0" in group
+
+    def test_every_requirement_of_the_build_is_bounded_below(self) -> None:
+        assert all(">=" in requirement for requirement in PROJECT["build-system"]["requires"])
+
+
+def run_build(folder: Path, *arguments: str) -> None:
+    """`python -m build`, with what is installed where that will do, else in an environment of its own."""
+    if importlib.util.find_spec("build") is None:
+        pytest.skip("the Python package build, which makes the sdist and the wheel, is not installed")
+    needs = ("hatchling", "cffi", "setuptools")
+    isolation = [] if any(importlib.util.find_spec(name) is None for name in needs) else ["--no-isolation"]
+    command = [sys.executable, "-m", "build", *isolation, *arguments, str(ROOT), "--outdir", str(folder)]
+    built = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert built.returncode == 0, built.stdout + built.stderr
+
+
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an sdist and the wheel that was made from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    run_build(folder)
+    return folder
+
+
+@sources
+class TestDistributions:
+    @pytest.fixture
+    def sdist(self, distributions: Path) -> set[str]:
+        with tarfile.open(distributions / "zrt-0.1.0.tar.gz") as archive:
+            return {name.removeprefix("zrt-0.1.0/") for name in archive.getnames()}
+
+    @pytest.fixture
+    def wheel(self, distributions: Path) -> zipfile.ZipFile:
+        [path] = distributions.glob("*.whl")
+        return zipfile.ZipFile(path)
+
+    @pytest.fixture
+    def native_sources(self) -> set[str]:
+        return {f"zrt/_native/{name}" for name in ("src/ort.h", *build.DECLARATIONS, *build.SOURCES)}
+
+    def test_name_and_tag_of_the_wheel(self, distributions: Path, wheel: zipfile.ZipFile) -> None:
+        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        interpreter = f"cp{sys.version_info.major}{sys.version_info.minor}"
+        tag = f"cp311-abi3-{platform}" if build.abi3() else f"{interpreter}-{interpreter}t-{platform}"
+        assert [path.name for path in distributions.glob("*.whl")] == [f"zrt-0.1.0-{tag}.whl"]
+        lines = wheel.read("zrt-0.1.0.dist-info/WHEEL").decode().splitlines()
+        assert f"Tag: {tag}" in lines
+        assert "Root-Is-Purelib: false" in lines
+
+    def test_wheel(self, wheel: zipfile.ZipFile, native_sources: set[str]) -> None:
+        names = set(wheel.namelist())
+        module = f"zrt/_native/{build.extension_filename()}"
+        assert {name for name in names if name.endswith(".so")} == {module}
+        assert names >= {"zrt/py.typed", "zrt/models/digits.onnx", "zrt/models/digits.npz"} | native_sources
+        assert "zrt-0.1.0.dist-info/licenses/LICENSE" in names
+        assert all(name.startswith(("zrt/", "zrt-0.1.0.dist-info/")) for name in names)
+
+    def test_sdist(self, sdist: set[str], native_sources: set[str]) -> None:
+        assert sdist >= native_sources
+        assert sdist >= {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".ci/wheel"}
+        assert sdist >= {"zrt/py.typed", "zrt/_native/hatch_build.py", "zrt/models/digits.onnx"}
+        assert {name.partition("/")[0] for name in sdist} >= {"zrt", "tests", "benches", "docs"}
+
+    def test_nothing_built_is_in_the_sdist(self, sdist: set[str]) -> None:
+        assert not [name for name in sdist if name.endswith((".so", ".pyc")) or "__pycache__" in name]
+
+    def test_metadata_of_the_wheel(self, wheel: zipfile.ZipFile) -> None:
+        lines = wheel.read("zrt-0.1.0.dist-info/METADATA").decode().splitlines()
+        assert "License-Expression: Apache-2.0" in lines
+        assert "Requires-Dist: onnxruntime==1.27.0; extra == 'cpu'" in lines
+        assert "Requires-Dist: onnxruntime-gpu==1.27.0; extra == 'cuda'" in lines
+
+
+@sources
+def test_editable_install_compiles_in_place(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling", reason="hatchling is not installed")
+    copy = tmp_path / "zrt"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    built = shutil.ignore_patterns("__pycache__", "_ort.*so")
+    shutil.copytree(ROOT / "zrt", copy / "zrt", ignore=built)
+    script = f"from hatchling.build import build_editable; build_editable({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", script], cwd=copy, check=True)
+    assert (copy / "zrt" / "_native" / build.extension_filename()).is_file()
+    [path] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(path) as wheel:
+        [link] = [name for name in wheel.namelist() if name.endswith(".pth")]
+        assert wheel.read(link).decode().strip() == str(copy)
+        assert not [name for name in wheel.namelist() if name.endswith(".so")]

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.support import models
+from zrt.bench import official_contenders, official_worker
+from zrt.bench.official_contenders import RUN, RUN_WITH_IOBINDING, Place
+from zrt.errors import ZrtError
+
+onnxruntime = pytest.importorskip("onnxruntime", reason="the official package is what this is about")
+
+pytestmark = pytest.mark.official
+
+FLOAT = 1
+KEYS = [RUN[0], RUN_WITH_IOBINDING[0]]
+CPU = [("CPUExecutionProvider", {})]
+ONE_THREAD = {"intra_op_num_threads": 1}
+
+
+def places(z: np.ndarray | None) -> tuple[list[Place], list[Place]]:
+    x, y = np.arange(4, dtype=np.float32), np.ones(4, np.float32)
+    return [Place("x", FLOAT, (4,), x), Place("y", FLOAT, (4,), y)], [Place("z", FLOAT, (4,), z)]
+
+
+class TestInThisProcess:
+    def test_both_ways_are_contenders(self, saved):
+        z = np.zeros(4, np.float32)
+        found = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, *places(z))
+        assert [contender.key for contender in found.contenders] == KEYS
+        assert found.unmeasured == {}
+        assert found.version == onnxruntime.__version__
+        assert found.load_ns > 0
+        assert found.first_run_ns > 0
+        for contender in found.contenders:
+            assert contender.batch(3) > 0
+            assert len(contender.times(3)) == 3
+
+    def test_it_writes_into_the_memory_that_it_is_given(self, saved):
+        z = np.zeros(4, np.float32)
+        _, bound = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, *places(z)).contenders
+        z[...] = 0
+        bound.batch(1)
+        assert z.tolist() == [1, 2, 3, 4]
+
+    def test_an_output_may_be_left_to_it(self, saved):
+        found = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, *places(None))
+        assert [contender.key for contender in found.contenders] == KEYS
+
+    def test_a_missing_package_is_said(self, saved, monkeypatch):
+        monkeypatch.setitem(sys.modules, "onnxruntime", None)
+        found = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, *places(None))
+        assert not found.contenders
+        assert list(found.unmeasured) == KEYS
+        assert "cannot be imported" in found.unmeasured[KEYS[0]]
+
+    def test_a_model_that_it_does_not_take_is_said(self, saved):
+        found = official_contenders.set_up(saved(b"no model"), ONE_THREAD, CPU, *places(None))
+        assert not found.contenders
+        assert list(found.unmeasured) == KEYS
+
+    def test_a_provider_that_it_does_not_have_is_said_and_not_replaced(self, saved):
+        found = official_contenders.set_up(
+            saved(models.add()), ONE_THREAD, [("WarpExecutionProvider", {}), *CPU], *places(None)
+        )
+        assert not found.contenders
+        assert set(found.unmeasured.values()) == {"this onnxruntime has no WarpExecutionProvider"}
+
+    def test_one_way_may_fail_without_the_other(self, saved):
+        inputs, outputs = places(np.zeros(4, np.float32))
+        wrong = Place("nope", FLOAT, (4,), np.zeros(4, np.float32))
+        found = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, inputs, [*outputs, wrong])
+        assert [contender.key for contender in found.contenders] == KEYS[:1]
+        assert "nope" in found.unmeasured[KEYS[1]]
+
+
+class TestApart:
+    def test_the_same_contenders_measured_in_another_process(self, saved):
+        with official_worker.set_up(saved(models.add()), ONE_THREAD, CPU, *places(np.zeros(4, np.float32))) as found:
+            assert [contender.key for contender in found.contenders] == KEYS
+            assert found.version == onnxruntime.__version__
+            for contender in found.contenders:
+                assert contender.batch(3) > 0
+                assert len(contender.times(3)) == 3
+
+    def test_types_that_numpy_does_not_know_travel(self, saved):
+        bfloat16 = 16
+        x, q = np.ones((2, 4), np.float32), np.ones((2, 4), ml_dtypes.bfloat16)
+        inputs = [Place("x", FLOAT, x.shape, x), Place("q", bfloat16, q.shape, q)]
+        outputs = [Place("x_cast", bfloat16, q.shape, q.copy()), Place("q_cast", FLOAT, x.shape, x.copy())]
+        with official_worker.set_up(saved(models.casts(bfloat16, [2, 4])), ONE_THREAD, CPU, inputs, outputs) as found:
+            # Its `run` takes numpy's own types only.
+            assert [contender.key for contender in found.contenders] == KEYS[1:]
+
+    def test_what_fails_there_is_said_here(self, saved):
+        with official_worker.set_up(saved(b"no model"), ONE_THREAD, CPU, *places(None)) as found:
+            assert not found.contenders
+            assert list(found.unmeasured) == KEYS
+
+    def test_a_process_that_dies_is_an_error(self, saved, monkeypatch):
+        monkeypatch.setattr(sys, "executable", "/bin/false")
+        with (
+            pytest.raises(ZrtError, match="ended with status 1"),
+            official_worker.set_up(saved(models.add()), ONE_THREAD, CPU, *places(None)),
+        ):
+            pass
+
+    def test_the_other_process_does_not_load_our_library(self):
+        code = (
+            "import sys, zrt.bench.official_contenders; "
+            "sys.exit(any(name in sys.modules for name in ('zrt.session.session', 'zrt._native')))"
+        )
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_orders_are_answered_line_by_line(saved):
+    path = saved(models.add())
+    inputs = [
+        {"name": name, "onnx_type": FLOAT, "shape": [4], "array_shape": [4], "dtype": "float32", "file": None}
+        for name in ("x", "y")
+    ]
+    output = {"name": "z", "onnx_type": FLOAT, "shape": [4], "array_shape": None, "dtype": None, "file": None}
+    first = {"model": str(path), "options": ONE_THREAD, "providers": CPU, "inputs": inputs, "outputs": [output]}
+    orders = [first, {"do": "batch", "key": KEYS[0], "runs": 2}, {"do": "times", "key": KEYS[1], "runs": 2}]
+    replies = io.StringIO()
+    official_contenders.serve(io.StringIO("".join(json.dumps(order) + "\n" for order in orders)), replies)
+    made, batch, times = map(json.loads, replies.getvalue().splitlines())
+    assert list(made["contenders"]) == KEYS
+    assert batch > 0
+    assert len(times) == 2

@@ -1,0 +1,398 @@
+"""Threads of ONNX Runtime's pools that a caller's factory makes, and the processors that they keep to."""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import os
+import re
+import threading
+import weakref
+from contextlib import suppress
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.support.threads import (
+    MODEL,
+    Factory,
+    begins_and_raises,
+    check,
+    forgets,
+    interrupted,
+    keeps,
+    no_daemon,
+    on_the_spot,
+    raises,
+    session,
+    started,
+    two_processors,
+    unstarted,
+)
+from zrt import ExecutionMode, Runtime, Session, SessionOptions
+from zrt.environment import thread_factory
+from zrt.errors import ArgumentError, CallbackError, InvalidProtobufError, OrtError
+
+
+class TestFactory:
+    @pytest.mark.parametrize("step", [unstarted, started])
+    def test_makes_the_threads_but_the_callers_own(self, step):
+        factory = Factory(step)
+        it = session(factory)
+        assert len(factory.threads) == factory.asked == 3
+        assert all(thread.is_alive() and thread.daemon for thread in factory.threads)
+        for _ in range(3):
+            check(it)
+        it.close()
+        assert factory.ended()
+
+    def test_what_it_returns_does_not_matter_where_a_thread_comes(self):
+        factory = Factory(lambda _, work: _thread.start_new_thread(work, ()))
+        check(session(factory))
+        assert factory.asked == 3
+
+    def test_of_both_pools(self):
+        factory = Factory()
+        it = session(factory, execution_mode=ExecutionMode.PARALLEL, inter_op_num_threads=3)
+        assert len(factory.threads) == 3 + 2
+        check(it)
+        it.close()
+        assert factory.ended()
+
+    def test_is_not_asked_for_the_callers_own_thread(self):
+        factory = Factory(raises)
+        check(session(factory, threads=1))
+        assert factory.asked == 0
+
+    def test_is_called_in_the_thread_that_loads(self):
+        seen = []
+        session(Factory(lambda self, work: seen.append(threading.get_ident()) or started(self, work)))
+        assert set(seen) == {threading.get_ident()}
+
+    def test_serves_any_number_of_sessions(self):
+        factory = Factory()
+        options = SessionOptions(intra_op_num_threads=2, thread_factory=factory)
+        runtime = Runtime.replicate(MODEL, 2, options, share_weights=True)
+        others = [Session(MODEL, options), Session(MODEL, options)]
+        assert len(factory.threads) == 4
+        runtime.prime()
+        runtime.close()
+        for other in others:
+            check(other)
+            other.close()
+        del runtime
+        gc.collect()
+        assert factory.ended()
+
+    def test_threads_may_do_things_before_and_after(self):
+        seen = []
+
+        def make(work):
+            def target():
+                seen.append("before")
+                work()
+                seen.append("after")
+
+            return threading.Thread(target=target)
+
+        factory = Factory(lambda self, work: make(work))
+        it = session(factory)
+        assert seen.count("before") == 3
+        assert "after" not in seen
+        it.close()
+        assert factory.ended()
+        assert seen.count("after") == 3
+
+    def test_affinities(self):
+        if not two_processors():
+            pytest.skip("the first two processors are not this process's")
+        factory = Factory()
+        it = session(factory, 3, intra_op_thread_affinities="2;1-2")
+        check(it)
+        places = [os.sched_getaffinity(thread.native_id) for thread in factory.threads]
+        assert places == [{1}, {0, 1}]
+
+
+class TestEnd:
+    """The session's end waits for its threads to leave ONNX Runtime's code, in whatever thread it comes."""
+
+    def test_lanes_and_runs_keep_the_threads(self):
+        factory = Factory()
+        it = session(factory)
+        lane = it.lane()
+        it.close()
+        del it
+        lane.run()
+        assert all(thread.is_alive() for thread in factory.threads)
+        lane.close()
+        assert factory.ended()
+
+    def test_in_another_thread(self, background):
+        factory = Factory()
+        it = session(factory)
+        background(it.close).result()
+        assert factory.ended()
+
+    def test_by_the_collector(self):
+        factory = Factory()
+        cycle = [session(factory)]
+        cycle.append(cycle)
+        del cycle
+        gc.collect()
+        assert factory.ended()
+
+    def test_by_the_collector_of_what_the_factory_belongs_to(self):
+        """A server that makes its own session's threads: the session holds nothing of the factory."""
+
+        class Server:
+            def __init__(self):
+                self.factory = Factory()
+                self.session = session(self.make)
+
+            def make(self, work):
+                return self.factory(work)
+
+        server = Server()
+        gone, threads = weakref.ref(server), server.factory
+        del server
+        gc.collect()
+        assert gone() is None
+        assert threads.ended()
+
+    def test_in_a_thread_of_another_session(self):
+        inner, outer = Factory(), Factory()
+        victim = [session(inner)]
+
+        def make(work):
+            def target():
+                work()
+                victim.clear()
+
+            return threading.Thread(target=target)
+
+        it = session(lambda work: outer.threads.append(make(work)) or outer.threads[-1], 2)
+        it.close()
+        assert outer.ended()
+        assert inner.ended()
+
+    @pytest.mark.parametrize(
+        "what",
+        [
+            "pass",
+            "del it",
+            "cycle = [it]; cycle.append(cycle); del it",
+            "lane = it.lane(); it.close()",
+            "atexit.register(it.close)",
+            "threading.Thread(target=forever, args=(it,), daemon=True).start()",
+            "threading.Thread(target=late, args=(it,)).start(); del it",
+            "print(os.waitstatus_to_exitcode(os.waitpid(os.fork() or sys.exit(), 0)[1]))",
+        ],
+    )
+    def test_of_the_interpreter(self, python, what):
+        done = python(f"""
+import atexit, os, sys, threading, time, warnings
+# Later Pythons warn of forks beside threads.
+warnings.simplefilter("ignore", DeprecationWarning)
+from tests.support.threads import FEEDS, Factory, check, session
+it = session(Factory())
+check(it)
+def forever(it):
+    while True:
+        it.run(FEEDS)
+def late(it):
+    time.sleep(0.05)
+    it.close()
+{what}
+""")
+        assert done.stderr == ""
+
+
+class TestMistakes:
+    """Whatever the factory does: the load fails with a `CallbackError`, and nothing crashes or waits."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_is_left(self):
+        before = set(threading.enumerate())
+        yield
+        gc.collect()
+        for thread in set(threading.enumerate()) - before:
+            thread.join(60)
+            assert not thread.is_alive()
+
+    # The first thread, one in the middle, the last: ONNX Runtime itself waits forever for those made before.
+    @pytest.mark.parametrize("before", [0, 1, 2])
+    @pytest.mark.parametrize(
+        ("step", "words", "cause"),
+        [
+            (raises, "thread_factory raised ValueError: no more threads", ValueError),
+            (begins_and_raises, "thread_factory raised ValueError: no more threads", ValueError),
+            (forgets, "thread_factory: it let its work go", CallbackError),
+            (keeps, "thread_factory: no thread came to do its work within 1 s", CallbackError),
+            (on_the_spot, "thread_factory: the work is for another thread than the one that calls", CallbackError),
+            (no_daemon, "thread_factory: a thread that is no daemon came", CallbackError),
+        ],
+    )
+    def test_is_an_error_of_the_load(self, monkeypatch, step, words, cause, before):
+        if step is keeps:
+            monkeypatch.setattr(thread_factory, "PATIENCE", 1)
+        factory = Factory(*[unstarted] * before, step)
+        with pytest.raises(CallbackError, match=f"^model in memory: {re.escape(words)}") as caught:
+            session(factory)
+        assert type(caught.value.__cause__) is cause
+        assert factory.asked == before + 1
+        assert factory.ended()
+        # Whoever comes too late is sent away.
+        for work in factory.works:
+            work()
+
+    def test_in_the_second_pool(self):
+        factory = Factory(unstarted, unstarted, raises)
+        with pytest.raises(CallbackError, match="no more threads"):
+            session(factory, 3, execution_mode="PARALLEL", inter_op_num_threads=3)
+        assert factory.ended()
+
+    @pytest.mark.parametrize("before", [0, 1])
+    def test_an_interrupt_stays_one(self, before):
+        factory = Factory(*[unstarted] * before, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session(factory)
+        assert factory.ended()
+
+    def test_a_failure_that_nobody_kept_is_one_too(self, monkeypatch):
+        monkeypatch.setattr(thread_factory.Crew, "fail", lambda self, error: None)
+        for before in (0, 1):
+            factory = Factory(*[unstarted] * before, raises)
+            with pytest.raises(CallbackError, match="thread_factory: it was cut short"):
+                session(factory)
+            assert factory.ended()
+
+    def test_work_is_done_once(self):
+        errors = []
+
+        def twice(work):
+            def target():
+                work()
+                try:
+                    work()
+                except CallbackError as error:
+                    errors.append(str(error))
+
+            return threading.Thread(target=target)
+
+        factory = Factory(lambda _, work: twice(work))
+        session(factory).close()
+        assert factory.ended()
+        assert errors == ["thread_factory: another thread does this work, or did"] * 3
+
+    def test_a_second_thread_is_not_needed(self):
+        errors = []
+
+        def both(self, work):
+            def second():
+                try:
+                    work()
+                except CallbackError as error:
+                    errors.append(str(error))
+
+            self.threads.append(started(self, second))
+            return started(self, second)
+
+        factory = Factory(both)
+        it = session(factory, 2)
+        check(it)
+        it.close()
+        assert factory.ended()
+        assert errors == ["thread_factory: another thread does this work, or did"]
+
+    def test_a_model_that_cannot_be_loaded_ends_the_threads(self):
+        factory = Factory()
+        with pytest.raises(InvalidProtobufError):
+            Session(b"no model" * 99, SessionOptions(intra_op_num_threads=4, thread_factory=factory))
+        assert factory.ended()
+
+    def test_the_cause_goes_with_the_error(self):
+        """Nothing of a load that failed is kept, by the factory or by zrt."""
+
+        class CarriedError(Exception):
+            pass
+
+        def fail(work):
+            raise CarriedError
+
+        def load():
+            try:
+                session(fail)
+            except CallbackError as error:
+                return weakref.ref(error.__cause__)
+            return None
+
+        cause = load()
+        gc.collect()
+        assert cause() is None
+
+    def test_the_callers_next_session_is_well(self):
+        with pytest.raises(CallbackError):
+            session(Factory(unstarted, raises))
+        factory = Factory()
+        it = session(factory)
+        check(it)
+        it.close()
+        assert factory.ended()
+
+
+class TestAffinities:
+    @given(st.data())
+    def test_what_is_right_comes_through(self, data):
+        most = os.cpu_count()
+        processors = st.integers(1, most)
+        ranges = st.tuples(processors, processors).map(lambda ends: f"{min(ends)}-{max(ends)}")
+        listed = st.lists(processors, min_size=1, max_size=4).map(lambda group: ",".join(map(str, group)))
+        groups = data.draw(st.lists(st.one_of(ranges, listed), min_size=1, max_size=5))
+        written = ";".join(groups)
+        assert thread_factory.affinities(written, "here", len(groups) + 1) == written.encode()
+
+    @given(st.text(alphabet="0123456789,-;x ", max_size=8), st.integers(2, 4))
+    @example("1;1-2", 3)
+    @example("01,2,2", 2)
+    def test_what_comes_through_ort_takes(self, written, threads):
+        with suppress(ArgumentError):
+            thread_factory.affinities(written, "here", threads)
+            self.load(written, threads)
+
+    def load(self, written, threads):
+        with Session(MODEL, SessionOptions(intra_op_num_threads=threads, intra_op_thread_affinities=written)) as it:
+            check(it)
+
+    @pytest.mark.parametrize(
+        ("written", "threads", "words"),
+        [
+            ("1", 0, "needs intra_op_num_threads of 2 or more, not 0"),
+            ("1", 1, "needs intra_op_num_threads of 2 or more, not 1"),
+            ("", 2, "'' is neither processors"),
+            ("1;2", 2, "has 2 groups, and 2 threads take 1"),
+            ("1", 3, "has 1 groups, and 3 threads take 2"),
+            ("1;", 3, "'' is neither"),
+            ("a", 2, "'a' is neither"),
+            ("1,", 2, "'1,' is neither"),
+            ("1-2-3", 2, "'1-2-3' is neither"),
+            ("-1", 2, "'-1' is neither"),
+            ("1 ", 2, "'1 ' is neither"),
+            ("0", 2, "'0' names a processor that is not between 1 and"),
+            ("99999", 2, "'99999' names a processor"),
+            ("9" * 5000, 2, "names a processor"),
+            ("\u0661", 2, "is neither"),
+            ("2-1", 2, "'2-1' ends before it begins"),
+        ],
+    )
+    def test_what_cannot_be(self, written, threads, words):
+        if written == "2-1" and os.cpu_count() < 2:
+            pytest.skip("there is one processor")
+        with pytest.raises(ArgumentError, match=f"^intra_op_thread_affinities: .*{re.escape(words)}"):
+            SessionOptions(intra_op_num_threads=threads, intra_op_thread_affinities=written).handle()
+
+    def test_ort_alone_would_say_it_late(self):
+        """Without the check: it fails too, or keeps silent."""
+        key = "session.intra_op_thread_affinities"
+        with pytest.raises(OrtError, match="must consist of only digits"):
+            Session(MODEL, SessionOptions(intra_op_num_threads=2, config_entries={key: "a"}))

@@ -1,0 +1,342 @@
+"""`copy` and `copy_all`: what is copied, what is refused before the first byte moves, and what a device needs."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import zrt
+from tests.support import models
+from zrt import Buffer, LaneMemory, MemoryInfo, Session, Value, copy, copy_all
+from zrt._native import ffi, status
+from zrt._native.library import api, library
+from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
+from zrt.interop import copy as transfer
+from zrt.types import ElementType, creation_code, pack
+
+NUMBERS = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def as_array(array: np.ndarray) -> np.ndarray:
+    return array.copy()
+
+
+def as_strided(array: np.ndarray) -> np.ndarray:
+    wide = np.zeros((array.shape[0], 2 * array.shape[1]), array.dtype)
+    wide[:, ::2] = array
+    return wide[:, ::2]
+
+
+def as_transposed(array: np.ndarray) -> np.ndarray:
+    return array.T.copy().T
+
+
+def as_reversed(array: np.ndarray) -> np.ndarray:
+    return array[::-1].copy()[::-1]
+
+
+def as_swapped(array: np.ndarray) -> np.ndarray:
+    return array.astype(array.dtype.newbyteorder())
+
+
+def as_value(array: np.ndarray) -> Value:
+    return Value.from_array(array.copy())
+
+
+def as_buffer(array: np.ndarray) -> Buffer:
+    buffer = Buffer(array.shape, array.dtype)
+    buffer.array[...] = array
+    return buffer
+
+
+def as_allocated(array: np.ndarray) -> Value:
+    value = Value.allocate(array.shape, array.dtype)
+    value.numpy()[...] = array
+    return value
+
+
+FORMS = [as_array, as_strided, as_transposed, as_reversed, as_swapped, as_value, as_buffer, as_allocated]
+
+
+def content(thing) -> np.ndarray:
+    if isinstance(thing, Buffer):
+        return thing.array
+    return thing.numpy() if isinstance(thing, Value) else thing
+
+
+@pytest.fixture(scope="module")
+def sequence() -> Value:
+    return Value.from_sequence([np.zeros(2, np.float32)])
+
+
+@pytest.fixture(scope="module")
+def strings() -> Value:
+    return Value.from_strings(["0", "0"])
+
+
+def on_device(shape: tuple[int, ...] = (2, 3), kind: ElementType = ElementType.FLOAT) -> Value:
+    """A value that says it lies on a GPU, at an address that nothing may touch."""
+    where = MemoryInfo.cuda().handle()
+    pointer = status.make(
+        api().CreateTensorWithDataAsOrtValue,
+        "OrtValue",
+        where.pointer,
+        ffi.cast("void *", 4096),
+        zrt.types.nbytes(kind, shape),
+        list(shape),
+        len(shape),
+        creation_code(kind),
+    )
+    return Value.own(pointer)
+
+
+class TestOnTheHost:
+    @pytest.mark.parametrize("target", FORMS)
+    @pytest.mark.parametrize("source", FORMS)
+    def test_from_each_form_to_each_form(self, source, target):
+        given, place = source(NUMBERS), target(np.full_like(NUMBERS, -1))
+        assert copy(given, place) is None
+        np.testing.assert_array_equal(content(place), NUMBERS)
+        np.testing.assert_array_equal(content(given), NUMBERS)
+        # A copy, and no view: what comes later stays where it is written.
+        content(given)[...] = 9
+        np.testing.assert_array_equal(content(place), NUMBERS)
+
+    @pytest.mark.parametrize(
+        "kind", [kind for kind in ElementType if kind.bits and not kind.refused], ids=lambda kind: kind.name
+    )
+    def test_every_element_type(self, kind):
+        source, target = Buffer((5,), kind), Value.allocate((5,), kind)
+        source.array.reshape(-1).view(np.uint8)[...] = 0b1001
+        copy(source, target)
+        assert target.numpy().tobytes() == source.array.tobytes()
+
+    @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1, 1, 1)])
+    def test_rank_0_and_zero_size(self, shape):
+        for source in (as_array, as_value, as_buffer, as_allocated):
+            for target in (as_array, as_value, as_buffer, as_allocated):
+                place = target(np.zeros(shape, np.int64))
+                copy(source(np.full(shape, 7, np.int64)), place)
+                np.testing.assert_array_equal(content(place), np.full(shape, 7))
+
+    def test_overlapping(self):
+        array = np.arange(10, dtype=np.int32)
+        copy(array[:-1], array[1:])
+        np.testing.assert_array_equal(array, [0, 0, 1, 2, 3, 4, 5, 6, 7, 8])
+        copy(array, array)
+        backwards = array[::-1].copy()
+        copy(array[::-1], array)
+        np.testing.assert_array_equal(array, backwards)
+        # Over the same memory in two forms.
+        copy(Value.from_array(array), array)
+        np.testing.assert_array_equal(array, backwards)
+
+    def test_complex_arrays_are_arrays(self):
+        target = np.zeros(2, np.complex64)
+        copy(np.array([1j, 2], np.complex64), target)
+        np.testing.assert_array_equal(target, [1j, 2])
+
+    def test_a_lanes_views(self):
+        first, second = (Session(models.add()).lane(outputs=memory) for memory in (None, LaneMemory.left()))
+        copy(np.ones(4, np.float32), first.inputs["x"])
+        first.run()
+        copy(first.outputs["z"], second.inputs["y"])
+        second.run()
+        target = np.zeros(4, np.float32)
+        copy(second.outputs["z"], target)
+        np.testing.assert_array_equal(target, np.ones(4))
+
+    def test_many_pairs(self):
+        places = [target(np.zeros_like(NUMBERS)) for target in FORMS]
+        copy_all((NUMBERS * index, place) for index, place in enumerate(places))
+        for index, place in enumerate(places):
+            np.testing.assert_array_equal(content(place), NUMBERS * index)
+        copy_all([])
+
+
+class TestPackedTypes:
+    BYTES = pack(np.array([1, -2, 3], ml_dtypes.int4), ElementType.INT4)
+
+    def test_values_and_buffers_copy_their_bytes(self):
+        source = Value.from_packed(self.BYTES, ElementType.INT4, (3,))
+        target = Buffer((3,), ElementType.INT4)
+        copy(source, target)
+        np.testing.assert_array_equal(target.unpack().astype(int), [1, -2, 3])
+
+    def test_unpacked_arrays_copy_their_elements(self):
+        source, target = np.array([1, -2, 3], ml_dtypes.int4), np.zeros(3, ml_dtypes.int4)
+        copy(source, target)
+        np.testing.assert_array_equal(target.astype(int), [1, -2, 3])
+
+    @pytest.mark.parametrize("shape", [(3,), (2,), (1,)])
+    def test_packed_and_unpacked_do_not_mix(self, shape):
+        array, buffer = np.zeros(shape, ml_dtypes.int4), Buffer(shape, ElementType.INT4)
+        for pair in ((array, buffer), (buffer, array)):
+            with pytest.raises(DTypeError, match="copy 0: an array of int4 has a byte for each element"):
+                copy(*pair)
+
+    def test_packed_bytes_are_another_type(self):
+        with pytest.raises(DTypeError, match="the source holds uint8, the destination int4"):
+            copy(self.BYTES, Buffer((2,), ElementType.INT4))
+        copy(self.BYTES, Buffer((3,), ElementType.INT4).array)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("target", FORMS)
+    @pytest.mark.parametrize("source", FORMS)
+    def test_another_type_or_shape(self, source, target):
+        given = source(NUMBERS)
+        place = target(np.zeros((2, 3), np.int32))
+        with pytest.raises(DTypeError, match="copy 0: the source holds float32, the destination int32"):
+            copy(given, place)
+        place = target(np.zeros((3, 2), np.float32))
+        with pytest.raises(ShapeError, match=r"copy 0: the source has shape \[2, 3\], the destination \[3, 2\]"):
+            copy(given, place)
+
+    def test_nothing_is_broadcast(self):
+        for shape in ((3,), (1, 3), (1,), ()):
+            with pytest.raises(ShapeError, match="copy 0"):
+                copy(np.zeros(shape, np.float32), np.zeros((2, 3), np.float32))
+
+    def test_a_read_only_destination(self):
+        array = NUMBERS.copy()
+        array.flags.writeable = False
+        with pytest.raises(ArgumentError, match="copy 0: the destination is read-only"):
+            copy(NUMBERS, array)
+        copy(array, np.zeros_like(array))
+
+    def test_a_value_over_read_only_memory(self):
+        frozen = np.frombuffer(bytes(24), np.float32)
+        with pytest.raises(ArgumentError, match="copy 0: the destination is read-only"):
+            copy(np.ones(6, np.float32), Value.from_array(frozen))
+        assert not frozen.any()
+
+    @pytest.mark.parametrize("thing", [[1.0], 1.0, None, b"1234", np.float32(1), MemoryInfo.cpu()])
+    def test_what_is_no_tensor(self, thing):
+        for pair in ((thing, NUMBERS.copy()), (NUMBERS, thing)):
+            with pytest.raises(DTypeError, match="copy 0: expected an array, a Value or a Buffer, got"):
+                copy(*pair)
+
+    def test_strings_and_sequences(self, strings, sequence):
+        with pytest.raises(UnsupportedError, match="copy 0: strings"):
+            copy(strings, strings)
+        for dtype in ("U3", "S3", object):
+            with pytest.raises(UnsupportedError, match="copy 0: strings"):
+                copy(np.zeros(2, dtype), np.zeros(2, dtype))
+        with pytest.raises(UnsupportedError, match="copy 0: a sequence cannot be copied"):
+            copy(sequence, np.zeros(2, np.float32))
+
+    def test_a_type_that_onnx_does_not_have(self):
+        with pytest.raises(DTypeError, match=r"copy 0.*datetime64"):
+            copy(np.zeros(1, "M8[s]"), np.zeros(1, "M8[s]"))
+
+    @pytest.mark.parametrize("closed", [as_value, as_buffer])
+    def test_closed_things(self, closed):
+        thing = closed(NUMBERS)
+        thing.close()
+        for pair in ((thing, NUMBERS.copy()), (NUMBERS, thing)):
+            with pytest.raises(ClosedError, match=type(thing).__name__):
+                copy(*pair)
+
+    def test_a_bad_pair_among_good_ones_moves_nothing(self):
+        places = [np.zeros_like(NUMBERS) for _ in range(3)]
+        good = [(NUMBERS, places[0]), (as_value(NUMBERS), places[1])]
+        for bad, error in (
+            ((NUMBERS, places[2].astype(np.float64)), DTypeError),
+            ((NUMBERS, places[2].T), ShapeError),
+            ((NUMBERS, on_device((3, 2))), ShapeError),
+            ((NUMBERS, None), DTypeError),
+            ((NUMBERS,), DTypeError),
+            ((NUMBERS, places[2], places[2]), DTypeError),
+            (7, DTypeError),
+        ):
+            with pytest.raises(error, match="copy 2"):
+                copy_all([*good, bad])
+            with pytest.raises(error, match="copy 0"):
+                copy_all([bad, *good])
+        assert not any(place.any() for place in places)
+
+
+class TestDevicesWithoutTheirProvider:
+    @pytest.fixture(autouse=True)
+    def no_provider(self, tmp_path, monkeypatch):
+        """The library as it would be in a folder without CUDA's provider."""
+        elsewhere = dataclasses.replace(library(), path=str(tmp_path / "libonnxruntime.so"))
+        monkeypatch.setattr(transfer, "library", lambda: elsewhere)
+        monkeypatch.setattr(transfer, "_CUDA", "one that nobody registered")
+
+    def test_the_error_says_what_is_missing(self, tmp_path):
+        wanted = str(tmp_path / "libonnxruntime_providers_cuda.so")
+        for pair, way in (
+            ((NUMBERS, on_device()), "from Cpu to Cuda"),
+            ((on_device(), NUMBERS.copy()), "from Cuda to Cpu"),
+            ((on_device(), on_device()), "from Cuda to Cuda"),
+            ((as_buffer(NUMBERS), on_device()), "from Cpu to Cuda"),
+        ):
+            with pytest.raises(UnsupportedError, match=f"no copy {way}") as caught:
+                copy(*pair)
+            assert wanted in str(caught.value)
+            assert 'pip install "zrt[cuda]"' in str(caught.value)
+
+    def test_a_device_takes_contiguous_arrays_only(self):
+        for form in (as_strided, as_swapped):
+            with pytest.raises(ArgumentError, match=r"copy 0, source: .*without a copy"):
+                copy(form(NUMBERS), on_device())
+            with pytest.raises(ArgumentError, match=r"copy 0, destination: .*without a copy"):
+                copy(on_device(), form(NUMBERS))
+
+    def test_types_and_shapes_are_checked_first(self):
+        with pytest.raises(DTypeError, match="the source holds int32, the destination float32"):
+            copy(NUMBERS.astype(np.int32), on_device())
+        with pytest.raises(ShapeError, match=r"\[2, 3\].*\[6\]"):
+            copy(NUMBERS, on_device((6,)))
+        read_only = NUMBERS.copy()
+        read_only.flags.writeable = False
+        with pytest.raises(ArgumentError, match="read-only"):
+            copy(on_device(), read_only)
+
+    def test_packed_types_want_values(self):
+        with pytest.raises(DTypeError, match="an array of int4"):
+            copy(np.zeros(3, ml_dtypes.int4), on_device((3,), ElementType.INT4))
+
+
+def test_another_device_has_no_way_that_is_known(monkeypatch):
+    monkeypatch.setattr(transfer, "_on_host", lambda side: False)
+    with pytest.raises(UnsupportedError, match="no copy from Cpu to Cpu: no provider library that knows the way"):
+        copy(NUMBERS, np.zeros_like(NUMBERS))
+
+
+@pytest.mark.gpu
+class TestCuda:
+    @pytest.fixture
+    def session(self):
+        return Session(models.double(("n", 3)), providers=["CUDA"])
+
+    def test_there_and_back(self, session):
+        on_gpu = [Value.allocate((2, 3), np.float32, session.allocator(MemoryInfo.cuda())) for _ in range(2)]
+        place = np.zeros_like(NUMBERS)
+        copy(NUMBERS, on_gpu[0])
+        copy(on_gpu[0], on_gpu[1])
+        copy(on_gpu[1], place)
+        np.testing.assert_array_equal(place, NUMBERS)
+
+    def test_in_one_batch(self, session):
+        allocator = session.allocator(MemoryInfo.cuda())
+        there = [Value.allocate((2, 3), np.float32, allocator) for _ in range(3)]
+        copy_all((NUMBERS * index, place) for index, place in enumerate(there))
+        back = [np.zeros_like(NUMBERS) for _ in range(3)]
+        copy_all(zip(there, back, strict=True))
+        for index, place in enumerate(back):
+            np.testing.assert_array_equal(place, NUMBERS * index)
+
+    def test_pinned_memory_is_the_hosts(self, session):
+        pinned = Value.allocate((2, 3), np.float32, session.allocator(MemoryInfo.cuda_pinned()))
+        copy(NUMBERS, pinned)
+        np.testing.assert_array_equal(pinned.numpy(), NUMBERS)
+
+    def test_the_provider_lies_beside_the_library(self):
+        assert Path(library().path).with_name("libonnxruntime_providers_cuda.so").exists()

@@ -1,0 +1,155 @@
+"""`Lane.audit`: what it says is what numpy and the settings say; what is copied is an error where none may be."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.support import models
+from zrt import BufferPolicy, LaneAudit, LaneMemory, MemoryInfo, PortAudit, Session
+from zrt.errors import ZeroCopyError
+from zrt.memory.allocators import CPU
+from zrt.types import ElementType
+
+
+def port(name: str, **changes) -> PortAudit:
+    plain = PortAudit(
+        name=name,
+        element_type=ElementType.FLOAT,
+        shape=(2,),
+        nbytes=8,
+        memory=CPU,
+        kind="buffers",
+        address=4096,
+        ort_address=4096,
+        alignment=4096,
+        policy="plain",
+        rebound=False,
+        copies="",
+        allocates="",
+    )
+    return dataclasses.replace(plain, **changes)
+
+
+class TestReport:
+    def test_nothing_to_say(self):
+        audit = LaneAudit((port("x"),), (port("y"),), synchronize=False)
+        assert audit.zero_copy
+        assert audit.copies == audit.allocations == ()
+        audit.require_zero_copy()
+
+    def test_a_copy_anywhere_is_refused_by_name(self):
+        audit = LaneAudit(
+            (port("a"), port("b", copies="it is far away")),
+            (port("c", copies="it is farther"), port("d", allocates="its shape depends on the data")),
+            synchronize=True,
+        )
+        assert not audit.zero_copy
+        assert audit.copies == ("b: it is far away", "c: it is farther")
+        with pytest.raises(ZeroCopyError, match="b: it is far away; c: it is farther") as caught:
+            audit.require_zero_copy()
+        assert isinstance(caught.value, RuntimeError)
+
+    def test_what_is_made_anew_is_no_copy(self):
+        audit = LaneAudit((), (port("y", kind="left", allocates="left to ORT"),), synchronize=False)
+        assert audit.allocations == ("y: left to ORT",)
+        audit.require_zero_copy()
+
+    def test_turns_into_plain_data(self):
+        audit = LaneAudit((port("x"),), (), synchronize=False)
+        assert dataclasses.asdict(audit)["inputs"][0]["address"] == 4096
+
+
+class TestOfALane:
+    @pytest.mark.parametrize("memory", [LaneMemory.buffers(), LaneMemory.allocated()], ids=lambda memory: memory.kind)
+    def test_is_what_numpy_says(self, memory):
+        lane = Session(models.mixed()).lane(inputs=memory, outputs=memory)
+        for _ in ("before the first run", "after it"):
+            audit = lane.audit()
+            for ports, views in ((audit.inputs, lane.inputs), (audit.outputs, lane.outputs)):
+                assert [each.name for each in ports] == list(views)
+                for each in ports:
+                    array = views[each.name]
+                    assert each.address == each.ort_address == array.ctypes.data
+                    assert each.nbytes == array.nbytes
+                    assert each.shape == array.shape
+                    assert each.element_type.dtype == array.dtype
+                    assert each.memory.name == "Cpu"
+                    assert each.kind == memory.kind
+                    assert each.address % each.alignment == 0
+                    assert each.address % (2 * each.alignment) != 0 or each.alignment == 2 << 20
+                    assert each.policy == ("plain" if memory.kind == "buffers" else "")
+                    assert (each.rebound, each.copies, each.allocates) == (False, "", "")
+            assert audit.synchronize is False
+            audit.require_zero_copy()
+            lane.run()
+
+    def test_policies_and_their_alignment(self):
+        policy = BufferPolicy(alignment=1 << 16)
+        lane = Session(models.double(("n", "m"))).lane(
+            [(1, 3)], inputs=LaneMemory.buffers(policy), outputs=LaneMemory.buffers(BufferPolicy.THROUGHPUT_LARGE)
+        )
+        (x,), (y,) = lane.audit().inputs, lane.audit().outputs
+        assert (x.policy, y.policy) == ("alignment=65536", "throughput_large")
+        assert x.alignment >= 1 << 16
+        assert y.alignment == 2 << 20
+
+    def test_an_output_that_is_left(self):
+        lane = Session(models.non_zero()).lane()
+        (before,) = lane.audit().outputs
+        assert (before.shape, before.nbytes, before.address, before.ort_address, before.alignment) == (
+            None,
+            0,
+            None,
+            None,
+            None,
+        )
+        assert before.allocates == "its shape depends on the data"
+        lane.inputs["x"][...] = [0, 1, 0, 1]
+        lane.run()
+        (after,) = lane.audit().outputs
+        assert (after.shape, after.nbytes, after.kind) == ((1, 2), 16, "left")
+        assert after.ort_address == lane.outputs["indices"].ctypes.data
+        assert after.memory.name == "Cpu"
+
+    def test_reports_what_was_asked_for(self):
+        audit = Session(models.add()).lane(rebind_inputs=True, synchronize=True).audit()
+        assert audit.synchronize
+        assert [each.rebound for each in audit.inputs] == [True, True]
+        # Binding again to the same memory copies nothing on the host.
+        audit.require_zero_copy()
+
+    def test_a_view_that_is_a_copy_is_seen(self, monkeypatch):
+        monkeypatch.setattr("zrt.lanes.ports.view", lambda value: value.numpy().copy())
+        lane = Session(models.add()).lane()
+        assert [copies.split(":")[0] for copies in lane.audit().copies] == ["x", "y", "z"]
+        with pytest.raises(ZeroCopyError, match="x: ORT's tensor lies at"):
+            lane.audit().require_zero_copy()
+
+    def test_an_output_that_ort_put_elsewhere_is_seen(self):
+        """Behind the lane's back the output is bound to other memory: the audit compares addresses, and finds out."""
+        from zrt._native import status
+        from zrt._native.library import api
+        from zrt.values import Value
+
+        lane = Session(models.add()).lane()
+        elsewhere = Value.allocate((4,), np.float32)
+        binding = lane._open().pointer.binding
+        status.check(api().BindOutput(binding, b"z", elsewhere._open().pointer))
+        assert not lane.audit().zero_copy
+        with pytest.raises(ZeroCopyError, match=f"z: ORT's tensor lies at {elsewhere.address:#x}, ours at"):
+            lane.audit().require_zero_copy()
+
+
+@pytest.mark.gpu
+def test_a_copy_to_a_device_is_left():
+    session = Session(models.add(), providers=["CUDA"])
+    with pytest.raises(ZeroCopyError, match=r"x: ORT reads it on Cuda, it is bound on Cpu; .*z: ORT writes it on Cuda"):
+        session.lane().audit().require_zero_copy()
+    cuda = LaneMemory.allocated(MemoryInfo.cuda())
+    audit = session.lane(inputs=cuda, outputs=cuda).audit()
+    audit.require_zero_copy()
+    assert {each.address for each in audit.inputs} == {None}
+    assert all(each.ort_address for each in (*audit.inputs, *audit.outputs))

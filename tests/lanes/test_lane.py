@@ -1,0 +1,418 @@
+"""`Lane`: what is bound, of which type, shape and memory, and what its views show."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+import zrt
+from benches.models import build
+from tests.support import models
+from tests.support.arrays import random
+from zrt import Lane, LaneMemory, MemoryInfo, Session
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    DTypeError,
+    InvalidArgumentError,
+    ShapeError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from zrt.types import ElementType, pack, unpack
+
+
+class TestPorts:
+    def test_any_mix_of_types(self):
+        lane = Session(models.mixed()).lane()
+        values = {
+            "f": np.array([[1.5, -2, 0], [4, 5, 6]], np.float32),
+            "i": np.array([[1, -2, 3], [2**40, 5, 0]], np.int64),
+            "b": np.array([[True, False, True], [False, False, True]]),
+            "h": np.array([[1, 2, 3], [-4, 0.5, 0]], np.float16),
+            "u": np.array([[0, 1, 2], [253, 254, 255]], np.uint8),
+        }
+        assert {name: view.dtype for name, view in lane.inputs.items()} == {n: v.dtype for n, v in values.items()}
+        for name, value in values.items():
+            lane.inputs[name][...] = value
+        lane.run()
+        expected = {
+            "f_doubled": values["f"] * 2,
+            "i_negated": -values["i"],
+            "b_inverted": ~values["b"],
+            "h_squared": values["h"] ** 2,
+            "u_most": np.maximum(values["u"], values["i"].astype(np.uint8)),
+        }
+        assert list(lane.outputs) == list(expected)
+        for name, value in expected.items():
+            assert lane.outputs[name].dtype == value.dtype
+            np.testing.assert_array_equal(lane.outputs[name], value)
+        lane.audit().require_zero_copy()
+
+    def test_by_name_and_by_index(self):
+        lane = Session(models.add()).lane()
+        assert list(lane.inputs) == ["x", "y"]
+        assert (len(lane.inputs), len(lane.outputs)) == (2, 1)
+        assert lane.inputs["y"] is lane.inputs[1] is lane.inputs[np.int64(1)]
+        assert lane.outputs["z"] is lane.outputs[0]
+        assert dict(lane.inputs)["x"] is lane.inputs[0]
+        assert "x" in lane.inputs
+        assert "z" not in lane.inputs
+        assert repr(lane.inputs) == "<inputs x, y>"
+
+    @pytest.mark.parametrize("key", ["z", "", 2, -1, None, ["x"], slice(1)])
+    def test_what_is_not_there(self, key):
+        lane = Session(models.add()).lane()
+        with pytest.raises(UnknownNameError, match=r"the lane has no input .*; it has 'x', 'y'") as caught:
+            lane.inputs[key]
+        assert repr(key) in str(caught.value)
+        assert isinstance(caught.value, KeyError)
+
+    def test_the_same_views_every_time(self):
+        lane = Session(models.double()).lane([(2, 4)])
+        view = lane.outputs["y"]
+        for step in range(3):
+            lane.inputs["x"][...] = step
+            lane.run()
+            assert lane.outputs["y"] is view
+            np.testing.assert_array_equal(view, np.full((2, 4), 2 * step, np.float32))
+
+    def test_inputs_begin_as_zeros_and_outputs_too(self):
+        for memory in (LaneMemory.buffers(), LaneMemory.allocated()):
+            lane = Session(models.add()).lane(inputs=memory, outputs=memory)
+            for view in (*lane.inputs.values(), *lane.outputs.values()):
+                np.testing.assert_array_equal(view, np.zeros(4, np.float32))
+
+    def test_rank_0_and_zero_size(self):
+        for memory in (LaneMemory.buffers(), LaneMemory.allocated()):
+            lane = Session(models.scalar_and_empty()).lane(inputs=memory, outputs=memory)
+            assert lane.inputs["s"].shape == ()
+            assert lane.outputs["e_out"].shape == (0, 3)
+            lane.inputs["s"][...] = 21
+            lane.run()
+            assert lane.outputs["s_out"] == 42
+            lane.audit().require_zero_copy()
+            assert {port.nbytes for port in lane.audit().outputs} == {0, 4}
+
+    def test_a_model_without_inputs(self):
+        model = models.build(
+            [models.node("Neg", ["c"], ["y"])], [], [models.tensor("y", models.FLOAT, [2])], {"c": np.float32([1, 2])}
+        )
+        lane = Session(model).lane()
+        lane.run()
+        np.testing.assert_array_equal(lane.outputs["y"], [-1, -2])
+        assert lane.audit().inputs == ()
+        lane.audit().require_zero_copy()
+
+    def test_constant_outputs(self):
+        lane = Session(models.constant_outputs()).lane()
+        lane.inputs["x"][...] = [[1, 2, 3], [4, 5, 6]]
+        for _ in range(2):
+            lane.run()
+            np.testing.assert_array_equal(lane.outputs["c"], np.array([5, 6], np.float32))
+            np.testing.assert_array_equal(lane.outputs["shape"], [2, 3])
+            np.testing.assert_array_equal(lane.outputs["y"], -lane.inputs["x"])
+        lane.audit().require_zero_copy()
+
+    @pytest.mark.parametrize("name", ["INT4", "UINT4", "INT2", "UINT2"])
+    @pytest.mark.parametrize("size", [1, 5, 8])
+    def test_packed_types(self, name, size):
+        kind = ElementType[name]
+        lane = Session(models.casts(getattr(TensorProto, name), [size])).lane()
+        numbers = np.arange(size) % 2
+        assert lane.inputs["q"].dtype == np.uint8
+        assert lane.inputs["q"].nbytes == (size * kind.bits + 7) // 8
+        lane.inputs["x"][...] = numbers
+        lane.inputs["q"][...] = pack(numbers.astype(kind.dtype), kind)
+        lane.run()
+        np.testing.assert_array_equal(lane.outputs["q_cast"], numbers)
+        np.testing.assert_array_equal(unpack(lane.outputs["x_cast"], kind, (size,)).astype(int), numbers)
+        (_, q), (x_cast, _) = lane.audit().inputs, lane.audit().outputs
+        assert (q.element_type, q.shape, q.nbytes) == (kind, (size,), lane.inputs["q"].nbytes)
+        assert (x_cast.element_type, x_cast.shape) == (kind, (size,))
+
+    @pytest.mark.parametrize(
+        "dtype",
+        [
+            ml_dtypes.bfloat16,
+            ml_dtypes.float8_e4m3fn,
+            ml_dtypes.float8_e4m3fnuz,
+            ml_dtypes.float8_e5m2,
+            ml_dtypes.float8_e5m2fnuz,
+            ml_dtypes.float8_e8m0fnu,
+        ],
+    )
+    def test_types_that_numpy_does_not_have(self, dtype):
+        lane = Session(models.casts(ElementType.of(dtype).onnx_code, ["n"])).lane({"x": (3,), "q": (3,)})
+        lane.inputs["x"][...] = [1, 2, 4]
+        lane.inputs["q"][...] = np.array([1, 2, 4], dtype)
+        lane.run()
+        assert lane.outputs["x_cast"].dtype == dtype
+        np.testing.assert_array_equal(lane.outputs["x_cast"].astype(np.float32), [1, 2, 4])
+        np.testing.assert_array_equal(lane.outputs["q_cast"], [1, 2, 4])
+
+    def test_an_output_that_is_an_input_as_well(self):
+        lane = Session(models.passing_through()).lane()
+        for value in (1, 2):
+            lane.inputs["x"][...] = value
+            lane.run()
+            np.testing.assert_array_equal(lane.outputs["x"], np.full(3, value, np.float32))
+            np.testing.assert_array_equal(lane.outputs["y"], np.full(3, -value, np.float32))
+        passing, _ = lane.audit().outputs
+        assert passing.ort_address == lane.inputs["x"].ctypes.data
+        assert "is an input as well" in passing.allocates
+        assert passing.copies == ""
+
+    def test_a_type_without_kernels_passes_through(self):
+        lane = Session(models.untouched(TensorProto.FLOAT4E2M1, [5])).lane()
+        lane.inputs["q"][...] = [0x21, 0x43, 0x05]
+        lane.run()
+        np.testing.assert_array_equal(lane.outputs["q"], [0x21, 0x43, 0x05])
+
+    def test_strings_come_as_arrays_and_sequences_as_values(self):
+        strings = Session(models.to_strings()).lane()
+        strings.run()
+        assert strings.outputs["y"].tolist() == ["0", "0"]
+        sequence = Session(models.to_sequence()).lane()
+        sequence.run()
+        assert not sequence.outputs["y"].is_tensor
+        assert strings.audit().outputs[0].allocates == "holds strings"
+        assert sequence.audit().outputs[0].allocates == "is a sequence"
+
+    @pytest.mark.parametrize(("model", "why"), [(models.from_strings, "strings"), (models.from_sequence, "a sequence")])
+    def test_no_memory_can_be_bound_for_such_inputs(self, model, why):
+        with pytest.raises(UnsupportedError, match=f"input 'x' .*{why}"):
+            Session(model()).lane()
+
+    def test_repr(self):
+        session = Session(models.non_zero("size"))
+        assert repr(session.lane([(7,)])) == "Lane(x: [7] -> indices: int64[1, n])"
+        assert repr(Session(models.add()).lane()) == "Lane(x: [4], y: [4] -> z: [4])"
+
+
+class TestShapes:
+    def test_by_name_in_order_or_from_the_model(self):
+        session = Session(models.tokens())
+        for shapes in ({"ids": (2, 5), "mask": (2, 5)}, [(2, 5), (2, 5)], ([2, 5], np.array([2, 5]))):
+            lane = session.lane(shapes)
+            assert [view.shape for view in lane.inputs.values()] == [(2, 5), (2, 5)]
+            assert lane.outputs["score"].shape == (2,)
+        assert Session(models.add()).lane().outputs[0].shape == (4,)
+
+    @pytest.mark.parametrize(
+        ("shapes", "error", "words"),
+        [
+            (None, ShapeError, r"input 'ids'.*\[batch, length\] is open"),
+            ({"ids": (1, 2)}, ShapeError, "input 'mask'"),
+            ({"ids": (1, 2), "mask": (1, 2), "masc": (1, 2)}, UnknownNameError, "'masc'.*'ids', 'mask'"),
+            ([(1, 2)], ArgumentError, "2 inputs.*got 1"),
+            ({"ids": (1,), "mask": (1, 2)}, ShapeError, r"input 'ids'.*\[batch, length\].*\[1\]"),
+            ({"ids": (1, -1), "mask": (1, 2)}, ShapeError, "input 'ids'.*-1"),
+            ({"ids": (1, 2.0), "mask": (1, 2)}, ShapeError, "input 'ids'.*2.0"),
+            ({"ids": (1, True), "mask": (1, 2)}, ShapeError, "input 'ids'.*True"),
+            ({"ids": (1, 1 << 70), "mask": (1, 2)}, ShapeError, "input 'ids'"),
+            ({"ids": (1 << 40, 1 << 40), "mask": (1, 2)}, AllocationError, "input 'ids'"),
+            ({"ids": (1 << 20, 1 << 40), "mask": (1, 2)}, AllocationError, "input 'ids'"),
+            ({"ids": None, "mask": (1, 2)}, ShapeError, "input 'ids'"),
+            ("ids", DTypeError, "shapes.*str"),
+            (7, DTypeError, "shapes.*int"),
+        ],
+    )
+    def test_shapes_that_cannot_be(self, shapes, error, words):
+        session = Session(models.tokens())
+        with pytest.raises(error, match=words):
+            session.lane(shapes)
+        assert session.lane([(1, 2), (1, 2)]).outputs["score"].shape == (1,)
+
+    def test_a_given_shape_must_be_the_models(self):
+        with pytest.raises(ShapeError, match=r"input 'x'.*\[4\].*\[5\]"):
+            Session(models.add()).lane({"x": (5,)})
+        with pytest.raises(ShapeError, match=r"output 'z'.*\[4\].*\[5\]"):
+            Session(models.add()).lane(output_shapes={"z": (5,)})
+        with pytest.raises(UnknownNameError, match="no output 'x'"):
+            Session(models.add()).lane(output_shapes={"x": (4,)})
+
+    def test_trial_runs_settle_what_depends_on_shapes_alone(self):
+        lane = Session(models.convolution()).lane([(1, 1, 5, 7)])
+        assert lane.outputs["features"].shape == (1, 2, 3, 5)
+        lane.inputs["image"][...] = random(0, (1, 1, 5, 7))
+        lane.run()
+        expected = Session(models.convolution()).run({"image": lane.inputs["image"]})[0]
+        np.testing.assert_array_equal(lane.outputs["features"], expected)
+        assert lane.audit().allocations == ()
+
+    def test_a_wrong_output_shape_fails_by_name_and_harms_nothing(self):
+        session = Session(models.non_zero())
+        lane = session.lane(output_shapes={"indices": (1, 2)})
+        view = lane.outputs["indices"]
+        for data, right in (([1, 0, 0, 1], True), ([1, 1, 1, 0], False), ([0] * 4, False), ([0, 1, 1, 0], True)):
+            lane.inputs["x"][...] = data
+            if right:
+                lane.run()
+                np.testing.assert_array_equal(view, np.nonzero(data))
+            else:
+                with pytest.raises(ShapeError, match=r"(?s)'indices'.*LaneMemory\.left"):
+                    lane.run()
+        assert lane.outputs["indices"] is view
+        np.testing.assert_array_equal(session.run({"x": np.ones(4, np.float32)})[0], [[0, 1, 2, 3]])
+
+    def test_a_model_that_declares_a_wrong_shape(self):
+        session = Session(models.wrongly_declared())
+        lane = session.lane([(5,)])
+        with pytest.raises(ShapeError, match="'y'"):
+            lane.run()
+        lane = session.lane([(5,)], outputs=LaneMemory.left())
+        lane.inputs["x"][...] = range(5)
+        lane.run()
+        np.testing.assert_array_equal(lane.outputs["y"], np.arange(1, 5, dtype=np.float32))
+
+
+class TestLeftOutputs:
+    def test_read_anew_each_run_while_old_views_stay(self):
+        lane = Session(models.non_zero()).lane()
+        views = []
+        wanted = [[1, 0, 0, 0], [0, 1, 1, 1], [0, 0, 0, 0], [0, 0, 1, 1]]
+        for data in wanted:
+            lane.inputs["x"][...] = data
+            lane.run()
+            views.append(lane.outputs["indices"])
+        lane.close()
+        for data, view in zip(wanted, views, strict=True):
+            np.testing.assert_array_equal(view, np.stack(np.nonzero(data)))
+
+    def test_there_is_none_before_the_first_run_or_after_a_failed_one(self):
+        lane = Session(models.gather()).lane([(2,)], outputs=LaneMemory.left())
+        assert "y" in lane.outputs
+        for key in ("y", 0):
+            with pytest.raises(ArgumentError, match="output 'y'"):
+                lane.outputs[key]
+        lane.run()
+        assert lane.outputs["y"].shape == (2, 3)
+        lane.inputs["indices"][...] = 7
+        with pytest.raises(InvalidArgumentError, match="indices element out of data bounds"):
+            lane.run()
+        with pytest.raises(ArgumentError, match="output 'y'"):
+            lane.outputs["y"]
+        lane.inputs["indices"][...] = 1
+        lane.run()
+        np.testing.assert_array_equal(lane.outputs["y"], [[3, 4, 5]] * 2)
+
+    def test_on_demand(self):
+        lane = Session(models.add()).lane(outputs=LaneMemory.left())
+        lane.inputs["x"][...] = 1
+        lane.run()
+        first = lane.outputs["z"]
+        lane.run()
+        assert lane.outputs["z"].ctypes.data != first.ctypes.data
+        assert lane.audit().allocations == ("z: left to ORT",)
+
+
+class TestMemory:
+    def test_inputs_and_outputs_apart(self):
+        session = Session(models.add(["n"]))
+        policy = zrt.BufferPolicy(alignment=1 << 20, prefault=True)
+        lane = session.lane([(100,), (100,)], inputs=LaneMemory.buffers(policy), outputs=LaneMemory.allocated())
+        audit = lane.audit()
+        assert [(port.kind, port.policy) for port in audit.inputs] == [("buffers", str(policy))] * 2
+        assert [(port.kind, port.policy) for port in audit.outputs] == [("allocated", "")]
+        assert all(view.ctypes.data % (1 << 20) == 0 for view in lane.inputs.values())
+        lane.inputs["x"][...], lane.inputs["y"][...] = 1, 2
+        lane.run()
+        np.testing.assert_array_equal(lane.outputs["z"], np.full(100, 3, np.float32))
+        audit.require_zero_copy()
+
+    def test_auto_goes_by_size(self):
+        lane = Session(models.double(("n",))).lane([(1 << 19,)])
+        assert {port.policy for port in (*lane.audit().inputs, *lane.audit().outputs)} == {"throughput_large"}
+        assert lane.inputs["x"].ctypes.data % (2 << 20) == 0
+
+    def test_bad_arguments(self):
+        session = Session(models.add())
+        with pytest.raises(DTypeError, match="inputs: expected a LaneMemory, got MemoryInfo"):
+            session.lane(inputs=MemoryInfo.cpu())
+        with pytest.raises(DTypeError, match="outputs: expected a MemoryInfo, got str"):
+            session.lane(outputs=LaneMemory.allocated("Cpu"))
+        with pytest.raises(DTypeError, match="policy"):
+            session.lane(inputs=LaneMemory.buffers("huge"))
+        with pytest.raises(ArgumentError, match="inputs: only outputs"):
+            session.lane(inputs=LaneMemory.left())
+        for arguments in ({"rebind_inputs": 1}, {"synchronize": "yes"}):
+            with pytest.raises(DTypeError, match=next(iter(arguments))):
+                session.lane(**arguments)
+        with pytest.raises(DTypeError, match="session: expected a Session, got bytes"):
+            Lane(models.add())
+
+    @pytest.mark.parametrize("memory", [LaneMemory.allocated, LaneMemory.left])
+    @pytest.mark.parametrize("where", [MemoryInfo.cuda(), MemoryInfo.cuda_pinned()])
+    def test_memory_that_the_session_does_not_have(self, memory, where):
+        with pytest.raises(ArgumentError, match=f"outputs: this session has no allocator for '{where.name}'"):
+            Session(models.add()).lane(outputs=memory(where))
+
+    def test_rebinding(self):
+        session = Session(models.add())
+        assert session.lane().rebound == frozenset()
+        assert session.lane(rebind_inputs=False).rebound == frozenset()
+        lane = session.lane(rebind_inputs=True)
+        assert lane.rebound == {"x", "y"}
+        assert all(port.rebound for port in lane.audit().inputs)
+        for value in (1, 2):
+            lane.inputs["x"][...] = value
+            lane.run()
+            np.testing.assert_array_equal(lane.outputs["z"], np.full(4, value, np.float32))
+
+    def test_synchronizing(self):
+        session = Session(models.add())
+        for given, expected in ((None, False), (True, True), (False, False)):
+            lane = session.lane(synchronize=given)
+            assert lane.synchronize is lane.audit().synchronize is expected
+            lane.inputs["x"][...] = 3
+            lane.run()
+            np.testing.assert_array_equal(lane.outputs["z"], np.full(4, 3, np.float32))
+
+
+@pytest.mark.gpu
+class TestCuda:
+    @pytest.fixture
+    def session(self):
+        return Session(build.cnn().SerializeToString(), providers=["CUDA"])
+
+    def test_host_buffers_are_copied_and_the_audit_says_so(self, session):
+        lane = session.lane([(2, 1, 28, 28)])
+        expected = Session(build.cnn().SerializeToString())
+        for seed in range(2):
+            lane.inputs["image"][...] = random(seed, (2, 1, 28, 28))
+            lane.run()
+            wanted = expected.run({"image": lane.inputs["image"]})[0]
+            np.testing.assert_allclose(lane.outputs["logits"], wanted, rtol=1e-3, atol=1e-3)
+        assert lane.rebound == {"image"}
+        assert lane.synchronize
+        assert len(lane.audit().copies) == 2
+        with pytest.raises(zrt.errors.ZeroCopyError, match=r"image: .*logits: "):
+            lane.audit().require_zero_copy()
+
+    def test_device_memory_on_both_sides_copies_nothing(self, session):
+        cuda = LaneMemory.allocated(MemoryInfo.cuda())
+        lane = session.lane([(2, 1, 28, 28)], inputs=cuda, outputs=cuda)
+        lane.audit().require_zero_copy()
+        assert lane.rebound == frozenset()
+        image, logits = random(0, (2, 1, 28, 28)), np.empty((2, 10), np.float32)
+        zrt.copy(image, lane.inputs["image"])
+        lane.run()
+        zrt.copy(lane.outputs["logits"], logits)
+        wanted = Session(build.cnn().SerializeToString()).run({"image": image})[0]
+        np.testing.assert_allclose(logits, wanted, rtol=1e-3, atol=1e-3)
+
+    def test_pinned_memory_has_numpy_views(self, session):
+        pinned = LaneMemory.allocated(MemoryInfo.cuda_pinned())
+        lane = session.lane([(2, 1, 28, 28)], inputs=pinned, outputs=pinned)
+        lane.inputs["image"][...] = 1
+        lane.run()
+        assert lane.outputs["logits"].shape == (2, 10)
+        assert {port.memory.name for port in lane.audit().outputs} == {"CudaPinned"}
+
+    def test_outputs_left_on_the_device(self, session):
+        lane = session.lane([(2, 1, 28, 28)], outputs=LaneMemory.left(MemoryInfo.cuda()))
+        lane.run()
+        assert lane.outputs["logits"].memory.name == "Cuda"

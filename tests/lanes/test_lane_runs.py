@@ -1,0 +1,375 @@
+"""`Lane`: what a run does and does not do, what happens when it goes wrong, and how long things live."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+import threading
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import zrt
+from benches.models import build
+from tests.support import models
+from tests.support.arrays import random
+from zrt import Lane, LaneMemory, RunOptions, Session, SessionOptions
+from zrt.errors import (
+    ArgumentError,
+    BusyError,
+    ClosedError,
+    DTypeError,
+    InvalidArgumentError,
+    ShapeError,
+    TerminatedError,
+)
+
+FOR_EVER = 10**15
+
+
+@contextmanager
+def collector_off():
+    """Only reference counting frees anything here."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@contextmanager
+def long_run(lane: Lane):
+    """A run of `counting_loop` in another thread, under way for certain and ended afterwards; gives its options."""
+    options, failures = RunOptions(), []
+
+    def run() -> None:
+        try:
+            lane.run_with(options)
+        except Exception as error:
+            failures.append(error)
+
+    busy = lane._open().pointer
+    lane.inputs["turns"][...] = FOR_EVER
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not busy.busy:
+        time.sleep(0.001)
+    try:
+        yield options
+    finally:
+        options.terminate()
+        thread.join()
+    assert [type(error) for error in failures] == [TerminatedError]
+
+
+@pytest.fixture
+def counting() -> Lane:
+    return Session(models.counting_loop(), SessionOptions(intra_op_num_threads=1)).lane()
+
+
+class TestRunning:
+    def test_run_with_options(self):
+        lane = Session(models.add()).lane()
+        lane.inputs["x"][...] = 1
+        lane.run_with(RunOptions(tag="tagged", log_severity_level="ERROR"))
+        np.testing.assert_array_equal(lane.outputs["z"], np.ones(4, np.float32))
+        for options in (None, "tag", SessionOptions()):
+            with pytest.raises(DTypeError, match="options: expected RunOptions"):
+                lane.run_with(options)
+        closed = RunOptions()
+        closed.close()
+        with pytest.raises(ClosedError, match="RunOptions"):
+            lane.run_with(closed)
+
+    def test_terminated_from_another_thread_and_usable_after_reset(self, counting):
+        with long_run(counting) as options:
+            pass
+        counting.inputs["turns"][...] = 3
+        with pytest.raises(TerminatedError):
+            counting.run_with(options)
+        options.reset()
+        counting.run_with(options)
+        np.testing.assert_array_equal(counting.outputs["end"], np.array([3, 3], np.float32))
+        counting.run()
+
+    def test_a_second_thread_is_refused_and_breaks_nothing(self, counting):
+        with long_run(counting):
+            for use in (
+                counting.run,
+                lambda: counting.run_with(RunOptions()),
+                counting.prime,
+                counting.audit,
+                counting.run_with_allocator_stats,
+            ):
+                with pytest.raises(BusyError, match="this Lane is in use by another thread"):
+                    use()
+        counting.inputs["turns"][...] = 2
+        counting.run()
+        np.testing.assert_array_equal(counting.outputs["end"], np.array([2, 2], np.float32))
+
+    def test_reading_what_ort_makes_is_refused_during_a_run(self):
+        session = Session(models.counting_loop(), SessionOptions(intra_op_num_threads=1))
+        lane = session.lane(outputs=LaneMemory.left())
+        with long_run(lane), pytest.raises(BusyError, match="this Lane"):
+            lane.outputs["end"]
+
+    def test_prime(self, counting):
+        counting.inputs["turns"][...] = 1
+        before = counting.session.allocator().stats().num_allocs
+        counting.prime(3)
+        each = (counting.session.allocator().stats().num_allocs - before) // 3
+        counting.prime()
+        assert counting.session.allocator().stats().num_allocs - before == 4 * each > 0
+        counting.prime(0)
+        assert counting.session.allocator().stats().num_allocs - before == 4 * each
+        with pytest.raises(ArgumentError, match="runs: -1"):
+            counting.prime(-1)
+        for wrong in (True, 1.0, "1", None):
+            with pytest.raises(DTypeError, match="runs"):
+                counting.prime(wrong)
+
+    def test_allocator_statistics_around_a_run(self):
+        session = Session(build.cnn().SerializeToString())
+        lane = session.lane([(1, 1, 28, 28)])
+        lane.prime(2)
+        stats = lane.run_with_allocator_stats()
+        assert stats.delta.num_allocs == stats.after.num_allocs - stats.before.num_allocs > 0
+        assert stats.delta.bytes_in_use == 0
+        # All that a run needs besides its buffers is an intermediate block that the arena had already.
+        assert stats.delta.num_arena_extensions == 0
+        left = session.lane([(1, 1, 28, 28)], outputs=LaneMemory.left())
+        left.prime(2)
+        assert left.run_with_allocator_stats(session.allocator()).delta.num_allocs == stats.delta.num_allocs + 1
+        with pytest.raises(DTypeError, match="allocator: expected an Allocator, got int"):
+            lane.run_with_allocator_stats(0)
+
+    def test_a_failed_run_leaves_the_lane_whole(self):
+        lane = Session(models.gather()).lane([(2,)])
+        lane.inputs["indices"][...] = [0, 99]
+        with pytest.raises(InvalidArgumentError, match="out of data bounds"):
+            lane.run()
+        lane.inputs["indices"][...] = [0, 1]
+        lane.run()
+        np.testing.assert_array_equal(lane.outputs["y"], [[0, 1, 2], [3, 4, 5]])
+
+    def test_runs_allocate_no_python_block(self, python):
+        code = """
+            import sys
+            import tracemalloc
+            from itertools import repeat
+            import zrt
+            from tests.support import models
+
+            def blocks(call, count):
+                before = sys.getallocatedblocks()
+                for _ in repeat(None, count):
+                    call()
+                return sys.getallocatedblocks() - before
+
+            def peak(call, count):
+                tracemalloc.start()
+                before, _ = tracemalloc.get_traced_memory()
+                tracemalloc.reset_peak()
+                for _ in repeat(None, count):
+                    call()
+                _, highest = tracemalloc.get_traced_memory()
+                tracemalloc.stop()
+                return highest - before
+
+            def nothing():
+                pass
+
+            plain = zrt.Session(models.add()).lane()
+            busiest = zrt.Session(models.mixed()).lane(synchronize=True, rebind_inputs=True)
+            left = zrt.Session(models.non_zero()).lane()
+            for measure in (blocks, peak):
+                for call in (nothing, plain.run, busiest.run, left.run):
+                    measure(call, 10)
+                    print(measure(call, 1000), end=" ")
+                print()
+        """
+        for measured in python(code).stdout.splitlines():
+            nothing, *runs = measured.split()
+            # Neither what stays nor what comes and goes is more than for a function that does nothing.
+            assert runs == [nothing] * 3
+
+
+@pytest.mark.official
+@pytest.mark.parametrize("name", ["cnn", "squeezenet"])
+def test_8_lanes_in_8_threads_agree_with_onnxruntime(name):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    data = build.MODELS[name]().SerializeToString()
+    session = Session(data, SessionOptions(intra_op_num_threads=1))
+    official_options = onnxruntime.SessionOptions()
+    official_options.intra_op_num_threads = 1
+    official = onnxruntime.InferenceSession(data, official_options, providers=["CPUExecutionProvider"])
+    (image,) = session.inputs
+    shape = tuple(size if isinstance(size, int) else 2 for size in image.shape)
+    images = [random(seed, shape) for seed in range(16)]
+    expected = [official.run(None, {image.name: each}) for each in images]
+    runtime = zrt.Runtime(session, lanes=8, shapes=[shape])
+    start = threading.Barrier(8)
+
+    def serve(number: int) -> int:
+        lane = runtime[number]
+        start.wait()
+        checked = 0
+        for turn in range(len(images)):
+            index = (number + turn) % len(images)
+            lane.inputs[0][...] = images[index]
+            lane.run()
+            for output, wanted in zip(lane.outputs.values(), expected[index], strict=True):
+                np.testing.assert_allclose(output, wanted, rtol=1e-5, atol=1e-6)
+                checked += 1
+        return checked
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(serve, range(8))) == [len(images) * len(session.outputs)] * 8
+
+
+class TestLifetimes:
+    def test_closed(self):
+        lane = Session(models.add()).lane()
+        view = lane.inputs["x"]
+        view[...] = 5
+        assert not lane.closed
+        lane.close()
+        lane.close()
+        assert lane.closed
+        for use in (
+            lane.run,
+            lambda: lane.run_with(RunOptions()),
+            lane.prime,
+            lane.audit,
+            lane.run_with_allocator_stats,
+            lambda: lane.inputs,
+            lambda: lane.outputs,
+            lambda: lane.session,
+            lane.__enter__,
+        ):
+            with pytest.raises(ClosedError, match="this Lane is closed"):
+                use()
+        np.testing.assert_array_equal(view, np.full(4, 5, np.float32))
+        assert repr(lane) == "Lane(closed)"
+
+    def test_with(self):
+        with Session(models.add()).lane() as lane:
+            lane.run()
+        with pytest.raises(ClosedError):
+            lane.run()
+
+    def test_works_on_after_its_session_was_closed(self):
+        session = Session(models.non_zero())
+        lane, other = session.lane(), session.lane(outputs=LaneMemory.left())
+        session.close()
+        with pytest.raises(ClosedError, match="this Session is closed"):
+            session.lane()
+        for each in (lane, other):
+            each.inputs["x"][...] = [0, 1, 0, 1]
+            each.prime(2)
+            np.testing.assert_array_equal(each.outputs["indices"], [[1, 3]])
+            assert each.run_with_allocator_stats().after.num_allocs >= 0
+            each.audit().require_zero_copy()
+
+    @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+    def test_closed_and_dropped_in_any_order(self, order):
+        session = Session(models.double())
+        runtime = zrt.Runtime(session, 2, shapes=[(1, 4)])
+        lane = session.lane([(1, 4)], outputs=LaneMemory.left())
+        for each in (*runtime, lane):
+            each.inputs["x"][...] = 4
+            each.run()
+        views = [(each.inputs["x"], each.outputs["y"]) for each in (*runtime, lane)]
+        things = [session, runtime, lane]
+        del session, runtime, lane, each
+        for index in order:
+            things[index].close()
+            things[index] = None
+            for given, made in views:
+                np.testing.assert_array_equal(given, np.full((1, 4), 4, np.float32))
+                np.testing.assert_array_equal(made, np.full((1, 4), 8, np.float32))
+
+    def test_closing_during_a_run_lets_it_end(self, counting):
+        with long_run(counting):
+            view = counting.outputs["end"]
+            counting.close()
+            with pytest.raises(ClosedError):
+                counting.run()
+        assert view.shape == (2,)
+
+    @pytest.mark.parametrize("outputs", [LaneMemory.buffers(), LaneMemory.allocated(), LaneMemory.left()])
+    def test_freed_by_reference_counting_alone(self, outputs):
+        with collector_off():
+            session = Session(models.non_zero("size"))
+            lane = session.lane([(4,)], outputs=outputs)
+            lane.run()
+            lane.audit()
+            dead = [weakref.ref(lane), weakref.ref(session), weakref.ref(lane._open())]
+            view = lane.outputs["indices"]
+            del lane, session
+            assert [ref() for ref in dead] == [None] * 3
+            assert view.shape == (1, 0)
+
+    def test_a_failure_keeps_no_lane(self):
+        with collector_off():
+            lane = Session(models.non_zero()).lane(output_shapes={"indices": (1, 2)})
+            dead = weakref.ref(lane)
+            with pytest.raises(ShapeError):
+                lane.run()
+            del lane
+            assert dead() is None
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
+    def test_close_gives_the_memory_back_at_once(self, python):
+        code = """
+            import zrt
+            from tests.support import models
+            from zrt.bench.machine import resident_bytes
+
+            lane = zrt.Session(models.double(("n",))).lane([(16 << 20,)])
+            lane.run()
+            full = resident_bytes()
+            lane.close()
+            print(full - resident_bytes())
+        """
+        # Two buffers of 64 MiB, while the lane itself is still there.
+        assert int(python(code).stdout) > 120 << 20
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
+    def test_making_and_dropping_leaves_memory_flat(self, python):
+        code = """
+            import zrt
+            from tests.support import models
+            from zrt.bench.machine import resident_bytes
+
+            fixed, open_ended = zrt.Session(models.add()), zrt.Session(models.non_zero())
+            dynamic = zrt.DynamicRuntime(zrt.Session(models.double()), 2, max_buckets=2)
+
+            def rounds(count):
+                for number in range(count):
+                    lane = fixed.lane(rebind_inputs=True)
+                    lane.run()
+                    lane.audit()
+                    left = open_ended.lane()
+                    left.run()
+                    left.outputs["indices"]
+                    dynamic.lane({"x": (number % 5 + 1, 4)})
+                    dynamic.lane([(number % 7 + 1, 4)])
+                    try:
+                        fixed.lane({"x": (5,)})
+                    except zrt.errors.ShapeError:
+                        fixed.lane().close()
+
+            rounds(150)
+            before = resident_bytes()
+            rounds(300)
+            print(resident_bytes() - before)
+        """
+        # Of 1,800 lanes: if one in each round stayed, it would be a megabyte or so.
+        assert int(python(code).stdout) < 512 << 10

@@ -1,0 +1,466 @@
+"""Weights of the caller's at load: `SessionOptions.initializers`, files in memory, and `PrepackedWeights`."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import mmap
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import zrt
+from benches.models import build
+from tests.support import models
+from zrt import Buffer, MappedFile, PrepackedWeights, Session, SessionOptions, Value
+from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.types import pack
+
+LEVELS = ["DISABLE_ALL", "ENABLE_BASIC", "ENABLE_EXTENDED", "ENABLE_ALL"]
+W = np.random.default_rng(1).random(1024, np.float32)
+
+
+def options(**more: Any) -> SessionOptions:
+    return SessionOptions(**{"intra_op_num_threads": 1, "log_severity_level": "FATAL", **more})
+
+
+def adding(weights: np.ndarray[Any, Any], element_type: int = models.FLOAT) -> bytes:
+    """y = x + w, in float32 whatever w is."""
+    shape = list(weights.shape)
+    return models.build(
+        [models.node("Cast", ["w"], ["wide"], to=models.FLOAT), models.node("Add", ["x", "wide"], ["y"])],
+        [models.tensor("x", models.FLOAT, shape)],
+        [models.tensor("y", models.FLOAT, shape)],
+        {"w": weights},
+    )
+
+
+PLAIN = models.build(
+    [models.node("Add", ["x", "w"], ["y"])],
+    [models.tensor("x", models.FLOAT, [1024])],
+    [models.tensor("y", models.FLOAT, [1024])],
+    {"w": np.zeros(1024, np.float32)},
+)
+X = {"x": np.ones(1024, np.float32)}
+
+
+def outside(folder: Path, data: bytes = PLAIN, location: str = "w.bin") -> Path:
+    """The model with all of its weights in one file beside it."""
+    model = onnx.load_from_string(data)
+    path = folder / "m.onnx"
+    onnx.save_model(model, path, save_as_external_data=True, location=location, size_threshold=0)
+    return path
+
+
+class TestInitializers:
+    @pytest.mark.parametrize("form", ["array", "value", "buffer", "allocated", "mapped"])
+    @pytest.mark.parametrize("place", ["bytes", "path", "outside", "nowhere"])
+    def test_every_form_in_every_model(self, tmp_path, form, place):
+        weight: Any = W.copy()
+        if form == "value":
+            weight = Value.from_array(weight)
+        elif form == "buffer":
+            weight = Buffer((1024,), np.float32)
+            weight.array[...] = W
+        elif form == "allocated":
+            weight = Value.allocate((1024,), np.float32)
+            weight.numpy()[...] = W
+        elif form == "mapped":
+            (tmp_path / "mine").write_bytes(bytes(64) + W.tobytes())
+            weight = MappedFile(tmp_path / "mine").tensor("float32", (1024,), 64)
+        model: Any = PLAIN
+        if place != "bytes":
+            model = tmp_path / "plain.onnx"
+            model.write_bytes(PLAIN)
+        if place in ("outside", "nowhere"):
+            model = outside(tmp_path)
+        if place == "nowhere":
+            # Nobody looks for what the caller gives.
+            (tmp_path / "w.bin").unlink()
+        session = Session(model, options(initializers={"w": weight}))
+        del weight
+        gc.collect()
+        np.testing.assert_array_equal(session.run(X)[0], W + 1)
+
+    @pytest.mark.parametrize("embedded", [True, False])
+    def test_they_are_read_where_they_lie(self, tmp_path, embedded):
+        weight = W.copy()
+        session = Session(PLAIN if embedded else outside(tmp_path), options(initializers={"w": weight}))
+        # Not that anybody should.
+        weight[...] = 41
+        np.testing.assert_array_equal(session.run(X)[0], np.full(1024, 42, np.float32))
+
+    @pytest.mark.parametrize("level", LEVELS)
+    @pytest.mark.parametrize("name", ["cnn", "mlp"])
+    def test_the_optimizer_sees_them_and_not_the_model_s(self, name, level):
+        """Folded, fused and prepacked: the results are those of a model that has them inside."""
+        model = build.MODELS[name]() if name == "cnn" else build.mlp(64, 2)
+        rng = np.random.default_rng(7)
+        weights = {
+            info.name: rng.random(info.shape, np.float32) - np.float32(0.5) for info in zrt.list_initializers(model)
+        }
+        expected = onnx.ModelProto()
+        expected.CopyFrom(model)
+        for tensor in expected.graph.initializer:
+            tensor.CopyFrom(numpy_helper.from_array(weights[tensor.name], tensor.name))
+        inside = Session(expected, options(graph_optimization_level=level))
+        given = Session(model, options(graph_optimization_level=level, initializers=weights))
+        shape = tuple(size if isinstance(size, int) else 2 for size in inside.inputs[0].shape or ())
+        x = [rng.random(shape, np.float32)]
+        np.testing.assert_array_equal(given.run(x)[0], inside.run(x)[0])
+
+    def test_what_is_folded_is_made_of_them(self):
+        model = models.build(
+            [models.node("Neg", ["w"], ["minus"]), models.node("Add", ["x", "minus"], ["y"])],
+            [models.tensor("x", models.FLOAT, [1024])],
+            [models.tensor("y", models.FLOAT, [1024])],
+            {"w": np.zeros(1024, np.float32)},
+        )
+        np.testing.assert_array_equal(Session(model, options(initializers={"w": W})).run(X)[0], 1 - W)
+
+    def test_some_of_them(self):
+        model = build.mlp(64, 2)
+        x = np.ones((1, 64), np.float32)
+        own = Session(model, options()).run([x])[0]
+        content = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+        for count in range(len(content)):
+            for names in itertools.combinations(content, count):
+                given = {name: content[name] for name in names}
+                np.testing.assert_array_equal(Session(model, options(initializers=given)).run([x])[0], own)
+
+    def test_small_ones_settle_shapes_at_load(self):
+        model = models.build(
+            [models.node("Reshape", ["x", "shape"], ["y"])],
+            [models.tensor("x", models.FLOAT, [6])],
+            [models.tensor("y", models.FLOAT, [None, None])],
+            {"shape": np.array([2, 3], np.int64)},
+        )
+        session = Session(model, options(initializers={"shape": np.array([3, 2], np.int64)}))
+        assert session.run([np.arange(6, dtype=np.float32)])[0].shape == (3, 2)
+
+    @pytest.mark.parametrize(
+        "dtype",
+        [np.float64, np.float16, np.int64, np.int8, np.uint16, np.bool_, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2],
+    )
+    @pytest.mark.parametrize("count", [16, 4096])
+    def test_element_types(self, dtype, count):
+        content = (np.arange(count) % 2).astype(dtype)
+        model = onnx.load_from_string(adding(np.zeros(count, np.float32)))
+        model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros_like(content), "w"))
+        session = Session(model, options(initializers={"w": content}))
+        x = np.zeros(count, np.float32)
+        np.testing.assert_array_equal(session.run([x])[0], content.astype(np.float32))
+
+    @pytest.mark.parametrize("count", [16, 4096])
+    def test_packed_types(self, count):
+        content = (np.arange(count) % 8).astype(ml_dtypes.int4)
+        model = onnx.load_from_string(adding(np.zeros(count, np.float32)))
+        model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros_like(content), "w"))
+        given = Value.from_packed(pack(content, "int4"), zrt.ElementType.INT4, (count,))
+        session = Session(model, options(initializers={"w": given}))
+        np.testing.assert_array_equal(session.run([np.zeros(count, np.float32)])[0], np.arange(count) % 8)
+
+    def test_one_that_a_run_may_override(self):
+        model = onnx.load_from_string(PLAIN)
+        model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [1024]))
+        session = Session(model, options(initializers={"w": W}))
+        assert [info.name for info in session.initializers] == ["w"]
+        np.testing.assert_array_equal(session.run(X)[0], W + 1)
+        np.testing.assert_array_equal(session.run({**X, "w": X["x"]})[0], X["x"] * 2)
+
+    def test_a_subgraph_s_own_weight_of_that_name(self):
+        """ONNX forbids it, ONNX Runtime does not, and then takes the caller's weight for the subgraph's too."""
+        five = numpy_helper.from_array(np.full(1024, 5, np.float32), "w")
+        branch = helper.make_graph(
+            [models.node("Add", ["x", "w"], ["then"])],
+            "a",
+            [],
+            [models.tensor("then", models.FLOAT, None)],
+            [five],
+        )
+        inner = helper.make_graph(
+            [models.node("If", ["choice"], ["inner"], then_branch=branch, else_branch=branch)],
+            "b",
+            [],
+            [models.tensor("inner", models.FLOAT, None)],
+        )
+        model = models.build(
+            [
+                models.node("Add", ["x", "w"], ["y"]),
+                models.node("If", ["choice"], ["z"], then_branch=inner, else_branch=branch),
+            ],
+            [models.tensor("x", models.FLOAT, [1024]), models.tensor("choice", TensorProto.BOOL, [])],
+            [models.tensor("y", models.FLOAT, [1024]), models.tensor("z", models.FLOAT, None)],
+            {"w": np.zeros(1024, np.float32)},
+        )
+        session = Session(model, options(initializers={"w": W}))
+        y, z = session.run({**X, "choice": np.array(True)})
+        np.testing.assert_array_equal(y, W + 1)
+        np.testing.assert_array_equal(z, np.full(1024, 6, np.float32))
+
+    def test_the_rest_stays_beside_the_path(self, tmp_path, monkeypatch):
+        """Some weights given, some outside, and the current folder changed meanwhile."""
+        model = build.mlp(64, 2)
+        own = Session(model, options()).run([np.ones((1, 64), np.float32)])[0]
+        build.with_external_weights(build.mlp(64, 2), tmp_path)
+        bias = next(numpy_helper.to_array(t) for t in model.graph.initializer if t.name == "layer0.b")
+        monkeypatch.chdir(tmp_path)
+        session = Session("mlp.onnx", options(initializers={"layer0.b": bias}))
+        np.testing.assert_array_equal(session.run([np.ones((1, 64), np.float32)])[0], own)
+        data = Path("mlp.onnx").read_bytes()
+        monkeypatch.chdir("/")
+        given = Session(data, options(initializers={"layer0.b": bias}), external_data_dir=tmp_path)
+        np.testing.assert_array_equal(given.run([np.ones((1, 64), np.float32)])[0], own)
+
+    def test_options_are_used_again_and_compared(self):
+        chosen = options(initializers={"w": W})
+        for _ in range(3):
+            np.testing.assert_array_equal(Session(PLAIN, chosen).run(X)[0], W + 1)
+        assert chosen == options(initializers={"w": W.copy()})
+        assert " initializers=" not in repr(chosen)
+
+    @pytest.mark.gpu
+    def test_with_a_device(self):
+        session = Session(PLAIN, options(initializers={"w": W}), ["CUDA"])
+        np.testing.assert_array_equal(session.run(X)[0], W + 1)
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("given", "error", "says"),
+        [
+            ({"v": W}, UnknownNameError, "the model has no weight 'v'; it has 'w'"),
+            ({"x": W}, UnknownNameError, "no weight 'x'"),
+            ({"w": W.astype(np.float64)}, DTypeError, "initializer 'w': expected float32, got float64"),
+            ({"w": W[:1000]}, ShapeError, r"initializer 'w': expected shape \[1024\], got \[1000\]"),
+            ({"w": W.reshape(2, 512)}, ShapeError, r"got \[2, 512\]"),
+            ({"w": np.repeat(W, 2)[::2]}, ArgumentError, "initializer 'w': is not C-contiguous"),
+            ({"w": W.astype(">f4")}, ArgumentError, "initializer 'w': is in the other byte order"),
+            ({"w": W.tolist()}, DTypeError, "initializer 'w': expected an array"),
+            ({"w": None}, DTypeError, "initializer 'w'"),
+            ({5: W}, DTypeError, "initializers: expected a str, got int"),
+            ([W], DTypeError, "initializers: expected a dict of arrays, got list"),
+        ],
+    )
+    def test_are_named(self, given, error, says):
+        with pytest.raises(error, match=says):
+            Session(PLAIN, options(initializers=given))
+
+    def test_a_long_list_of_names_ends(self):
+        model = onnx.load_from_string(PLAIN)
+        for index in range(100):
+            model.graph.initializer.append(numpy_helper.from_array(np.ones(1, np.float32), f"more{index}"))
+        with pytest.raises(UnknownNameError, match=r"it has 'w', 'more0', .*'more18' and 81 more$"):
+            Session(model, options(initializers={"v": W}))
+
+    def test_text_is_no_weight(self):
+        text = Value.from_strings(["a", "b"])
+        with pytest.raises(DTypeError, match="initializer 'w': expected float32"):
+            Session(PLAIN, options(initializers={"w": text}))
+
+    def test_closed_ones(self):
+        for weight in (Value.from_array(W), Buffer((1024,), np.float32)):
+            weight.close()
+            with pytest.raises(ClosedError, match=r"initializer 'w': this (Value|Buffer) is closed"):
+                Session(PLAIN, options(initializers={"w": weight}))
+        container = PrepackedWeights()
+        container.close()
+        with pytest.raises(ClosedError, match="this PrepackedWeights is closed"):
+            Session(PLAIN, options(prepacked_weights=container))
+        with pytest.raises(DTypeError, match="prepacked_weights: expected PrepackedWeights, got dict"):
+            Session(PLAIN, options(prepacked_weights={}))
+
+    def test_a_sequence_is_no_weight(self):
+        sequence = Value.from_sequence([np.ones(2, np.float32)])
+        with pytest.raises(UnsupportedError, match="initializer 'w' is a sequence"):
+            Session(PLAIN, options(initializers={"w": sequence}))
+
+    def test_ort_s_own_format(self, tmp_path):
+        zrt.save_optimized(PLAIN, tmp_path / "m.ort")
+        with pytest.raises(UnsupportedError, match="ONNX Runtime's own format"):
+            Session(tmp_path / "m.ort", options(initializers={"w": W}))
+
+
+class TestFilesInMemory:
+    @pytest.mark.parametrize("form", [bytes, bytearray, memoryview, np.frombuffer])
+    def test_bytes_and_the_like(self, tmp_path, form):
+        path = outside(tmp_path, build.mlp(64, 2).SerializeToString())
+        x = [np.ones((1, 64), np.float32)]
+        own = Session(path, options()).run(x)[0]
+        content = (tmp_path / "w.bin").read_bytes()
+        data = form(content, np.uint8) if form is np.frombuffer else form(content)
+        model = path.read_bytes()
+        (tmp_path / "w.bin").unlink()
+        for each in (model, path):
+            session = Session(each, options(external_initializer_files={"w.bin": data}))
+            np.testing.assert_array_equal(session.run(x)[0], own)
+
+    def test_ort_copies_out_of_them(self, tmp_path):
+        path = outside(tmp_path)
+        data = bytearray(W.tobytes())
+        session = Session(path, options(external_initializer_files={"w.bin": data}))
+        # Neither held nor looked at any more.
+        data[:] = bytes(len(data))
+        data.append(0)
+        np.testing.assert_array_equal(session.run(X)[0], W + 1)
+
+    @pytest.mark.parametrize("location", ["w.bin", "./w.bin", ".//w.bin", "parts/w.bin", "parts/../w.bin"])
+    def test_the_model_s_own_words_for_them(self, tmp_path, location):
+        model = onnx.load(outside(tmp_path), load_external_data=False)
+        for entry in model.graph.initializer[0].external_data:
+            if entry.key == "location":
+                entry.value = location
+        for name in {location, str(Path(location)), "w.bin" if "parts/w" not in location else location}:
+            session = Session(model, options(external_initializer_files={name: W.tobytes()}))
+            np.testing.assert_array_equal(session.run(X)[0], W + 1)
+
+    def test_a_mapped_file(self, tmp_path):
+        path = outside(tmp_path)
+        (tmp_path / "other").write_bytes(W.tobytes())
+        with open(tmp_path / "other", "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            for data in (mapped, MappedFile(tmp_path / "other").array()):
+                session = Session(path, options(external_initializer_files={"w.bin": data}))
+                np.testing.assert_array_equal(session.run(X)[0], W + 1)
+
+    def test_together_with_initializers(self, tmp_path):
+        model = build.mlp(64, 2)
+        path = outside(tmp_path, model.SerializeToString())
+        x = [np.ones((1, 64), np.float32)]
+        own = Session(path, options()).run(x)[0]
+        first = numpy_helper.to_array(model.graph.initializer[0])
+        given = options(
+            initializers={model.graph.initializer[0].name: first},
+            external_initializer_files={"w.bin": (tmp_path / "w.bin").read_bytes()},
+        )
+        np.testing.assert_array_equal(Session(path, given).run(x)[0], own)
+
+    @pytest.mark.parametrize(
+        ("files", "error", "says"),
+        [
+            ({"v.bin": b"1"}, UnknownNameError, r"the model names no file 'v\.bin'; it names 'w\.bin'"),
+            ({"w.bin": b"1" * 4095}, ShapeError, r"\['w\.bin'\] has 4095 bytes; initializer 'w' takes 4096 from 0"),
+            ({"w.bin": b""}, ShapeError, "has 0 bytes"),
+            ({"w.bin": "text"}, DTypeError, r"\['w\.bin'\]: expected bytes or the like, got str"),
+            ({"w.bin": None}, DTypeError, "got NoneType"),
+            ({"w.bin": memoryview(bytes(8192))[::2]}, ArgumentError, "contiguous"),
+            ({b"w.bin": b""}, DTypeError, "external_initializer_files: expected a str"),
+            ([b""], DTypeError, "expected a dict of bytes, got list"),
+        ],
+    )
+    def test_mistakes_are_named(self, tmp_path, files, error, says):
+        path = outside(tmp_path)
+        with pytest.raises(error, match=says):
+            Session(path, options(external_initializer_files=files))
+        # Nothing of the caller's is held on to by an error.
+        gc.collect()
+
+    def test_all_of_the_files(self, tmp_path):
+        model = onnx.load(outside(tmp_path, build.mlp(64, 2).SerializeToString()), load_external_data=False)
+        for entry in model.graph.initializer[0].external_data:
+            if entry.key == "location":
+                entry.value = "first.bin"
+        with pytest.raises(ArgumentError, match=r"external_initializer_files: 'first\.bin' is missing"):
+            Session(model, options(external_initializer_files={"w.bin": bytes(1 << 20)}))
+
+
+class TestPrepackedWeights:
+    def test_sessions_give_the_same_with_it(self):
+        model = build.mlp(64, 2)
+        weights = zrt.read_weights(model)
+        container = PrepackedWeights()
+        x = [np.random.default_rng(0).random((4, 64), np.float32)]
+        own = Session(model, options()).run(x)[0]
+        shared = options(initializers=weights, prepacked_weights=container)
+        sessions = [Session(form, shared) for form in (model, model.SerializeToString(), model)]
+        container.close()
+        del container, shared
+        gc.collect()
+        for session in sessions:
+            np.testing.assert_array_equal(session.run(x)[0], own)
+
+    def test_it_serves_several_models_and_threads(self):
+        container = PrepackedWeights()
+
+        def same(width: int) -> bool:
+            model = build.mlp(width, 2)
+            shared = options(initializers=zrt.read_weights(model), prepacked_weights=container)
+            x = [np.ones((1, width), np.float32)]
+            return np.array_equal(Session(model, shared).run(x)[0], Session(model, options()).run(x)[0])
+
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(same, (32, 32, 64, 64)))
+
+    def test_without_initializers_it_is_harmless(self, tmp_path):
+        (tmp_path / "m.onnx").write_bytes(PLAIN)
+        for model in (PLAIN, tmp_path / "m.onnx"):
+            session = Session(model, options(prepacked_weights=PrepackedWeights()))
+            np.testing.assert_array_equal(session.run(X)[0], X["x"])
+
+    def test_it_shows_itself(self):
+        with PrepackedWeights() as container:
+            assert repr(container) == "PrepackedWeights()"
+        assert repr(container) == "PrepackedWeights(closed)"
+        container.close()
+
+
+@pytest.mark.parametrize("order", range(6))
+def test_weights_outlive_everything_over_them(tmp_path, order):
+    """Whatever goes first, what is left goes on: the weights are unmapped memory once the last one is gone."""
+    shutil.copy(outside(tmp_path), tmp_path / "kept.onnx")
+    (tmp_path / "mine").write_bytes(W.tobytes())
+    file = MappedFile(tmp_path / "mine")
+    weight = file.tensor("float32", (1024,))
+    session = Session(tmp_path / "kept.onnx", options(initializers={"w": weight}, prepacked_weights=PrepackedWeights()))
+    lane = session.lane()
+    lane.inputs["x"][...] = 1
+    binding = session.binding()
+    binding.bind_input("x", X["x"])
+    binding.bind_output("y")
+    things: dict[str, Any] = {"file": file, "weight": weight, "session": session, "lane": lane, "binding": binding}
+    # In a circle, so that the collector is what ends them.
+    circle: list[Any] = [things]
+    circle.append(circle)
+    del file, weight, session, lane, binding
+    names = list(itertools.permutations(["file", "weight", "session"]))[order]
+    for name in names:
+        del things[name]
+        gc.collect()
+        things["lane"].run()
+        np.testing.assert_array_equal(things["lane"].outputs["y"], W + 1)
+        things["binding"].run()
+        np.testing.assert_array_equal(things["binding"].numpy()["y"], W + 1)
+    output = things["lane"].outputs["y"]
+    del things, circle
+    gc.collect()
+    np.testing.assert_array_equal(output, W + 1)
+
+
+def test_outputs_that_are_weights_are_copies(tmp_path):
+    """A graph may give a weight out as it is, or through operators that only pass things on."""
+    branch = helper.make_graph([models.node("Identity", ["w"], ["then"])], "a", [], [models.tensor("then", 1, None)])
+    other = helper.make_graph([models.node("Identity", ["x"], ["else"])], "b", [], [models.tensor("else", 1, None)])
+    model = models.build(
+        [
+            models.node("Identity", ["w"], ["same"]),
+            models.node("Flatten", ["w"], ["flat"]),
+            models.node("If", ["choice"], ["chosen"], then_branch=branch, else_branch=other),
+        ],
+        [models.tensor("x", models.FLOAT, [1024]), models.tensor("choice", TensorProto.BOOL, [])],
+        [models.tensor(name, models.FLOAT, None) for name in ("w", "same", "flat", "chosen")],
+        {"w": np.zeros(1024, np.float32)},
+    )
+    (tmp_path / "mine").write_bytes(W.tobytes())
+    weight = MappedFile(tmp_path / "mine").tensor("float32", (1024,))
+    session = Session(model, options(initializers={"w": weight}))
+    results = session.run({**X, "choice": np.array(True)})
+    del weight, session
+    gc.collect()
+    for result in results:
+        np.testing.assert_array_equal(result.reshape(-1), W)

@@ -1,0 +1,183 @@
+"""`list_initializers`, and the copy of a model with other weights in it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from onnx import TensorProto, helper, numpy_helper
+
+import zrt
+from benches.models import build
+from tests.support import models
+from zrt.errors import ModelError, UnsupportedError
+from zrt.loading import initializers, model_source
+from zrt.types import ElementType
+
+DTYPES = [np.float32, np.float64, np.float16, np.int8, np.int64, np.uint16, np.bool_]
+arrays = st.sampled_from(DTYPES).flatmap(lambda dtype: npst.arrays(dtype, npst.array_shapes(min_dims=0, min_side=0)))
+
+
+def holding(weights: dict[str, np.ndarray[Any, Any]]) -> onnx.ModelProto:
+    """A model with these initializers, which nothing uses."""
+    return onnx.load_from_string(
+        models.build(
+            [models.node("Neg", ["x"], ["y"])],
+            [models.tensor("x", models.FLOAT, [2])],
+            [models.tensor("y", models.FLOAT, [2])],
+            weights,
+        )
+    )
+
+
+def rewritten(model: onnx.ModelProto, weights: dict[str, bytes | None]) -> onnx.ModelProto:
+    with model_source.Source(model) as source, initializers.opened(source) as file:
+        return onnx.ModelProto.FromString(file.with_weights(weights))
+
+
+@given(st.lists(arrays, max_size=4))
+def test_each_is_found_where_it_lies(contents):
+    given_weights = {f"w{index}": array for index, array in enumerate(contents)}
+    data = holding(given_weights).SerializeToString()
+    found = zrt.list_initializers(data)
+    assert [info.name for info in found] == list(given_weights)
+    for info, array in zip(found, contents, strict=True):
+        assert info.element_type.dtype == array.dtype
+        assert info.shape == array.shape
+        assert info.nbytes == array.nbytes
+        assert info.location is None
+        assert not info.overridable
+        # An empty one has no bytes to lie anywhere.
+        if array.size:
+            assert data[info.offset : info.offset + info.nbytes] == array.tobytes()
+
+
+@given(st.lists(arrays, min_size=1, max_size=4), st.data())
+def test_others_in_their_place(contents, data):
+    model = holding({f"w{index}": array for index, array in enumerate(contents)})
+    chosen = data.draw(st.sets(st.sampled_from(range(len(contents)))))
+    outside = data.draw(st.sets(st.sampled_from(range(len(contents)))))
+    other = {f"w{index}": None if index in outside else bytes(reversed(contents[index].tobytes())) for index in chosen}
+    expected = onnx.ModelProto()
+    expected.CopyFrom(model)
+    for tensor in expected.graph.initializer:
+        if tensor.name in other:
+            content = other[tensor.name]
+            size = len(tensor.raw_data)
+            tensor.ClearField("raw_data")
+            if content is None:
+                tensor.data_location = TensorProto.EXTERNAL
+                for key, value in (("location", "given"), ("offset", "0"), ("length", str(size))):
+                    tensor.external_data.add(key=key, value=value)
+            else:
+                tensor.raw_data = content
+    assert rewritten(model, other) == expected
+
+
+def test_nothing_to_replace_leaves_the_bytes_alone():
+    data = build.cnn().SerializeToString()
+    with model_source.Source(data) as source, initializers.opened(source) as file:
+        assert file.with_weights({}) == data
+
+
+def test_outside_the_model(tmp_path):
+    build.with_external_weights(build.mlp(64, 2), tmp_path)
+    infos = {info.name: info for info in zrt.list_initializers(tmp_path / "mlp.onnx")}
+    content = (tmp_path / "mlp.weights").read_bytes()
+    for tensor in build.mlp(64, 2).graph.initializer:
+        info = infos[tensor.name]
+        if info.location is not None:
+            assert info.location == "mlp.weights"
+            assert content[info.offset : info.offset + info.nbytes] == numpy_helper.to_array(tensor).tobytes()
+    assert [info.location for info in infos.values()].count("mlp.weights") == 2
+
+
+def test_forms_of_protobuf_s():
+    """float_data and double_data are their own image in memory; varints are none."""
+    model = holding({})
+    values = [1.5, -2.0, 3.25]
+    for name, kind in (("f", TensorProto.FLOAT), ("d", TensorProto.DOUBLE), ("i", TensorProto.INT32)):
+        content = values if name != "i" else [1, -2, 3]
+        model.graph.initializer.append(helper.make_tensor(name, kind, [3], content))
+    model.graph.initializer.append(helper.make_tensor("text", TensorProto.STRING, [1], [b"a"]))
+    data = model.SerializeToString()
+    found = {info.name: info for info in zrt.list_initializers(data)}
+    assert set(found) == {"f", "d", "i"}
+    assert found["i"].offset is None
+    for name, dtype in (("f", np.float32), ("d", np.float64)):
+        assert np.frombuffer(data, dtype, 3, found[name].offset).tolist() == values
+
+
+def test_overridable_and_packed():
+    model = holding({"w": np.ones(2, np.float32)})
+    model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2]))
+    model.graph.initializer.append(numpy_helper.from_array(np.arange(3).astype(ml_dtypes.int4), "i4"))
+    first, second = zrt.list_initializers(model)
+    assert first.overridable
+    assert not second.overridable
+    assert (second.element_type, second.shape, second.nbytes) == (ElementType.INT4, (3,), 2)
+
+
+def test_a_graph_in_two_pieces():
+    """protobuf joins a message that comes twice, and other writers than Python's may write one so."""
+    model = holding({"a": np.ones(2, np.float32)})
+    more = onnx.ModelProto()
+    more.graph.initializer.append(numpy_helper.from_array(np.zeros(3, np.float32), "b"))
+    data = model.SerializeToString() + more.SerializeToString()
+    assert [info.name for info in zrt.list_initializers(data)] == ["a", "b"]
+    with model_source.Source(data) as source, initializers.opened(source) as file:
+        joined = onnx.ModelProto.FromString(file.with_weights({"b": np.full(3, 7, np.float32).tobytes()}))
+    assert numpy_helper.to_array(joined.graph.initializer[1]).tolist() == [7, 7, 7]
+    assert joined.graph.node == model.graph.node
+
+
+@given(st.binary(min_size=1, max_size=64))
+def test_any_bytes_are_a_list_or_an_error(data):
+    with contextlib.suppress(ModelError, UnsupportedError):
+        assert isinstance(zrt.list_initializers(data), tuple)
+
+
+@given(st.data())
+def test_a_damaged_model_is_a_list_or_an_error(data):
+    content = bytearray(build.mlp(8, 2).SerializeToString())
+    for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=4)):
+        content[place] = data.draw(st.integers(0, 255))
+    with contextlib.suppress(ModelError, UnsupportedError):
+        assert isinstance(zrt.list_initializers(bytes(content[: data.draw(st.integers(1, len(content)))])), tuple)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [("offset", "-4", "offset '-4'"), ("length", "12", "says that it has 12"), ("offset", "x", "offset 'x'")],
+)
+def test_a_wrong_place_outside(tmp_path, key, value, says):
+    build.with_external_weights(build.mlp(64, 2), tmp_path)
+    model = onnx.load(tmp_path / "mlp.onnx", load_external_data=False)
+    for entry in model.graph.initializer[0].external_data:
+        if entry.key == key:
+            entry.value = value
+    with pytest.raises(ModelError, match=rf"initializer 'layer0\.w' .*{says}"):
+        zrt.list_initializers(model)
+
+
+def test_ort_s_own_format_is_refused(tmp_path):
+    zrt.save_optimized(build.mlp(8, 1), tmp_path / "mlp.ort")
+    with pytest.raises(UnsupportedError, match=r"model '.*mlp\.ort' is in ONNX Runtime's own format"):
+        zrt.list_initializers(tmp_path / "mlp.ort")
+
+
+def test_a_file_that_becomes_shorter(tmp_path: Path):
+    path = tmp_path / "m.onnx"
+    path.write_bytes(build.mlp(64, 1).SerializeToString())
+    with model_source.Source(path) as source, initializers.opened(source) as file:
+        path.write_bytes(b"")
+        with pytest.raises(ModelError, match="became shorter"):
+            list(file.tensors())

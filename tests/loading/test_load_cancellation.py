@@ -1,0 +1,187 @@
+"""`LoadCancellation`: loads that end because somebody says so."""
+
+from __future__ import annotations
+
+import copy
+import threading
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from tests.support import models
+from zrt.errors import ClosedError, DTypeError, FailError, ModelLoadCanceledError, NotCopyableError, UnsupportedError
+
+
+@pytest.fixture(scope="module")
+def long(build) -> onnx.ModelProto:
+    """A model whose load goes by many points where ONNX Runtime looks at the switch."""
+    steps = "".join(f"t{number + 1} = Add(t{number}, t{number // 2})\n" for number in range(400))
+    return build(f"(float[n] t0) => (float[n] t400) {{ {steps} }}")
+
+
+def load(model, cancellation, providers=None, **options):
+    settings = zrt.SessionOptions(load_cancellation=cancellation, log_severity_level="FATAL", **options)
+    return zrt.Session(model, settings, providers)
+
+
+def outcome(model, cancellation, **options):
+    """Whether it was loaded; anything but a canceled load is a failure of the test."""
+    try:
+        load(model, cancellation, **options).close()
+    except ModelLoadCanceledError:
+        return False
+    return True
+
+
+def test_one_that_nobody_cancels_changes_nothing(long):
+    cancellation = zrt.LoadCancellation()
+    for _ in range(2):
+        assert load(long, cancellation).input_names == ("t0",)
+
+
+@pytest.mark.parametrize("form", ["file", "bytes", "proto"])
+def test_canceled_before_the_load(tmp_path, form):
+    model = models.add()
+    given = {"file": tmp_path / "model.onnx", "bytes": onnx.load_model_from_string(model).SerializeToString()}
+    given["file"].write_bytes(given["bytes"])
+    cancellation = zrt.LoadCancellation()
+    cancellation.cancel()
+    subject = {"file": "model.onnx", "bytes": "model in memory", "proto": "ModelProto"}[form]
+    with pytest.raises(ModelLoadCanceledError, match=f"{subject}.*canceled due to user request") as caught:
+        load(given.get(form, onnx.load_model_from_string(model)), cancellation)
+    assert caught.value.code == 12
+    assert isinstance(caught.value, RuntimeError)
+
+
+def test_refuses_loads_until_it_is_reset(long):
+    cancellation = zrt.LoadCancellation()
+    for _ in range(2):
+        cancellation.cancel()
+        cancellation.cancel()
+        assert not outcome(long, cancellation)
+        assert not outcome(long, cancellation)
+        cancellation.reset()
+        assert outcome(long, cancellation)
+
+
+class TestUnderWay:
+    """Functions that zrt calls in the middle of a load; another thread cancels meanwhile."""
+
+    def test_when_it_makes_its_threads(self, long, background):
+        cancellation = zrt.LoadCancellation()
+        workers = []
+
+        def factory(work):
+            background(cancellation.cancel).result()
+            workers.append(threading.Thread(target=work))
+            return workers[-1]
+
+        assert not outcome(long, cancellation, thread_factory=factory, intra_op_num_threads=2)
+        (worker,) = workers
+        worker.join(60)
+        assert not worker.is_alive()
+
+    def test_when_it_chooses_devices(self, long, background):
+        """The model has been read by then."""
+        cancellation = zrt.LoadCancellation()
+
+        def choose(devices, metadata):
+            background(cancellation.cancel).result()
+            return devices[:1]
+
+        with pytest.raises(ModelLoadCanceledError, match="Session initialization canceled"):
+            load(long, cancellation, choose)
+
+    def test_at_any_moment(self, long, background):
+        """Each load gets a little further before another thread cancels it."""
+        for patience in range(0, 600_000, 20_000):
+            cancellation = zrt.LoadCancellation()
+            job = background(lambda cancellation=cancellation: outcome(long, cancellation))
+            for _ in range(patience):
+                pass
+            cancellation.cancel()
+            assert job.result() in (True, False)
+            assert not outcome(long, cancellation)
+
+    def test_reset_while_loads_go(self, long, background):
+        cancellation = zrt.LoadCancellation()
+        jobs = [background(lambda: [outcome(long, cancellation) for _ in range(5)]) for _ in range(2)]
+        while any(job.running for job in jobs):
+            cancellation.cancel()
+            cancellation.reset()
+        assert all(set(job.result()) <= {True, False} for job in jobs)
+        assert outcome(long, cancellation)
+
+
+def test_several_loads_end_together(long, background):
+    cancellation, other = zrt.LoadCancellation(), zrt.LoadCancellation()
+
+    def choose(devices, metadata):
+        cancellation.cancel()
+        return devices[:1]
+
+    def chosen():
+        load(long, cancellation, choose)
+
+    jobs = [background(chosen) for _ in range(3)]
+    for job in jobs:
+        with pytest.raises(ModelLoadCanceledError):
+            job.result()
+    assert outcome(long, other)
+
+
+def test_a_session_that_is_loaded_stays():
+    cancellation = zrt.LoadCancellation()
+    session = load(models.add(), cancellation)
+    cancellation.cancel()
+    assert session.run([np.ones(4, np.float32)] * 2)[0].tolist() == [2] * 4
+
+
+def test_it_goes_with_every_way_to_load(long, tmp_path):
+    options = zrt.SessionOptions(load_cancellation=zrt.LoadCancellation(), log_severity_level="FATAL")
+    options.load_cancellation.cancel()
+    for call in (
+        lambda: zrt.infer(long, {}, options=options),
+        lambda: zrt.Runtime.replicate(long, 2, options, share_weights=True),
+        lambda: zrt.save_optimized(long, tmp_path / "out.onnx", options),
+    ):
+        with pytest.raises(ModelLoadCanceledError):
+            call()
+
+
+def test_every_code_that_onnx_runtime_gives_it():
+    """A provider's compiling is canceled with the code of any failure."""
+    for code in (1, 6, 12):
+        for said in ("Graph partitioning is canceled due to user request.", "was canceled by user request"):
+            error = zrt.errors.from_code(code, said)
+            assert type(error) is ModelLoadCanceledError
+            assert error.code == 12
+    assert type(zrt.errors.from_code(1, "canceled")) is FailError
+
+
+class TestRefused:
+    def test_what_is_none(self):
+        with pytest.raises(DTypeError, match="load_cancellation: expected a LoadCancellation, got bool"):
+            zrt.Session(models.add(), zrt.SessionOptions(load_cancellation=True))
+
+    def test_closed(self):
+        cancellation = zrt.LoadCancellation()
+        options = zrt.SessionOptions(load_cancellation=cancellation)
+        cancellation.close()
+        for call in (lambda: zrt.Session(models.add(), options), cancellation.cancel, cancellation.reset):
+            with pytest.raises(ClosedError, match="this LoadCancellation is closed"):
+                call()
+
+    def test_as_data(self):
+        options = zrt.SessionOptions(load_cancellation=zrt.LoadCancellation())
+        with pytest.raises(UnsupportedError, match=r"SessionOptions\.load_cancellation: LoadCancellation cannot be"):
+            options.to_dict()
+        with pytest.raises(UnsupportedError, match=r"SessionOptions\.load_cancellation: it cannot be given as data"):
+            zrt.SessionOptions.from_dict({"load_cancellation": True})
+        assert "load_cancellation" not in zrt.SessionOptions().to_dict()
+
+    def test_copies(self):
+        with pytest.raises(NotCopyableError):
+            copy.copy(zrt.LoadCancellation())

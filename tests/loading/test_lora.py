@@ -1,0 +1,292 @@
+"""LoRA adapters: written, loaded, and active in single runs."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+import zrt
+from tests.support import models
+from zrt import LoraAdapter, RunOptions, Session, SessionOptions, save_lora_adapter
+from zrt.errors import (
+    ArgumentError,
+    ClosedError,
+    DTypeError,
+    Error,
+    FailError,
+    InvalidArgumentError,
+    ModelError,
+    ModelNotFoundError,
+    ShapeError,
+    UnsupportedError,
+)
+from zrt.types import ElementType
+
+RNG = np.random.default_rng(4)
+A, B = RNG.random((4, 2), np.float32), RNG.random((2, 4), np.float32)
+X = RNG.random((3, 4), np.float32)
+KINDS = [kind for kind in ElementType if kind.bits >= 8 and not kind.refused and kind <= 20]
+
+
+def model() -> bytes:
+    """y = x w + x a b, where a and b need not be fed: without an adapter they have rank 0."""
+    return models.build(
+        [
+            models.node("MatMul", ["x", "a"], ["xa"]),
+            models.node("MatMul", ["xa", "b"], ["xab"]),
+            models.node("MatMul", ["x", "w"], ["xw"]),
+            models.node("Add", ["xw", "xab"], ["y"]),
+        ],
+        [
+            models.tensor("x", models.FLOAT, ["n", 4]),
+            models.tensor("a", models.FLOAT, [4, "r"]),
+            models.tensor("b", models.FLOAT, ["r", 4]),
+        ],
+        [models.tensor("y", models.FLOAT, ["n", 4])],
+        {"w": np.eye(4, dtype=np.float32), "a": np.zeros((4, 0), np.float32), "b": np.zeros((0, 4), np.float32)},
+    )
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return Session(model(), SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL"))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("lora") / "ab.onnx_adapter"
+    save_lora_adapter(path, {"a": A, "b": B}, adapter_version=3, model_version=7)
+    return path
+
+
+def made(folder: Path, **parameters: np.ndarray[Any, Any]) -> LoraAdapter:
+    save_lora_adapter(folder / "made", parameters)
+    return LoraAdapter((folder / "made").read_bytes())
+
+
+class TestLoading:
+    def test_it_says_what_it_holds(self, path):
+        for form in (path, str(path), path.read_bytes(), bytearray(path.read_bytes())):
+            adapter = LoraAdapter(form)
+            assert [(p.name, p.element_type, p.shape) for p in adapter.parameters] == [
+                ("a", ElementType.FLOAT, (4, 2)),
+                ("b", ElementType.FLOAT, (2, 4)),
+            ]
+            assert (adapter.adapter_version, adapter.model_version) == (3, 7)
+        assert repr(adapter) == "LoraAdapter(a: float32[4, 2], b: float32[2, 4])"
+
+    @given(
+        st.dictionaries(
+            st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9),
+            st.sampled_from(KINDS).flatmap(
+                lambda kind: npst.array_shapes(min_side=0, max_dims=4).map(lambda shape: np.ones(shape, kind.dtype))
+            ),
+            max_size=5,
+        ),
+        st.integers(0, 2**31 - 1),
+    )
+    def test_what_is_written_is_read(self, tmp_path_factory, parameters, version):
+        path = tmp_path_factory.getbasetemp() / "any.onnx_adapter"
+        save_lora_adapter(path, parameters, adapter_version=version)
+        adapter = LoraAdapter(path)
+        assert adapter.adapter_version == version
+        assert {p.name: (p.element_type.dtype, p.shape) for p in adapter.parameters} == {
+            name: (array.dtype, array.shape) for name, array in parameters.items()
+        }
+
+    def test_damaged_bytes_are_an_error_or_an_adapter(self, path):
+        """What ORT's own verifier lets through must be read to the end without a crash."""
+        chance = random.Random(2)
+        whole = path.read_bytes()
+        for _ in range(300):
+            data = bytearray(whole)
+            for _ in range(chance.randint(1, 4)):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+            with contextlib.suppress(Error):
+                LoraAdapter(bytes(data[: chance.randint(1, len(data)) if chance.random() < 0.2 else len(data)]))
+
+    def test_text_is_refused(self, path):
+        """ORT would take the file's bytes for C++ strings."""
+        data = bytearray(path.read_bytes())
+        content = np.zeros(64, np.uint8)
+        save_lora_adapter(path.with_name("text"), {"a": content})
+        data = bytearray(path.with_name("text").read_bytes())
+        # The type's only place: 2 is UINT8, 8 is STRING, whose elements take 32 bytes each.
+        table = data.index(b"a\0") - 28
+        assert int.from_bytes(data[table + 16 : table + 20], "little") == ElementType.UINT8
+        data[table + 16] = ElementType.STRING
+        dims = data.index((64).to_bytes(8, "little"))
+        data[dims] = 2
+        with pytest.raises(UnsupportedError, match="parameter 'a' is of type STRING"):
+            LoraAdapter(bytes(data))
+
+    @pytest.mark.parametrize(
+        ("adapter", "error", "says"),
+        [
+            (b"", FailError, "adapter in memory: .*not appear to be a valid"),
+            (b"TORT" * 9, FailError, "adapter in memory"),
+            (5, DTypeError, "adapter: expected a path or bytes, got int"),
+            (None, DTypeError, "got NoneType"),
+            ("no/such.onnx_adapter", ModelNotFoundError, "no such file"),
+            ("a\0b", ArgumentError, "NUL"),
+            (".", ModelError, "is a directory"),
+        ],
+    )
+    def test_what_is_no_adapter(self, adapter, error, says):
+        with pytest.raises(error, match=says):
+            LoraAdapter(adapter)
+
+    def test_an_allocator_is_a_device_s(self, path, session):
+        with pytest.raises(ArgumentError, match="allocator: it is one of the host"):
+            LoraAdapter(path, session.allocator())
+        with pytest.raises(DTypeError, match="allocator: expected an Allocator, got str"):
+            LoraAdapter(path, "cuda")
+
+    @pytest.mark.gpu
+    def test_on_a_device(self, path):
+        session = Session(model(), providers=["CUDA"])
+        adapter = LoraAdapter(path, session.allocator(zrt.MemoryInfo.cuda()))
+        result = session.run([X], options=RunOptions(adapters=[adapter]))[0]
+        np.testing.assert_allclose(result, X + X @ A @ B, rtol=1e-3, atol=1e-3)
+
+    @pytest.mark.official
+    def test_the_official_package_reads_and_writes_the_same(self, path, session, tmp_path):
+        import onnxruntime
+
+        read = onnxruntime.AdapterFormat.read_adapter(str(path))
+        assert (read.get_adapter_version(), read.get_model_version()) == (3, 7)
+        assert {name: value.numpy().tolist() for name, value in read.get_parameters().items()} == {
+            "a": A.tolist(),
+            "b": B.tolist(),
+        }
+        written = onnxruntime.AdapterFormat()
+        written.set_adapter_version(1)
+        written.set_model_version(1)
+        values = {"a": onnxruntime.OrtValue.ortvalue_from_numpy(A), "b": onnxruntime.OrtValue.ortvalue_from_numpy(B)}
+        written.set_parameters(values)
+        written.export_adapter(str(tmp_path / "official"))
+        ours = session.run([X], options=RunOptions(adapters=[LoraAdapter(tmp_path / "official")]))[0]
+        options = onnxruntime.RunOptions()
+        adapter = onnxruntime.LoraAdapter()
+        adapter.Load(str(path))
+        options.add_active_adapter(adapter)
+        theirs = onnxruntime.InferenceSession(model()).run(None, {"x": X}, options)[0]
+        np.testing.assert_array_equal(ours, theirs)
+
+
+class TestWriting:
+    @pytest.mark.parametrize(
+        ("parameters", "error", "says"),
+        [
+            ({"a": 5}, DTypeError, "parameter 'a': expected a numpy array, got int"),
+            ({"a": np.float32(1)}, DTypeError, "got float32"),
+            ({"a": np.array(1.0, np.float32)}, ShapeError, "no scalars"),
+            ({"a": np.array(["text"])}, UnsupportedError, "cannot hold STRING"),
+            ({"a": np.zeros(2, np.complex64)}, UnsupportedError, "cannot hold COMPLEX64"),
+            ({"a": np.zeros(2, "M8[s]")}, DTypeError, "parameter 'a'"),
+            ({5: A}, DTypeError, "parameters: expected a str"),
+            ([A], DTypeError, "parameters: expected a dict"),
+        ],
+    )
+    def test_what_cannot_be_written(self, tmp_path, parameters, error, says):
+        with pytest.raises(error, match=says):
+            save_lora_adapter(tmp_path / "a", parameters)
+        assert not (tmp_path / "a").exists()
+
+    def test_where_it_cannot_be_written(self, tmp_path):
+        with pytest.raises(ArgumentError, match="cannot be written: No such file"):
+            save_lora_adapter(tmp_path / "no" / "a", {"a": A})
+        with pytest.raises(ArgumentError, match="adapter_version"):
+            save_lora_adapter(tmp_path / "a", {"a": A}, adapter_version=-1)
+
+    def test_over_one_that_is_loaded(self, tmp_path, session):
+        """ONNX Runtime maps the file, so that writing into it would take the memory away."""
+        path = tmp_path / "a"
+        save_lora_adapter(path, {"a": A, "b": B})
+        options = RunOptions(adapters=[LoraAdapter(path)])
+        save_lora_adapter(path, {})
+        assert LoraAdapter(path).parameters == ()
+        np.testing.assert_allclose(session.run([X], options=options)[0], X + X @ A @ B, rtol=1e-6)
+        assert [each.name for each in tmp_path.iterdir()] == ["a"]
+
+    def test_strided_and_swapped_arrays(self, tmp_path, session):
+        adapter = made(tmp_path, a=np.asfortranarray(A.astype(">f4")), b=np.repeat(B, 2, axis=1)[:, ::2])
+        result = session.run([X], options=RunOptions(adapters=[adapter]))[0]
+        np.testing.assert_allclose(result, X + X @ A @ B, rtol=1e-6)
+
+
+class TestRuns:
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_elsewhere(self, path, threads):
+        """ONNX Runtime's own asynchronous run would leave the adapter out."""
+        session = Session(model(), SessionOptions(intra_op_num_threads=threads, log_severity_level="FATAL"))
+        options = RunOptions(adapters=[LoraAdapter(path)])
+        result = session.submit([X], options=options).result(60)[0]
+        np.testing.assert_allclose(result, X + X @ A @ B, rtol=1e-5)
+
+    def test_it_changes_the_runs_that_have_it(self, session, path):
+        options = RunOptions(adapters=[LoraAdapter(path)])
+        for _ in range(2):
+            np.testing.assert_allclose(session.run([X], options=options)[0], X + X @ A @ B, rtol=1e-6)
+            np.testing.assert_array_equal(session.run([X])[0], X)
+        np.testing.assert_allclose(session.prepare([X]).run(options)[0], X + X @ A @ B, rtol=1e-6)
+
+    def test_it_may_be_given_up_before_the_run(self, session, path):
+        adapter = LoraAdapter(path)
+        options = RunOptions(adapters=[adapter])
+        adapter.close()
+        del adapter
+        gc.collect()
+        np.testing.assert_allclose(session.run([X], options=options)[0], X + X @ A @ B, rtol=1e-6)
+
+    def test_several(self, session, tmp_path):
+        apart = RunOptions(adapters=(made(tmp_path, a=A), made(tmp_path, b=B)))
+        np.testing.assert_allclose(session.run([X], options=apart)[0], X + X @ A @ B, rtol=1e-6)
+        # Of the same parameter the last one counts, and any of them more than what is fed.
+        both = RunOptions(adapters=[made(tmp_path, a=A, b=B), made(tmp_path, a=3 * A)])
+        np.testing.assert_allclose(session.run([X], options=both)[0], X + 3 * X @ A @ B, rtol=1e-6)
+        fed = session.run({"x": X, "a": 0 * A, "b": B}, options=both)[0]
+        np.testing.assert_allclose(fed, X + 3 * X @ A @ B, rtol=1e-6)
+
+    def test_it_serves_several_sessions(self, session, path):
+        options = RunOptions(adapters=[LoraAdapter(path)])
+        other = Session(model(), SessionOptions(log_severity_level="FATAL"))
+        np.testing.assert_array_equal(session.run([X], options=options)[0], other.run([X], options=options)[0])
+
+    def test_what_the_model_does_not_take(self, session, tmp_path):
+        for parameters, says in (
+            ({"q": A}, "q"),
+            ({"a": A.astype(np.float64), "b": B}, "double"),
+            ({"a": np.zeros((5, 2), np.float32), "b": B}, "Expected: 4"),
+        ):
+            with pytest.raises(InvalidArgumentError, match=says):
+                session.run([X], options=RunOptions(adapters=[made(tmp_path, **parameters)]))
+        np.testing.assert_array_equal(session.run([X])[0], X)
+
+    def test_where_ort_would_leave_it_out_in_silence(self, session, path):
+        options = RunOptions(adapters=[LoraAdapter(path)])
+        lane = session.lane({"x": (3, 4)})
+        binding = session.binding()
+        binding.bind_input("x", X)
+        binding.bind_output("y")
+        for run in (lane.run_with, binding.run):
+            with pytest.raises(UnsupportedError, match="heeds no adapters in lanes and bindings"):
+                run(options)
+
+    def test_mistakes(self, path):
+        adapter = LoraAdapter(path)
+        adapter.close()
+        with pytest.raises(ClosedError, match="this LoraAdapter is closed"):
+            RunOptions(adapters=[adapter])
+        for adapters in (adapter, [5], "ab", [None]):
+            with pytest.raises(DTypeError, match="adapters"):
+                RunOptions(adapters=adapters)

@@ -1,0 +1,239 @@
+"""`read_weights` and `share_weights`: weights in memory once, whatever the number of sessions."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from benches import resident
+from benches.models import build
+from tests.support import models
+from zrt import Runtime, Session, SessionOptions
+from zrt.errors import DTypeError, ModelError
+from zrt.loading.read_weights import trim_heap
+
+ROOT = Path(__file__).parents[2]
+
+
+def load(model: Any, weights: dict[str, zrt.Value], options: SessionOptions | None = None) -> Session:
+    return Session(model, replace(options or SessionOptions(), initializers=weights))
+
+
+def image(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((2, 1, 28, 28), np.float32)
+
+
+class TestWeights:
+    def test_the_large_ones_are_shared(self):
+        weights = zrt.read_weights(build.mlp(64, 2))
+        assert list(weights) == ["layer0.w", "layer1.w"]
+        assert sum(value.nbytes for value in weights.values()) == 2 * 64 * 64 * 4
+
+    def test_a_model_without_any(self):
+        assert zrt.read_weights(models.add()) == {}
+        x = np.ones(4, np.float32)
+        (lane,) = Runtime.replicate(models.add(), share_weights=True)
+        np.testing.assert_array_equal(lane.session.run([x, x])[0], x + x)
+
+    @pytest.mark.parametrize("name", ["cnn", "squeezenet"])
+    @pytest.mark.parametrize("level", ["DISABLE_ALL", "ENABLE_BASIC", "ENABLE_ALL"])
+    def test_the_numbers_are_the_same(self, name, level):
+        options = SessionOptions(graph_optimization_level=level, intra_op_num_threads=1)
+        model = build.MODELS[name]()
+        own, weights = Session(model, options), zrt.read_weights(model)
+        shape = tuple(size if isinstance(size, int) else 2 for size in own.inputs[0].shape)
+        x = [np.random.default_rng(3).standard_normal(shape, np.float32)]
+        for _ in range(2):
+            np.testing.assert_array_equal(load(model, weights, options).run(x)[0], own.run(x)[0])
+
+    def test_every_type_and_place_of_an_initializer(self, tmp_path):
+        """Shared, too small to share, packed, fed as an input, and in a subgraph: in the model or outside of it."""
+        import ml_dtypes
+        from onnx import TensorProto, helper, numpy_helper
+
+        row = np.arange(1024)
+        weights = {
+            "f32": row.astype(np.float32),
+            "f64": row.astype(np.float64),
+            "f16": (row % 8).astype(np.float16),
+            "i64": row.astype(np.int64),
+            "u8": (row % 256).astype(np.uint8),
+            "flag": row % 2 == 0,
+            "i4": (np.tile(row, 4) % 8).astype(ml_dtypes.int4).reshape(4, 1024),
+            "small": np.array([3], np.float32),
+        }
+        subgraph = helper.make_graph(
+            [models.node("Add", ["total", "sub"], ["then"])],
+            "branch",
+            [],
+            [models.tensor("then", models.FLOAT, None)],
+            [numpy_helper.from_array(row.astype(np.float32), "sub")],
+        )
+        other = helper.make_graph(
+            [models.node("Identity", ["total"], ["else"])], "other", [], [models.tensor("else", models.FLOAT, None)]
+        )
+        casts = [models.node("Cast", [name], [f"{name}_f"], to=models.FLOAT) for name in weights]
+        model = onnx.load_from_string(
+            models.build(
+                [
+                    *casts,
+                    models.node("Sum", ["x", "default", *(f"{name}_f" for name in weights)], ["total"]),
+                    models.node("If", ["choice"], ["y"], then_branch=subgraph, else_branch=other),
+                ],
+                [
+                    models.tensor("x", models.FLOAT, [1]),
+                    models.tensor("choice", TensorProto.BOOL, []),
+                    models.tensor("default", models.FLOAT, [1024]),
+                ],
+                [models.tensor("y", models.FLOAT, None)],
+                {**weights, "default": row.astype(np.float32)},
+            )
+        )
+        # The package's own typed fields, rather than raw bytes.
+        typed = next(tensor for tensor in model.graph.initializer if tensor.name == "f32")
+        typed.CopyFrom(helper.make_tensor("f32", models.FLOAT, [1024], weights["f32"].tolist()))
+        expected = sum(array.astype(np.float32) for array in weights.values()) + 2 * row + 1
+        feeds = {"x": np.ones(1, np.float32), "choice": np.array(True)}
+        copy = onnx.ModelProto()
+        copy.CopyFrom(model)
+        onnx.save_model(copy, tmp_path / "m.onnx", save_as_external_data=True, location="w", size_threshold=0)
+        for form in (model, tmp_path / "m.onnx"):
+            shared = zrt.read_weights(form)
+            assert set(shared) == {"f32", "f64", "f16", "i64", "u8", "flag", "i4"}
+            session = load(form, shared)
+            np.testing.assert_array_equal(session.run(feeds)[0], expected)
+            # What may be fed stays a matter of feeding.
+            fed = session.run({**feeds, "default": np.zeros(1024, np.float32)})[0]
+            np.testing.assert_array_equal(fed, expected - row)
+
+    def test_a_relative_path_and_a_change_of_folder(self, tmp_path, monkeypatch):
+        build.with_external_weights(build.mlp(64, 2), tmp_path)
+        monkeypatch.chdir(tmp_path)
+        weights = zrt.read_weights("mlp.onnx")
+        monkeypatch.chdir("/")
+        session = load(tmp_path / "mlp.onnx", weights)
+        assert session.run({"x": np.ones((1, 64), np.float32)})[0].shape == (1, 64)
+
+    def test_outlive_each_other_in_any_order(self):
+        x = np.ones((1, 64), np.float32)
+        expected = Session(build.mlp(64, 2)).run({"x": x})[0]
+        for order in itertools.permutations(range(4)):
+            runtime = Runtime.replicate(build.mlp(64, 2), 2, share_weights=True, shapes=[(1, 64)])
+            view = runtime[0].outputs["y"]
+            things = [*runtime, runtime.sessions[1], runtime]
+            del runtime
+            for index in order:
+                live = next((thing for thing in things[:2] if thing is not None and not thing.closed), None)
+                if live is not None:
+                    live.inputs["x"][...] = x
+                    live.run()
+                    np.testing.assert_array_equal(live.outputs["y"], expected)
+                things[index].close()
+                things[index] = None
+            assert view.shape == (1, 64)
+
+
+def test_the_onnx_package_is_not_needed(monkeypatch):
+    data = build.mlp(64, 2).SerializeToString()
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert len(Runtime.replicate(data, 2, share_weights=True, shapes=[(1, 64)])) == 2
+
+
+def test_a_model_that_cannot_be_read_is_named(tmp_path):
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(b"\xff\xff broken")
+    with pytest.raises(ModelError, match=r"model '.*broken\.onnx' cannot be read"):
+        zrt.read_weights(path)
+    with pytest.raises(ModelError, match="model in memory cannot be read"):
+        zrt.read_weights(b"\xff\xff broken")
+    with pytest.raises(DTypeError, match="external_data_dir"):
+        zrt.read_weights(models.add(), 5)
+
+
+@pytest.mark.parametrize(
+    ("location", "keep", "says"),
+    [
+        ("no.weights", None, "initializer 'layer0.w': No such file"),
+        ("mlp.weights", 5000, r"'mlp\.weights' ends 11384 bytes too soon"),
+        ("../mlp.weights", None, "lies outside the model's folder"),
+        ("a/../../mlp.weights", None, "lies outside the model's folder"),
+        ("/etc/hostname", None, "lies outside the model's folder"),
+        ("", None, "initializer 'layer0.w'"),
+    ],
+)
+def test_weights_outside_that_cannot_be_read(tmp_path, location, keep, says):
+    build.with_external_weights(build.mlp(64, 2), tmp_path)
+    if keep is not None:
+        content = (tmp_path / "mlp.weights").read_bytes()
+        (tmp_path / "mlp.weights").write_bytes(content[:keep])
+    model = onnx.load(tmp_path / "mlp.onnx", load_external_data=False)
+    for entry in model.graph.initializer[0].external_data:
+        if entry.key == "location":
+            entry.value = location
+    onnx.save(model, tmp_path / "other.onnx")
+    with pytest.raises(ModelError, match=says) as caught:
+        zrt.read_weights(tmp_path / "other.onnx")
+    assert "other.onnx" in str(caught.value)
+    with pytest.raises(ModelError, match=says):
+        zrt.read_weights(model, tmp_path)
+
+
+def test_an_error_of_the_engines_names_the_model(tmp_path):
+    model = onnx.load_from_string(models.add())
+    model.ir_version = 99
+    path = tmp_path / "new.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match=r"model '.*new\.onnx' is written in a newer form"):
+        Runtime.replicate(path, 2, share_weights=True)
+
+
+def test_what_the_caller_gives_is_kept():
+    """His own weights win over the model's, and his own container is used."""
+    model = build.mlp(64, 1)
+    weight = np.eye(64, dtype=np.float32)
+    container = zrt.PrepackedWeights()
+    options = SessionOptions(initializers={"layer0.w": weight}, prepacked_weights=container)
+    runtime = Runtime.replicate(model, 2, options, share_weights=True, shapes=[(1, 64)])
+    container.close()
+    x = np.ones((1, 64), np.float32)
+    expected = Session(model, SessionOptions(initializers={"layer0.w": weight})).run([x])[0]
+    for session in runtime.sessions:
+        np.testing.assert_array_equal(session.run([x])[0], expected)
+
+
+def test_a_heap_without_trim(monkeypatch):
+    class Plain:
+        """A C library without glibc's function."""
+
+    monkeypatch.setattr("ctypes.CDLL", lambda _: Plain())
+    trim_heap()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
+def test_memory_falls(tmp_path):
+    """Four sessions over 64 MiB of weights: apart, each takes as much and more; sharing, they take it once."""
+    width, depth = 1024, 16
+    onnx.save_model(build.mlp(width, depth), tmp_path / "mlp.onnx")
+    apart, shared = (resident.measure(tmp_path / "mlp.onnx", 4, share, width) for share in (False, True))
+    assert apart.result == shared.result
+    weights = width * width * depth * 4 >> 20
+    assert apart.mib > 4 * weights
+    # The weights, their prepacked form, and all that the sessions take besides.
+    assert shared.mib < 3 * weights
+
+
+@pytest.mark.gpu
+def test_with_a_device_the_numbers_are_the_same():
+    own = Session(build.cnn(), providers=["CUDA"])
+    (shared,) = zrt.Runtime.replicate(build.cnn(), 1, None, ["CUDA"], share_weights=True, shapes=[(2, 1, 28, 28)])
+    shared.inputs["image"][...] = image(0)
+    shared.run()
+    np.testing.assert_allclose(shared.outputs["logits"], own.run({"image": image(0)})[0], rtol=1e-3, atol=1e-3)

@@ -1,0 +1,410 @@
+"""`MemoryInfo`, `Allocator` and its counters."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support import models
+from zrt import Allocation, Allocator, AllocatorStats, ArenaConfig, MemoryInfo, Session, SessionOptions, Value
+from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, UnsupportedError
+from zrt.memory.allocators import CPU, NAMED, read_pairs, write_pairs
+from zrt.types import AllocatorType, DeviceMemType, DeviceType, MemType
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return Session(models.add())
+
+
+def through_ort(memory: MemoryInfo) -> MemoryInfo:
+    """What ORT says of a memory that it was told of."""
+    handle = memory.handle()
+    return MemoryInfo.read(handle.pointer)
+
+
+class TestMemoryInfo:
+    def test_the_usual_ones(self):
+        assert MemoryInfo.cpu() == CPU == MemoryInfo("Cpu", 0, AllocatorType.DEVICE, MemType.DEFAULT)
+        assert MemoryInfo.cuda(2) == MemoryInfo("Cuda", 2)
+        assert MemoryInfo.cuda().device_type is DeviceType.GPU
+        assert MemoryInfo.cuda_pinned(1) == MemoryInfo("CudaPinned", 1, mem_type=MemType.CPU_OUTPUT)
+
+    @pytest.mark.parametrize(
+        "memory",
+        [CPU, MemoryInfo("Cpu", allocator_type=AllocatorType.ARENA), MemoryInfo.cuda(3), MemoryInfo.cuda_pinned(1)],
+    )
+    def test_ort_reads_what_was_written(self, memory):
+        handle = memory.handle()
+        read = MemoryInfo.read(handle.pointer)
+        assert read == memory
+        assert read.is_host is memory.is_host
+
+    def test_what_the_processor_can_read(self):
+        assert CPU.is_host
+        assert MemoryInfo.cuda_pinned().is_host
+        assert not MemoryInfo.cuda().is_host
+        assert MemoryInfo("Cuda", 0, mem_type=MemType.CPU_INPUT, device_type=DeviceType.GPU).is_host
+
+    def test_what_lies_beside_what(self):
+        host, pinned, first, second = CPU, MemoryInfo.cuda_pinned(), MemoryInfo.cuda(0), MemoryInfo.cuda(1)
+        assert host.beside(pinned)
+        assert pinned.beside(host)
+        assert first.beside(MemoryInfo("Cuda", 0, AllocatorType.ARENA, device_type=DeviceType.GPU))
+        for one, other in ((host, first), (first, pinned), (first, second)):
+            assert not one.beside(other)
+            assert not other.beside(one)
+
+    def test_other_devices(self):
+        npu = MemoryInfo.of("MyNpu", "npu", 3, vendor_id=0xFFFFFFFF, host_accessible=True, alignment=64)
+        read = through_ort(npu)
+        assert read == npu
+        assert (read.device_type, read.device_id, read.vendor_id) == (DeviceType.NPU, 3, 0xFFFFFFFF)
+        assert read.device_mem_type is DeviceMemType.HOST_ACCESSIBLE
+        assert read.is_host
+        assert not MemoryInfo.of("MyNpu", DeviceType.NPU).is_host
+
+    @given(
+        name=TEXTS.filter(lambda name: name not in NAMED),
+        device_type=st.sampled_from(DeviceType),
+        device_id=st.integers(0, 2**15 - 1),
+        vendor_id=st.integers(0, 2**32 - 1),
+        host_accessible=st.booleans(),
+        allocator_type=st.sampled_from([AllocatorType.DEVICE, AllocatorType.ARENA, AllocatorType.READ_ONLY]),
+    )
+    def test_any_device_is_read_as_it_was_written(self, **fields):
+        memory = MemoryInfo.of(**fields)
+        read = through_ort(memory)
+        assert dataclasses.astuple(read) == dataclasses.astuple(memory)
+        # What was read can be written again.
+        assert read.same(memory)
+
+    def test_vendors_of_the_named_ones(self):
+        vendors = {"Cpu": 0, "Cuda": 0x10DE, "CudaPinned": 0x10DE, "Hip": 0x1002, "QnnHtpShared": 0x5143}
+        for name, vendor in vendors.items():
+            read = through_ort(MemoryInfo(name))
+            assert read.vendor_id == vendor
+            assert read.same(MemoryInfo(name))
+        pinned = through_ort(MemoryInfo.cuda_pinned())
+        assert pinned.device_mem_type is DeviceMemType.HOST_ACCESSIBLE
+        # ONNX Runtime 1.27 makes all of them.
+        for name in NAMED:
+            assert through_ort(MemoryInfo(name)).name == name
+
+    def test_what_ort_takes_for_the_same(self):
+        assert CPU.same(MemoryInfo("Cpu"))
+        assert not CPU.same(MemoryInfo("Cpu", allocator_type=AllocatorType.ARENA))
+        assert not MemoryInfo.cuda(0).same(MemoryInfo.cuda(1))
+        aligned, plain = (MemoryInfo.of("Cpu", "CPU", alignment=alignment) for alignment in (4096, 0))
+        assert aligned == plain == CPU
+        assert plain.same(CPU)
+        assert not aligned.same(plain)
+
+    def test_is_a_plain_value(self):
+        assert pickle.loads(pickle.dumps(MemoryInfo.cuda(1))) == MemoryInfo.cuda(1)
+        assert len({MemoryInfo.cuda(), MemoryInfo("Cuda", 0, device_type=DeviceType.GPU), CPU}) == 2
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            CPU.name = "Cuda"
+
+    @pytest.mark.parametrize(
+        ("memory", "error", "words"),
+        [
+            (MemoryInfo("Nowhere"), ArgumentError, "memory 'Nowhere'"),
+            (MemoryInfo("Nowhere", 1 << 40, vendor_id=0), ArgumentError, "memory 'Nowhere': device_id 1099511627776"),
+            (MemoryInfo(""), ArgumentError, "memory ''"),
+            (MemoryInfo.cuda(1 << 40), ArgumentError, "memory 'Cuda': device_id 1099511627776"),
+            (MemoryInfo.cuda("0"), DTypeError, "name='Cuda', device_id='0'"),
+            (MemoryInfo(5), DTypeError, "MemoryInfo.name: expected a str, got int 5"),
+            (MemoryInfo(None), DTypeError, "MemoryInfo.name: expected a str, got NoneType None"),
+        ],
+    )
+    def test_what_cannot_be(self, memory, error, words):
+        with pytest.raises(error, match=words):
+            memory.handle()
+
+
+class TestAllocator:
+    def test_of_a_session(self, session):
+        for allocator in (session.allocator(), Allocator(session), Allocator.of(session._open())):
+            assert allocator.memory.name == "Cpu"
+            value = Value.allocate((2, 3), np.float32, allocator)
+            value.numpy()[...] = 1
+            assert value.memory.name == "Cpu"
+
+    def test_the_processs_plain_one(self):
+        allocator = Allocator.default()
+        assert allocator.memory == CPU
+        value = Value.allocate((2, 3), np.float32, allocator)
+        allocator.close()
+        value.numpy()[...] = 1
+        assert allocator.closed
+
+    def test_keeps_no_counters_where_ort_keeps_none(self):
+        stats = Allocator.default().stats()
+        assert stats == AllocatorStats()
+        plain = Session(models.add(), SessionOptions(enable_cpu_mem_arena=False)).allocator()
+        Value.allocate((1000,), np.float32, plain)
+        assert plain.stats().num_allocs == 0
+
+    def test_counts(self, session):
+        allocator = session.allocator()
+        before = allocator.stats()
+        value = Value.allocate((1 << 18,), np.float32, allocator)
+        during = allocator.stats()
+        assert during.num_allocs == before.num_allocs + 1
+        assert during.bytes_in_use >= before.bytes_in_use + (1 << 20)
+        assert during.max_bytes_in_use >= during.bytes_in_use
+        assert during.max_alloc_size >= 1 << 20
+        assert during.total_allocated_bytes >= during.bytes_in_use
+        del value
+        gc.collect()
+        assert allocator.stats().bytes_in_use == before.bytes_in_use
+        # Another object for the same allocator counts the same.
+        assert session.allocator().stats() == allocator.stats()
+
+    def test_values_keep_it_alive(self):
+        session = Session(models.add())
+        value = Value.allocate((4,), np.float32, session.allocator())
+        session.close()
+        del session
+        gc.collect()
+        value.numpy()[...] = 3
+        np.testing.assert_array_equal(value.numpy(), np.full(4, 3, np.float32))
+
+    def test_closed(self):
+        session = Session(models.add())
+        allocator = session.allocator()
+        allocator.close()
+        for use in (allocator.stats, lambda: Value.allocate((1,), np.float32, allocator)):
+            with pytest.raises(ClosedError, match="this Allocator is closed"):
+                use()
+        session.close()
+        with pytest.raises(ClosedError, match="this Session is closed"):
+            session.allocator()
+
+    def test_what_cannot_be(self, session):
+        for memory in (MemoryInfo.cuda(), MemoryInfo.cuda_pinned()):
+            with pytest.raises(ArgumentError, match=f"this session has no allocator for '{memory.name}'"):
+                session.allocator(memory)
+        for wrong in ("Cpu", None, 0):
+            with pytest.raises(DTypeError, match="memory: expected a MemoryInfo"):
+                session.allocator(wrong)
+        for wrong in (5, None, "session", models.add()):
+            with pytest.raises(DTypeError, match="session: expected a Session"):
+                Allocator(wrong)
+        # Something with a handle that is no session's.
+        for wrong in (session.lane(), Value.allocate((1,), np.float32)):
+            with pytest.raises(DTypeError, match="session: expected a Session"):
+                Allocator(wrong)
+
+
+class TestAllocation:
+    def test_is_memory(self, session):
+        allocator = session.allocator()
+        before = allocator.stats().bytes_in_use
+        allocation = allocator.allocate(1000)
+        assert allocation.nbytes == 1000
+        assert allocation.memory == allocator.memory
+        assert allocator.stats().bytes_in_use >= before + 1000
+        view = allocation.numpy()
+        assert (view.shape, view.dtype, view.ctypes.data) == ((1000,), np.uint8, allocation.address)
+        view[...] = 7
+        assert allocation.numpy().sum() == 7000
+        assert repr(allocation) == "Allocation(1000 bytes of Cpu)"
+
+    @pytest.mark.parametrize("first", ["allocation", "view"])
+    def test_goes_back_once_when_nothing_needs_it(self, session, first):
+        allocator = session.allocator()
+        before = allocator.stats().bytes_in_use
+        things = {"allocation": allocator.allocate(1 << 20)}
+        things["view"] = things["allocation"].numpy()[10:]
+        things.pop(first)
+        gc.collect()
+        assert allocator.stats().bytes_in_use > before
+        things.clear()
+        gc.collect()
+        assert allocator.stats().bytes_in_use == before
+
+    def test_closed(self, session):
+        allocator = session.allocator()
+        before = allocator.stats().bytes_in_use
+        with allocator.allocate(1 << 20) as allocation:
+            view = allocation.numpy()
+        for use in (lambda: allocation.address, lambda: allocation.nbytes, allocation.numpy):
+            with pytest.raises(ClosedError, match="this Allocation is closed"):
+                use()
+        allocation.close()
+        view[...] = 1
+        assert allocator.stats().bytes_in_use > before
+        del view
+        assert allocator.stats().bytes_in_use == before
+        assert repr(allocation) == "Allocation(closed)"
+
+    def test_keeps_allocator_and_session_alive(self):
+        session = Session(models.add())
+        allocator = session.allocator()
+        allocation = allocator.allocate(100)
+        allocator.close()
+        session.close()
+        del allocator, session
+        gc.collect()
+        allocation.numpy()[...] = 1
+        assert allocation.numpy().sum() == 100
+
+    def test_of_the_processs_plain_one(self):
+        allocation = Allocator.default().allocate(100)
+        allocation.numpy()[...] = 1
+        assert allocation.memory == CPU
+
+    @pytest.mark.parametrize("nbytes", [1 << 46, 1 << 62, (1 << 62) + 1, (1 << 63) + 1, (1 << 64) - 1])
+    def test_more_than_there_is(self, session, nbytes):
+        for allocator in (session.allocator(), Allocator.default()):
+            with pytest.raises(AllocationError, match=f"no memory for {nbytes} bytes of Cpu"):
+                allocator.allocate(nbytes)
+
+    @pytest.mark.parametrize(
+        ("nbytes", "error"),
+        [(0, ArgumentError), (-1, ArgumentError), (1 << 64, ArgumentError), (1.5, DTypeError), (True, DTypeError)],
+    )
+    def test_what_cannot_be(self, session, nbytes, error):
+        with pytest.raises(error, match=f"nbytes: .*{nbytes}"):
+            session.allocator().allocate(nbytes)
+
+    def test_is_made_by_an_allocator(self):
+        with pytest.raises(DTypeError, match=r"an Allocation is made by Allocator\.allocate, not of a int"):
+            Allocation(5, CPU)
+
+
+class TestArenaConfig:
+    def test_every_field_is_taken(self):
+        fields = {
+            "max_mem": 1 << 30,
+            "arena_extend_strategy": "same_as_requested",
+            "initial_chunk_size_bytes": 1000,
+            "max_dead_bytes_per_chunk": 1,
+            "initial_growth_chunk_size_bytes": 512,
+            "max_power_of_two_extend_bytes": 1 << 20,
+            "use_cuda_mempool": False,
+            "cuda_mempool_release_threshold": 0,
+            "cuda_mempool_bytes_to_keep_on_shrink": 0,
+        }
+        assert set(fields) == {field.name for field in dataclasses.fields(ArenaConfig)}
+        assert ArenaConfig(**fields).handle().pointer
+        for name, value in fields.items():
+            assert ArenaConfig(**{name: value}).handle().pointer
+        assert ArenaConfig().handle().pointer
+
+    @pytest.mark.parametrize(
+        ("field", "value", "error"),
+        [
+            ("max_mem", 0, ArgumentError),
+            ("max_mem", 1 << 63, ArgumentError),
+            ("max_mem", "1", DTypeError),
+            ("arena_extend_strategy", 2, ArgumentError),
+            ("arena_extend_strategy", "kNextPowerOfTwo", ArgumentError),
+            ("initial_chunk_size_bytes", 0, ArgumentError),
+            ("initial_chunk_size_bytes", 1 << 31, ArgumentError),
+            ("max_dead_bytes_per_chunk", 0, ArgumentError),
+            ("initial_growth_chunk_size_bytes", 0, ArgumentError),
+            ("initial_growth_chunk_size_bytes", 257, ArgumentError),
+            ("max_power_of_two_extend_bytes", 0, ArgumentError),
+            ("max_power_of_two_extend_bytes", 1000, ArgumentError),
+            ("use_cuda_mempool", 1, DTypeError),
+            ("cuda_mempool_release_threshold", -1, ArgumentError),
+            ("cuda_mempool_bytes_to_keep_on_shrink", 1.5, DTypeError),
+        ],
+    )
+    def test_what_cannot_be(self, field, value, error):
+        with pytest.raises(error, match=f"^{field}: "):
+            ArenaConfig(**{field: value}).handle()
+
+    def test_any_that_is_taken_works(self, python):
+        """Steps that are small, odd or all alike: an arena of any of them hands out memory, shrinks and grows again."""
+        python("""
+import itertools
+import numpy as np
+import zrt
+from tests.support import models
+environment = zrt.Environment()
+names = ["arena_extend_strategy", "initial_chunk_size_bytes", "max_dead_bytes_per_chunk",
+         "initial_growth_chunk_size_bytes", "max_power_of_two_extend_bytes", "max_mem"]
+values = [[0, 1], [1, 1000, 1 << 20], [1, 1 << 20], [256, 768], [256, 768, 1 << 20], [1 << 22, 1 << 30]]
+for chosen in itertools.product(*values):
+    environment.register_allocator(arena=zrt.ArenaConfig(**dict(zip(names, chosen))))
+    session = zrt.Session(models.add(), zrt.SessionOptions(intra_op_num_threads=1, use_env_allocators=True))
+    allocator = session.allocator()
+    for _ in range(2):
+        held = [allocator.allocate(size) for size in (1, 1000, 5000, 300000)]
+        for each in held:
+            each.numpy()[...] = 1
+        held.clear()
+        session.run([np.ones(4, np.float32)] * 2, options=zrt.RunOptions(shrink_arenas=[zrt.MemoryInfo.cpu()]))
+    assert allocator.stats().bytes_limit == chosen[-1]
+""")
+
+
+class TestPairs:
+    @given(st.dictionaries(TEXTS.filter(bool), TEXTS))
+    def test_come_back_as_they_went(self, pairs):
+        handle = write_pairs(pairs, "pairs")
+        assert read_pairs(handle.pointer) == pairs
+
+
+RAW = {
+    "InUse": "10",
+    "TotalAllocated": "40",
+    "MaxInUse": "20",
+    "MaxAllocSize": "8",
+    "Limit": "-1",
+    "NumAllocs": "5",
+    "NumReserves": "1",
+    "NumArenaExtensions": "2",
+    "NumArenaShrinkages": "0",
+    "SomethingNew": "x",
+}
+
+
+class TestStats:
+    def test_parse(self):
+        stats = AllocatorStats.parse(RAW)
+        assert stats == AllocatorStats(10, 40, 20, 8, -1, 5, 1, 2, 0)
+        assert stats.raw == RAW
+        assert AllocatorStats.parse({}) == AllocatorStats()
+
+    def test_differences(self):
+        before = AllocatorStats.parse(RAW)
+        after = AllocatorStats(7, 60, 30, 9, -1, 9, 1, 3, 1)
+        assert after - before == AllocatorStats(-3, 20, 30, 9, -1, 4, 0, 1, 1)
+        assert before - before == AllocatorStats(0, 0, 20, 8, -1, 0, 0, 0, 0)
+
+    def test_everything_that_ort_counts_is_read(self, session):
+        stats = session.allocator().stats()
+        assert set(stats.raw) <= set(RAW)
+        assert AllocatorStats.parse(stats.raw) == stats
+
+
+@pytest.mark.gpu
+class TestCuda:
+    def test_device_and_pinned_memory(self):
+        session = Session(models.add(), providers=["CUDA"])
+        for memory in (MemoryInfo.cuda(), MemoryInfo.cuda_pinned()):
+            allocator = session.allocator(memory)
+            assert allocator.memory.name == memory.name
+            value = Value.allocate((1024,), np.float32, allocator)
+            assert value.memory.is_host is memory.is_host
+            assert allocator.stats().bytes_in_use >= 4096
+            allocation = allocator.allocate(100)
+            assert allocation.address
+            if memory.is_host:
+                allocation.numpy()[...] = 1
+            else:
+                with pytest.raises(UnsupportedError, match="lies on Cuda:0"):
+                    allocation.numpy()

@@ -1,0 +1,456 @@
+"""Runs that end elsewhere than they begin: `Session.run_async` and `Session.submit`."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import gc
+import inspect
+import logging
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import zrt
+from tests.conftest import LOOP
+from tests.support import models
+from zrt import errors
+from zrt.session import async_runs
+
+FEEDS = {"x": np.arange(4, dtype=np.float32), "y": np.ones(4, np.float32)}
+SUM = FEEDS["x"] + FEEDS["y"]
+
+
+def quiet(threads):
+    return zrt.SessionOptions(intra_op_num_threads=threads, log_severity_level="FATAL")
+
+
+@pytest.fixture(params=[1, 2], ids=["worker", "pool"])
+def threads(request):
+    """Without a pool of its own a session runs on zrt's threads, with one on ONNX Runtime's."""
+    return request.param
+
+
+@pytest.fixture
+def add(threads):
+    return zrt.Session(models.add(["n"]), quiet(threads))
+
+
+@pytest.fixture
+def loop(threads, build):
+    return zrt.Session(build(LOOP), quiet(threads))
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(eventually):
+    yield
+    eventually(lambda: not async_runs._under_way)
+
+
+def test_both_forms_give_what_run_gives(add):
+    np.testing.assert_array_equal(asyncio.run(add.run_async(FEEDS))[0], SUM)
+    future = add.submit(list(FEEDS.values()), ["z"])
+    assert isinstance(future, concurrent.futures.Future)
+    np.testing.assert_array_equal(future.result(60)[0], SUM)
+
+
+CASES = {
+    "left to ORT": (models.non_zero(), {"x": np.array([0, 1, 0, 3], np.float32)}),
+    "passed through": (models.passing_through(), {"x": np.ones(3, np.float32)}),
+    "mixed": (
+        models.mixed(),
+        {
+            "f": np.ones((2, 3), np.float32),
+            "i": np.ones((2, 3), np.int64),
+            "b": np.ones((2, 3), bool),
+            "h": np.ones((2, 3), np.float16),
+            "u": np.ones((2, 3), np.uint8),
+        },
+    ),
+    "strided": (models.add(["n"]), {"x": np.arange(8, dtype=np.float32)[::2], "y": np.ones(4, np.float32)}),
+    "values": (
+        models.add(["n"]),
+        {"x": zrt.Value.from_array(FEEDS["x"]), "y": FEEDS["y"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_results_are_those_of_run(case, threads):
+    model, feeds = CASES[case]
+    session = zrt.Session(model, quiet(threads))
+    wanted = session.run(feeds)
+    for results in (session.submit(feeds).result(60), asyncio.run(session.run_async(feeds))):
+        assert len(results) == len(wanted)
+        for result, right in zip(results, wanted, strict=True):
+            assert result.dtype == right.dtype
+            np.testing.assert_array_equal(result, right)
+
+
+def test_a_model_that_lies_about_a_shape_is_run_again(build, threads):
+    session = zrt.Session(build("(float[n] x) => (float[3] y) { y = Neg(x) }"), quiet(threads))
+    np.testing.assert_array_equal(session.submit([np.ones(5, np.float32)]).result(60)[0], -np.ones(5))
+    np.testing.assert_array_equal(session.submit([np.ones(4, np.float32)]).result(60)[0], -np.ones(4))
+
+
+def test_sequences_come_as_lists(build, threads):
+    session = zrt.Session(build("(float[n] x) => (seq(float[m]) s) { s = SequenceConstruct(x, x) }"), quiet(threads))
+    [value] = session.submit([np.ones(2, np.float32)]).result(60)
+    assert [tensor.tolist() for tensor in value] == [[1, 1]] * 2
+
+
+def test_bad_arguments_are_answered_before_anything_runs(add):
+    for feeds, error in (
+        ({"x": FEEDS["x"]}, errors.ArgumentError),
+        ({**FEEDS, "q": 1}, errors.UnknownNameError),
+        ({**FEEDS, "x": np.ones(4)}, errors.DTypeError),
+    ):
+        with pytest.raises(error):
+            add.submit(feeds)
+        with pytest.raises(error):
+            asyncio.run(add.run_async(feeds))
+    with pytest.raises(errors.DTypeError, match="options"):
+        add.submit(FEEDS, options={})
+    assert not async_runs._under_way
+
+
+def test_errors_of_the_run_come_by_the_future(threads):
+    session = zrt.Session(models.gather(), quiet(threads))
+    feeds = [np.array([7], np.int64)]
+    with pytest.raises(zrt.OrtError) as alone:
+        session.run(feeds)
+    future = session.submit(feeds)
+    assert type(future.exception(60)) is type(alone.value)
+    assert str(future.exception()) == str(alone.value)
+    with pytest.raises(type(alone.value), match="indices"):
+        asyncio.run(session.run_async(feeds))
+
+
+@pytest.mark.parametrize(("threads", "on_worker", "ours"), [(1, False, True), (2, False, False), (2, True, True)])
+def test_where_a_run_is(threads, on_worker, ours, monkeypatch):
+    """On ONNX Runtime's own thread where the session has one to give and the options allow it, else on one of zrt's."""
+    monkeypatch.setattr(async_runs, "needs_worker", lambda options: on_worker)
+    logger = logging.Logger("where")
+    records = []
+    logger.addHandler(handler := logging.Handler())
+    handler.emit = records.append
+    session = zrt.Session(models.gather(), zrt.SessionOptions(intra_op_num_threads=threads, logger=logger))
+    failed = session.submit([np.array([7], np.int64)], options=zrt.RunOptions(tag="here"))
+    assert failed.exception(60) is not None
+    assert zrt.Environment.flush_log(60)
+    [record] = [record for record in records if record.logid.endswith("here")]
+    assert (record.threadName == "zrt-run") == ours
+    assert record.thread != threading.get_ident()
+
+
+@pytest.mark.gpu
+def test_on_a_device():
+    session = zrt.Session(models.add(["n"]), providers=["cuda"])
+    wanted = session.run(FEEDS)[0]
+    for result in (session.submit(FEEDS).result(60)[0], asyncio.run(session.run_async(FEEDS))[0]):
+        np.testing.assert_array_equal(result, wanted)
+
+
+def test_a_thousand_at_once_and_more(add):
+    runs = [add.submit({"x": np.full(4, n, np.float32), "y": FEEDS["y"]}) for n in range(1500)]
+    for n, run in enumerate(runs):
+        np.testing.assert_array_equal(run.result(60)[0], np.full(4, n + 1))
+
+    async def gather():
+        return await asyncio.gather(
+            *(add.run_async({"x": np.full(4, n, np.float32), "y": FEEDS["y"]}) for n in range(1500))
+        )
+
+    for n, [result] in enumerate(asyncio.run(gather())):
+        np.testing.assert_array_equal(result, np.full(4, n + 1))
+
+
+def test_runs_wait_their_turn_without_the_caller(loop, endless):
+    """More than the engine's queues hold: whoever submits never runs one itself."""
+    stop = zrt.RunOptions()
+    begun = time.monotonic()
+    runs = [loop.submit(endless, options=stop) for _ in range(1200)]
+    assert not any(run.done() for run in runs)
+    stop.terminate()
+    for run in runs:
+        assert type(run.exception(60)) is errors.TerminatedError
+    assert time.monotonic() - begun < 60
+
+
+def test_cancel_ends_the_run(loop, endless, eventually):
+    future = loop.submit(endless)
+    assert not future.done()
+    assert future.cancel()
+    assert future.cancelled()
+    with pytest.raises(concurrent.futures.CancelledError):
+        future.result()
+    # Which is told to those who wait for several only when the run has ended.
+    assert concurrent.futures.wait([future], 60).done == {future}
+    eventually(lambda: not async_runs._under_way)
+
+
+def test_cancel_of_one_that_is_done_changes_nothing(add):
+    future = add.submit(FEEDS)
+    future.result(60)
+    assert not future.cancel()
+    np.testing.assert_array_equal(future.result()[0], SUM)
+
+
+def test_cancelled_tasks_end_their_runs(loop, endless, eventually):
+    async def main():
+        task = asyncio.create_task(loop.run_async(endless))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await loop.run_async(endless)
+        with pytest.raises(ZeroDivisionError):
+            await fail_beside()
+
+    async def fail_beside():
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(loop.run_async(endless))
+                await asyncio.sleep(0.01)
+                _ = 1 / 0
+        except* ZeroDivisionError as errors:
+            raise errors.exceptions[0] from None
+
+    asyncio.run(main())
+    eventually(lambda: not async_runs._under_way)
+
+
+def test_a_coroutine_that_is_dropped_ends_its_run(loop, endless, eventually):
+    running = asyncio.new_event_loop()
+    coroutine = loop.run_async(endless)
+
+    async def begin():
+        coroutine.send(None)
+
+    running.run_until_complete(begin())
+    assert async_runs._under_way
+    coroutine.close()
+    running.close()
+    eventually(lambda: not async_runs._under_way)
+
+
+def test_a_loop_that_is_closed_meanwhile(loop, eventually):
+    """Its run goes on to the end, and there is nobody to tell."""
+    running = asyncio.new_event_loop()
+    task = running.create_task(loop.run_async({"n": np.array(200_000), "x": np.ones(4, np.float32)}))
+    running.run_until_complete(asyncio.sleep(0))
+    assert async_runs._under_way
+    running.close()
+    eventually(lambda: not async_runs._under_way)
+    # Python says of any task that is dropped so that it was pending.
+    task._log_destroy_pending = False
+    del task
+
+
+def test_run_options(loop, endless, add):
+    options = zrt.RunOptions(tag="mine")
+    future, other = loop.submit(endless, options=options), loop.submit(endless, options=options)
+    # The end of one is not the end of the other ...
+    future.cancel()
+    concurrent.futures.wait([future], 60)
+    assert not options.terminated
+    assert not other.done()
+    # ... but `terminate` is of both, and refuses others until `reset`.
+    options.terminate()
+    assert type(other.exception(60)) is errors.TerminatedError
+    assert type(add.submit(FEEDS, options=options).exception(60)) is errors.TerminatedError
+    options.reset()
+    np.testing.assert_array_equal(add.submit(FEEDS, options=options).result(60)[0], SUM)
+    closing = loop.submit(endless, options=options)
+    options.close()
+    assert not closing.done()
+    closing.cancel()
+    with pytest.raises(errors.ClosedError):
+        add.submit(FEEDS, options=options)
+
+
+def test_twins_have_every_setting():
+    given = {"tag": "t", "log_severity_level": 3, "log_verbosity_level": 2, "config_entries": {"a": "b"}}
+    twin = zrt.RunOptions(**given).twin()
+    assert {name: value for name, value in twin.settings().items() if value} == given
+    assert zrt.RunOptions().settings().keys() == set(inspect.signature(zrt.RunOptions).parameters)
+    assert not async_runs.needs_worker(twin)
+
+
+def test_options_forget_the_runs_that_are_over(add, eventually):
+    options = zrt.RunOptions(tag="many")
+    for future in [add.submit(FEEDS, options=options) for _ in range(50)]:
+        np.testing.assert_array_equal(future.result(60)[0], SUM)
+    del future
+    eventually(lambda: not options._twins)
+
+
+def test_exceptions_in_callbacks(add, caplog):
+    heard = []
+
+    def fail(future):
+        heard.append(future)
+        raise ZeroDivisionError("in a callback")
+
+    future = add.submit(FEEDS)
+    future.add_done_callback(fail)
+    future.add_done_callback(heard.append)
+    np.testing.assert_array_equal(future.result(60)[0], SUM)
+    np.testing.assert_array_equal(add.submit(FEEDS).result(60)[0], SUM)
+    assert heard == [future, future]
+    assert "in a callback" in caplog.text
+
+
+def test_a_callback_that_ends_its_thread(add, loop, endless, monkeypatch):
+    """What no handler of exceptions takes goes where a thread's go, and the thread goes on."""
+    heard = []
+    monkeypatch.setattr(threading, "excepthook", heard.append)
+
+    def leave(future):
+        raise SystemExit("in a callback")
+
+    options = zrt.RunOptions()
+    future = loop.submit(endless, options=options)
+    future.add_done_callback(leave)
+    options.terminate()
+    concurrent.futures.wait([future], 60)
+    np.testing.assert_array_equal(add.submit(FEEDS).result(60)[0], SUM)
+    assert [hooked.exc_type for hooked in heard] == [SystemExit]
+
+
+def test_callbacks_may_run_and_close(add, loop, endless):
+    """Whatever a callback does on the thread that serves all, that goes on."""
+    ended = threading.Event()
+    results = []
+
+    def more(future):
+        results.append(add.run(FEEDS)[0])
+        again = add.submit(FEEDS)
+        again.add_done_callback(lambda done: (results.append(done.result()[0]), ended.set()))
+        add.close()
+
+    options = zrt.RunOptions()
+    loop.submit(endless, options=options).add_done_callback(more)
+    options.terminate()
+    assert ended.wait(60)
+    assert len(results) == 2
+    for result in results:
+        np.testing.assert_array_equal(result, SUM)
+
+
+def test_a_callback_cannot_wait_for_a_run(add, loop, endless):
+    """It would wait for ever: the result comes on its own thread. With a timeout it may."""
+    heard = []
+
+    def wait(future):
+        other = loop.submit(endless)
+        for ask in (other.result, other.exception, lambda: other.result(0.001)):
+            try:
+                ask()
+            except Exception as error:
+                heard.append(type(error))
+        other.cancel()
+        heard.append(future.exception() is not None)
+
+    options = zrt.RunOptions()
+    future = loop.submit(endless, options=options)
+    future.add_done_callback(wait)
+    options.terminate()
+    concurrent.futures.wait([future], 60)
+    np.testing.assert_array_equal(add.submit(FEEDS).result(60)[0], SUM)
+    assert heard == [errors.UnsupportedError, errors.UnsupportedError, TimeoutError, True]
+
+
+def test_several_loops_in_several_threads(add, background):
+    async def many(start):
+        runs = (add.run_async({"x": np.full(4, start + n, np.float32), "y": FEEDS["y"]}) for n in range(100))
+        return [float(result[0]) for [result] in await asyncio.gather(*runs)]
+
+    jobs = [background(lambda start=start: asyncio.run(many(start))) for start in range(0, 800, 100)]
+    for start, job in zip(range(0, 800, 100), jobs, strict=True):
+        assert job.result() == [start + n + 1.0 for n in range(100)]
+
+
+def test_what_a_dropped_future_reads_stays(threads, build, eventually):
+    """Feeds, results, options, session: nobody but ONNX Runtime holds them, and each stays until the end."""
+    session = zrt.Session(build(LOOP), quiet(threads))
+    feeds = {"n": np.array(300_000), "x": np.ones(4, np.float32)}
+    gone = weakref.ref(feeds["x"])
+    seen = []
+    future = session.submit(feeds, options=zrt.RunOptions(tag="dropped"))
+    future.add_done_callback(lambda done: seen.append(done.result()[0]))
+    del session, feeds, future
+    for _ in range(20):
+        gc.collect()
+        _ = [np.full(4, 7, np.float32) for _ in range(100)]
+    assert gone() is not None or seen
+    eventually(lambda: seen)
+    np.testing.assert_array_equal(seen[0], np.full(4, np.inf))
+    seen.clear()
+    eventually(lambda: gone() is None)
+
+
+def test_a_session_closed_meanwhile(loop, add, endless, background):
+    """Runs under way end as ever; whatever begins later is refused."""
+    options = zrt.RunOptions()
+    steps = {"n": np.array(200_000), "x": np.ones(4, np.float32)}
+    lane = loop.lane({"n": (), "x": 4})
+    lane.inputs["n"][...], lane.inputs["x"][...] = steps["n"], 0
+    prepared = loop.prepare(steps)
+    under_way = [
+        background(lambda: loop.run(steps)[0]),
+        background(prepared.run),
+        background(lane.run),
+    ]
+    for job in under_way:
+        job.under_way()
+    coming = [loop.submit(steps), loop.submit(endless, options=options)]
+    loop.close()
+    assert loop.closed
+    for refused in (loop.run, loop.submit, lambda feeds: asyncio.run(loop.run_async(feeds))):
+        with pytest.raises(errors.ClosedError):
+            refused(steps)
+    np.testing.assert_array_equal(coming[0].result(60)[0], np.full(4, np.inf))
+    options.terminate()
+    assert type(coming[1].exception(60)) is errors.TerminatedError
+    for job in under_way:
+        job.result()
+    np.testing.assert_array_equal(lane.outputs["y"], np.zeros(4))
+
+
+def test_threads_that_submit_cancel_and_close(build, threads, background):
+    """Four threads over one session, of which one closes it: each run has an end of its own, and a right one."""
+    session = zrt.Session(build(LOOP), quiet(threads))
+    started = threading.Barrier(5)
+
+    def work(cancels):
+        ends = []
+        started.wait()
+        for n in range(200):
+            try:
+                future = session.submit({"n": np.array(n % 7), "x": np.ones(4, np.float32)})
+            except errors.ClosedError:
+                ends.append("closed")
+                continue
+            if cancels and n % 3 == 0:
+                future.cancel()
+            try:
+                np.testing.assert_array_equal(future.result(60)[0], np.full(4, 2.0 ** (n % 7)))
+                ends.append("right")
+            except concurrent.futures.CancelledError:
+                ends.append("cancelled")
+        assert len(ends) == 200
+
+    def close():
+        started.wait()
+        time.sleep(0.03)
+        session.close()
+
+    jobs = [background(lambda cancels=cancels: work(cancels)) for cancels in (False, True, False, True)]
+    for job in [*jobs, background(close)]:
+        job.result()

@@ -1,0 +1,56 @@
+"""Whether a compiled model suits the devices: what providers write into models, and what they say of it."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+import zrt
+from tests.support import models
+from zrt import ModelCompatibility, compatibility_info, model_compatibility
+from zrt.errors import ArgumentError, DTypeError, InvalidGraphError, ModelError, ModelNotFoundError, ProviderError
+
+CPU = "CPUExecutionProvider"
+
+
+@pytest.fixture
+def compiled() -> onnx.ModelProto:
+    """A model in which providers left their words."""
+    model = onnx.load_from_string(models.add())
+    for provider, info in ((CPU, "avx2;v1"), ("Other", "")):
+        entry = model.metadata_props.add()
+        entry.key, entry.value = f"ep_compatibility_info.{provider}", info
+    return model
+
+
+def test_what_a_provider_wrote(compiled, tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(compiled, path)
+    for form in (compiled, path, compiled.SerializeToString()):
+        assert compatibility_info(form, CPU) == "avx2;v1"
+        assert compatibility_info(form, "Other") == ""
+        assert compatibility_info(form, "CUDAExecutionProvider") is None
+
+
+def test_the_processor_has_no_opinion(compiled):
+    info = compatibility_info(compiled, CPU)
+    assert model_compatibility(info, CPU) is ModelCompatibility.NOT_APPLICABLE
+
+
+def test_mistakes(tmp_path):
+    with pytest.raises(ProviderError, match=f"provider 'Nope' has no devices here; those that have: .*{CPU}"):
+        model_compatibility("v1", "Nope")
+    with pytest.raises(ModelNotFoundError, match="no such file"):
+        compatibility_info(tmp_path / "no.onnx", CPU)
+    with pytest.raises(InvalidGraphError, match="model in memory"):
+        compatibility_info(b"\xff" * 9, CPU)
+    with pytest.raises(ModelError, match="is empty"):
+        compatibility_info(b"", CPU)
+    for provider in ("", None, 5):
+        with pytest.raises(DTypeError, match="provider"):
+            compatibility_info(models.add(), provider)
+    with pytest.raises(ArgumentError, match="NUL"):
+        model_compatibility("a\0b", CPU)
+    with pytest.raises(DTypeError, match="info"):
+        model_compatibility(None, CPU)
+    assert issubclass(zrt.ModelCompatibility, int)

@@ -1,0 +1,265 @@
+"""Models compiled ahead of time: by the tests' own provider, and with none that compiles."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from tests.support import models
+from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, FailError, UnsupportedError
+
+TEXT = "(float[n] x) => (float[n] y) { t = Neg(x)  y = Relu(t) }"
+QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
+X = np.array([-1, 2], np.float32)
+
+
+def nodes(model: bytes | Path | None) -> dict[str, onnx.NodeProto]:
+    assert model is not None
+    proto = onnx.load_model_from_string(model) if isinstance(model, bytes) else onnx.load(model)
+    return {node.op_type: node for node in proto.graph.node}
+
+
+def attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    return {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
+
+
+@pytest.fixture
+def weighty(tmp_path: Path) -> Path:
+    """y = (x + w) * v, where w is large and v is small."""
+    weights = {"w": np.arange(1000, dtype=np.float32), "v": np.array(2, np.float32)}
+    proto = onnx.load_model_from_string(
+        models.build(
+            [models.node("Add", ["x", "w"], ["t"]), models.node("Mul", ["t", "v"], ["y"])],
+            [models.tensor("x", onnx.TensorProto.FLOAT, [1000])],
+            [models.tensor("y", onnx.TensorProto.FLOAT, [1000])],
+            weights,
+        )
+    )
+    path = tmp_path / "weighty.onnx"
+    onnx.save(proto, path)
+    return path
+
+
+def answer(model: Any, **keywords: Any) -> np.ndarray:
+    with zrt.Session(model, QUIET, **keywords) as session:
+        return session.run([np.ones(1000, np.float32)])[0]
+
+
+EXPECTED = (np.arange(1000, dtype=np.float32) + 1) * 2
+
+
+class TestCompiled:
+    """By a provider that compiles: what becomes of its nodes."""
+
+    def test_into_the_model(self, build: Callable[..., onnx.ModelProto], plugin: Any) -> None:
+        compiled = zrt.compile(build(TEXT), None, QUIET, [plugin.own], embed_compiled_data_into_model=True)
+        node = attributes(nodes(compiled)["EPContext"])
+        assert (node["embed_mode"], node["ep_cache_context"], node["source"]) == (1, b"negate", b"ZrtTestProvider")
+        session = zrt.Session(compiled, QUIET, [plugin.own])
+        assert session.run([X])[0].tolist() == [1, 0]
+
+    def test_into_files_beside_it(self, build: Callable[..., onnx.ModelProto], plugin: Any, tmp_path: Path) -> None:
+        path = tmp_path / "compiled.onnx"
+        assert zrt.compile(build(TEXT), path, QUIET, [plugin.own], error_if_no_nodes_compiled=True) is None
+        node = attributes(nodes(path)["EPContext"])
+        beside = tmp_path / node["ep_cache_context"].decode()
+        assert node["embed_mode"] == 0
+        assert beside.read_text() == "negate"
+        assert set(tmp_path.iterdir()) == {path, beside}
+        assert zrt.Session(path, QUIET, [plugin.own]).run([X])[0].tolist() == [1, 0]
+
+    def test_into_files_of_a_model_in_memory(
+        self, build: Callable[..., onnx.ModelProto], plugin: Any, tmp_path: Path
+    ) -> None:
+        compiled = zrt.compile(build(TEXT), None, QUIET, [plugin.own], ep_context_binaries=(tmp_path, "mine.onnx"))
+        [beside] = tmp_path.iterdir()
+        assert beside.name.startswith("mine.onnx_")
+        assert attributes(nodes(compiled)["EPContext"])["ep_cache_context"].decode() == beside.name
+
+    def test_a_failed_one_leaves_what_was_there(
+        self, build: Callable[..., onnx.ModelProto], plugin: Any, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "compiled.onnx"
+        path.write_bytes(b"precious")
+        with pytest.raises(zrt.OrtError):
+            zrt.compile(build("(float[n] x) => (float[n] y) { y = Nonesuch(x) }"), path, QUIET, [plugin.own])
+        assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"precious"]
+
+
+class TestProcessor:
+    """With the processor alone, which compiles nothing: the model comes out as it is."""
+
+    def test_the_nodes_are_the_model_s(self, build: Callable[..., onnx.ModelProto]) -> None:
+        compiled = zrt.compile(build(TEXT), options=QUIET)
+        assert list(nodes(compiled)) == ["Neg", "Relu"]
+        assert zrt.Session(compiled, QUIET).run([X])[0].tolist() == [1, 0]
+
+    def test_that_can_be_an_error(self, build: Callable[..., onnx.ModelProto]) -> None:
+        with pytest.raises(FailError, match=r"ModelProto: .*Unable to compile any nodes"):
+            zrt.compile(build(TEXT), options=QUIET, error_if_no_nodes_compiled=True)
+
+    def test_optimized_as_far_as_is_said(self, build: Callable[..., onnx.ModelProto]) -> None:
+        model = build("(float[n] x) => (float[n] y) { t = Identity(x)  u = Abs(t)  y = Abs(u) }")
+        assert "Identity" in nodes(zrt.compile(model, options=QUIET))
+        for level in (zrt.GraphOptimizationLevel.ENABLE_BASIC, "enable_all", 99):
+            assert "Identity" not in nodes(zrt.compile(model, options=QUIET, graph_optimization_level=level))
+
+    @pytest.mark.parametrize("form", ["path", "bytes", "proto", "graph"])
+    def test_from_any_form(self, form: str, weighty: Path) -> None:
+        proto = onnx.load(weighty)
+        forms = {"path": weighty, "bytes": weighty.read_bytes(), "proto": proto, "graph": zrt.Graph.from_onnx(proto)}
+        np.testing.assert_array_equal(answer(zrt.compile(forms[form], options=QUIET)), EXPECTED)
+
+    def test_weights_of_the_caller_s(self, weighty: Path) -> None:
+        options = zrt.SessionOptions(log_severity_level="FATAL", initializers={"w": np.zeros(1000, np.float32)})
+        compiled = zrt.compile(weighty, options=options)
+        np.testing.assert_array_equal(answer(compiled), np.full(1000, 2))
+
+    def test_weights_outside_come_inside(self, weighty: Path, tmp_path: Path) -> None:
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        onnx.save(
+            onnx.load(weighty), outside / "model.onnx", save_as_external_data=True, location="w", size_threshold=9
+        )
+        bare = (outside / "model.onnx").read_bytes()
+        path = tmp_path / "inside.onnx"
+        zrt.compile(outside / "model.onnx", path, QUIET)
+        for compiled in (path, zrt.compile(bare, options=QUIET, external_data_dir=outside)):
+            np.testing.assert_array_equal(answer(compiled), EXPECTED)
+
+
+class TestOutput:
+    def test_a_function_gets_it_piece_by_piece(self) -> None:
+        large = models.build(
+            [models.node("Add", ["x", "w"], ["y"])],
+            [models.tensor("x", onnx.TensorProto.FLOAT, [50_000])],
+            [models.tensor("y", onnx.TensorProto.FLOAT, [50_000])],
+            {"w": np.ones(50_000, np.float32)},
+        )
+        pieces: list[bytes] = []
+        assert zrt.compile(large, pieces.append, QUIET) is None
+        assert len(pieces) > 2
+        assert b"".join(pieces) == zrt.compile(large, options=QUIET)
+        stream = io.BytesIO()
+        zrt.compile(large, stream.write, QUIET)
+        assert stream.getvalue() == b"".join(pieces)
+
+    def test_what_it_raises_is_the_cause(self, weighty: Path) -> None:
+        calls = []
+
+        def full(piece: bytes) -> None:
+            calls.append(len(piece))
+            raise OSError("disk full")
+
+        with pytest.raises(CallbackError, match=r"weighty\.onnx.*: output: OSError: disk full") as caught:
+            zrt.compile(weighty, full, QUIET)
+        assert isinstance(caught.value.__cause__, OSError)
+        assert len(calls) == 1
+
+    def test_an_interrupt_goes_on_as_it_is(self, weighty: Path) -> None:
+        def interrupted(_: bytes) -> None:
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            zrt.compile(weighty, interrupted, QUIET)
+
+    def test_a_short_write_is_an_error(self, weighty: Path) -> None:
+        with pytest.raises(CallbackError, match="it took 5 bytes of "):
+            zrt.compile(weighty, lambda piece: 5, QUIET)
+
+    def test_a_file_may_have_to_be_new(self, weighty: Path) -> None:
+        before = weighty.read_bytes()
+        with pytest.raises(ArgumentError, match=r"weighty\.onnx' is there already"):
+            zrt.compile(weighty, weighty, QUIET, error_if_output_file_exists=True)
+        assert weighty.read_bytes() == before
+        zrt.compile(weighty, weighty, QUIET)
+        np.testing.assert_array_equal(answer(weighty), EXPECTED)
+
+
+class TestWeights:
+    def test_into_a_file_beside_it(self, weighty: Path, tmp_path: Path) -> None:
+        path = tmp_path / "split.onnx"
+        zrt.compile(weighty, path, QUIET, external_initializers_file="split.bin")
+        assert (tmp_path / "split.bin").stat().st_size == 4000
+        assert {info.name: info.location for info in zrt.list_initializers(path)} == {"w": "split.bin", "v": None}
+        np.testing.assert_array_equal(answer(path), EXPECTED)
+        zrt.compile(
+            weighty, path, QUIET, external_initializers_file="split.bin", external_initializers_size_threshold=4001
+        )
+        assert {info.location for info in zrt.list_initializers(path)} == {None}
+
+    def test_where_a_function_says(self, weighty: Path, tmp_path: Path) -> None:
+        stream = io.BytesIO(bytes(64))
+        seen = {}
+
+        def place(info: Any, read: Callable[[], np.ndarray]) -> tuple[str, int] | None:
+            seen[info.name] = (info.element_type, info.shape, info.nbytes, info.location)
+            if info.name == "v":
+                return None
+            array = read()
+            assert array.shape == info.shape
+            offset = stream.seek(0, io.SEEK_END)
+            stream.write(array.tobytes())
+            return "mine.bin", offset
+
+        path = tmp_path / "placed.onnx"
+        zrt.compile(weighty, path, QUIET, get_initializer_location_func=place)
+        (tmp_path / "mine.bin").write_bytes(stream.getvalue())
+        floats = zrt.ElementType.FLOAT
+        assert seen == {"w": (floats, (1000,), 4000, None), "v": (floats, (), 4, None)}
+        outside = {info.name: (info.location, info.offset) for info in zrt.list_initializers(path) if info.location}
+        assert outside == {"w": ("mine.bin", 64)}
+        np.testing.assert_array_equal(answer(path), EXPECTED)
+
+    def test_a_packed_weight_is_read_as_its_bytes(self, build: Callable[..., onnx.ModelProto]) -> None:
+        model = build("""(float[3] x) => (float[3] y) <float s = {2}> {
+            t = DequantizeLinear(w, s)
+            y = Add(x, t)
+        }""")
+        model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, -2, 3], ml_dtypes.int4), "w"))
+        read = {}
+        zrt.compile(
+            model,
+            options=QUIET,
+            get_initializer_location_func=lambda info, get: read.update({info.name: (info.shape, get().tolist())}),
+        )
+        assert read["w"] == ((3,), [0xE1, 0x03])
+
+    def test_what_it_raises_is_the_cause(self, weighty: Path) -> None:
+        def broken(info: Any, read: Any) -> None:
+            raise ZeroDivisionError(info.name)
+
+        with pytest.raises(CallbackError, match="get_initializer_location_func: ZeroDivisionError: v") as caught:
+            zrt.compile(weighty, options=QUIET, get_initializer_location_func=broken)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+    @pytest.mark.parametrize(
+        ("place", "cause"),
+        [("here", DTypeError), (("w.bin", "0"), DTypeError), (("w.bin", -1), ArgumentError), (("", 0), ArgumentError)],
+        ids=str,
+    )
+    def test_a_place_that_is_none(self, weighty: Path, place: Any, cause: type[Exception]) -> None:
+        with pytest.raises(CallbackError, match="weight 'v'") as caught:
+            zrt.compile(weighty, options=QUIET, get_initializer_location_func=lambda info, read: place)
+        assert isinstance(caught.value.__cause__, cause)
+
+    def test_weights_are_lent_for_the_call(self, weighty: Path) -> None:
+        kept = []
+        zrt.compile(weighty, options=QUIET, get_initializer_location_func=lambda info, read: kept.append(read))
+        with pytest.raises(ClosedError, match="weight 'v' can be read during the call"):
+            kept[0]()
+
+    def test_strings_would_be_spoilt(self, build: Callable[..., onnx.ModelProto]) -> None:
+        model = build('(string[1] x) => (string[1] y) <string[1] s = {"a"}> { y = StringConcat(x, s) }')
+        assert zrt.compile(model, options=QUIET)
+        with pytest.raises(CallbackError, match="weight 's' holds strings") as caught:
+            zrt.compile(model, options=QUIET, get_initializer_location_func=lambda info, read: None)
+        assert isinstance(caught.value.__cause__, UnsupportedError)

@@ -1,0 +1,314 @@
+"""Where an `IoBinding` puts its outputs: in the caller's memory, in ONNX Runtime's, or in that of an input."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import zrt
+from tests.support.arrays import Tracked, f32
+from zrt.errors import ArgumentError, ClosedError, DTypeError, OrtError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.types import ElementType, ValueKind
+
+# Every type that ONNX Runtime has a kernel for.
+MADE = [kind for kind in ElementType if kind.bits and not kind.refused and kind is not ElementType.FLOAT4E2M1]
+
+
+class TestOutputs:
+    @pytest.mark.parametrize("form", ["array", "value", "buffer"])
+    def test_into_the_callers_memory(self, relu, form):
+        array, buffer = np.full(2, 9, np.float32), zrt.Buffer((2,), np.float32)
+        place = {"array": array, "value": zrt.Value.from_array(array), "buffer": buffer}[form]
+        written = buffer.array if form == "buffer" else array
+        binding = relu.binding()
+        binding.bind_input("x", f32(-1, 2))
+        binding.bind_output("y", place)
+        binding.run()
+        assert written.tolist() == [0, 2]
+        assert np.shares_memory(binding.numpy()["y"], written)
+
+    def test_into_what_ort_allocated(self, relu):
+        place = zrt.Value.allocate((2,), np.float32, relu.allocator())
+        binding = relu.binding()
+        binding.bind_input("x", f32(-1, 2))
+        binding.bind_output("y", place)
+        binding.run()
+        assert place.numpy().tolist() == [0, 2]
+        assert binding.outputs()["y"].address == place.address
+
+    @pytest.mark.parametrize("place", [None, zrt.MemoryInfo.cpu()], ids=["default", "host"])
+    def test_left_to_ort(self, relu, place):
+        binding = relu.binding()
+        binding.bind_output("y", place)
+        for array in (f32(-1, 2), f32(3), f32(), f32(1, 2, 3)):
+            binding.bind_input("x", array)
+            binding.run()
+            value = binding.outputs()["y"]
+            assert value.memory.is_host
+            assert value.shape == array.shape
+            assert value.numpy().tolist() == np.maximum(array, 0).tolist()
+
+    def test_left_to_ort_earlier_results_stay(self, relu):
+        x = f32(1, 2)
+        binding = relu.binding()
+        binding.bind_input("x", x)
+        binding.bind_output("y")
+        binding.run()
+        first = binding.numpy()["y"]
+        x[...] = 7
+        binding.run()
+        assert first.tolist() == [1, 2]
+        assert binding.numpy()["y"].tolist() == [7, 7]
+
+    def test_fed_back_let_go_of_the_run_before(self, relu):
+        """A loop whose state goes through the model needs the memory of one step, not of all."""
+        binding = relu.binding()
+        x = f32(1, 2).view(Tracked)
+        alive = weakref.ref(x)
+        binding.bind_input("x", x)
+        del x
+        binding.bind_output("y")
+        binding.run()
+        state = binding.outputs()["y"]
+        binding.bind_input("x", state)
+        gc.collect()
+        assert alive() is None
+        assert state.numpy().tolist() == [1, 2]
+
+    def test_of_shapes_that_the_data_decide(self, nonzero):
+        x = f32(0, 0, 0)
+        binding = nonzero.binding()
+        binding.bind_input("x", x)
+        binding.bind_output("where")
+        for numbers, expected in (([0, 1, 1], [[1, 2]]), ([0, 0, 0], [[]]), ([1, 1, 1], [[0, 1, 2]])):
+            x[...] = numbers
+            binding.run()
+            assert binding.numpy()["where"].tolist() == expected
+
+    def test_some_of_each_in_the_order_of_their_binding(self, load):
+        session = load("(float[n] x) => (float[n] a, float[n] b, float[n] c) { a = Neg(x)  b = Abs(x)  c = Relu(x) }")
+        binding = session.binding()
+        into = np.zeros(1, np.float32)
+        binding.bind_input("x", f32(-2))
+        binding.bind_output("c", into)
+        binding.bind_output("a")
+        for _ in range(2):
+            binding.run()
+            assert list(binding.outputs()) == ["c", "a"]
+            assert {name: array.item() for name, array in binding.numpy().items()} == {"c": 0, "a": 2}
+        # From the caller's memory to ORT's, and back.
+        binding.bind_output("c")
+        into[...] = 9
+        binding.run()
+        assert binding.numpy()["c"].tolist() == [0]
+        assert into.tolist() == [9]
+        binding.bind_output("a", into)
+        binding.run()
+        assert into.tolist() == [2]
+        assert list(binding.outputs()) == ["c", "a"]
+
+    def test_not_there_before_a_run(self, relu):
+        binding = relu.binding()
+        assert binding.outputs() == {}
+        binding.bind_input("x", f32(1))
+        binding.bind_output("y")
+        assert binding.outputs() == {}
+        binding.run()
+        assert list(binding.outputs()) == ["y"]
+
+    def test_not_there_after_a_failed_run(self, add):
+        binding = add.binding()
+        binding.bind_input("x", f32(1, 2))
+        binding.bind_input("y", f32(1, 2))
+        binding.bind_output("z")
+        binding.run()
+        binding.bind_input("y", f32(1, 2, 3))
+        with pytest.raises(OrtError, match="Add"):
+            binding.run()
+        assert binding.outputs() == {}
+        binding.bind_input("y", f32(1, 1))
+        binding.run()
+        assert binding.numpy()["z"].tolist() == [2, 3]
+
+    def test_outlive_everything(self, relu):
+        into = f32(0, 0).view(Tracked)
+        alive = weakref.ref(into)
+        binding = relu.binding()
+        binding.bind_input("x", f32(-1, 2))
+        binding.bind_output("y", into)
+        binding.run()
+        bound = binding.numpy()["y"]
+        binding.bind_output("y")
+        binding.run()
+        made = binding.outputs()["y"]
+        binding.close()
+        relu.close()
+        del binding, relu, into
+        gc.collect()
+        junk = [np.full(2, 9, np.float32) for _ in range(1000)]
+        assert alive() is not None
+        assert bound.tolist() == made.numpy().tolist() == [0, 2]
+        del junk
+
+    @pytest.mark.parametrize("kind", MADE, ids=lambda kind: kind.name)
+    def test_every_type_into_a_buffer(self, load, kind):
+        session = load(f"(float[n] x) => ({kind.onnx_name}[n] y) {{ y = Cast <to = {kind.onnx_code}> (x) }}", opset=25)
+        x = f32(1, 1, 1, 1)
+        buffer = zrt.Buffer((4,), kind)
+        binding = session.binding()
+        binding.bind_input("x", x)
+        binding.bind_output("y", buffer)
+        binding.run()
+        array = buffer.unpack() if kind.packed else buffer.array
+        assert array.astype(np.float32).tolist() == x.tolist()
+
+    def test_sequences_and_strings_are_left_to_ort(self, load):
+        session = load("""(float[n] x) => (seq(float[n]) y, string[n] s)
+                          { y = SequenceConstruct(x)  s = Cast <to = 8> (x) }""")
+        binding = session.binding()
+        binding.bind_input("x", f32(1))
+        binding.bind_output("y")
+        binding.bind_output("s")
+        binding.run()
+        values = binding.outputs()
+        assert values["y"].kind is ValueKind.SEQUENCE
+        assert values["s"].element_type is ElementType.STRING
+        with pytest.raises(UnsupportedError, match="this value is a sequence"):
+            binding.numpy()
+        for name, message in (("y", "output 'y' is a sequence"), ("s", "output 's' holds strings")):
+            with pytest.raises(UnsupportedError, match=message):
+                binding.bind_output(name, np.zeros(1))
+
+    def test_an_initializer(self, load):
+        session = load("(float[n] x) => (float[n] y, float[2] w) <float[2] w = {5, 6}> { y = Neg(x) }")
+        binding = session.binding()
+        into = np.zeros(2, np.float32)
+        binding.bind_input("x", f32(1))
+        binding.bind_output("w", into)
+        binding.run()
+        assert into.tolist() == [5, 6]
+        binding.bind_output("w")
+        binding.run()
+        binding.numpy()["w"][...] = 99
+        binding.run()
+        assert binding.numpy()["w"].tolist() == [5, 6]
+
+    @pytest.mark.parametrize(
+        ("name", "place", "error", "message"),
+        [
+            ("z", None, UnknownNameError, "the model has no output 'z'; it has 'y'"),
+            ("x", None, UnknownNameError, "the model has no output 'x'"),
+            ("y", np.zeros(2), DTypeError, "output 'y': expected float32, got float64"),
+            ("y", np.zeros((1, 2), np.float32), ShapeError, r"output 'y': expected shape \[n\], got \[1, 2\]"),
+            ("y", np.zeros(4, np.float32)[::2], ArgumentError, "output 'y': is not C-contiguous"),
+            ("y", np.zeros(2, ">f4"), ArgumentError, "output 'y': is in the other byte order"),
+            ("y", np.frombuffer(bytes(8), np.float32), ArgumentError, "output 'y': the array is read-only"),
+            (
+                "y",
+                zrt.Value.from_array(np.frombuffer(bytes(8), np.float32)),
+                ArgumentError,
+                "output 'y': the array is read-only",
+            ),
+            ("y", np.zeros(2, ml_dtypes.int4), DTypeError, "output 'y': ONNX Runtime packs INT4"),
+            ("y", [0.0, 0.0], DTypeError, "output 'y': expected an array, a Value or a Buffer, got list"),
+            ("y", zrt.MemoryInfo("Nowhere"), ArgumentError, "Nowhere"),
+            ("y", "Cpu", DTypeError, "output 'y': expected an array, a Value or a Buffer, got str"),
+        ],
+    )
+    def test_refused(self, relu, name, place, error, message):
+        binding = relu.binding()
+        binding.bind_input("x", f32(-1, 4))
+        binding.bind_output("y")
+        with pytest.raises(error, match=message):
+            binding.bind_output(name, place)
+        binding.run()
+        assert binding.numpy()["y"].tolist() == [0, 4]
+
+    def test_what_was_refused_is_not_bound(self, load):
+        binding = load("(float[n] x) => (float[n] a, float[n] b) { a = Neg(x)  b = Abs(x) }").binding()
+        binding.bind_input("x", f32(-2))
+        for place in (zrt.MemoryInfo("Nowhere"), np.zeros(1)):
+            with pytest.raises(zrt.Error):
+                binding.bind_output("a", place)
+        binding.bind_output("b")
+        binding.run()
+        assert {name: array.tolist() for name, array in binding.numpy().items()} == {"b": [2]}
+
+    def test_a_closed_place(self, relu):
+        value, buffer = zrt.Value.from_array(f32(1)), zrt.Buffer((1,), np.float32)
+        value.close()
+        buffer.close()
+        for place in (value, buffer):
+            with pytest.raises(ClosedError, match=f"output 'y': this {type(place).__name__} is closed"):
+                relu.binding().bind_output("y", place)
+
+    @pytest.mark.parametrize("size", [1, 3])
+    def test_of_another_size_than_comes_out(self, relu, size):
+        binding = relu.binding()
+        binding.bind_input("x", f32(1, 2))
+        binding.bind_output("y", np.zeros(size, np.float32))
+        with pytest.raises(ShapeError, match=r"another shape than is bound .*: .*output 'y'"):
+            binding.run(zrt.RunOptions(log_severity_level=4))
+        binding.bind_output("y")
+        binding.run()
+        assert binding.numpy()["y"].tolist() == [1, 2]
+
+
+class TestInputsThatAreOutputs:
+    TEXT = "(float[n] x) => (float[n] y, float[n] x) { y = Neg(x) }"
+
+    def test_come_as_the_bound_memory(self, load):
+        x = f32(1, 2)
+        binding = load(self.TEXT).binding()
+        binding.bind_input("x", x)
+        binding.bind_output("x")
+        binding.run()
+        assert np.shares_memory(binding.numpy()["x"], x)
+
+    def test_keep_that_memory(self, load):
+        binding = load(self.TEXT).binding()
+        x = f32(1, 2).view(Tracked)
+        alive = weakref.ref(x)
+        binding.bind_input("x", x)
+        binding.bind_output("x")
+        binding.run()
+        same = binding.numpy()["x"]
+        del x
+        binding.bind_input("x", f32(3))
+        binding.close()
+        gc.collect()
+        assert alive() is not None
+        assert same.tolist() == [1, 2]
+
+    @pytest.mark.parametrize("how", ["bound anew", "cleared"])
+    def test_are_gone_with_the_input(self, load, how):
+        # ONNX Runtime would go on handing out the memory of the former feed.
+        binding = load(self.TEXT).binding()
+        x = f32(1, 2).view(Tracked)
+        alive = weakref.ref(x)
+        binding.bind_input("x", x)
+        binding.bind_output("x")
+        binding.run()
+        del x
+        if how == "cleared":
+            binding.clear_inputs()
+        else:
+            binding.bind_input("x", f32(3))
+        gc.collect()
+        assert alive() is None
+        assert binding.outputs() == {}
+        binding.bind_input("x", f32(4))
+        binding.run()
+        assert binding.numpy()["x"].tolist() == [4]
+
+    def test_cannot_be_written_elsewhere(self, load):
+        binding = load(self.TEXT).binding()
+        with pytest.raises(ArgumentError, match="output 'x' is an input as well"):
+            binding.bind_output("x", np.zeros(2, np.float32))
+        overridable = load("(float[2] x, float[2] w = {1, 2}) => (float[2] y, float[2] w) { y = Add(x, w) }").binding()
+        with pytest.raises(ArgumentError, match="output 'w' is an input as well"):
+            overridable.bind_output("w", np.zeros(2, np.float32))

@@ -1,0 +1,326 @@
+"""Profiles: what ONNX Runtime's traces say, read back, and where the time of runs goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zrt
+from zrt.errors import ArgumentError, ClosedError, DTypeError, FileError, TraceError, UnsupportedError
+from zrt.session.profile import own_times
+
+RELUS = "(float[n] x) => (float[n] y) { a = Relu(x) b = Exp(a) y = Relu(b) }"
+X = np.arange(-2, 2, dtype=np.float32)
+UNOPTIMIZED = zrt.SessionOptions(
+    intra_op_num_threads=1, graph_optimization_level="DISABLE_ALL", log_severity_level="FATAL"
+)
+
+
+@pytest.fixture
+def chain(build) -> zrt.Session:
+    """Relu, Exp, Relu, each a node of its own."""
+    return zrt.Session(build(RELUS), UNOPTIMIZED)
+
+
+def event(name: str, start: int, duration: int, category: str = "Node", thread: int = 1, **arguments: Any) -> Any:
+    return {
+        "cat": category,
+        "pid": 1,
+        "tid": thread,
+        "dur": duration,
+        "ts": start,
+        "ph": "X",
+        "name": name,
+        "args": arguments,
+    }
+
+
+@pytest.fixture
+def trace(tmp_path: Path):
+    """Reads a trace of the given content."""
+
+    def read(content: Any) -> zrt.Profile:
+        path = tmp_path / "trace.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+        return zrt.Profile.read(path)
+
+    return read
+
+
+class TestOfRuns:
+    def test_every_node_of_every_run_is_there(self, chain):
+        profile = chain.profile([X], runs=3, warmup=1)
+        assert len(profile.runs) == 3
+        assert [node.operator for node in profile.nodes] == ["Relu", "Exp", "Relu"] * 3
+        assert all(node.duration_us >= 0 for node in profile.nodes)
+        for run, after in zip(profile.runs, profile.runs[1:], strict=False):
+            assert run.end_us <= after.start_us + 1
+
+    def test_tables(self, chain):
+        profile = chain.profile([X], runs=5)
+        operators = {row.name: row for row in profile.by_operator()}
+        assert {name: row.calls for name, row in operators.items()} == {"Relu": 10, "Exp": 5}
+        nodes = profile.by_node()
+        assert sorted((row.operator, row.calls) for row in nodes) == [("Exp", 5), ("Relu", 5), ("Relu", 5)]
+        for rows in (nodes, list(operators.values())):
+            assert [row.total_us for row in rows] == sorted((row.total_us for row in rows), reverse=True)
+            assert sum(row.share for row in rows) == pytest.approx(1) or not sum(row.total_us for row in rows)
+            assert {row.provider for row in rows} == {"CPUExecutionProvider"}
+            assert {row.shapes for row in rows} == {"float[4]"}
+            assert all(row.mean_us == row.total_us / row.calls for row in rows)
+        assert profile.by_kernel() == []
+
+    def test_what_a_node_took_and_gave(self, chain):
+        node = chain.profile([X], runs=1).nodes[0]
+        assert node.inputs == node.outputs == (("float", (4,)),)
+        assert node.arguments["op_name"] == node.operator == "Relu"
+
+    def test_a_loop_s_own_time_is_without_its_body_s(self, loop, endless):
+        profile = loop.profile({**endless, "n": np.array(200)}, runs=2, warmup=0)
+        rows = {row.operator: row for row in profile.by_operator()}
+        assert (rows["Loop"].calls, rows["Add"].calls) == (2, 400)
+        whole = sum(node.duration_us for node in profile.nodes if node.operator == "Loop")
+        inside = sum(node.duration_us for node in profile.nodes if node.operator in ("Add", "Identity"))
+        assert rows["Loop"].total_us == whole - inside
+
+    def test_shapes_that_vary_are_not_told(self, build, tmp_path):
+        session = zrt.Session(build(RELUS), UNOPTIMIZED)
+        options = zrt.RunOptions(profile_file_prefix=tmp_path / "run")
+        session.run([X], options=options)
+        time.sleep(0.002)
+        session.run([X[:2]], options=options)
+        profiles = [zrt.Profile.read(path) for path in options.profile_files()]
+        both = zrt.Profile(tuple(event for profile in profiles for event in profile.events))
+        assert {row.shapes for row in both.by_node()} == {None}
+
+    @pytest.mark.parametrize(
+        ("arguments", "error"),
+        [({"runs": 0}, ArgumentError), ({"runs": 1.5}, DTypeError), ({"warmup": -1}, ArgumentError)],
+    )
+    def test_counts_are_checked(self, chain, arguments, error):
+        with pytest.raises(error, match=next(iter(arguments))):
+            chain.profile([X], **arguments)
+
+    def test_a_run_that_fails_fails_as_always(self, chain):
+        with pytest.raises(DTypeError, match="input 'x'"):
+            chain.profile([X.astype(np.float64)])
+
+
+class TestTraces:
+    """Traces that ONNX Runtime writes where it is told to."""
+
+    def test_of_a_session(self, build, tmp_path):
+        before = time.time_ns()
+        options = zrt.SessionOptions(profile_file_prefix=tmp_path / "whole", log_severity_level="FATAL")
+        session = zrt.Session(build(RELUS), options)
+        if os.name == "posix" and os.uname().sysname == "Linux":
+            assert before <= session.profiling_start_ns <= time.time_ns()
+        session.run([X])
+        with pytest.raises(UnsupportedError, match="end_profiling"):
+            session.profile([X], runs=1, warmup=0)
+        path = session.end_profiling()
+        assert Path(path).parent == tmp_path
+        profile = zrt.Profile.read(path)
+        assert {"model_loading_array", "session_initialization", "model_run"} <= {
+            event.name for event in profile.events
+        }
+        assert len(profile.runs) == 2
+        assert session.end_profiling() == ""
+        # From here on its runs can be profiled by themselves.
+        assert len(session.profile([X], runs=1).runs) == 1
+
+    def test_of_a_session_that_is_closed(self, build, tmp_path):
+        with zrt.Session(build(RELUS), zrt.SessionOptions(profile_file_prefix=tmp_path / "closed")) as session:
+            session.run([X])
+        del session
+        [path] = tmp_path.glob("closed_*.json")
+        assert len(zrt.Profile.read(path).runs) == 1
+
+    def test_of_a_run(self, chain, tmp_path):
+        options = zrt.RunOptions(profile_file_prefix=tmp_path / "a [run]")
+        assert options.profile_files() == []
+        chain.run([X], options=options)
+        [path] = options.profile_files()
+        assert Path(path).name.startswith("a [run]_")
+        profile = zrt.Profile.read(path)
+        assert len(profile.runs) == 1
+        assert len(profile.nodes) == 3
+        chain.run([X])
+        assert options.profile_files() == [path]
+        assert zrt.RunOptions().profile_files() == []
+
+    def test_of_lanes_and_prepared_runs(self, chain, tmp_path):
+        prepared, lane = chain.prepare([X]), chain.lane({"x": (4,)})
+        for name, run in (("prepared", prepared.run), ("lane", lane.run_with)):
+            options = zrt.RunOptions(profile_file_prefix=tmp_path / name)
+            run(options)
+            assert len(zrt.Profile.read(options.profile_files()[0]).nodes) == 3
+
+    def test_of_a_session_that_is_not_profiled(self, relu):
+        assert relu.end_profiling() == ""
+        assert relu.profiling_start_ns == 0
+
+    @pytest.mark.parametrize("kind", [lambda p: zrt.SessionOptions(profile_file_prefix=p).handle(),
+                                      lambda p: zrt.RunOptions(profile_file_prefix=p)])  # fmt: skip
+    def test_a_folder_that_is_not_there(self, kind, tmp_path):
+        with pytest.raises(ArgumentError, match=r"profile_file_prefix: there is no folder '.*nope'"):
+            kind(tmp_path / "nope" / "trace")
+
+    def test_a_trace_that_could_not_be_written(self, build, tmp_path):
+        folder = tmp_path / "gone"
+        folder.mkdir()
+        options = zrt.SessionOptions(profile_file_prefix=folder / "trace", log_severity_level="FATAL")
+        session = zrt.Session(build(RELUS), options)
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+        with pytest.raises(FileError, match="ONNX Runtime could not write it"):
+            session.end_profiling()
+
+    def test_a_closed_session(self, relu):
+        relu.close()
+        with pytest.raises(ClosedError):
+            relu.profile([X])
+        with pytest.raises(ClosedError):
+            _ = relu.profiling_start_ns
+
+    @pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", 'x","args" : {', 'q"_kernel_time', "π"])
+    def test_names_that_onnx_runtime_does_not_escape(self, build, name):
+        model = build(RELUS)
+        model.graph.node[1].name = name
+        profile = zrt.Session(model, UNOPTIMIZED).profile([X], runs=1)
+        assert name in {row.name for row in profile.by_node()}
+
+
+class TestReading:
+    def test_what_is_around_comes_first(self, trace):
+        profile = trace([event("inner", 5, 1), event("outer", 5, 9), event("first", 0, 2)])
+        assert [found.name for found in profile.events] == ["first", "outer", "inner"]
+
+    def test_other_tools_entries_are_passed_over(self, trace):
+        names = {"ph": "M", "name": "thread_name", "args": {"name": "main"}}
+        assert len(trace({"traceEvents": [names, event("a", 0, 1)]}).events) == 1
+
+    def test_kernels_of_a_device(self, trace):
+        profile = trace(
+            [
+                event("conv_kernel_time", 0, 5, op_name="Conv", provider="CUDAExecutionProvider"),
+                event("gemm_f32", 1, 30, "Kernel", 7, op_name="Conv"),
+                event("gemm_f32", 40, 30, "Kernel", 7, op_name="Conv"),
+                event("copy", 80, 20, "Kernel", 7),
+            ]
+        )
+        assert [(row.name, row.calls, row.total_us, row.share) for row in profile.by_kernel()] == [
+            ("gemm_f32", 2, 60, 0.75),
+            ("copy", 1, 20, 0.25),
+        ]
+        assert [row.name for row in profile.by_node()] == ["conv"]
+
+    @pytest.mark.parametrize("shapes", [None, "", "x", [1], [{"float": "x"}], [{"float": ["n"]}], {"float": [1]}])
+    def test_shapes_that_are_none(self, trace, shapes):
+        assert trace([event("a", 0, 1, input_type_shape=shapes)]).nodes[0].inputs == ()
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            ("", "it is empty: ONNX Runtime writes it when profiling ends"),
+            ("[\n", "it is cut short, or no trace"),
+            ('[{"cat" : "Node","pid" :1', "it is cut short, or no trace"),
+            ("[" * 100_000, "it is cut short, or no trace"),
+            ("{}", "holds no list of events"),
+            ('"text"', "holds no list of events"),
+            ([1], "event 0 is not one of ONNX Runtime's"),
+            ([{"ph": "X"}], "event 0 is not one"),
+            ([event("a", 0, 1), {**event("b", 0, 1), "ts": "soon"}], "event 1 is not one"),
+            ([{**event("a", 0, 1), "dur": None}], "event 0 is not one"),
+            ([{**event("a", 0, 1), "args": 5}], "event 0 is not one"),
+        ],
+    )
+    def test_what_is_no_trace(self, trace, content, said):
+        with pytest.raises(TraceError, match=rf"trace .*trace\.json': .*{said}"):
+            trace(content)
+
+    def test_every_beginning_of_a_trace_is_refused(self, chain, tmp_path):
+        options = zrt.RunOptions(profile_file_prefix=tmp_path / "run")
+        chain.run([X], options=options)
+        content = Path(options.profile_files()[0]).read_text("utf-8").rstrip()
+        short = tmp_path / "short.json"
+        for length in range(0, len(content), 37):
+            short.write_text(content[:length], "utf-8")
+            with pytest.raises(TraceError, match=r"short\.json"):
+                zrt.Profile.read(short)
+
+    def test_files_that_cannot_be_used(self, chain, tmp_path):
+        with pytest.raises(FileError, match=r"nope\.json': No such file"):
+            zrt.Profile.read(tmp_path / "nope.json")
+        with pytest.raises(FileError, match="Is a directory"):
+            zrt.Profile.read(tmp_path)
+        with pytest.raises(FileError, match="Is a directory"):
+            chain.profile([X], runs=1).write(tmp_path)
+
+    def test_bytes_that_are_no_text(self, tmp_path):
+        path = tmp_path / "bytes.json"
+        path.write_bytes(bytes(range(256)))
+        with pytest.raises(TraceError, match=r"bytes\.json"):
+            zrt.Profile.read(path)
+
+
+class TestWriting:
+    def test_what_was_written_reads_the_same(self, chain, tmp_path):
+        profile = chain.profile([X], runs=2)
+        profile.write(tmp_path / "written.json")
+        assert zrt.Profile.read(tmp_path / "written.json") == profile
+
+    def test_it_is_a_chrome_trace(self, chain, tmp_path):
+        path = tmp_path / "written.json"
+        chain.profile([X], runs=1).write(path)
+        document = json.loads(path.read_text("utf-8"))
+        for entry in document["traceEvents"]:
+            assert {"name", "cat", "ph", "ts", "dur", "pid", "tid"} <= set(entry)
+            assert entry["ph"] == "X"
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(0, 1)), max_size=12)
+
+
+class TestOwnTimes:
+    @given(SPANS)
+    def test_never_more_than_the_whole_and_never_negative(self, spans):
+        events = [zrt.ProfileEvent("Node", "n", start, length, 1, thread) for start, length, thread in spans]
+        events.sort(key=lambda event: (event.start_us, -event.duration_us))
+        for event, own in zip(events, own_times(events), strict=True):
+            assert 0 <= own <= event.duration_us
+
+    @given(st.recursive(st.integers(0, 9), lambda inside: st.lists(inside, max_size=3), max_leaves=12))
+    def test_of_nested_spans_they_sum_to_the_outermost(self, tree):
+        events: list[zrt.ProfileEvent] = []
+
+        def lay(node: Any, start: int) -> int:
+            """Lays a node and what is in it; gives its length, one microsecond more than what is inside."""
+            if isinstance(node, int):
+                length = node
+            else:
+                length = 1
+                for child in node:
+                    length += lay(child, start + length)
+            events.append(zrt.ProfileEvent("Node", "n", start, length, 1, 1))
+            return length
+
+        whole = lay(tree, 0)
+        events.sort(key=lambda event: (event.start_us, -event.duration_us))
+        assert sum(own_times(events)) == whole
+
+
+def test_a_profile_of_the_shipped_model():
+    model = onnx.load(Path(zrt.__file__).with_name("models") / "digits.onnx")
+    rows = zrt.Session(model).profile([np.zeros((4, 1, 8, 8), np.float32)], runs=3).by_operator()
+    assert {row.name: row.calls for row in rows}["Conv"] == 6

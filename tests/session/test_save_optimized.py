@@ -1,0 +1,148 @@
+"""`save_optimized`: the optimized model, written out and loaded back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from benches.models import build
+from tests.support import models
+from zrt import Session, SessionOptions, save_optimized
+from zrt.errors import ArgumentError, DTypeError, ModelNotFoundError, ProviderError
+
+AS_IT_IS = SessionOptions(graph_optimization_level="DISABLE_ALL", intra_op_num_threads=1)
+ONE = SessionOptions(intra_op_num_threads=1, graph_optimization_level="ENABLE_EXTENDED")
+IMAGE = [np.random.default_rng(2).random((2, 1, 28, 28), np.float32)]
+
+
+@pytest.fixture(scope="module")
+def expected() -> np.ndarray:
+    return Session(build.cnn(), ONE).run(IMAGE)[0]
+
+
+def results(model: object, options: SessionOptions = AS_IT_IS) -> np.ndarray:
+    return Session(model, options).run(IMAGE)[0]
+
+
+class TestForms:
+    @pytest.mark.parametrize("name", ["m.onnx", "m.ort", "M.ORT", "model"])
+    def test_the_results_are_the_same(self, tmp_path, expected, name):
+        save_optimized(build.cnn(), tmp_path / name)
+        assert os.listdir(tmp_path) == [name]
+        in_ort_format = name.lower().endswith(".ort")
+        assert ((tmp_path / name).read_bytes()[4:8] == b"ORTM") == in_ort_format
+        for form in (tmp_path / name, (tmp_path / name).read_bytes()):
+            if name == "M.ORT" and form == tmp_path / name:
+                # ORT goes by the name, and knows small letters only.
+                options = SessionOptions(config_entries={"session.load_model_format": "ORT"})
+                np.testing.assert_array_equal(results(form, options), expected)
+            else:
+                np.testing.assert_array_equal(results(form), expected)
+
+    def test_it_is_optimized(self, tmp_path):
+        save_optimized(build.cnn(), tmp_path / "m.onnx")
+        operators = [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node]
+        assert "FusedConv" in operators
+        assert "Relu" not in operators
+        save_optimized(build.cnn(), tmp_path / "m.onnx", AS_IT_IS)
+        assert "Relu" in [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node]
+
+    @pytest.mark.parametrize("by_policy", [True, False])
+    def test_on_what_a_session_takes(self, tmp_path, expected, by_policy):
+        device = next(device for device in zrt.ep_devices() if device.provider == "CPUExecutionProvider")
+        save_optimized(
+            build.cnn(), tmp_path / "m.onnx", providers=zrt.DevicePolicy.PREFER_CPU if by_policy else [device]
+        )
+        np.testing.assert_array_equal(results(tmp_path / "m.onnx"), expected)
+
+    def test_an_ort_model_s_weights_in_place(self, tmp_path):
+        model = build.mlp(64, 2)
+        save_optimized(model, tmp_path / "m.ort")
+        x = [np.ones((1, 64), np.float32)]
+        expected = Session(model, ONE).run(x)[0]
+        in_place = {"session.use_ort_model_bytes_for_initializers": "1"}
+        mapped = SessionOptions(config_entries={**in_place, "session.use_memory_mapped_ort_model": "1"})
+        held = SessionOptions(config_entries={**in_place, "session.use_ort_model_bytes_directly": "1"})
+        data = (tmp_path / "m.ort").read_bytes()
+        for session in (Session(tmp_path / "m.ort", mapped), Session(data, held)):
+            np.testing.assert_array_equal(session.run(x)[0], expected)
+
+    @pytest.mark.parametrize("smallest", [100, 1024])
+    def test_weights_in_a_file_beside_it(self, tmp_path, expected, smallest):
+        save_optimized(build.cnn(), tmp_path / "m.onnx", weights_file="m.w", weights_from=smallest)
+        assert sorted(os.listdir(tmp_path)) == ["m.onnx", "m.w"]
+        infos = zrt.list_initializers(tmp_path / "m.onnx")
+        assert all((info.location == "m.w") == (info.nbytes >= smallest) for info in infos)
+        assert os.path.getsize(tmp_path / "m.w") >= sum(info.nbytes for info in infos if info.location)
+        for options in (AS_IT_IS, ONE):
+            np.testing.assert_array_equal(results(tmp_path / "m.onnx", options), expected)
+
+    def test_weights_of_the_caller_s_are_in_it(self, tmp_path):
+        model = build.mlp(64, 1)
+        weights = {info.name: np.full(info.shape, 0.5, np.float32) for info in zrt.list_initializers(model)}
+        given = SessionOptions(initializers=weights)
+        x = [np.ones((1, 64), np.float32)]
+        for name in ("m.onnx", "m.ort"):
+            save_optimized(model, tmp_path / name, given)
+            np.testing.assert_array_equal(Session(tmp_path / name).run(x)[0], np.full((1, 64), 32.5, np.float32))
+
+    def test_options_are_left_as_they_were(self, tmp_path):
+        options = SessionOptions(config_entries={"session.disable_prepacking": "1"})
+        save_optimized(build.cnn(), tmp_path / "m.ort", options)
+        assert options == SessionOptions(config_entries={"session.disable_prepacking": "1"})
+
+
+class TestInPlace:
+    def test_over_the_model_itself(self, tmp_path, expected):
+        path = tmp_path / "m.onnx"
+        save_optimized(build.cnn(), path, weights_file="m.w", weights_from=100)
+        # This one maps the file that is replaced, and goes on with it.
+        before = Session(path, AS_IT_IS)
+        for _ in range(2):
+            save_optimized(path, path, AS_IT_IS, weights_file="m.w", weights_from=100)
+        np.testing.assert_array_equal(before.run(IMAGE)[0], expected)
+        np.testing.assert_array_equal(results(path), expected)
+
+    def test_nothing_is_left_of_a_failure(self, tmp_path):
+        (tmp_path / "m.onnx").write_bytes(b"mine")
+        with pytest.raises(zrt.Error):
+            save_optimized(b"no model" * 9, tmp_path / "m.onnx")
+        assert os.listdir(tmp_path) == ["m.onnx"]
+        assert (tmp_path / "m.onnx").read_bytes() == b"mine"
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("more", "error", "says"),
+        [
+            ({"weights_file": "a/b"}, ArgumentError, "weights_file: 'a/b': expected a file's plain name"),
+            ({"weights_file": ""}, ArgumentError, "weights_file"),
+            ({"weights_file": ".."}, ArgumentError, "weights_file"),
+            ({"weights_file": "m.onnx"}, ArgumentError, "weights_file"),
+            ({"weights_file": 5}, DTypeError, "weights_file: expected a str"),
+            ({"weights_file": "w", "weights_from": -1}, ArgumentError, "weights_from"),
+            ({"options": {}}, DTypeError, "options: expected SessionOptions, got dict"),
+            ({"providers": ["nope"]}, ProviderError, "nope"),
+            ({"external_data_dir": "no/such"}, ModelNotFoundError, "no such folder"),
+        ],
+    )
+    def test_are_named(self, tmp_path, more, error, says):
+        with pytest.raises(error, match=says):
+            save_optimized(models.add(), tmp_path / "m.onnx", **more)
+        assert os.listdir(tmp_path) == []
+
+    def test_of_the_path(self, tmp_path: Path):
+        for path, error, says in (
+            (tmp_path, ArgumentError, "cannot be written: Is a directory"),
+            (tmp_path / "no" / "m.onnx", ArgumentError, "cannot be written: No such file"),
+            (5, DTypeError, "path: expected a path"),
+        ):
+            with pytest.raises(error, match=says):
+                save_optimized(models.add(), path)
+        with pytest.raises(ArgumentError, match="own format keeps its weights"):
+            save_optimized(models.add(), tmp_path / "m.ort", weights_file="w")

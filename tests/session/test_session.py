@@ -1,0 +1,477 @@
+"""`Session`: what it says of its model, what a run takes and refuses, and how long things live."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import threading
+import types
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+import zrt
+from benches.models import build as bench_models
+from tests.support.arrays import f32
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    ClosedError,
+    DTypeError,
+    Error,
+    FailError,
+    InvalidArgumentError,
+    NotCopyableError,
+    ShapeError,
+    UnknownNameError,
+)
+from zrt.session.session import CALLS_KEPT
+from zrt.types import ElementType
+
+
+class TestAttributes:
+    def test_names_and_infos_are_in_the_models_order(self, load):
+        session = load("(float[n] b, int64 a) => (float[n] z, int64 y) { z = Relu(b)  y = Neg(a) }")
+        assert session.input_names == ("b", "a")
+        assert session.output_names == ("z", "y")
+        assert [info.name for info in session.inputs] == ["b", "a"]
+        assert [info.name for info in session.outputs] == ["z", "y"]
+        assert session.initializers == ()
+
+    def test_providers_end_with_the_processor(self, build):
+        model = build("(float[n] x) => (float[n] y) { y = Relu(x) }")
+        assert zrt.Session(model).providers == ("CPUExecutionProvider",)
+        assert zrt.Session(model, providers=["cpu"]).providers == ("CPUExecutionProvider",)
+
+    def test_repr_shows_the_signature(self, load):
+        session = load("(float[n, ?, 3] x, int64[] i) => (float[] y) { y = Gather(x, i) }")
+        assert repr(session) == "Session(x: float32[n, ?, 3], i: int64[...] -> y: float32[...]; CPUExecutionProvider)"
+        session.close()
+        assert repr(session) == "Session(closed)"
+
+    def test_allocator_is_an_arena_on_the_host(self, relu):
+        allocator = relu.allocator()
+        assert allocator.memory.is_host
+        relu.run([f32(1)])
+        assert allocator.stats().num_allocs >= 0
+
+    def test_copies_are_refused(self, relu):
+        with pytest.raises(NotCopyableError, match="Session"):
+            copy.copy(relu)
+
+
+class TestFeeds:
+    def test_by_name_in_any_order(self, load):
+        session = load("(float[n] x, float[n] y) => (float[n] z) { z = Sub(x, y) }")
+        for _ in range(3):
+            assert session.run({"x": f32(5, 7), "y": f32(1, 2)})[0].tolist() == [4, 5]
+            assert session.run({"y": f32(1, 2), "x": f32(5, 7)})[0].tolist() == [4, 5]
+
+    @pytest.mark.parametrize("kind", [list, tuple])
+    def test_in_order(self, load, kind):
+        session = load("(float[n] x, float[n] y) => (float[n] z) { z = Sub(x, y) }")
+        for _ in range(3):
+            assert session.run(kind([f32(5, 7), f32(1, 2)]))[0].tolist() == [4, 5]
+
+    def test_any_mapping(self, add):
+        feeds = types.MappingProxyType({"x": f32(1), "y": f32(2)})
+        for _ in range(3):
+            assert add.run(feeds)[0].tolist() == [3]
+
+    def test_no_inputs_at_all(self, load):
+        session = load("() => (float[2] y) { y = Constant <value = float[2] {3, 4}> () }")
+        for _ in range(3):
+            assert session.run({})[0].tolist() == [3, 4]
+            assert session.run([])[0].tolist() == [3, 4]
+
+    # Each kind of feed twice: the first run prepares what the second finds.
+    @pytest.mark.parametrize(
+        "make",
+        [
+            pytest.param(lambda x: x, id="contiguous"),
+            pytest.param(lambda x: np.repeat(x, 2, axis=1)[:, ::2], id="strided"),
+            pytest.param(lambda x: x[::-1][::-1], id="twice-reversed"),
+            pytest.param(lambda x: x[::-1].copy()[::-1], id="reversed"),
+            pytest.param(np.asfortranarray, id="fortran"),
+            pytest.param(lambda x: x.astype(">f4"), id="big-endian"),
+            pytest.param(lambda x: np.asfortranarray(x.astype(">f4")), id="big-endian-fortran"),
+            pytest.param(lambda x: x.view(np.recarray), id="subclass"),
+            pytest.param(lambda x: np.ma.masked_array(x), id="masked"),
+            pytest.param(lambda x: np.frombuffer(x.tobytes(), np.float32).reshape(x.shape), id="read-only"),
+            pytest.param(lambda x: np.frombuffer(b"\0" + x.tobytes(), np.float32, offset=1).reshape(x.shape), id="odd"),
+            pytest.param(lambda x: np.broadcast_to(x, (1, *x.shape))[0], id="broadcast"),
+        ],
+    )
+    def test_arrays_are_made_right(self, load, make):
+        session = load("(float[n, m] x) => (float[n, m] y) { y = Neg(x) }")
+        x = np.arange(6, dtype=np.float32).reshape(2, 3)
+        for feed in (make(x), x, make(x)):
+            before = feed.copy()
+            assert session.run({"x": feed})[0].tolist() == (-x).tolist()
+            assert np.array_equal(feed, before)
+
+    def test_a_memory_map(self, relu, tmp_path):
+        path = tmp_path / "x.npy"
+        np.save(path, f32(-1, 2))
+        for _ in range(2):
+            assert relu.run({"x": np.load(path, mmap_mode="r")})[0].tolist() == [0, 2]
+
+    def test_scalars_for_rank_0(self, load):
+        session = load("(float a, double b) => (float x, double y) { x = Neg(a)  y = Neg(b) }")
+        for feeds in ([np.float32(1), np.float64(2)], [np.array(1, np.float32), 2.0]) * 2:
+            assert [(array.shape, array.item()) for array in session.run(feeds)] == [((), -1), ((), -2)]
+
+    def test_the_same_array_twice(self, add):
+        x = f32(1, 2)
+        for _ in range(2):
+            assert add.run([x, x])[0].tolist() == [2, 4]
+
+    def test_integers_by_another_name_of_c(self, load):
+        session = load("(int64[n] x) => (int64[n] y) { y = Neg(x) }")
+        for _ in range(2):
+            assert session.run([np.array([1], np.longlong)])[0].tolist() == [-1]
+
+    def test_shapes_in_turn(self, add):
+        for size in (3, 4, 3, 0, 1, 4):
+            assert add.run([np.ones(size, np.float32)] * 2)[0].tolist() == [2] * size
+
+    def test_more_shapes_than_are_kept_prepared(self, relu):
+        for size in [*range(1, CALLS_KEPT + 10), 1, 2]:
+            assert relu.run([np.ones(size, np.float32)])[0].shape == (size,)
+
+    def test_more_values_than_fit_on_the_stack(self, load):
+        count = 100
+        inputs = ", ".join(f"float[n] x{i}" for i in range(count))
+        outputs = ", ".join(f"float[n] y{i}" for i in range(count))
+        session = load(f"({inputs}) => ({outputs}) {{ {' '.join(f'y{i} = Neg(x{i})' for i in range(count))} }}")
+        for _ in range(2):
+            results = session.run([f32(i, -i) for i in range(count)])
+            assert [array.tolist() for array in results] == [[-i, i] for i in range(count)]
+
+    def test_values_and_buffers_beside_arrays(self, load):
+        session = load("(float[n] a, float[n] b, float[n] c) => (float[n] y) { y = Sum(a, b, c) }")
+        buffer = zrt.Buffer((2,), np.float32)
+        buffer.array[...] = [10, 20]
+        value = zrt.Value.from_array(f32(100, 200))
+        for _ in range(2):
+            assert session.run([f32(1, 2), buffer, value])[0].tolist() == [111, 222]
+            # A feed that needs a copy may stand beside them.
+            assert session.run([f32(1, 0, 2, 0)[::2], buffer, value])[0].tolist() == [111, 222]
+        assert session.run([f32(1, 2), f32(10, 20), f32(100, 200)])[0].tolist() == [111, 222]
+
+    def test_a_value_that_another_session_made(self, relu, load):
+        split = load("(float[n] x) => (float[k] y) <bool[2] keep = {0, 1}> { y = Compress(x, keep) }")
+        binding = split.binding()
+        binding.bind_input("x", f32(-1, 5))
+        binding.bind_output("y")
+        binding.run()
+        value = binding.outputs()["y"]
+        split.close()
+        del binding, split
+        gc.collect()
+        assert relu.run([value])[0].tolist() == [5]
+
+
+class TestOverridableInitializers:
+    TEXT = "(float[2] x, float[2] w = {10, 20}) => (float[2] y) { y = Add(x, w) }"
+
+    def test_are_listed_apart_from_the_inputs(self, load):
+        session = load(self.TEXT)
+        assert session.input_names == ("x",)
+        (info,) = session.initializers
+        assert (info.name, info.element_type, info.shape) == ("w", ElementType.FLOAT, (2,))
+
+    def test_fed_or_not(self, load):
+        session = load(self.TEXT)
+        for _ in range(2):
+            assert session.run([f32(1, 2)])[0].tolist() == [11, 22]
+            assert session.run({"x": f32(1, 2), "w": f32(5, 6)})[0].tolist() == [6, 8]
+            assert session.run({"w": zrt.Value.from_array(f32(1, 1)), "x": f32(1, 2)})[0].tolist() == [2, 3]
+
+    def test_are_not_part_of_the_order(self, load):
+        session = load(self.TEXT)
+        session.run({"x": f32(1, 2), "w": f32(5, 6)})
+        with pytest.raises(ArgumentError, match=r"the model has 1 inputs \('x'\), got 2"):
+            session.run([f32(1, 2), f32(5, 6)])
+
+    def test_are_checked(self, load):
+        session = load(self.TEXT)
+        with pytest.raises(ShapeError, match=r"input 'w': expected shape \[2\], got \[3\]"):
+            session.run({"x": f32(1, 2), "w": f32(1, 2, 3)})
+        with pytest.raises(DTypeError, match="input 'w': expected float32, got float64"):
+            session.run({"x": f32(1, 2), "w": np.ones(2)})
+
+    def test_as_outputs(self, load):
+        session = load("(float[2] x, float[2] w = {10, 20}) => (float[2] y, float[2] w) { y = Add(x, w) }")
+        w = f32(5, 6)
+        for _ in range(2):
+            assert session.run([f32(1, 2)])[1].tolist() == [10, 20]
+            result = session.run({"x": f32(1, 2), "w": w})[1]
+            assert result.tolist() == [5, 6]
+            assert not np.shares_memory(result, w)
+
+
+class Unconvertible:
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("it lies on the moon")
+
+
+BAD_FEEDS = [
+    pytest.param({"z": f32(1)}, UnknownNameError, "no input 'z'; it has 'x', 'y'", id="unknown name"),
+    pytest.param({"x": f32(1)}, ArgumentError, "input 'y' is missing", id="missing"),
+    pytest.param({}, ArgumentError, "input 'x', 'y' is missing", id="none"),
+    pytest.param({"x": f32(1), "y": f32(1), "z": f32(1)}, UnknownNameError, "no input 'z'", id="too many"),
+    pytest.param([f32(1)], ArgumentError, r"2 inputs \('x', 'y'\), got 1", id="short list"),
+    pytest.param([f32(1)] * 3, ArgumentError, "got 3", id="long list"),
+    pytest.param({5: f32(1), "x": f32(1)}, UnknownNameError, "no input 5", id="number as name"),
+    pytest.param([f32(1), np.ones(1)], DTypeError, "'y': expected float32, got float64", id="dtype"),
+    pytest.param([f32(1), np.ones(1, np.int32)], DTypeError, "'y': expected float32, got int32", id="integers"),
+    pytest.param([f32(1), np.ones(1, np.float16)], DTypeError, "'y': expected float32, got float16", id="half"),
+    pytest.param([f32(1), np.array(["a"])], DTypeError, "'y': expected float32, got string", id="strings"),
+    pytest.param([f32(1), np.ones(1, "M8[s]")], DTypeError, "'y': .*datetime64", id="dates"),
+    pytest.param([f32(1), np.zeros(1, "f4,f4")], DTypeError, "'y': ", id="structured"),
+    pytest.param([f32(1), [1.0]], DTypeError, "'y': expected float32, got float64", id="list of floats"),
+    pytest.param([f32(1), None], DTypeError, r"'y': expected float32, got objects \(NoneType\)", id="None"),
+    pytest.param([f32(1), [[1], [2, 3]]], DTypeError, "'y': ", id="ragged"),
+    pytest.param([f32(1), Unconvertible()], DTypeError, "'y': it lies on the moon", id="unconvertible"),
+    pytest.param([f32(1), f32([1])], ShapeError, r"'y': expected shape \[n\], got \[1, 1\]", id="rank"),
+    pytest.param([f32(1), np.float32(1)], ShapeError, r"'y': expected shape \[n\], got \[\]", id="rank 0"),
+    pytest.param(
+        [f32(1), np.broadcast_to(np.float32(0), (2**45,))], AllocationError, "'y': .*Unable to allocate", id="huge"
+    ),
+    pytest.param([f32(1, 2), f32(1, 2, 3)], FailError, "Add", id="sizes that do not fit each other"),
+    pytest.param(None, DTypeError, "feeds: expected a dict or a list of arrays, got NoneType", id="no feeds"),
+    pytest.param("xy", DTypeError, "got str", id="a string"),
+    pytest.param(f32(1), DTypeError, "got ndarray", id="an array"),
+    pytest.param(np.zeros((2, 1), np.float32), DTypeError, "got ndarray", id="an array of two rows"),
+    pytest.param({"x": f32(1), "y": f32(1)}.items(), DTypeError, "got dict_items", id="items"),
+]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(("feeds", "error", "message"), BAD_FEEDS)
+    @pytest.mark.parametrize("warm", [False, True], ids=["first", "later"])
+    def test_bad_feeds(self, add, feeds, error, message, warm):
+        if warm:
+            add.run([f32(1), f32(2)])
+        with pytest.raises(Error, match=message) as caught:
+            add.run(feeds)
+        assert type(caught.value) is error
+        assert add.run([f32(1), f32(2)])[0].tolist() == [3]
+
+    @pytest.mark.parametrize("shape", [(2, 3), (3, 4), (1, 2, 4), (4,), (8,), ()], ids=str)
+    def test_a_fixed_shape(self, load, shape):
+        session = load("(float[2, 4] x) => (float[2, 4] y) { y = Neg(x) }")
+        for _ in range(2):
+            with pytest.raises(ShapeError, match=r"input 'x': expected shape \[2, 4\], got "):
+                session.run([np.ones(shape, np.float32)])
+            assert session.run([np.ones((2, 4), np.float32)])[0].sum() == -8
+
+    def test_a_closed_value_or_buffer(self, relu):
+        value, buffer = zrt.Value.from_array(f32(1)), zrt.Buffer((1,), np.float32)
+        value.close()
+        buffer.close()
+        for feed, kind in ((value, "Value"), (buffer, "Buffer")):
+            with pytest.raises(ClosedError, match=f"input 'x': this {kind} is closed"):
+                relu.run([feed])
+        assert relu.run([f32(1)])[0].tolist() == [1]
+
+    def test_values_are_checked_like_arrays(self, add):
+        right = zrt.Value.from_array(f32(1))
+        with pytest.raises(DTypeError, match="input 'y': expected float32, got int64"):
+            add.run([right, zrt.Value.from_array(np.array([1]))])
+        with pytest.raises(ShapeError, match=r"input 'y': expected shape \[n\], got \[1, 1\]"):
+            add.run([right, zrt.Value.from_array(np.ones((1, 1), np.float32))])
+
+    @pytest.mark.parametrize("options", [5, {"tag": "x"}, zrt.SessionOptions()], ids=lambda value: type(value).__name__)
+    def test_options_that_are_none(self, relu, options):
+        with pytest.raises(DTypeError, match="options: expected RunOptions, got"):
+            relu.run([f32(1)], options=options)
+
+    def test_an_output_that_has_no_room(self, load):
+        # As wide as an address space, and wider than any number of bytes that C can count.
+        outer = load("(float[a, k] x, float[k, b] y) => (float[a, b] z) { z = MatMul(x, y) }")
+        for size in (2**22, 2**40):
+            feeds = [np.empty((size, 0), np.float32), np.empty((0, size), np.float32)]
+            for _ in range(2):
+                with pytest.raises(AllocationError, match="output 'z': "):
+                    outer.run(feeds)
+            with pytest.raises(AllocationError, match="output 'z': "):
+                outer.prepare(feeds).run()
+        assert outer.run([np.ones((1, 1), np.float32)] * 2)[0].tolist() == [[1]]
+
+    def test_a_failing_kernel(self, load):
+        session = load("(int64 i) => (float y) <float[2] rows = {5, 6}> { y = Gather(rows, i) }")
+        for _ in range(3):
+            with pytest.raises(InvalidArgumentError, match="indices element out of data bounds"):
+                session.run([np.array(9)])
+            assert session.run([np.array(1)])[0] == 6
+
+
+class TestClosing:
+    def test_run_after_close(self, relu):
+        relu.run([f32(1)])
+        relu.close()
+        assert relu.closed
+        for call in (
+            lambda: relu.run([f32(1)]),
+            lambda: relu.run({"x": f32(1)}, ["y"]),
+            lambda: relu.run([zrt.Value.from_array(f32(1))]),
+            lambda: relu.prepare([f32(1)]),
+            relu.lane,
+            relu.binding,
+            relu.allocator,
+            relu.end_profiling,
+            relu.__enter__,
+        ):
+            with pytest.raises(ClosedError, match="this Session is closed"):
+                call()
+        relu.close()
+
+    def test_what_was_read_at_load_stays(self, relu):
+        relu.close()
+        assert relu.input_names == ("x",)
+        assert relu.metadata.graph_name == "test"
+
+    def test_with(self, build):
+        with zrt.Session(build("(float[n] x) => (float[n] y) { y = Relu(x) }")) as session:
+            assert session.run([f32(1)])[0].tolist() == [1]
+        assert session.closed
+
+    def test_close_during_a_run(self, loop, background):
+        job = background(lambda: loop.run({"n": np.array(100_000), "x": np.zeros(4, np.float32)}))
+        job.under_way()
+        loop.close()
+        gc.collect()
+        with pytest.raises(ClosedError):
+            loop.run({"n": np.array(1), "x": np.zeros(4, np.float32)})
+        assert job.result()[0].tolist() == [0, 0, 0, 0]
+
+    def test_close_while_many_run(self, load):
+        for _ in range(20):
+            session = load("(float[n] x) => (float[n] y) { y = Neg(x) }")
+            ran = threading.Event()
+
+            def run(session=session, ran=ran):
+                try:
+                    for size in range(1, 10_000):
+                        x = np.ones(size % 7, np.float32)
+                        assert session.run([x])[0].tolist() == (-x).tolist()
+                        ran.set()
+                except ClosedError:
+                    return "closed"
+
+            with ThreadPoolExecutor(4) as pool:
+                jobs = [pool.submit(run) for _ in range(4)]
+                ran.wait()
+                session.close()
+                assert [job.result() for job in jobs] == ["closed"] * 4
+            with pytest.raises(ClosedError):
+                session.run([f32(1)])
+
+    def test_dropped_sessions_go(self, load):
+        session = load("(float[n] x) => (float[n] y) { y = Relu(x) }")
+        session.run([f32(1)])
+        seen = weakref.ref(session)
+        del session
+        assert seen() is None
+
+
+class TestThreads:
+    @pytest.mark.official
+    @pytest.mark.parametrize("name", ["cnn", "squeezenet"])
+    def test_eight_threads_agree_with_onnxruntime(self, official, name):
+        model = bench_models.MODELS[name]()
+        (info,) = zrt.Session(model).inputs
+        shape = [2 if isinstance(dim, str) else dim for dim in info.shape]
+        random = np.random.default_rng(8)
+        images = [random.standard_normal(shape, np.float32) for _ in range(8)]
+        expected = [official(model, {info.name: image}) for image in images]
+        assert not np.allclose(expected[0], expected[1])
+        session = zrt.Session(model, zrt.SessionOptions(intra_op_num_threads=1))
+        rounds = 3 if name == "squeezenet" else 30
+        with ThreadPoolExecutor(8) as pool:
+            jobs = [pool.submit(session.run, [image]) for image in images * rounds]
+            for job, wanted in zip(jobs, expected * rounds, strict=True):
+                for result, want in zip(job.result(), wanted, strict=True):
+                    np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-6)
+
+    def test_threads_with_shapes_of_their_own(self, add):
+        def work(size):
+            x = np.full(size, size, np.float32)
+            for _ in range(200):
+                assert add.run([x, x])[0].tolist() == [2 * size] * size
+                assert add.run({"x": x, "y": x})[0].shape == (size,)
+
+        with ThreadPoolExecutor(8) as pool:
+            for job in [pool.submit(work, size) for size in range(8)]:
+                job.result()
+
+    def test_threads_find_out_a_wrong_declaration_together(self, load):
+        for _ in range(5):
+            session = load("(float[n] x) => (float[4] y, float[n] z) { y = Neg(x)  z = Abs(x) }")
+            with ThreadPoolExecutor(8) as pool:
+                jobs = [pool.submit(session.run, [np.ones(size, np.float32)]) for size in range(1, 9)]
+                for size, job in enumerate(jobs, 1):
+                    assert [array.tolist() for array in job.result()] == [[-1] * size, [1] * size]
+
+    def test_other_threads_go_on_while_one_runs(self, loop, background, endless):
+        options = zrt.RunOptions()
+        job = background(lambda: loop.run(endless, options=options))
+        # The interpreter is free during the run, and so is the session.
+        for _ in range(5):
+            assert loop.run({"n": np.array(2), "x": np.ones(4, np.float32)})[0].tolist() == [4] * 4
+        assert job.running
+        options.terminate()
+        with pytest.raises(zrt.errors.TerminatedError):
+            job.result()
+
+
+class TestInfer:
+    def test_loads_and_runs(self, build):
+        model = build("(float[n] x) => (float[n] a, int64[1, k] b) { a = Neg(x)  b = NonZero(x) }")
+        a, b = zrt.infer(model, {"x": f32(0, 5)})
+        assert (a.tolist(), b.tolist()) == ([0, -5], [[1]])
+        assert zrt.infer(model, [f32(0, 5)], ["b"])[0].tolist() == [[1]]
+
+    def test_takes_what_a_session_takes(self, build, tmp_path):
+        weights = numpy_helper.from_array(f32(3, 4), "w")
+        model = build("(float[2] x) => (float[2] y) { y = Add(x, w) }")
+        model.graph.initializer.append(weights)
+        onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+        options, providers = zrt.SessionOptions(intra_op_num_threads=1), ["cpu"]
+        (y,) = zrt.infer(
+            Path(tmp_path / "m.onnx").read_bytes(), [f32(1, 1)], None, options, providers, external_data_dir=tmp_path
+        )
+        assert y.tolist() == [4, 5]
+
+    def test_refuses_as_a_session_does(self, build):
+        with pytest.raises(UnknownNameError, match="'z'"):
+            zrt.infer(build("(float[n] x) => (float[n] y) { y = Relu(x) }"), {"z": f32(1)})
+
+
+@pytest.mark.gpu
+class TestCuda:
+    def test_a_session_on_cuda_agrees_with_the_processor(self):
+        model = bench_models.cnn()
+        image = np.random.default_rng(0).standard_normal((2, 1, 28, 28), np.float32)
+        session = zrt.Session(model, providers=["cuda"])
+        assert session.providers == ("CUDAExecutionProvider", "CPUExecutionProvider")
+        expected = zrt.Session(model).run([image])
+        for _ in range(3):
+            np.testing.assert_allclose(session.run([image])[0], expected[0], rtol=1e-2, atol=1e-2)
+
+    def test_eight_threads_on_one_cuda_session(self):
+        model = bench_models.cnn()
+        random = np.random.default_rng(1)
+        images = [random.standard_normal((1, 1, 28, 28), np.float32) for _ in range(8)]
+        session, host = zrt.Session(model, providers=["cuda"]), zrt.Session(model)
+        with ThreadPoolExecutor(8) as pool:
+            jobs = [pool.submit(session.run, [image]) for image in images * 4]
+            for image, job in zip(images * 4, jobs, strict=True):
+                np.testing.assert_allclose(job.result()[0], host.run([image])[0], rtol=1e-2, atol=1e-2)

@@ -1,0 +1,273 @@
+"""What a run of a `Session` gives: every element type, fresh arrays, and what is there whatever the model declares."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import zrt
+from tests.support.arrays import f32
+from zrt.errors import ArgumentError, DTypeError, NotImplementedByOrtError, UnknownNameError
+from zrt.types import ElementType, pack
+
+PLAIN = [kind for kind in ElementType if kind.bits and not kind.packed and not kind.refused]
+PACKED = [kind for kind in ElementType if kind.packed]
+
+
+def values_of(kind: ElementType, count: int = 5) -> np.ndarray:
+    """Some values of an element type; few enough that every type tells them apart."""
+    return np.resize([1, 0, 1, 1, 0] if kind is ElementType.BOOL else [1, 2, 0.5, 4, 0.25], count).astype(kind.dtype)
+
+
+class TestElementTypes:
+    @pytest.mark.parametrize("kind", PLAIN, ids=lambda kind: kind.name)
+    @pytest.mark.parametrize("shape", [(5,), (), (0, 3)], ids=str)
+    def test_every_plain_type_passes_through_a_run(self, load, kind, shape):
+        name = kind.onnx_name
+        nodes = "y = Identity(x)"
+        if kind is ElementType.FLOAT8E8M0:
+            # It has no kernel but Cast's.
+            nodes = f"f = Cast <to = 1> (x)  y = Cast <to = {kind.onnx_code}> (f)"
+        session = load(f"({name}[] x) => ({name}[] y) {{ {nodes} }}", opset=25)
+        assert session.inputs[0].element_type is session.outputs[0].element_type is kind
+        x = values_of(kind)[: int(np.prod(shape))].reshape(shape)
+        for _ in range(3):
+            (y,) = session.run([x])
+            assert y.dtype == kind.dtype
+            assert y.shape == shape
+            assert y.tobytes() == x.tobytes()
+
+    @pytest.mark.parametrize("kind", PLAIN, ids=lambda kind: kind.name)
+    def test_every_plain_type_written_into_an_array_of_known_shape(self, load, kind):
+        name = kind.onnx_name
+        session = load(f"(float[n] x) => ({name}[n] y) {{ y = Cast <to = {kind.onnx_code}> (x) }}", opset=25)
+        # Every type holds these exactly, bool and unsigned ones too.
+        x = f32(1, 1, 1) if kind is ElementType.BOOL else f32(1, 2, 4)
+        for _ in range(3):
+            (y,) = session.run([x])
+            assert y.dtype == kind.dtype
+            assert y.astype(np.float32).tolist() == x.tolist()
+
+    @pytest.mark.parametrize("kind", PLAIN, ids=lambda kind: kind.name)
+    def test_every_plain_type_as_strided_feed(self, load, kind):
+        name = kind.onnx_name
+        session = load(f"({name}[n] x) => (float[n] y) {{ y = Cast <to = 1> (x) }}", opset=25)
+        x = values_of(kind, 6)
+        for _ in range(2):
+            assert session.run([x[::2]])[0].tolist() == x[::2].astype(np.float32).tolist()
+
+    @pytest.mark.parametrize(
+        "kind", [kind for kind in PACKED if kind is not ElementType.FLOAT4E2M1], ids=lambda kind: kind.name
+    )
+    def test_packed_types_in_and_out(self, load, kind):
+        name = kind.onnx_name
+        x = np.array([1, 0, 1, 0, 1, 1, 1], np.float32).astype(kind.dtype)
+        feed = zrt.Value.from_packed(pack(x, kind), kind, x.shape)
+        widen = load(f"({name}[n] x) => (float[n] y) {{ y = Cast <to = 1> (x) }}", opset=25)
+        narrow = load(f"(float[n] x) => ({name}[n] y) {{ y = Cast <to = {kind.onnx_code}> (x) }}", opset=25)
+        for _ in range(2):
+            (wide,) = widen.run([feed])
+            assert wide.tolist() == x.astype(np.float32).tolist()
+            (value,) = narrow.run([wide])
+            assert (value.element_type, value.shape) == (kind, x.shape)
+            assert value.unpack().tobytes() == x.tobytes()
+
+    def test_ort_has_no_kernel_for_float4(self, load):
+        with pytest.raises(NotImplementedByOrtError, match="Cast"):
+            load("(float4e2m1[n] x) => (float[n] y) { y = Cast <to = 1> (x) }", opset=25)
+
+    @pytest.mark.parametrize("kind", PACKED, ids=lambda kind: kind.name)
+    def test_packed_types_pass_through_as_copies(self, load, kind):
+        name = kind.onnx_name
+        session = load(f"({name}[n] x, float[m] f) => ({name}[n] x, float[m] g) {{ g = Neg(f) }}", opset=25)
+        packed = np.array([0x1B, 0xE4], np.uint8)
+        feed = zrt.Value.from_packed(packed, kind, (16 // kind.bits,))
+        value, _ = session.run([feed, f32(1)])
+        packed[...] = 0
+        assert value.numpy().tolist() == [0x1B, 0xE4]
+        assert value.shape == feed.shape
+
+    @pytest.mark.parametrize("kind", PACKED, ids=lambda kind: kind.name)
+    def test_an_array_with_a_byte_for_each_element_is_packed_on_the_way(self, load, kind):
+        name = kind.onnx_name
+        session = load(f"({name}[n] x, float[m] f) => ({name}[n] x, float[m] g) {{ g = Neg(f) }}", opset=25)
+        array = np.resize([1, 0, 0, 1], 9).astype(kind.dtype)
+        for feed in (array, array[::-1]):
+            (packed, _) = session.run([feed, f32(1)])
+            assert packed.unpack().tobytes() == feed.tobytes()
+        with pytest.raises(DTypeError, match=f"input 'x': expected {kind.dtype.name}, got uint8"):
+            session.run([np.zeros(8, np.uint8), f32(1)])
+
+
+class TestOutputs:
+    def test_a_subset_in_the_order_asked(self, load):
+        session = load("(float[n] x) => (float[n] a, float[n] b, float[n] c) { a = Neg(x) b = Abs(x) c = Relu(x) }")
+        x = f32(-2)
+        for _ in range(2):
+            assert [array.tolist() for array in session.run([x])] == [[2], [2], [0]]
+            assert [array.tolist() for array in session.run([x], ["c", "a"])] == [[0], [2]]
+            assert [array.tolist() for array in session.run([x], ("b",))] == [[2]]
+
+    @pytest.mark.parametrize(
+        ("outputs", "error", "message"),
+        [
+            (["w"], UnknownNameError, "no output 'w'; it has 'y'"),
+            (["y", "y"], ArgumentError, "each once"),
+            ([], ArgumentError, "expected names"),
+            ("y", DTypeError, "expected a list of names, got 'y'"),
+            (5, DTypeError, "expected a list of names, got 5"),
+            ([5], UnknownNameError, "no output 5"),
+            ([["y"]], UnknownNameError, r"no output \['y'\]"),
+        ],
+    )
+    def test_wrong_names(self, relu, outputs, error, message):
+        with pytest.raises(error, match=message):
+            relu.run([f32(1)], outputs)
+        assert relu.run([f32(1)])[0].tolist() == [1]
+
+    def test_each_run_gives_fresh_arrays(self, load):
+        # Of known shape, of a shape that the data decide, an initializer, an input, and a view of an input.
+        session = load("""(float[n] x) => (float[n] y, int64[1, k] where, float[2] w, float[n] x, float[] same)
+                          <float[2] w = {5, 6}, int64[1] all = {-1}>
+                          { y = Neg(x)  where = NonZero(x)  same = Reshape(x, all) }""")
+        x = f32(1, 0, 3)
+        expected = [[-1, 0, -3], [[0, 2]], [5, 6], [1, 0, 3], [1, 0, 3]]
+        earlier = []
+        for _ in range(3):
+            results = session.run([x])
+            assert [array.tolist() for array in results] == expected
+            assert all(array.flags.writeable for array in results)
+            for array in results:
+                assert not any(np.shares_memory(array, other) for other in (x, *earlier))
+            for array in results:
+                array[...] = 99
+            earlier += results
+        assert x.tolist() == [1, 0, 3]
+
+    def test_an_output_that_is_an_input_is_a_copy(self, load):
+        session = load("(float[n] x) => (float[n] y, float[n] x) { y = Neg(x) }")
+        x = f32(1, 2)
+        for feed in (x, zrt.Value.from_array(x)):
+            x[...] = [1, 2]
+            _, same = session.run([feed])
+            x[...] = 7
+            assert same.tolist() == [1, 2]
+            same[...] = 8
+            assert x.tolist() == [7, 7]
+
+    def test_data_decide_the_shape(self, nonzero):
+        for x, expected in ((f32(0, 1, 0, 3), [[1, 3]]), (f32(0, 0), [[]]), (f32(1, 1, 1), [[0, 1, 2]])):
+            assert nonzero.run([x])[0].tolist() == expected
+
+    def test_views_outlive_the_session(self, nonzero):
+        (where,) = nonzero.run([np.tile(f32(0, 1), 5000)])
+        row = where[0][10:]
+        del where
+        nonzero.close()
+        gc.collect()
+        # Whoever frees that memory now writes over it.
+        junk = [np.full(10_000, 7) for _ in range(20)]
+        assert row.tolist() == list(range(21, 10_000, 2))
+        del junk
+
+    def test_the_view_of_an_output_holds_its_memory_alone(self, load):
+        session = load("(float[n] x) => (float[k] y) <bool[1] keep = {1}> { y = Compress(x, keep) }")
+        (y,) = session.run([f32(4)])
+        seen = weakref.ref(session)
+        del session
+        gc.collect()
+        assert seen() is None
+        assert y.tolist() == [4]
+
+    def test_an_output_of_the_fed_type_only(self, load):
+        # The declared type is what counts, whatever the feeds are.
+        session = load("(int64[n] x) => (bfloat16[n] y) { y = Cast <to = 16> (x) }")
+        for _ in range(3):
+            (y,) = session.run([np.array([1, 2])])
+            assert y.dtype == ml_dtypes.bfloat16
+            assert y.tolist() == [1, 2]
+
+
+IF = """(bool c, float[n] x) => (float[n] y) {
+    y = If (c) <
+        then_branch = then () => (float[] a) { a = Identity(x) },
+        else_branch = otherwise () => (float[] b) { b = Concat <axis = 0> (x, x) }
+    >
+}"""
+GROWING_LOOP = """(int64 n, float[k] x) => (float[k] y) {
+    go = Constant <value = bool {1}> ()
+    y = Loop (n, go, x) <body = step (int64 i, bool c, float[] a) => (bool d, float[] b) {
+        d = Identity(c)
+        b = Concat <axis = 0> (a, a)
+    }>
+}"""
+SCAN = """(float z, float[n] x) => (float last, float[7] sums) {
+    last, sums = Scan <num_scan_inputs = 1, body = step (float s, float e) => (float t, float u) {
+        t = Add(s, e)
+        u = Identity(t)
+    }> (z, x)
+}"""
+X = np.arange(6, dtype=np.float32)
+
+
+class TestWrongDeclarations:
+    """Models whose outputs turn out otherwise than declared, which ONNX Runtime only warns of."""
+
+    @pytest.mark.parametrize(
+        ("text", "feeds", "expected"),
+        [
+            pytest.param("(float[n] x) => (float[4] y) { y = Neg(x) }", [X], [-X], id="fixed"),
+            pytest.param("(float[n] x) => (float[n] y) { y = Concat <axis = 0> (x, x) }", [X], [[*X, *X]], id="name"),
+            pytest.param(
+                "(float[n] x, int64[k] s) => (float[n] y) { y = Reshape(x, s) }",
+                [X, np.array([2, 3])],
+                [X.reshape(2, 3)],
+                id="rank",
+            ),
+            pytest.param("(float[n] x) => (int64[1, n] y) { y = NonZero(x) }", [X], [[[1, 2, 3, 4, 5]]], id="data"),
+            pytest.param(
+                "(float[n] x) => (float[n] good, float[9] y) { good = Neg(x)  y = Abs(x) }", [X], [-X, X], id="second"
+            ),
+            pytest.param(IF, [np.array(False), X], [[*X, *X]], id="if"),
+            pytest.param(GROWING_LOOP, [np.array(1), X], [[*X, *X]], id="loop"),
+            pytest.param(SCAN, [np.array(0, np.float32), X], [15, [0, 1, 3, 6, 10, 15]], id="scan"),
+            pytest.param("(float[a] x, float[b] y) => (float[a] z) { z = Add(x, y) }", [X[:1], X], [X], id="broadcast"),
+        ],
+    )
+    def test_what_comes_out_is_what_is_there(self, load, text, feeds, expected):
+        expected = [np.asarray(array, np.float32).tolist() for array in expected]
+        session = load(text)
+        for _ in range(3):
+            assert [array.tolist() for array in session.run(feeds)] == expected
+        prepared = load(text).prepare(feeds)
+        for _ in range(3):
+            assert [array.tolist() for array in prepared.run()] == expected
+        values = [zrt.Value.from_array(np.asarray(feed)) for feed in feeds]
+        assert [array.tolist() for array in load(text).run(values)] == expected
+
+    def test_a_declaration_that_holds_for_some_feeds_only(self, load):
+        session = load(IF)
+        for flag in (True, True, False, True, False):
+            (y,) = session.run([np.array(flag), X])
+            assert y.tolist() == (X.tolist() if flag else [*X, *X])
+
+    def test_is_found_out_once(self, build, capfd):
+        session = zrt.Session(
+            build("(float[n] x) => (float[4] y) { y = Neg(x) }"), zrt.SessionOptions(log_severity_level="ERROR")
+        )
+        for size in (4, 6):
+            session.run({"x": X[:size]})
+        assert capfd.readouterr().err.count("provided for output 'y'") == 1
+        for size in (6, 5, 4, 6):
+            session.run({"x": X[:size]})
+            session.run([X[:size]])
+        assert capfd.readouterr().err == ""
+
+    def test_an_initializer_among_the_outputs(self, load):
+        session = load("(float[n] x) => (float[n] y, float[7] w) <float[2] w = {5, 6}> { y = Neg(x) }")
+        for _ in range(3):
+            assert [array.tolist() for array in session.run([f32(1)])] == [[-1], [5, 6]]

@@ -1,0 +1,94 @@
+"""Thread factories, good and bad, and a model that shares its work out among threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+
+from tests.support import models
+from zrt import Session, SessionOptions
+
+# Large enough to be shared out among the threads.
+SIZE = 1 << 18
+MODEL = models.add([SIZE])
+FEEDS = {"x": np.arange(SIZE, dtype=np.float32), "y": np.ones(SIZE, np.float32)}
+
+
+class Factory:
+    """Makes a pool's threads and remembers them; the last of `plan` is what it does from then on."""
+
+    def __init__(self, *plan):
+        self.plan = plan
+        self.asked = 0
+        self.threads = []
+        self.works = []
+
+    def __call__(self, work):
+        step = self.plan[min(self.asked, len(self.plan) - 1)] if self.plan else unstarted
+        self.asked += 1
+        made = step(self, work)
+        if isinstance(made, threading.Thread):
+            self.threads.append(made)
+        return made
+
+    def ended(self):
+        for thread in self.threads:
+            thread.join(60)
+        return not any(thread.is_alive() for thread in self.threads)
+
+
+def unstarted(factory, work):
+    return threading.Thread(target=work, name="worker")
+
+
+def started(factory, work):
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def raises(factory, work):
+    raise ValueError("no more threads")
+
+
+def interrupted(factory, work):
+    raise KeyboardInterrupt
+
+
+def forgets(factory, work):
+    return "a thread"
+
+
+def keeps(factory, work):
+    factory.works.append(work)
+
+
+def on_the_spot(factory, work):
+    work()
+
+
+def no_daemon(factory, work):
+    thread = threading.Thread(target=work, daemon=False)
+    thread.start()
+    return thread
+
+
+def begins_and_raises(factory, work):
+    factory.threads.append(started(factory, work))
+    raise ValueError("no more threads")
+
+
+def session(factory, threads=4, **fields):
+    options = SessionOptions(intra_op_num_threads=threads, thread_factory=factory, log_severity_level="FATAL", **fields)
+    return Session(MODEL, options)
+
+
+def check(session):
+    np.testing.assert_array_equal(session.run(FEEDS)[0], FEEDS["x"] + FEEDS["y"])
+
+
+def two_processors():
+    """Whether threads can be kept to the first two processors here."""
+    return hasattr(os, "sched_getaffinity") and {0, 1} <= os.sched_getaffinity(0)

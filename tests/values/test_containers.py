@@ -1,0 +1,346 @@
+"""Sequences and maps as values, from lists and dicts and back."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from onnx import TensorProto, helper
+
+import zrt
+from tests.support import models
+from zrt.errors import ArgumentError, ClosedError, DTypeError, UnsupportedError
+from zrt.types import ElementType, ValueKind, pack
+
+X = np.ones(1, np.float32)
+# Of these ORT has sequences of tensors, also empty ones.
+KINDS = [
+    kind
+    for kind in ElementType
+    if kind.value <= ElementType.BFLOAT16 and not kind.refused and kind is not ElementType.STRING
+]
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.just("\0"), max_size=6)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+COLUMNS = {
+    ElementType.STRING: TEXT,
+    ElementType.INT64: INT64,
+    ElementType.FLOAT: st.floats(width=32, allow_nan=False),
+    ElementType.DOUBLE: st.floats(allow_nan=False),
+}
+MAPS = [(key, value) for key in (ElementType.STRING, ElementType.INT64) for value in COLUMNS]
+
+
+def tensor_type(kind: ElementType):
+    return helper.make_tensor_type_proto(kind.onnx_code, None)
+
+
+def map_type(key: ElementType, value: ElementType):
+    return helper.make_map_type_proto(key, helper.make_tensor_type_proto(value, []))
+
+
+_sessions: dict[bytes, zrt.Session] = {}
+
+
+def passing(kind) -> zrt.Session:
+    """A session that hands its input out again."""
+    key = kind.SerializeToString()
+    if key not in _sessions:
+        _sessions[key] = zrt.Session(
+            models.passing(kind), zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
+        )
+    return _sessions[key]
+
+
+@st.composite
+def tensors(draw: st.DrawFn, kind: ElementType) -> np.ndarray:
+    """Any bits at all, so that NaNs and the like must come through as well."""
+    shape = draw(SHAPES)
+    if kind is ElementType.BOOL:
+        return draw(hnp.arrays(np.bool_, shape))
+    raw = draw(hnp.arrays(f"u{kind.bits // 8}", shape))
+    return raw.view(kind.dtype) if raw.size else raw.astype(kind.dtype)
+
+
+def same(left: list, right: list) -> bool:
+    return [(a.dtype, a.shape, a.tobytes()) for a in left] == [(b.dtype, b.shape, b.tobytes()) for b in right]
+
+
+class TestSequencesOfTensors:
+    @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+    @settings(max_examples=25)
+    @given(data=st.data())
+    def test_through_a_model(self, kind, data):
+        given = data.draw(st.lists(tensors(kind), max_size=4))
+        session = passing(helper.make_sequence_type_proto(tensor_type(kind)))
+        for feed in (given, tuple(given), zrt.Value.from_sequence(given, kind)):
+            result, _ = session.run([feed, X])
+            assert type(result) is list
+            assert same(result, given)
+
+    @given(given=st.lists(st.lists(TEXT, max_size=3), max_size=4))
+    def test_of_strings(self, given):
+        session = passing(helper.make_sequence_type_proto(tensor_type(ElementType.STRING)))
+        result, _ = session.run([given, X])
+        assert [array.tolist() for array in result] == given
+
+    @given(given=st.lists(hnp.arrays(np.float32, SHAPES), max_size=4), more=hnp.arrays(np.float32, SHAPES))
+    def test_that_a_model_computes(self, load, given, more):
+        session = load(
+            "(seq(float[]) s, float[] t) => (seq(float[]) longer, int64 length) "
+            "{ longer = SequenceInsert(s, t)  length = SequenceLength(longer) }"
+        )
+        longer, length = session.run([given, more])
+        assert same(longer, [*given, more])
+        assert length == len(given) + 1
+
+    def test_arrays_are_used_where_they_lie(self):
+        array = np.zeros(2, np.float32)
+        value = zrt.Value.from_sequence([array])
+        array[0] = 5
+        assert value.to_list()[0].tolist() == [5, 0]
+
+    def test_keeps_its_elements_and_they_outlive_it(self):
+        array = np.arange(1000, dtype=np.float32).copy()
+        tracked = zrt.Value.from_array(array)
+        value = zrt.Value.from_sequence([tracked, zrt.Buffer((3,), np.float32)])
+        tracked.close()
+        gone = weakref.ref(array)
+        del array, tracked
+        gc.collect()
+        assert gone() is not None
+        elements = value.elements()
+        value.close()
+        del value
+        gc.collect()
+        assert gone() is None
+        junk = [np.full(1000, 7, np.float32) for _ in range(20)]
+        assert elements[0].numpy().tolist() == list(range(1000))
+        view = elements[0].numpy()
+        elements[0].close()
+        assert view[999] == 999
+        del junk
+
+    def test_a_result_that_shares_tensors_with_the_feed_keeps_them(self, load):
+        # SequenceInsert takes the tensors of its input over as they are.
+        session = load("(seq(float[]) s, float[] t) => (seq(float[]) u) { u = SequenceInsert(s, t) }")
+        array = np.arange(500, dtype=np.float32).copy()
+        gone = weakref.ref(array)
+        binding = session.binding()
+        binding.bind_input("s", zrt.Value.from_sequence([array]))
+        binding.bind_input("t", X)
+        binding.bind_output("u")
+        binding.run()
+        value = binding.outputs()["u"]
+        binding.close()
+        session.close()
+        del array, binding, session
+        gc.collect()
+        junk = [np.full(500, 7, np.float32) for _ in range(20)]
+        assert gone() is not None
+        assert value.to_list()[0].tolist() == list(range(500))
+        del junk
+
+    def test_type_of_the_value(self):
+        value = zrt.Value.from_sequence([X])
+        assert (value.kind, value.element_type, value.key_type) == (
+            ValueKind.SEQUENCE,
+            ElementType.FLOAT,
+            ElementType.UNDEFINED,
+        )
+        assert repr(zrt.Value.from_sequence([], str)) == "Value(seq(string[...]))"
+        value.close()
+        for call in (value.elements, value.to_list):
+            with pytest.raises(ClosedError):
+                call()
+
+    def test_empty_ones_are_apart(self):
+        first, second = (zrt.Value.from_sequence([], "float32") for _ in range(2))
+        first.close()
+        assert second.to_list() == []
+
+    @pytest.mark.parametrize(
+        ("given", "kind", "error", "message"),
+        [
+            ([], None, ArgumentError, "sequence: of an empty list the element_type must be given"),
+            ("ab", None, DTypeError, "sequence: expected a list, got str"),
+            (X, None, DTypeError, "sequence: expected a list, got ndarray"),
+            ([X, np.ones(1)], None, DTypeError, "element 1: expected a tensor of float32, got a tensor of float64"),
+            ([X], "float64", DTypeError, "element 0: expected a tensor of float64, got a tensor of float32"),
+            ([X, {"a": 1.0}], None, DTypeError, "element 1: expected a tensor of float32, got a map"),
+            ([zrt.Value.from_sequence([X])], None, UnsupportedError, "of tensors and of maps, not of a sequence"),
+            ([np.zeros(2, ml_dtypes.int4)], None, DTypeError, "element 0: ONNX Runtime packs INT4"),
+            (
+                [zrt.Value.from_packed(pack(np.zeros(2, ml_dtypes.int4), "int4"), "int4", (2,))],
+                None,
+                UnsupportedError,
+                "cannot read back sequences of int4",
+            ),
+            ([], "int4", UnsupportedError, "cannot read back sequences of int4"),
+            ([], "float8_e5m2", UnsupportedError, "no empty sequence of float8_e5m2"),
+            ([], "complex64", UnsupportedError, "COMPLEX64"),
+            ([[[1], [2, 3]]], None, DTypeError, "element 0"),
+            ([object()], None, DTypeError, "element 0"),
+            ([{"a": 1.5}], "float64", UnsupportedError, r"no sequence of a map\(string, float64\)"),
+        ],
+    )
+    def test_refused(self, given, kind, error, message):
+        with pytest.raises(error, match=message):
+            zrt.Value.from_sequence(given, kind)
+
+    def test_float8(self):
+        array = np.arange(4).astype(ml_dtypes.float8_e4m3fn)
+        assert same(zrt.Value.from_sequence([array]).to_list(), [array])
+
+
+class TestMaps:
+    @pytest.mark.parametrize(("key", "value"), MAPS, ids=lambda kind: kind.name)
+    @settings(max_examples=25)
+    @given(data=st.data())
+    def test_through_a_model(self, key, value, data):
+        given = data.draw(st.dictionaries(COLUMNS[key], COLUMNS[value], max_size=5))
+        session = passing(map_type(key, value))
+        for feed in (given, zrt.Value.from_map(given, key, value)):
+            assert session.run([feed, X])[0] == given
+
+    def test_that_a_model_computes_with(self):
+        model = models.build(
+            [helper.make_node("DictVectorizer", ["v"], ["y"], domain="ai.onnx.ml", string_vocabulary=["a", "b", "c"])],
+            [helper.make_value_info("v", map_type(ElementType.STRING, ElementType.FLOAT))],
+            [models.tensor("y", TensorProto.FLOAT, None)],
+            domains={"ai.onnx.ml": 1},
+        )
+        assert zrt.infer(model, [{"c": 3, "a": 1.5}])[0].tolist() == [[1.5, 0, 3]]
+
+    @given(given=st.lists(st.dictionaries(INT64, COLUMNS[ElementType.FLOAT], max_size=3), max_size=3))
+    def test_in_sequences(self, given):
+        session = passing(helper.make_sequence_type_proto(map_type(ElementType.INT64, ElementType.FLOAT)))
+        assert session.run([given, X])[0] == given
+
+    @given(given=st.lists(st.dictionaries(TEXT, COLUMNS[ElementType.FLOAT], max_size=3), max_size=3))
+    def test_with_strings_in_sequences(self, given):
+        value = zrt.Value.from_sequence(given, "float32", "str")
+        assert (value.kind, value.key_type, value.element_type) == (
+            ValueKind.SEQUENCE,
+            ElementType.STRING,
+            ElementType.FLOAT,
+        )
+        assert value.to_list() == given
+
+    def test_that_a_model_makes(self):
+        model = models.build(
+            [helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", classlabels_strings=["cat", "dog"])],
+            [models.tensor("x", TensorProto.FLOAT, ["n", 2])],
+            [
+                helper.make_value_info(
+                    "z", helper.make_sequence_type_proto(map_type(ElementType.STRING, ElementType.FLOAT))
+                )
+            ],
+            domains={"ai.onnx.ml": 1},
+        )
+        (scores,) = zrt.infer(model, [np.array([[0.25, 0.75], [1, 0]], np.float32)])
+        assert scores == [{"cat": 0.25, "dog": 0.75}, {"cat": 1, "dog": 0}]
+
+    def test_types_as_numpy_sees_them(self):
+        for entries, key, value in (
+            ({"a": 1}, "STRING", "INT64"),
+            ({1: "b"}, "INT64", "STRING"),
+            ({np.int64(1): 1.5}, "INT64", "DOUBLE"),
+            ({"a": np.float32(1)}, "STRING", "FLOAT"),
+            ({"a": 1, "b": 2.5}, "STRING", "DOUBLE"),
+        ):
+            made = zrt.Value.from_map(entries)
+            assert (made.kind, made.key_type.name, made.element_type.name) == (ValueKind.MAP, key, value)
+            assert made.to_dict() == entries
+        assert repr(zrt.Value.from_map({"a": 1})) == "Value(map(string, int64))"
+
+    def test_keys_and_values_as_values(self):
+        keys, values = zrt.Value.from_map({"b": 1, "a": 2}).elements()
+        assert (keys.strings(), values.numpy().tolist()) == (["a", "b"], [2, 1])
+
+    @pytest.mark.parametrize(
+        ("given", "types", "error", "message"),
+        [
+            ({}, (None, None), ArgumentError, "map: of an empty dict the key_type and the value_type must be given"),
+            ([("a", 1)], (None, None), DTypeError, "map: expected a dict, got list"),
+            ({1.5: 1}, (None, None), UnsupportedError, "map, keys: .* no map of float64, but of string, int64"),
+            ({True: 1}, (None, None), UnsupportedError, "map, keys: .* no map of bool"),
+            ({"a": True}, (None, None), UnsupportedError, "map, values: .* no map of bool"),
+            ({"a": np.int32(1)}, (None, None), UnsupportedError, "map, values: .* no map of int32"),
+            ({"a": 1, 2: 3}, (None, None), DTypeError, "map, keys: expected string, got int 2"),
+            ({1: 1, "a": 3}, (None, None), DTypeError, "map, keys: expected strings, or numbers .* of one kind"),
+            ({"a": [1, 2]}, (None, None), DTypeError, "map, values: expected int64, got list"),
+            ({"a": "b"}, (None, "float32"), DTypeError, "map, values: expected float32, got str 'b'"),
+            ({"a": 1.5}, (None, "int64"), DTypeError, "map, values: expected int64, got float 1.5"),
+            ({"a": True}, (None, "int64"), DTypeError, "map, values: expected int64, got bool True"),
+            ({"a": 2**63}, (None, "int64"), ArgumentError, "map, values"),
+            ({"\ud800": 1}, (None, None), ArgumentError, "map, keys: string 0"),
+            ({"a": None}, (None, None), Exception, "map, values"),
+            ({"a": 1}, ("float32", None), UnsupportedError, "map, keys: .* no map of float32"),
+        ],
+    )
+    def test_refused(self, given, types, error, message):
+        with pytest.raises(error, match=message) as caught:
+            zrt.Value.from_map(given, *types)
+        assert isinstance(caught.value, zrt.Error)
+
+
+class TestFeeds:
+    def test_refused_by_name(self):
+        sequence = passing(helper.make_sequence_type_proto(tensor_type(ElementType.FLOAT)))
+        mapping = passing(map_type(ElementType.STRING, ElementType.INT64))
+        for session, feed, error, message in (
+            (sequence, [np.ones(1)], DTypeError, "input 'v', element 0: expected a tensor of float32"),
+            (sequence, X, DTypeError, "input 'v': expected a list, got ndarray"),
+            (sequence, None, DTypeError, "input 'v': expected a list, got NoneType"),
+            (sequence, zrt.Value.from_array(X), DTypeError, r"input 'v': expected seq\(float32.*, got a tensor"),
+            (
+                sequence,
+                zrt.Value.from_sequence([np.ones(1)]),
+                DTypeError,
+                r"expected seq\(float32.*got Value\(seq\(float64",
+            ),
+            (mapping, {"a": 1.5}, DTypeError, "input 'v', values: expected int64, got float 1.5"),
+            (mapping, {1: 1}, DTypeError, "input 'v', keys: expected string, got int 1"),
+            (mapping, zrt.Value.from_map({1: 1}), DTypeError, r"expected map\(string, int64\), got Value\(map\(int64"),
+            (mapping, [1], DTypeError, "input 'v': expected a dict, got list"),
+        ):
+            with pytest.raises(error, match=message):
+                session.run([feed, X])
+
+    def test_borrowed_as_values_alone(self):
+        session = passing(helper.make_sequence_type_proto(tensor_type(ElementType.FLOAT)))
+        prepared = session.prepare([zrt.Value.from_sequence([X]), X])
+        assert same(prepared.run()[0], [X])
+        with pytest.raises(UnsupportedError, match="input 'v' is a sequence: without a copy"):
+            session.prepare([[X], X])
+        with pytest.raises(UnsupportedError, match="input 'v' is a sequence: a lane binds tensors"):
+            session.lane()
+
+    def test_what_is_of_another_kind_says_so(self):
+        value = zrt.Value.from_map({"a": 1})
+        with pytest.raises(UnsupportedError, match="this value is a map, not a sequence"):
+            value.to_list()
+        with pytest.raises(UnsupportedError, match="this value is a tensor, not a map"):
+            zrt.Value.from_array(X).to_dict()
+        with pytest.raises(UnsupportedError, match="this value is a tensor, not a sequence or a map"):
+            zrt.Value.from_array(X).elements()
+
+
+@pytest.mark.gpu
+def test_on_a_device_it_is_not_read(load):
+    session = zrt.Session(
+        models.to_sequence(), zrt.SessionOptions(log_severity_level="FATAL"), providers=["cuda", "cpu"]
+    )
+    binding = session.binding()
+    binding.bind_input("x", np.zeros(2, np.float32))
+    binding.bind_output("y", zrt.MemoryInfo.cuda())
+    binding.run()
+    with pytest.raises(UnsupportedError, match="lies on Cuda:0"):
+        binding.outputs()["y"].to_list()

@@ -1,0 +1,177 @@
+"""Strings as values: any UTF-8, any shape, in one piece through a model."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from onnx import TensorProto, helper
+
+import zrt
+from tests.support import models
+from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
+from zrt.types import ElementType, ValueKind
+
+# Everything but the surrogates, which UTF-8 has not; NULs come often.
+TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.just("\0"), max_size=8)
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> np.ndarray:
+    shape = draw(SHAPES)
+    count = int(np.prod(shape))
+    array = np.empty(count, object)
+    array[:] = draw(st.lists(TEXT, min_size=count, max_size=count))
+    return array.reshape(shape)
+
+
+@pytest.fixture(scope="module")
+def session(load) -> zrt.Session:
+    """y is computed from x, a copy of it; x comes out as it went in."""
+    return load("(string[] x) => (string[] y, string[] x) { y = Identity(x) }")
+
+
+class TestRoundTrip:
+    @given(array=texts())
+    def test_through_a_model(self, session, array):
+        feeds = [array, zrt.Value.from_strings(array)]
+        # A list has not room for every shape that has no elements.
+        for feed in (*feeds, array.tolist()) if array.size else feeds:
+            for result in session.run([feed]):
+                assert result.dtype == object
+                assert result.shape == array.shape
+                assert result.tolist() == array.tolist()
+
+    @given(array=texts())
+    def test_without_a_model(self, array):
+        value = zrt.Value.from_strings(array)
+        assert (value.kind, value.element_type, value.shape) == (ValueKind.TENSOR, ElementType.STRING, array.shape)
+        assert value.nbytes == sum(len(text.encode()) for text in array.reshape(-1))
+        assert value.strings() == array.reshape(-1).tolist()
+        assert value.numpy().shape == array.shape
+
+    @given(array=texts().map(lambda array: array.astype("U")))
+    def test_of_numpys_own_type(self, session, array):
+        assert session.run([array.astype(array.dtype.newbyteorder())])[0].tolist() == array.tolist()
+        assert session.run([array])[0].tolist() == array.tolist()
+        assert session.run([array.T])[0].tolist() == array.T.tolist()
+
+    @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy has no StringDType")
+    @given(array=texts())
+    def test_of_numpys_variable_type(self, session, array):
+        assert session.run([array.astype(np.dtypes.StringDType())])[0].tolist() == array.tolist()
+
+    def test_bytes_are_utf8(self, session):
+        feed = np.array(["жук".encode(), "a\0b", b""], object)
+        assert session.run([feed])[0].tolist() == ["жук", "a\0b", ""]
+        assert session.run([np.array([b"ab", b"c"])])[0].tolist() == ["ab", "c"]
+
+    def test_many_at_once(self, session):
+        many = [f"{number} ☃" for number in range(20_000)]
+        assert session.run([many])[0].tolist() == many
+
+    def test_again_and_again_with_the_same_shape(self, session):
+        for text in ("a", "b", "c"):
+            assert session.run([np.array([text], object)])[0].tolist() == [text]
+
+    def test_a_run_that_is_prepared_or_bound(self, session):
+        value = zrt.Value.from_strings(["a", "b"])
+        assert session.prepare([value]).run()[0].tolist() == ["a", "b"]
+        binding = session.binding()
+        binding.bind_input("x", value)
+        binding.bind_output("y")
+        binding.run()
+        assert binding.outputs()["y"].strings() == ["a", "b"]
+        assert binding.numpy()["y"].tolist() == ["a", "b"]
+
+    def test_results_are_the_callers(self, session):
+        _, passed = session.run([["a"]])
+        passed[0] = "changed"
+        assert session.run([["a"]])[1].tolist() == ["a"]
+
+
+class TestValue:
+    def test_another_shape(self):
+        value = zrt.Value.from_strings(["a", "b", "c", "d"], (2, 2))
+        assert value.numpy().tolist() == [["a", "b"], ["c", "d"]]
+        assert zrt.Value.from_strings([], (3, 0, 2)).numpy().shape == (3, 0, 2)
+        assert zrt.Value.from_strings("alone").numpy()[()] == "alone"
+
+    def test_outlives_its_making_and_its_session(self, load):
+        session = load("(int64[n] x) => (string[n] y) { y = Cast <to = 8> (x) }")
+        binding = session.binding()
+        binding.bind_input("x", np.array([1, 22]))
+        binding.bind_output("y")
+        binding.run()
+        value = binding.outputs()["y"]
+        session.close()
+        binding.close()
+        assert value.strings() == ["1", "22"]
+
+    def test_bytes_of_a_model_that_are_no_utf8(self):
+        model = models.build([models.node("Identity", ["c"], ["y"])], [], [models.tensor("y", TensorProto.STRING, [2])])
+        proto = onnx.load_model_from_string(model)
+        proto.graph.initializer.append(helper.make_tensor("c", TensorProto.STRING, [2], [b"\xff\xfe", "ж".encode()]))
+        (result,) = zrt.infer(proto, {})
+        assert result.tolist() == ["\udcff\udcfe", "ж"]
+        assert result[0].encode(errors="surrogateescape") == b"\xff\xfe"
+
+    @pytest.mark.parametrize(
+        ("given", "error", "message"),
+        [
+            (["a", "\ud800"], ArgumentError, r"words: string 1, '\\ud800', is no UTF-8: surrogates not allowed"),
+            ([b"\xff"], ArgumentError, r"words: string 0, b'\\xff', is no UTF-8"),
+            (["a", None], DTypeError, "words: element 1 is of type NoneType"),
+            ([["a"], ["b", "c"]], DTypeError, "words: "),
+            ([1], DTypeError, "words: element 0 is of type int"),
+            (np.zeros(2), DTypeError, "words: expected strings, got float64"),
+            (None, DTypeError, "words: element 0 is of type NoneType"),
+        ],
+    )
+    def test_refused(self, given, error, message):
+        with pytest.raises(error, match=message):
+            zrt.Value.from_strings(given, None, "words")
+
+    @pytest.mark.parametrize("shape", [(3,), (), (2, 2), (-1,), "ab", (2**62, 2**62)])
+    def test_refused_shapes(self, shape):
+        with pytest.raises(ShapeError):
+            zrt.Value.from_strings(["a", "b"], shape)
+
+    def test_only_strings_have_strings(self):
+        with pytest.raises(DTypeError, match="this tensor is of FLOAT, not of strings"):
+            zrt.Value.from_array(np.zeros(1, np.float32)).strings()
+        value = zrt.Value.from_strings(["a"])
+        value.close()
+        with pytest.raises(ClosedError):
+            value.strings()
+
+
+class TestRefusedFeeds:
+    @pytest.mark.parametrize(
+        ("feed", "error", "message"),
+        [
+            ([1.5], DTypeError, "input 'x': element 0 is of type float"),
+            (np.zeros(2), DTypeError, "input 'x': expected strings, got float64"),
+            (["\udfff"], ArgumentError, "input 'x': string 0"),
+            ([["a"]], ShapeError, r"input 'x': expected shape \[2\], got \[1, 1\]"),
+            (zrt.Value.from_array(np.zeros(2)), DTypeError, "input 'x': expected string, got float64"),
+        ],
+    )
+    def test_in_a_run(self, feed, error, message):
+        session = zrt.Session(models.from_strings())
+        with pytest.raises(error, match=message):
+            session.run([feed])
+        assert session.run([["1", "2"]])[0].tolist() == [1, 2]
+
+    def test_an_array_cannot_be_borrowed(self, session):
+        for borrow in (lambda x: session.prepare([x]), lambda x: session.binding().bind_input("x", x)):
+            with pytest.raises(UnsupportedError, match="input 'x' holds strings"):
+                borrow(np.array(["a"]))
+
+    def test_no_lane_takes_them(self, session):
+        with pytest.raises(UnsupportedError, match="input 'x' holds strings"):
+            session.lane([(1,)])

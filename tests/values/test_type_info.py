@@ -1,0 +1,148 @@
+"""What a loaded session says of its model."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import onnx
+import pytest
+from onnx import helper
+
+import zrt
+from zrt.types import ElementType, ValueKind
+from zrt.values.type_info import ValueInfo, format_shape, type_name
+
+
+class TestModelMetadata:
+    def test_everything_that_the_author_wrote(self, build):
+        model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
+        model.producer_name = "a producer"
+        model.domain = "com.example"
+        model.doc_string = "a description"
+        model.model_version = 42
+        model.graph.name = "a graph"
+        model.graph.doc_string = "a graph's description"
+        helper.set_model_props(model, {"license": "Apache-2.0", "empty": "", "ключ": "значение ☃"})
+        metadata = zrt.Session(model).metadata
+        assert dataclasses.asdict(metadata) == {
+            "producer_name": "a producer",
+            "graph_name": "a graph",
+            "domain": "com.example",
+            "description": "a description",
+            "graph_description": "a graph's description",
+            "version": 42,
+            "custom_metadata_map": {"license": "Apache-2.0", "empty": "", "ключ": "значение ☃"},
+        }
+
+    def test_what_is_not_written_is_empty(self, build):
+        metadata = zrt.Session(build("(float[n] x) => (float[n] y) { y = Neg(x) }")).metadata
+        assert (metadata.producer_name, metadata.domain, metadata.description) == ("", "", "")
+        assert metadata.custom_metadata_map == {}
+        # ONNX Runtime's own sign for a model without a version.
+        assert metadata.version == 2**63 - 1
+
+    def test_many_entries(self, build):
+        model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
+        entries = {f"key {i}": "v" * i for i in range(500)}
+        helper.set_model_props(model, entries)
+        assert zrt.Session(model).metadata.custom_metadata_map == entries
+
+    def test_is_read_once(self, relu):
+        assert relu.metadata is relu.metadata
+
+
+class TestValueInfos:
+    def test_shapes(self, load):
+        session = load("""(float[batch, 3, ?, 0] a, float b, float[] c)
+                          => (float[batch, 3, ?, 0] x, float y, float[] z) { x = Neg(a)  y = Neg(b)  z = Neg(c) }""")
+        assert [info.shape for info in session.inputs] == [("batch", 3, None, 0), (), None]
+        assert [info.shape for info in session.outputs] == [("batch", 3, None, 0), (), None]
+
+    @pytest.mark.parametrize(
+        "kind", [kind for kind in ElementType if kind.bits and not kind.refused], ids=lambda kind: kind.name
+    )
+    def test_every_element_type(self, load, kind):
+        name = kind.onnx_name
+        session = load(f"({name}[n] x, float f) => ({name}[n] x, float g) {{ g = Neg(f) }}", opset=25)
+        for info in (session.inputs[0], session.outputs[0]):
+            assert (info.name, info.kind, info.element_type, info.shape) == ("x", ValueKind.TENSOR, kind, ("n",))
+
+    def test_strings_and_what_is_no_tensor(self, load):
+        session = load("""(string[n] s, seq(float[n]) q) => (string[n] t, int64 l)
+                          { t = Identity(s)  l = SequenceLength(q) }""")
+        strings, sequence = session.inputs
+        assert strings.element_type is ElementType.STRING
+        assert (sequence.kind, sequence.element_type, sequence.shape) == (
+            ValueKind.SEQUENCE,
+            ElementType.FLOAT,
+            None,
+        )
+        assert not sequence.is_tensor
+        assert str(sequence.element) == "q: float32[n]"
+        assert str(sequence) == "q: seq(float32[n])"
+
+    def test_an_optional_input(self):
+        tensor = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, ["n"])
+        graph = helper.make_graph(
+            [helper.make_node("OptionalHasElement", ["x"], ["y"])],
+            "test",
+            [helper.make_value_info("x", helper.make_optional_type_proto(tensor))],
+            [helper.make_tensor_value_info("y", onnx.TensorProto.BOOL, [])],
+        )
+        model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
+        (info,) = zrt.Session(model).inputs
+        assert info.kind is ValueKind.OPTIONAL
+
+    def test_names_that_are_not_ascii(self, build):
+        model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
+        model.graph.input[0].name = model.graph.node[0].input[0] = "вход"
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "размер"
+        (info,) = zrt.Session(model).inputs
+        assert (info.name, info.shape) == ("вход", ("размер",))
+
+    def test_overrides_change_what_is_declared(self, build):
+        model = build("(float[batch, n] x) => (float[batch, n] y) { y = Neg(x) }")
+        session = zrt.Session(model, zrt.SessionOptions(free_dimension_overrides={"batch": 4}))
+        assert session.inputs[0].shape == (4, "n")
+        assert session.outputs[0].shape == (4, "n")
+
+
+class TestValueInfo:
+    def test_symbolic_dimensions_and_static_shape(self):
+        def info(shape):
+            return ValueInfo("x", ValueKind.TENSOR, ElementType.FLOAT, shape)
+
+        assert info(("a", 1, None, "b")).symbolic_dimensions == ("a", "b")
+        assert info(("a", 1)).static_shape is None
+        assert info((2, None)).static_shape is None
+        assert info((2, 0)).static_shape == (2, 0)
+        assert info(()).static_shape == ()
+        assert info(None).static_shape is None
+        assert info(None).symbolic_dimensions == ()
+
+    @pytest.mark.parametrize(
+        ("shape", "written"), [(None, "[...]"), ((), "[]"), (("n", 1, None), "[n, 1, ?]")], ids=str
+    )
+    def test_as_people_write_it(self, shape, written):
+        assert format_shape(shape) == written
+        assert str(ValueInfo("x", ValueKind.TENSOR, ElementType.INT64, shape)) == f"x: int64{written}"
+
+    @pytest.mark.parametrize(
+        ("kind", "name"),
+        [
+            (ElementType.FLOAT, "float32"),
+            (ElementType.BOOL, "bool"),
+            (ElementType.BFLOAT16, "bfloat16"),
+            (ElementType.INT4, "int4"),
+            (ElementType.STRING, "string"),
+        ],
+    )
+    def test_types_have_numpys_names(self, kind, name):
+        assert type_name(kind) == name
+
+    def test_is_a_value(self):
+        first, second = (ValueInfo("x", ValueKind.TENSOR, ElementType.FLOAT, (1,)) for _ in range(2))
+        assert first == second
+        assert hash(first) == hash(second)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            first.name = "y"

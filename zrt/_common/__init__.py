@@ -1,0 +1,1 @@
+"""Helpers without a concern of their own: arguments, files, data of options, protobuf, config keys."""

@@ -1,0 +1,1 @@
+"""What a process has once: the environment, devices, provider libraries, threads, the log."""

@@ -1,0 +1,85 @@
+"""The allocators that the environment has for devices' memory: found, made and released."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zrt._native import status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.environment import allocator_registry, provider_libraries
+from zrt.environment.devices import DeviceMemory
+from zrt.environment.environment import current
+from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
+from zrt.memory.allocators import Allocator, MemoryInfo, write_pairs
+from zrt.types import AllocatorType
+
+
+def find(memory: MemoryInfo) -> Allocator | None:
+    """The allocator for a memory, None where there is none."""
+    if not isinstance(memory, MemoryInfo):
+        raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
+    where = memory.handle()
+    with provider_libraries.lock:
+        provider_libraries.check_whole()
+        pointer = _get(where)
+        if not pointer:
+            return None
+        place = allocator_registry.place_of(where.pointer)
+        # The host's plain one, where no library has another, stays to the end of the process.
+        plain = place == allocator_registry.HOST and not provider_libraries.offers(place)
+        return Allocator.adopt(Handle.borrow(pointer) if plain else allocator_registry.lend(pointer, place))
+
+
+def create(memory: MemoryInfo, options: Mapping[str, str] | None) -> Allocator:
+    """A new allocator for a device's memory, in the place of the one before."""
+    device, kind = _device_of(memory)
+    pairs = write_pairs(options, "options")
+    where = memory.handle()
+    subject = f"shared allocator of {memory.name!r}"
+    table, environment = api(), current().pointer
+    with provider_libraries.freeing([allocator_registry.place_of(where.pointer)], subject):
+        provider_libraries.check_whole()
+        before = _get(where)
+        if before:
+            # ORT frees that of another name and keeps it in a list, which it then walks.
+            there = status.fetch(table.AllocatorGetInfo, "const OrtMemoryInfo *", before)
+            if MemoryInfo.read(there).name != memory.name:
+                status.check(table.UnregisterAllocator(environment, there))
+        made = (table.CreateSharedAllocator, "OrtAllocator", environment, device.pointer, kind)
+        try:
+            pointer = status.make(*made, int(AllocatorType.DEVICE), pairs.pointer)
+        except Error as error:
+            raise status.about(subject, error) from error
+        return Allocator.adopt(allocator_registry.lend(pointer, allocator_registry.place_of(where.pointer)))
+
+
+def release(memory: MemoryInfo) -> None:
+    """Takes a device's allocator away."""
+    device, kind = _device_of(memory)
+    where = memory.handle()
+    with provider_libraries.freeing(
+        [allocator_registry.place_of(where.pointer)], f"shared allocator of {memory.name!r}"
+    ):
+        provider_libraries.check_whole()
+        try:
+            status.check(api().ReleaseSharedAllocator(current().pointer, device.pointer, kind))
+        except Error as error:
+            raise ArgumentError(f"memory {memory.name!r}: {error}") from error
+
+
+def _get(where: Handle) -> Any:
+    return status.make(api().GetSharedAllocator, "OrtAllocator", current().pointer, where.pointer)
+
+
+def _device_of(memory: MemoryInfo) -> tuple[Handle, int]:
+    if memory is None:
+        raise UnsupportedError("memory: this device computes in the host's memory, for which there is no allocator")
+    if not isinstance(memory, MemoryInfo):
+        raise DTypeError(f"memory: expected the memory of an EpDevice, got {type(memory).__name__}")
+    if not isinstance(memory, DeviceMemory):
+        raise UnsupportedError(
+            f"memory {memory.name!r}: a device makes the allocator: give the memory or host_memory of an EpDevice"
+        )
+    return memory.device()

@@ -1,0 +1,360 @@
+"""Models as ``onnx.ModelProto``: read from wherever they are, checked, put in order, made light."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from zrt._common.arguments import path_bytes
+from zrt._native import ffi
+from zrt.errors import ModelError, UnsupportedError
+from zrt.loading import model_source
+from zrt.values import Value
+
+# Larger initializers than this many bytes say nothing that a check or shape inference would look at.
+LARGEST_LIGHT = 1024
+
+
+def package() -> Any:
+    """The ``onnx`` package, imported at first use."""
+    try:
+        import onnx
+        import onnx.checker
+        import onnx.external_data_helper
+        import onnx.shape_inference
+    except ImportError:
+        raise UnsupportedError('graphs are built with the onnx package: pip install "onnx==1.21.*"') from None
+    return onnx
+
+
+def parse(model: model_source.Model) -> tuple[Any, str, str]:
+    """A model as an ``onnx.ModelProto`` of our own, its name in messages, and the folder that its weights lie in.
+
+    Of a model in memory the folder is "".
+    """
+    onnx = package()
+    with model_source.Source(model) as source:
+        data = source.read()
+        folder = "" if source.path is None else os.path.dirname(os.path.abspath(os.fsdecode(source.path)))
+        try:
+            proto = onnx.ModelProto.FromString(bytes(ffi.buffer(data)))
+        # protobuf in Python finds it out itself; in C it gives what `_check_text` then finds.
+        except UnicodeDecodeError as error:
+            raise ModelError(f"{source.subject} cannot be read: a text is no UTF-8: {error.reason}") from error
+        # protobuf raises classes of its own, which differ between its implementations.
+        except Exception as error:
+            raise ModelError(f"{source.subject} cannot be read: {error}") from error
+        finally:
+            # Its own bytes the source gives back itself.
+            if source.path is not None:
+                ffi.release(data)
+        if not proto.HasField("graph"):
+            raise ModelError(f"{source.subject} cannot be read: it holds no graph")
+        _check_text(proto, source.subject)
+        return proto, source.subject, folder
+
+
+def _check_text(message: Any, subject: str) -> None:
+    """Raises a `ModelError` where a string is no UTF-8: protobuf would give it as bytes, which no name can be."""
+    waiting = [message]
+    while waiting:
+        for field, content in waiting.pop().ListFields():
+            if field.type == field.TYPE_MESSAGE:
+                waiting.extend(content if hasattr(content, "extend") else [content])
+            elif field.type == field.TYPE_STRING:
+                texts = [content] if isinstance(content, (str, bytes)) else content
+                if any(isinstance(each, bytes) for each in texts):
+                    raise ModelError(f"{subject} cannot be read: its {field.name} is no UTF-8")
+
+
+def load_weights(proto: Any, subject: str, folder: str, borrowed: Collection[str] = ()) -> None:
+    """Brings the weights outside of a model into it, but for those that are borrowed."""
+    helper = package().external_data_helper
+    found = [
+        tensor for tensor in tensors(proto.graph) if helper.uses_external_data(tensor) and tensor.name not in borrowed
+    ]
+    if not found:
+        return
+    if not folder:
+        raise ModelError(
+            f"{subject}: the weight {found[0].name!r} and others lie outside the model: give external_data_dir"
+        )
+    try:
+        for tensor in found:
+            helper.load_external_data_for_tensor(tensor, folder)
+            tensor.ClearField("data_location")
+            tensor.ClearField("external_data")
+    # A file that is missing, too short or outside the folder raises what the onnx package pleases.
+    except Exception as error:
+        raise ModelError(f"{subject}: {error}") from error
+
+
+def folder_of(external_data_dir: str | os.PathLike[str] | None, beside: str) -> str:
+    """The folder of a model's weights: the caller's, else the model's own."""
+    return beside if external_data_dir is None else os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))
+
+
+def serialize(proto: Any, subject: str) -> bytes:
+    """A model's bytes; `ModelError` where protobuf refuses, as it does above 2 GB."""
+    try:
+        if proto.ByteSize() > model_source.LARGEST_IN_MEMORY:
+            raise ModelError(f"{subject} is larger than the 2 GB that protobuf takes: save it with external_data=True")
+        return bytes(proto.SerializeToString())
+    except ModelError:
+        raise
+    # protobuf raises classes of its own, which differ between its implementations.
+    except Exception as error:
+        raise ModelError(f"{subject} cannot be serialized: {error}") from error
+
+
+def outside(name: str, code: int, dims: Sequence[int], location: str, offset: int, size: int) -> Any:
+    """An initializer whose `size` bytes lie in another file."""
+    own = package().TensorProto
+    made = own(name=name, data_type=code, dims=dims, data_location=own.EXTERNAL)
+    for key, entry in (("location", location), ("offset", offset), ("length", size)):
+        made.external_data.add(key=key, value=str(entry))
+    return made
+
+
+def raw(tensor: Any) -> bytes:
+    """A tensor's content in ONNX's form: packed, the lowest byte first."""
+    if tensor.HasField("raw_data"):
+        return bytes(tensor.raw_data)
+    helper = package().numpy_helper
+    try:
+        return bytes(helper.from_array(helper.to_array(tensor)).raw_data)
+    # What has not as many elements as its shape says raises what the onnx package and numpy please.
+    except Exception as error:
+        raise ModelError(f"initializer {tensor.name!r}: {error}") from error
+
+
+def native(tensor: Any) -> bytes:
+    """A tensor's content as this machine has it in memory."""
+    return _swapped(np.frombuffer(raw(tensor), np.uint8), tensor.data_type)
+
+
+def raw_of(value: Value) -> bytes:
+    """A value's content in ONNX's form."""
+    array = value.numpy()
+    return _swapped(np.ascontiguousarray(array).reshape(-1).view(np.uint8), value.element_type.onnx_code)
+
+
+def _swapped(content: np.ndarray[Any, Any], code: int) -> bytes:
+    if sys.byteorder == "big":
+        size = package().helper.tensor_dtype_to_np_dtype(code).itemsize
+        content = content.reshape(-1, size)[:, ::-1]
+    return content.tobytes()
+
+
+def subgraphs(node: Any) -> Iterator[Any]:
+    """The graphs among a node's attributes."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def tensors(graph: Any) -> Iterator[Any]:
+    """The initializers of a graph and of those within it, and the tensors among attributes."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+        for inner in subgraphs(node):
+            yield from tensors(inner)
+
+
+def given(graph: Any) -> Iterator[tuple[str, str]]:
+    """The names that a graph has before any node runs, each with what it is."""
+    inputs = set()
+    for info in graph.input:
+        inputs.add(info.name)
+        yield info.name, "input"
+    for tensor in graph.initializer:
+        if tensor.name not in inputs:
+            yield tensor.name, "initializer"
+    for sparse in graph.sparse_initializer:
+        if sparse.values.name not in inputs:
+            yield sparse.values.name, "initializer"
+
+
+def defined(graph: Any) -> Iterator[tuple[str, str]]:
+    """All names of values in a graph itself, each with what it is the name of."""
+    yield from given(graph)
+    for node in graph.node:
+        for name in node.output:
+            if name:
+                yield name, f"output of {called(node)}"
+
+
+def definitions(graph: Any) -> dict[str, str]:
+    """What `defined` gives, as a dictionary; `ModelError` names what is defined twice."""
+    found: dict[str, str] = {}
+    for name, what in defined(graph):
+        if name in found:
+            raise ModelError(f"{name!r} is defined twice: as {found[name]} and as {what}")
+        found[name] = what
+    return found
+
+
+def all_names(graph: Any) -> Iterator[str]:
+    """The names of values and nodes in a graph and those within it."""
+    for name, _ in defined(graph):
+        yield name
+    for node in graph.node:
+        yield node.name
+        for inner in subgraphs(node):
+            yield from all_names(inner)
+
+
+def called(node: Any) -> str:
+    """A node as messages call it."""
+    return f"node {node.name!r} ({node.op_type})" if node.name else f"a node ({node.op_type})"
+
+
+def reads(node: Any) -> Iterator[str]:
+    """The values that a node needs, those that its subgraphs take from around them among them."""
+    for name in node.input:
+        if name:
+            yield name
+    for inner in subgraphs(node):
+        own = {name for name, _ in defined(inner)}
+        for below in inner.node:
+            yield from (name for name in reads(below) if name not in own)
+        yield from (info.name for info in inner.output if info.name not in own)
+
+
+def in_order(graph: Any, around: Iterable[str] = ()) -> list[int]:
+    """The order of a graph's nodes in which each comes after those it reads from, otherwise as they are.
+
+    `ModelError` names what is defined twice, what nothing produces, and the nodes of a cycle.
+    """
+    known = definitions(graph)
+    outer = set(around)
+    maker = {name: index for index, node in enumerate(graph.node) for name in node.output if name}
+    waiting: list[set[int]] = []
+    readers: dict[int, list[int]] = {}
+    for index, node in enumerate(graph.node):
+        needed = set()
+        for name in reads(node):
+            if name in maker:
+                needed.add(maker[name])
+            elif name not in known and name not in outer:
+                raise ModelError(f"{called(node)} reads {name!r}, which nothing produces")
+        waiting.append(needed)
+        for source in needed:
+            readers.setdefault(source, []).append(index)
+        for inner in subgraphs(node):
+            in_order(inner, outer | known.keys())
+    for info in graph.output:
+        if info.name not in known and info.name not in outer:
+            raise ModelError(f"output {info.name!r}: nothing produces it")
+    ready = [index for index, needed in enumerate(waiting) if not needed]
+    order = []
+    while ready:
+        index = heapq.heappop(ready)
+        order.append(index)
+        for reader in readers.get(index, ()):
+            waiting[reader].discard(index)
+            if not waiting[reader]:
+                heapq.heappush(ready, reader)
+    if len(order) < len(waiting):
+        stuck = [called(graph.node[index]) for index, needed in enumerate(waiting) if needed]
+        raise ModelError(f"there is a cycle among {', '.join(stuck[:20])}")
+    return order
+
+
+def light(model: Any) -> Any:
+    """The model without its large weights: they become inputs, of which a check needs only the types."""
+    onnx = package()
+    made = onnx.ModelProto()
+    for field, content in model.ListFields():
+        if field.name == "graph":
+            _copy_light(content, made.graph)
+        else:
+            _copy(field, content, made)
+    return made
+
+
+def _copy(field: Any, content: Any, target: Any) -> None:
+    """Copies one field of a message into another message of its kind."""
+    if isinstance(content, (str, bytes, int, float)):
+        setattr(target, field.name, content)
+    elif hasattr(content, "extend"):
+        getattr(target, field.name).extend(content)
+    else:
+        getattr(target, field.name).CopyFrom(content)
+
+
+def _copy_light(graph: Any, made: Any) -> None:
+    helper = package().helper
+    for field, content in graph.ListFields():
+        if field.name != "initializer":
+            _copy(field, content, made)
+    inputs = {info.name for info in graph.input}
+    for tensor in graph.initializer:
+        if is_light(tensor):
+            made.initializer.append(tensor)
+        elif tensor.name not in inputs:
+            made.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+
+
+def is_light(tensor: Any) -> bool:
+    """Whether an initializer is small, and here."""
+    outside = tensor.data_location == type(tensor).EXTERNAL
+    return not outside and tensor.ByteSize() <= LARGEST_LIGHT
+
+
+def check(model: Any, subject: str) -> None:
+    """Holds a model against ONNX's rules; `ModelError` says what breaks them."""
+    onnx = package()
+    in_order(model.graph)
+    if not model.graph.output:
+        raise ModelError(f"{subject} has no outputs")
+    try:
+        onnx.checker.check_model(light(model), full_check=True)
+        for tensor in model.graph.initializer:
+            if not is_light(tensor) and tensor.data_location != type(tensor).EXTERNAL:
+                onnx.checker.check_tensor(tensor)
+    # The checker, shape inference and protobuf raise classes of their own.
+    except Exception as error:
+        raise ModelError(f"{subject}: {error}") from error
+
+
+def inferred(model: Any) -> dict[str, Any]:
+    """The types that shape inference finds for a model's outputs."""
+    onnx = package()
+    try:
+        result = onnx.shape_inference.infer_shapes(light(model))
+    # Shape inference and protobuf raise classes of their own.
+    except Exception as error:
+        raise ModelError(f"the types of the outputs cannot be found: {error}") from error
+    return {info.name: info.type for info in result.graph.output if info.type.WhichOneof("value")}
+
+
+def finished(model: Any) -> Any:
+    """A copy of a model, its nodes in order and its outputs' types filled in.
+
+    `ModelError` as of `in_order`, and where an output's type cannot be found.
+    """
+    made = package().ModelProto()
+    made.CopyFrom(model)
+    order = in_order(made.graph)
+    if order != sorted(order):
+        del made.graph.node[:]
+        made.graph.node.extend(model.graph.node[index] for index in order)
+    untyped = [info for info in made.graph.output if not info.type.WhichOneof("value")]
+    if untyped:
+        found = inferred(made)
+        for info in untyped:
+            if info.name not in found:
+                raise ModelError(f"output {info.name!r}: its type does not follow from what is known: give it")
+            info.type.CopyFrom(found[info.name])
+    return made

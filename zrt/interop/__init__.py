@@ -1,0 +1,1 @@
+"""Exchange with other libraries and devices: DLPack, copies, external memory."""

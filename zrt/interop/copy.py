@@ -1,0 +1,163 @@
+"""Copies between arrays, values and buffers, on the host and on devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from zrt._common.arguments import shown
+from zrt._native import _ort, ffi, status
+from zrt._native.handle import Handle
+from zrt._native.library import api, library
+from zrt.environment import provider_libraries
+from zrt.environment.environment import current
+from zrt.environment.streams import SyncStream
+from zrt.errors import ArgumentError, ClosedError, DTypeError, NotImplementedByOrtError, ShapeError, UnsupportedError
+from zrt.memory import arrays
+from zrt.memory.allocators import MemoryInfo
+from zrt.memory.buffers import Buffer
+from zrt.types import ElementType
+from zrt.values import Value, as_value
+from zrt.values.type_info import phrase, type_name
+
+Copyable: TypeAlias = "np.ndarray[Any, Any] | Value | Buffer"
+# A stream, and its handle for the time of a call.
+Queue: TypeAlias = "tuple[SyncStream, Handle] | None"
+
+_CUDA = "zrt.cuda"
+
+
+def copy(source: Copyable, destination: Copyable, stream: SyncStream | None = None) -> None:
+    """Copies one tensor's content into another of the same element type and shape. See `copy_all`."""
+    copy_all([(source, destination)], stream)
+
+
+def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | None = None) -> None:
+    """Copies each (source, destination) pair; all are checked before the first byte moves.
+
+    On the host it is a plain copy, and arrays may be strided. Where a device is involved it is
+    ``OrtApi::CopyTensors``, whose transfers come with the device's provider library. On a `stream` of the device such
+    a copy may only be queued when this returns, and the stream keeps the tensors alive (`SyncStream.release_copies`).
+
+    Raises `DTypeError` or `ShapeError` on a mismatch, `ArgumentError` for a read-only destination, and
+    `UnsupportedError` where nothing here can reach the device.
+    """
+    if not isinstance(pairs, Iterable):
+        raise DTypeError(f"pairs: expected (source, destination) pairs, got {type(pairs).__name__}")
+    if stream is not None and not isinstance(stream, SyncStream):
+        raise DTypeError(f"stream: expected a SyncStream, got {type(stream).__name__}")
+    queue = None if stream is None else (stream, stream._open())
+    checked = [_check(pair, index) for index, pair in enumerate(pairs)]
+    for source, destination in checked:
+        if isinstance(source, np.ndarray) and isinstance(destination, np.ndarray):
+            np.copyto(destination, source, casting="equiv")
+    _copy_devices([(s, d) for s, d in checked if isinstance(s, Value) and isinstance(d, Value)], queue)
+
+
+def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | tuple[Value, Value]:
+    """Both sides as arrays where both are on the host, else both as values."""
+    try:
+        source, destination = pair
+    except (TypeError, ValueError):
+        raise DTypeError(f"copy {index}: expected a (source, destination) pair, got {shown(pair)}") from None
+    subject = f"copy {index}"
+    kinds, forms = zip(*(_describe(side, subject) for side in (source, destination)), strict=True)
+    if kinds[0] is not kinds[1]:
+        raise DTypeError(f"{subject}: the source holds {type_name(kinds[0])}, the destination {type_name(kinds[1])}")
+    if forms[0] != forms[1]:
+        raise ShapeError(f"{subject}: the source has shape {list(forms[0])}, the destination {list(forms[1])}")
+    if kinds[0].packed and isinstance(source, np.ndarray) != isinstance(destination, np.ndarray):
+        raise DTypeError(
+            f"{subject}: an array of {type_name(kinds[0])} has a byte for each element, a value or a buffer packs "
+            "them: see zrt.types.pack and unpack"
+        )
+    if _on_host(destination) and not _array(destination).flags.writeable:
+        raise ArgumentError(f"{subject}: the destination is read-only")
+    if _on_host(source) and _on_host(destination):
+        return _array(source), _array(destination)
+    return as_value(source, f"{subject}, source"), as_value(destination, f"{subject}, destination")
+
+
+def _describe(side: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
+    if isinstance(side, np.ndarray):
+        # Of a subclass only what numpy itself knows counts.
+        side = np.asarray(side)
+        element_type = arrays.element_type_of(side, subject)
+    elif isinstance(side, (Value, Buffer)):
+        if side.closed:
+            raise ClosedError(f"{subject}: this {type(side).__name__} is closed")
+        if isinstance(side, Value) and not side.is_tensor:
+            raise UnsupportedError(f"{subject}: {phrase(side.kind)} cannot be copied, only tensors can")
+        element_type = side.element_type
+    else:
+        raise DTypeError(f"{subject}: expected an array, a Value or a Buffer, got {type(side).__name__}")
+    if element_type is ElementType.STRING:
+        raise UnsupportedError(f"{subject}: strings cannot be copied as bytes")
+    return element_type, side.shape
+
+
+def _on_host(side: Copyable) -> bool:
+    return not isinstance(side, Value) or side.memory.is_host
+
+
+def _array(side: Copyable) -> np.ndarray[Any, Any]:
+    if isinstance(side, Buffer):
+        return side.array
+    return side.numpy() if isinstance(side, Value) else np.asarray(side)
+
+
+def _copy_devices(pairs: list[tuple[Value, Value]], queue: Queue) -> None:
+    """``OrtApi::CopyTensors`` for pairs on devices; one call takes pairs of one origin and one target."""
+    routes: dict[tuple[MemoryInfo, MemoryInfo], list[tuple[Value, Value]]] = {}
+    for source, destination in pairs:
+        routes.setdefault((source.memory, destination.memory), []).append((source, destination))
+    for (origin, target), group in routes.items():
+        try:
+            _copy_route(group, queue)
+        except NotImplementedByOrtError as error:
+            missing = _register_cuda(origin, target)
+            if missing:
+                raise UnsupportedError(
+                    f"no copy from {origin.name} to {target.name}: {missing} (ONNX Runtime: {error})"
+                ) from error
+            _copy_route(group, queue)
+
+
+def _copy_route(group: list[tuple[Value, Value]], queue: Queue) -> None:
+    sources = [source._open() for source, _ in group]
+    destinations = [destination._open() for _, destination in group]
+    if queue is not None:
+        if not (queue[0].reaches(sources[0]) or queue[0].reaches(destinations[0])):
+            raise ArgumentError(f"stream: a copy between other devices than its own, {queue[0].device}")
+        # Before the call, after which ORT may still read and write them.
+        queue[0].keep([*sources, *destinations])
+    status.check(
+        api().CopyTensors(
+            current().pointer,
+            [handle.pointer for handle in sources],
+            [handle.pointer for handle in destinations],
+            ffi.NULL if queue is None else queue[1].pointer,
+            len(group),
+        )
+    )
+
+
+def _register_cuda(*memories: MemoryInfo) -> str:
+    """Registers CUDA's provider library, which brings its copies along; says what is missing where it cannot.
+
+    A session on CUDA does not do so: ORT knows the copies of plugin providers only.
+    """
+    if not any(memory.name.startswith("Cuda") for memory in memories):
+        return "no provider library that knows the way is registered with this process's environment"
+    with provider_libraries.lock:
+        if _CUDA in provider_libraries.registered():
+            return ""
+        # ORT looks for it beside the binary with its own code, which is our extension where the core is built in.
+        provider = Path(library().path or str(_ort.__file__)).with_name("libonnxruntime_providers_cuda.so")
+        if not provider.exists():
+            return f'CUDA\'s provider library is not there: {provider} (pip install "zrt[cuda]" brings it)'
+        provider_libraries.register(current().pointer, _CUDA, provider)
+        return ""

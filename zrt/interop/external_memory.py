@@ -1,0 +1,336 @@
+"""Memory and semaphores of other programs' GPU work (Direct3D, Vulkan), imported into a device of a provider's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+from zrt._common.arguments import choose, integer, shown
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle, Owner
+from zrt._native.library import api
+from zrt.environment.devices import EpDevice
+from zrt.environment.streams import SyncStream
+from zrt.errors import ArgumentError, DTypeError, Error, NotImplementedByOrtError, ShapeError, UnsupportedError
+from zrt.memory.allocators import write_pairs
+from zrt.memory.arrays import check_dims
+from zrt.types import ElementType, nbytes
+from zrt.values import Value
+
+MOST = 2**63 - 1
+
+
+class ExternalMemoryType(IntEnum):
+    """Whose memory a handle is for (``OrtExternalMemoryHandleType``)."""
+
+    D3D12_RESOURCE = 0
+    D3D12_HEAP = 1
+    VK_MEMORY_WIN32 = 2
+    VK_MEMORY_OPAQUE_FD = 3
+
+
+class ExternalSemaphoreType(IntEnum):
+    """Whose semaphore a handle is for (``OrtExternalSemaphoreType``)."""
+
+    D3D12_FENCE = 0
+    VK_TIMELINE_SEMAPHORE_WIN32 = 1
+    VK_TIMELINE_SEMAPHORE_OPAQUE_FD = 2
+
+
+class GraphicsApi(IntEnum):
+    """The other program's way to the GPU (``OrtGraphicsApi``)."""
+
+    NONE = 0
+    D3D12 = 1
+    VULKAN = 2
+
+
+# The kinds whose handles are file descriptors; the others' are Windows' own.
+FILES = (ExternalMemoryType.VK_MEMORY_OPAQUE_FD, ExternalSemaphoreType.VK_TIMELINE_SEMAPHORE_OPAQUE_FD)
+
+
+def _table() -> Any:
+    return api().GetInteropApi()
+
+
+def _refused(device: EpDevice, what: str, error: Error) -> Error:
+    """What to raise where the provider, or ONNX Runtime for it, refused."""
+    if isinstance(error, NotImplementedByOrtError):
+        return UnsupportedError(f"{device}, {what}: {error}")
+    return status.about(f"{device}, {what}", error)
+
+
+def _native(handle: Any, kind: IntEnum, subject: str) -> Any:
+    """A handle of the system's as C takes it."""
+    if kind not in FILES:
+        return ffi.cast("void *", integer(handle, subject, 1, 2**64 - 1))
+    number = integer(handle, subject)
+    try:
+        os.fstat(number)
+    except OSError as error:
+        raise ArgumentError(f"{subject}: {number} is no open file: {error.strerror}") from None
+    return ffi.cast("void *", number)
+
+
+class ExternalResourceImporter(Owner):
+    """What takes other programs' memory and semaphores into a device.
+
+    There is one for every device; where its provider imports nothing, `can_import` says no, and the other calls are
+    an `UnsupportedError`. What was imported keeps it alive.
+
+    ``OrtInteropApi::CreateExternalResourceImporterForDevice``, ``OrtInteropApi::ReleaseExternalResourceImporter``,
+    ``OrtApi::GetInteropApi``.
+    """
+
+    __slots__ = ("device",)
+
+    device: EpDevice
+    """Where things are imported to."""
+
+    def __init__(self, device: EpDevice) -> None:
+        self._handle = None
+        owner = _opened(device)
+        self.device = device
+        table = _table()
+        try:
+            self._handle = Handle.make(
+                table.ReleaseExternalResourceImporter,
+                [owner],
+                table.CreateExternalResourceImporterForDevice,
+                "OrtExternalResourceImporter",
+                owner.pointer,
+            )
+        except NotImplementedByOrtError:
+            self._handle = Handle.borrow(ffi.NULL)
+        except Error as error:
+            raise status.about(str(device), error) from error
+
+    def _importing(self, what: str) -> Handle:
+        handle = self._open()
+        if not handle.pointer:
+            raise UnsupportedError(f"{self.device}, {what}: its provider imports nothing of other programs")
+        return handle
+
+    def can_import(self, kind: ExternalMemoryType | ExternalSemaphoreType) -> bool:
+        """Whether the provider imports what is of that kind.
+
+        ``OrtInteropApi::CanImportMemory``, ``OrtInteropApi::CanImportSemaphore``.
+        """
+        handle = self._open()
+        if not isinstance(kind, (ExternalMemoryType, ExternalSemaphoreType)):
+            came = f"{type(kind).__name__} {shown(kind)}"
+            raise DTypeError(f"kind: expected an ExternalMemoryType or an ExternalSemaphoreType, got {came}")
+        if not handle.pointer:
+            return False
+        table = _table()
+        memory = isinstance(kind, ExternalMemoryType)
+        function = table.CanImportMemory if memory else table.CanImportSemaphore
+        return bool(status.fetch(function, "bool", handle.pointer, int(kind)))
+
+    def import_memory(
+        self, kind: ExternalMemoryType | int | str, handle: int, size: int, offset: int = 0
+    ) -> ExternalMemory:
+        """The memory of `size` bytes that a handle stands for; tensors begin `offset` bytes into it.
+
+        `handle` is a file descriptor for ``VK_MEMORY_OPAQUE_FD`` and a Windows handle elsewhere; whether it may be
+        closed then is up to the provider. ``OrtInteropApi::ImportMemory``.
+        """
+        importer = self._importing("memory")
+        described = ffi.new("OrtExternalMemoryDescriptor *")
+        described.version = lib.ORT_API_VERSION
+        described.handle_type = of = choose(ExternalMemoryType, kind, "kind")
+        described.native_handle = _native(handle, of, "handle")
+        described.size_bytes = integer(size, "size", 1, MOST)
+        described.offset_bytes = integer(offset, "offset", 0, MOST)
+        if offset >= size:
+            raise ArgumentError(f"offset: {offset} is beyond the {size} bytes of the memory")
+        table = _table()
+        try:
+            owned = Handle.make(
+                table.ReleaseExternalMemoryHandle,
+                [importer],
+                table.ImportMemory,
+                "OrtExternalMemoryHandle",
+                importer.pointer,
+                described,
+            )
+        except Error as error:
+            raise _refused(self.device, f"memory of kind {of.name}", error) from error
+        return ExternalMemory(owned, importer, self.device, size - offset)
+
+    def import_semaphore(self, kind: ExternalSemaphoreType | int | str, handle: int) -> ExternalSemaphore:
+        """The timeline semaphore, or fence, that a handle stands for. ``OrtInteropApi::ImportSemaphore``."""
+        importer = self._importing("semaphores")
+        described = ffi.new("OrtExternalSemaphoreDescriptor *")
+        described.version = lib.ORT_API_VERSION
+        described.type = of = choose(ExternalSemaphoreType, kind, "kind")
+        described.native_handle = _native(handle, of, "handle")
+        table = _table()
+        try:
+            owned = Handle.make(
+                table.ReleaseExternalSemaphoreHandle,
+                [importer],
+                table.ImportSemaphore,
+                "OrtExternalSemaphoreHandle",
+                importer.pointer,
+                described,
+            )
+        except Error as error:
+            raise _refused(self.device, f"semaphores of kind {of.name}", error) from error
+        return ExternalSemaphore(owned, importer, self.device)
+
+    def __repr__(self) -> str:
+        return f"ExternalResourceImporter({'closed' if self.closed else self.device})"
+
+
+class ExternalMemory(Owner):
+    """Memory of another program's; tensors over it keep it. `ExternalResourceImporter.import_memory` gives it.
+
+    ``OrtInteropApi::ReleaseExternalMemoryHandle``.
+    """
+
+    __slots__ = ("_importer", "device", "nbytes")
+
+    device: EpDevice
+    """Where it was imported to."""
+    nbytes: int
+    """The bytes in which tensors may lie."""
+
+    def __init__(self, handle: Handle, importer: Handle, device: EpDevice, nbytes: int) -> None:
+        """For `ExternalResourceImporter.import_memory`."""
+        if not isinstance(handle, Handle):
+            raise DTypeError("an ExternalMemory is made by ExternalResourceImporter.import_memory")
+        self._handle = handle
+        self._importer = importer
+        self.device = device
+        self.nbytes = nbytes
+
+    def tensor(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> Value:
+        """A tensor over the memory from `offset` bytes on. ``OrtInteropApi::CreateTensorFromMemory``.
+
+        Raises `ShapeError` where it would end beyond the memory.
+        """
+        handle = self._open()
+        element_type = ElementType.of(dtype)
+        if element_type.refused or not element_type.bits:
+            reason = element_type.refused or "they have no fixed size"
+            raise UnsupportedError(f"{element_type.name} tensors: {reason}")
+        dims = check_dims(shape, "shape")
+        begin = integer(offset, "offset", 0, MOST)
+        end = begin + nbytes(element_type, dims)
+        if end > self.nbytes:
+            raise ShapeError(
+                f"{element_type.name} of shape {dims} from byte {begin} on ends at {end}: the memory has {self.nbytes}"
+            )
+        width = max(element_type.bits // 8, 1)
+        if begin % width:
+            raise ArgumentError(f"offset: {begin} is no multiple of the {width} bytes of {element_type.name}")
+        described, places = ffi.new("OrtExternalTensorDescriptor *"), ffi.new("int64_t[]", dims)
+        described.version = lib.ORT_API_VERSION
+        described.element_type = int(element_type)
+        described.shape, described.rank, described.offset_bytes = places, len(dims), begin
+        try:
+            made = Handle.make(
+                api().ReleaseValue,
+                [handle],
+                _table().CreateTensorFromMemory,
+                "OrtValue",
+                self._importer.pointer,
+                handle.pointer,
+                described,
+            )
+        except Error as error:
+            raise _refused(self.device, "a tensor over imported memory", error) from error
+        if not made.pointer:
+            raise UnsupportedError(f"{self.device} made no tensor over imported memory, and does not say why")
+        return Value(made)
+
+
+class ExternalSemaphore(Owner):
+    """A timeline semaphore of another program's. `ExternalResourceImporter.import_semaphore` gives it.
+
+    ``OrtInteropApi::ReleaseExternalSemaphoreHandle``.
+    """
+
+    __slots__ = ("_importer", "device")
+
+    device: EpDevice
+    """Where it was imported to."""
+
+    def __init__(self, handle: Handle, importer: Handle, device: EpDevice) -> None:
+        """For `ExternalResourceImporter.import_semaphore`."""
+        if not isinstance(handle, Handle):
+            raise DTypeError("an ExternalSemaphore is made by ExternalResourceImporter.import_semaphore")
+        self._handle = handle
+        self._importer = importer
+        self.device = device
+
+    def wait(self, stream: SyncStream, value: int) -> None:
+        """Has what comes next on the stream wait until the semaphore is at `value`; returns at once.
+
+        ``OrtInteropApi::WaitSemaphore``.
+        """
+        self._ask("WaitSemaphore", stream, value)
+
+    def signal(self, stream: SyncStream, value: int) -> None:
+        """Has the semaphore go to `value` when all that is on the stream is done.
+
+        ``OrtInteropApi::SignalSemaphore``.
+        """
+        self._ask("SignalSemaphore", stream, value)
+
+    def _ask(self, name: str, stream: SyncStream, value: int) -> None:
+        handle = self._open()
+        if not isinstance(stream, SyncStream):
+            raise DTypeError(f"stream: expected a SyncStream, got {type(stream).__name__}")
+        queue = stream._open()
+        if stream.device != self.device:
+            raise ArgumentError(f"stream: it is of {stream.device}, the semaphore of {self.device}")
+        number = integer(value, "value", 0, 2**64 - 1)
+        # What is on the stream may come to it later.
+        stream.keep([handle])
+        try:
+            status.check(getattr(_table(), name)(self._importer.pointer, handle.pointer, queue.pointer, number))
+        except Error as error:
+            raise _refused(self.device, "semaphores", error) from error
+
+
+def init_graphics_interop(
+    device: EpDevice,
+    graphics_api: GraphicsApi | int | str,
+    command_queue: int = 0,
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """Prepares a device for sharing the GPU with a graphics program; to be called before its streams are made.
+
+    `command_queue` is the address of Direct3D's queue, 0 for none; `options` are the provider's own. `UnsupportedError`
+    where the provider knows nothing of it. ``OrtInteropApi::InitGraphicsInteropForEpDevice``.
+    """
+    owner = _opened(device)
+    wishes = write_pairs(options, "options")
+    config = ffi.new("OrtGraphicsInteropConfig *")
+    config.version = lib.ORT_API_VERSION
+    config.graphics_api = choose(GraphicsApi, graphics_api, "graphics_api")
+    config.command_queue = ffi.cast("void *", integer(command_queue, "command_queue", 0, 2**64 - 1))
+    config.additional_options = wishes.pointer
+    try:
+        status.check(_table().InitGraphicsInteropForEpDevice(owner.pointer, config))
+    except Error as error:
+        raise _refused(device, "graphics interop", error) from error
+
+
+def deinit_graphics_interop(device: EpDevice) -> None:
+    """Ends what `init_graphics_interop` began. ``OrtInteropApi::DeinitGraphicsInteropForEpDevice``."""
+    owner = _opened(device)
+    try:
+        status.check(_table().DeinitGraphicsInteropForEpDevice(owner.pointer))
+    except Error as error:
+        raise _refused(device, "graphics interop", error) from error
+
+
+def _opened(device: Any) -> Handle:
+    if not isinstance(device, EpDevice):
+        raise DTypeError(f"device: expected an EpDevice, got {type(device).__name__}")
+    return device._open()

@@ -1,0 +1,1 @@
+"""Lanes: inputs and outputs that are bound once, and the runtimes that hand lanes out."""

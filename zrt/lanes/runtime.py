@@ -1,0 +1,126 @@
+"""`Runtime`: a fixed set of exclusive lanes, under a server that says which request takes which.
+
+It neither schedules, queues nor locks: the caller gives each lane to one thread at a time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+from zrt._common.arguments import shown
+from zrt._native.handle import Single
+from zrt.errors import ArgumentError, ClosedError, DTypeError, OutOfRangeError
+from zrt.lanes import lane_sessions
+from zrt.lanes.audit import LaneAudit
+from zrt.lanes.lane import Lane
+from zrt.lanes.lane_sessions import Factory
+from zrt.loading import model_source
+from zrt.loading.session_options import SessionOptions
+from zrt.providers.selection import ProvidersLike
+from zrt.session.session import Session
+
+
+class Runtime(Single):
+    """A fixed set of lanes: over one session, over a session each (`replicate`), or over a factory's sessions.
+
+    `lane_arguments` are `Lane`'s: shapes, memories, and so on, the same for every lane. One session shares its
+    weights and its thread pool; a session each costs memory and keeps lanes out of each other's way.
+    """
+
+    __slots__ = ("__weakref__", "lanes")
+
+    lanes: tuple[Lane, ...]
+    """The lanes; each belongs to one thread at a time."""
+
+    def __init__(self, session: Session, lanes: int = 1, **lane_arguments: Any) -> None:
+        self._build(lane_sessions.shared(session, lanes), lane_arguments)
+
+    @classmethod
+    def replicate(
+        cls,
+        model: model_source.Model,
+        lanes: int = 1,
+        options: SessionOptions | None = None,
+        providers: ProvidersLike = None,
+        *,
+        share_weights: bool = False,
+        external_data_dir: str | os.PathLike[str] | None = None,
+        strict: bool = False,
+        allow: Iterable[str] = (),
+        **lane_arguments: Any,
+    ) -> Self:
+        """A session of its own for each lane; `share_weights=True` keeps the weights in memory once.
+
+        Sharing needs the ``onnx`` package, and works on the processor only.
+        """
+        sessions = lane_sessions.replicated(
+            model, lanes, options, providers, share_weights, external_data_dir, strict, allow
+        )
+        return cls.over(sessions, **lane_arguments)
+
+    @classmethod
+    def from_factory(cls, factory: Factory, lanes: int = 1, **lane_arguments: Any) -> Self:
+        """The session of each lane comes from ``factory(index)``."""
+        return cls.over(lane_sessions.made(factory, lanes), **lane_arguments)
+
+    @classmethod
+    def over(cls, sessions: Sequence[Session], **lane_arguments: Any) -> Self:
+        """A lane over each of these sessions, which may be the same one."""
+        runtime = cls.__new__(cls)
+        runtime._build(sessions, lane_arguments)
+        return runtime
+
+    def _build(self, sessions: Sequence[Session], lane_arguments: Mapping[str, Any]) -> None:
+        if not isinstance(sessions, Sequence):
+            raise DTypeError(f"sessions: expected a list of sessions, got {type(sessions).__name__}")
+        if not sessions:
+            raise ArgumentError("sessions: a runtime has at least one lane, and each a session")
+        self.lanes = tuple(Lane(session, **lane_arguments) for session in sessions)
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The session of each lane."""
+        return tuple(lane.session for lane in self.lanes)
+
+    def prime(self, runs: int = 1) -> None:
+        """Runs every lane `runs` times before serving."""
+        for lane in self.lanes:
+            lane.prime(runs)
+
+    def audit(self) -> tuple[LaneAudit, ...]:
+        """Every lane's `Lane.audit`."""
+        return tuple(lane.audit() for lane in self.lanes)
+
+    def close(self) -> None:
+        """Closes the lanes, which let their sessions go; closing twice is fine."""
+        for lane in self.lanes:
+            lane.close()
+
+    def __getitem__(self, index: int) -> Lane:
+        return pick(self.lanes, index)
+
+    def __len__(self) -> int:
+        return len(self.lanes)
+
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(self.lanes)
+
+    def __enter__(self) -> Self:
+        if self.lanes[0].closed:
+            raise ClosedError("this Runtime is closed")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def pick(lanes: Sequence[Lane], index: int) -> Lane:
+    """One of a runtime's lanes."""
+    try:
+        return lanes[index]
+    except TypeError:
+        raise DTypeError(f"lane: expected an index, got {type(index).__name__} {shown(index)}") from None
+    except IndexError:
+        raise OutOfRangeError(f"lane {shown(index)}: there are {len(lanes)}, counted from 0") from None

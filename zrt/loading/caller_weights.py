@@ -1,0 +1,237 @@
+"""Weights that the caller supplies at load, and the container of what kernels make of them."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from zrt._common.arguments import text
+from zrt._native import ffi, status
+from zrt._native.handle import Handle, Owner
+from zrt._native.library import api
+from zrt.environment.thread_factory import PoolOptions
+from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.loading import model_source
+from zrt.loading.session_options import SessionOptions
+from zrt.values import Value, as_value
+from zrt.values.type_info import type_name
+
+if TYPE_CHECKING:
+    from zrt.loading import initializers
+
+# Smaller ones are scalars, shapes and axes, which ORT reads while it loads: they are written into the model.
+SMALLEST_LENT = 1024
+
+# How many names a message lists.
+MOST_NAMED = 20
+
+# ORT takes one of these off the names that it is given, and none off the model's.
+_TAKEN_OFF = ("./", ".\\")
+_TO_BE_TAKEN_OFF = ".//"
+
+
+class PrepackedWeights(Owner):
+    """What kernels make of weights to read them faster, kept for several sessions (``OrtPrepackedWeightsContainer``).
+
+    Give it as `SessionOptions.prepacked_weights` to sessions that also get the same `SessionOptions.initializers`:
+    what the first of them packs, the others find. Only weights that were given so are kept, and only what runs on the
+    processor. Sessions keep it alive; it may serve other models too, and be used by several threads at once.
+    ``OrtApi::CreatePrepackedWeightsContainer``, ``OrtApi::CreateSessionWithPrepackedWeightsContainer``,
+    ``OrtApi::CreateSessionFromArrayWithPrepackedWeightsContainer``, ``OrtApi::ReleasePrepackedWeightsContainer``.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        table = api()
+        make = table.CreatePrepackedWeightsContainer
+        self._handle = Handle.make(table.ReleasePrepackedWeightsContainer, [], make, "OrtPrepackedWeightsContainer")
+
+    def __repr__(self) -> str:
+        return "PrepackedWeights(closed)" if self.closed else "PrepackedWeights()"
+
+
+def load(
+    source: model_source.Source,
+    settings: PoolOptions,
+    options: SessionOptions | None = None,
+    create: Callable[..., Any] = model_source.create,
+) -> Any:
+    """The session of a model, with the weights that its options supply; or what else `create` makes of them."""
+    if options is None:
+        return create(source, settings)
+    container = container_of(options)
+    given = mapping(options.initializers, "initializers", "arrays")
+    files = mapping(options.external_initializer_files, "external_initializer_files", "bytes")
+    if not given and not files:
+        return create(source, settings, container)
+    from zrt.loading import initializers
+
+    with initializers.opened(source) as model:
+        infos = {tensor.info.name: tensor.info for tensor in model.tensors()}
+        lent, written = _check(given, infos)
+        with _in_memory(files, infos, given, settings):
+            handles = _lend(lent, model.names_below() if lent else set(), settings)
+            if not written:
+                return create(source, settings, container, handles)
+            # Embedded weights would win over the caller's while ORT optimizes: they leave the model.
+            if source.path is not None:
+                _stay_beside(source.path, settings)
+            with model_source.Source(model.with_weights(written)) as rewritten:
+                rewritten.subject = source.subject
+                return create(rewritten, settings, container, handles)
+
+
+def container_of(options: SessionOptions) -> Handle | None:
+    """The container that a load is given."""
+    container = options.prepacked_weights
+    if container is None:
+        return None
+    if not isinstance(container, PrepackedWeights):
+        raise DTypeError(f"prepacked_weights: expected PrepackedWeights, got {type(container).__name__}")
+    return container._open()
+
+
+def mapping(value: Any, subject: str, of: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise DTypeError(f"{subject}: expected a dict of {of}, got {type(value).__name__}")
+    for name in value:
+        text(name, subject)
+    return dict(value)
+
+
+def _some(names: Collection[str]) -> str:
+    """The names for a message, of which a model may have thousands."""
+    more = len(names) - MOST_NAMED
+    listed = ", ".join(map(repr, islice(names, MOST_NAMED))) or "none"
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+def _check(
+    given: Mapping[str, Any], infos: Mapping[str, initializers.Initializer]
+) -> tuple[dict[str, Value], dict[str, bytes | None]]:
+    """The large weights to lend to ORT; and those to write into the model, or to leave out of it (None)."""
+    lent: dict[str, Value] = {}
+    written: dict[str, bytes | None] = {}
+    for name, thing in given.items():
+        subject = f"initializer {name!r}"
+        info = infos.get(name)
+        if info is None:
+            raise UnknownNameError(f"initializers: the model has no weight {name!r}; it has {_some(infos)}")
+        value = as_value(thing, subject)
+        if not value.is_tensor or not value.memory.is_host:
+            where = f"lies on {value.memory.name}" if value.is_tensor else f"is a {value.kind.name.lower()}"
+            raise UnsupportedError(f"{subject} {where}: weights are tensors in the host's memory")
+        if value.element_type is not info.element_type:
+            wanted, came = type_name(info.element_type), type_name(value.element_type)
+            raise DTypeError(f"{subject}: expected {wanted}, got {came}")
+        if value.shape != info.shape:
+            raise ShapeError(f"{subject}: expected shape {list(info.shape)}, got {list(value.shape)}")
+        if info.nbytes < SMALLEST_LENT:
+            array = value.numpy()
+            written[name] = (array.byteswap() if sys.byteorder == "big" else array).tobytes()
+        else:
+            lent[name] = _borrowed(value, subject)
+            if info.location is None:
+                written[name] = None
+    return lent, written
+
+
+def _borrowed(value: Value, subject: str) -> Value:
+    """A tensor over the value's memory that is the caller's in ORT's eyes, which refuses its own."""
+    array = value.numpy()
+    if value.element_type.packed:
+        return Value.from_packed(array, value.element_type, value.shape, subject)
+    return Value.from_array(array, subject)
+
+
+def _lend(lent: Mapping[str, Value], below: set[str], settings: Handle) -> list[Handle]:
+    """Gives ORT the weights; what comes back must outlive the session.
+
+    `below` are the names that subgraphs have for weights of their own.
+    """
+    table = api()
+    names = [ffi.new("char[]", name.encode()) for name in lent]
+    handles = [value._open() for value in lent.values()]
+    pointers = [handle.pointer for handle in handles]
+    # For the optimizer, which reads a copy of them that goes after the load ...
+    status.check(table.AddExternalInitializers(settings.pointer, names, pointers, len(names)))
+    for name, pointer in zip(names, pointers, strict=True):
+        # ... and for the kernels, which read the very memory. Without it a container keeps nothing either. ORT goes by
+        # the name in every graph, so of a name that is used twice the session keeps that copy.
+        if ffi.string(name).decode() not in below:
+            status.check(table.AddInitializer(settings.pointer, name, pointer))
+    return handles
+
+
+def _stay_beside(path: bytes, settings: Handle) -> None:
+    """What lies outside the model is looked for beside its file, though it comes from memory now."""
+    if not model_source.says(settings, model_source.EXTERNAL_DATA_DIR):
+        folder = os.path.dirname(os.path.abspath(path))
+        status.check(api().AddSessionConfigEntry(settings.pointer, model_source.EXTERNAL_DATA_DIR, folder))
+
+
+def names_by_path(files: Iterable[str], infos: Iterable[initializers.Initializer]) -> dict[str, str]:
+    """The names of `SessionOptions.external_initializer_files` by what they mean, each of them one of the model's."""
+    named = {posixpath.normpath(info.location): info.location for info in infos if info.location is not None}
+    by_path = {posixpath.normpath(name): name for name in files}
+    for path, name in by_path.items():
+        if path not in named:
+            raise UnknownNameError(
+                f"external_initializer_files: the model names no file {name!r}; it names {_some(named.values())}"
+            )
+    return by_path
+
+
+@contextmanager
+def _in_memory(
+    files: Mapping[str, Any], infos: Mapping[str, initializers.Initializer], given: Mapping[str, Any], settings: Handle
+) -> Iterator[None]:
+    """Within it ORT may read the files: it copies out of them while the session is made, and then forgets them."""
+    if not files:
+        yield
+        return
+    subject = "external_initializer_files"
+    by_path = names_by_path(files, infos.values())
+    outside = [info for info in infos.values() if info.location is not None and info.name not in given]
+    wanted = {posixpath.normpath(info.location or ""): info.location or "" for info in outside}
+    missing = [location for path, location in wanted.items() if path not in by_path]
+    if missing:
+        raise ArgumentError(f"{subject}: {', '.join(map(repr, missing))} is missing; give all of the model's files")
+    memory: dict[str, Any] = {}
+    try:
+        for path, name in by_path.items():
+            memory[path] = bytes_of(files[name], f"{subject}[{name!r}]")
+        for info in outside:
+            name = info.location or ""
+            size = ffi.sizeof(memory[posixpath.normpath(name)])
+            if (info.offset or 0) + info.nbytes > size:
+                raise ShapeError(
+                    f"{subject}[{name!r}] has {size} bytes; initializer {info.name!r} takes {info.nbytes} "
+                    f"from {info.offset}"
+                )
+        names = [(_TO_BE_TAKEN_OFF if at.startswith(_TAKEN_OFF) else "") + at for at in wanted.values()]
+        texts = [ffi.new("char[]", os.fsencode(name)) for name in names]
+        buffers = [ffi.cast("char *", memory[path]) for path in wanted]
+        sizes = [ffi.sizeof(memory[path]) for path in wanted]
+        if texts:
+            function = api().AddExternalInitializersFromFilesInMemory
+            status.check(function(settings.pointer, texts, buffers, sizes, len(texts)))
+        yield
+    finally:
+        for data in memory.values():
+            ffi.release(data)
+
+
+def bytes_of(data: Any, subject: str) -> Any:
+    try:
+        return ffi.from_buffer(data)
+    except TypeError:
+        raise DTypeError(f"{subject}: expected bytes or the like, got {type(data).__name__}") from None
+    except (ValueError, BufferError) as error:
+        raise ArgumentError(f"{subject}: {error}") from error

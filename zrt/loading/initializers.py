@@ -1,0 +1,311 @@
+"""A model's initializers in its own bytes: where each one lies, and a copy of the model with others in their place.
+
+Only protobuf's outermost layers are read, and no weight: the models that are worth it have gigabytes of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from zrt._common.protobuf_writer import FIXED32, FIXED64, LENGTH, VARINT, head
+from zrt._common.protobuf_writer import field as written
+from zrt._native import ffi
+from zrt.errors import ModelError, UnsupportedError
+from zrt.loading import model_source
+from zrt.types import BY_ONNX_CODE, ElementType, nbytes
+
+# Fields by number, of ModelProto, GraphProto, NodeProto, AttributeProto, TensorProto, ValueInfoProto and
+# StringStringEntryProto.
+GRAPH = 7
+NODE, INITIALIZER, INPUT = 1, 5, 11
+ATTRIBUTE = 5
+SUBGRAPH, SUBGRAPHS = 6, 11
+DIMS, DATA_TYPE, FLOAT_DATA, NAME, RAW_DATA, DOUBLE_DATA, EXTERNAL_DATA, DATA_LOCATION = 1, 2, 4, 8, 9, 10, 13, 14
+VALUE_NAME = 1
+KEY, VALUE = 1, 2
+
+# How an attribute says that it is a graph, or a list of graphs.
+HAS_SUBGRAPH = (b"\xa0\x01\x05", b"\xa0\x01\x0a")
+
+OUTSIDE = 1
+LONGEST_HEAD = 20
+ORT_FORMAT = b"ORTM"
+
+_TYPED = {FLOAT_DATA: ElementType.FLOAT, DOUBLE_DATA: ElementType.DOUBLE}
+
+Read = Callable[[int, int], bytes]
+"""The model's bytes from one place to another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Initializer:
+    """A weight of a model, and where its bytes lie (see `zrt.list_initializers`).
+
+    With `location` they lie in that file, named as in the model: relative to its folder. Without it they lie in the
+    model itself. `offset` is the first byte's place there, or None where the model spells the weight in a form of
+    protobuf's that is no memory image. `overridable` ones are inputs too: a run may feed another.
+    """
+
+    name: str
+    element_type: ElementType
+    shape: tuple[int, ...]
+    nbytes: int
+    location: str | None
+    offset: int | None
+    overridable: bool = False
+
+
+class Field(NamedTuple):
+    """One field of a message: its number, its value (of a VARINT), and where it and its content lie."""
+
+    number: int
+    wire: int
+    value: int
+    start: int
+    content: int
+    end: int
+
+
+class _Tensor(NamedTuple):
+    """An initializer and the message that describes it."""
+
+    info: Initializer
+    start: int
+    content: int
+    end: int
+
+
+class ModelFile:
+    """A model's bytes, read in pieces."""
+
+    __slots__ = ("read", "size", "subject")
+
+    def __init__(self, read: Read, size: int, subject: str) -> None:
+        self.read = read
+        self.size = size
+        self.subject = subject
+        if read(0, min(size, 8))[4:] == ORT_FORMAT:
+            raise UnsupportedError(
+                f"{subject} is in ONNX Runtime's own format, in which weights cannot be told apart: give an ONNX model"
+            )
+
+    def broken(self, reason: str) -> ModelError:
+        """The error for bytes that are no model."""
+        return ModelError(f"{self.subject} cannot be read: {reason}")
+
+    def fields(self, start: int, end: int) -> Iterator[Field]:
+        """The fields of the message that lies there."""
+        at = start
+        while at < end:
+            head = self.read(at, min(at + LONGEST_HEAD, end))
+            tag, used = self._varint(head, 0)
+            number, wire = tag >> 3, tag & 7
+            value = 0
+            content = at + used
+            if wire == VARINT:
+                value, used = self._varint(head, used)
+                after = at + used
+            elif wire == LENGTH:
+                length, used = self._varint(head, used)
+                content = at + used
+                after = content + length
+            elif wire in (FIXED64, FIXED32):
+                after = content + (8 if wire == FIXED64 else 4)
+            else:
+                raise self.broken(f"no protobuf field is of kind {wire}")
+            if after > end or number == 0:
+                raise self.broken("a field ends after its message")
+            yield Field(number, wire, value, at, content, after)
+            at = after
+
+    def _varint(self, data: bytes, at: int) -> tuple[int, int]:
+        value = 0
+        for place, byte in enumerate(data[at : at + 10]):
+            value |= (byte & 127) << (7 * place)
+            if byte < 128:
+                return value & (2**64 - 1), at + place + 1
+        raise self.broken("a number has no end")
+
+    def varints(self, field: Field) -> Iterator[int]:
+        """The signed numbers of a repeated field, packed or not."""
+        data, at = self.read(field.content, field.end), 0
+        while at < len(data):
+            value, at = self._varint(data, at)
+            yield value - 2**64 if value >= 2**63 else value
+
+    def text(self, field: Field) -> str:
+        """The content of a field of text."""
+        try:
+            return self.read(field.content, field.end).decode()
+        except UnicodeDecodeError:
+            raise self.broken("a name is not UTF-8") from None
+
+    def graphs(self) -> Iterator[Field]:
+        """The model's graph, which protobuf allows to come in pieces."""
+        for field in self.fields(0, self.size):
+            if field.number == GRAPH and field.wire == LENGTH:
+                yield field
+
+    def tensors(self) -> Iterator[_Tensor]:
+        """The main graph's initializers, those of types that ONNX Runtime does not know left out."""
+        inputs: set[str] = set()
+        found = []
+        for graph in self.graphs():
+            for field in self.fields(graph.content, graph.end):
+                if field.wire != LENGTH:
+                    continue
+                if field.number == INITIALIZER:
+                    found.append(field)
+                elif field.number == INPUT:
+                    inputs.update(self._texts(field, VALUE_NAME))
+        for field in found:
+            info = self._initializer(field, inputs)
+            if info is not None:
+                yield _Tensor(info, field.start, field.content, field.end)
+
+    def _initializer(self, tensor: Field, inputs: set[str]) -> Initializer | None:
+        name = ""
+        code = 0
+        dims: list[int] = []
+        outside: dict[str, str] | None = None
+        entries: dict[str, str] = {}
+        raw: dict[int, tuple[int, int]] = {}
+        for field in self.fields(tensor.content, tensor.end):
+            if field.number == DIMS:
+                dims += self.varints(field)
+            elif field.number == DATA_TYPE:
+                code = field.value
+            elif field.number == NAME:
+                name = self.text(field)
+            elif field.number in (RAW_DATA, FLOAT_DATA, DOUBLE_DATA) and field.wire == LENGTH:
+                # Packed floats are their own memory image; several pieces of them are none.
+                raw[field.number] = (field.content, field.end) if field.number not in raw else (0, -1)
+            elif field.number == DATA_LOCATION and field.value == OUTSIDE:
+                outside = entries
+            elif field.number == EXTERNAL_DATA and field.wire == LENGTH:
+                pair = {f.number: self.text(f) for f in self.fields(field.content, field.end) if f.wire == LENGTH}
+                entries[pair.get(KEY, "")] = pair.get(VALUE, "")
+        kind = BY_ONNX_CODE.get(code)
+        if kind is None or not kind.bits:
+            return None
+        if any(dim < 0 for dim in dims):
+            raise self.broken(f"initializer {name!r} has shape {dims}")
+        size = nbytes(kind, dims)
+        location, offset = None, None
+        if outside is not None:
+            location = outside.get("location", "")
+            offset = self._number(outside.get("offset", "0"), name, "offset")
+            length = self._number(outside.get("length", str(size)), name, "length")
+            if length != size:
+                raise self.broken(f"initializer {name!r} takes {size} bytes, and says that it has {length} outside")
+        else:
+            for number, (start, end) in raw.items():
+                if number == RAW_DATA or _TYPED[number] is kind:
+                    offset = start if end - start == size else None
+        return Initializer(name, kind, tuple(dims), size, location, offset, name in inputs)
+
+    def names_below(self) -> set[str]:
+        """The names of subgraphs' initializers, at any depth: ONNX forbids them the outer graph's, ORT does not."""
+        names: set[str] = set()
+        graphs = [(graph, False) for graph in self.graphs()]
+        while graphs:
+            graph, below = graphs.pop()
+            for field in self.fields(graph.content, graph.end):
+                if field.wire != LENGTH:
+                    continue
+                if field.number == INITIALIZER and below:
+                    names.update(self._texts(field, NAME))
+                elif field.number == NODE:
+                    content = self.read(field.content, field.end)
+                    if any(mark in content for mark in HAS_SUBGRAPH):
+                        graphs += [(found, True) for found in self._subgraphs(field)]
+        return names
+
+    def _texts(self, message: Field, number: int) -> Iterator[str]:
+        for field in self.fields(message.content, message.end):
+            if field.number == number and field.wire == LENGTH:
+                yield self.text(field)
+
+    def _subgraphs(self, node: Field) -> Iterator[Field]:
+        for attribute in self.fields(node.content, node.end):
+            if attribute.number == ATTRIBUTE and attribute.wire == LENGTH:
+                for field in self.fields(attribute.content, attribute.end):
+                    if field.number in (SUBGRAPH, SUBGRAPHS) and field.wire == LENGTH:
+                        yield field
+
+    def _number(self, text: str, name: str, key: str) -> int:
+        if not (text.isascii() and text.isdecimal()):
+            raise self.broken(f"initializer {name!r} has the {key} {text!r} outside")
+        return int(text)
+
+    def with_weights(self, weights: Mapping[str, bytes | None]) -> bytes:
+        """The model with other initializers: of these bytes, or None for one whose data is said to lie outside."""
+        replaced = {tensor.start: tensor for tensor in self.tensors() if tensor.info.name in weights}
+        pieces: list[bytes] = []
+        at = 0
+        for graph in self.graphs():
+            inner: list[bytes] = []
+            inside = graph.content
+            for start, tensor in replaced.items():
+                if graph.content <= start < graph.end:
+                    message = _tensor(tensor.info, weights[tensor.info.name])
+                    inner += [self.read(inside, start), head(INITIALIZER, len(message)), message]
+                    inside = tensor.end
+            inner.append(self.read(inside, graph.end))
+            size = sum(map(len, inner))
+            pieces += [self.read(at, graph.start), head(GRAPH, size), *inner]
+            at = graph.end
+        pieces.append(self.read(at, self.size))
+        return b"".join(pieces)
+
+
+def _tensor(info: Initializer, data: bytes | None) -> bytes:
+    """A ``TensorProto``: with its data, or with data that lies outside, where nobody looks for it."""
+    described = b"".join(written(DIMS, dim) for dim in info.shape)
+    described += written(DATA_TYPE, info.element_type.onnx_code) + written(NAME, info.name)
+    if data is not None:
+        return described + written(RAW_DATA, data)
+    for key, value in (("location", "given"), ("offset", "0"), ("length", str(info.nbytes))):
+        described += written(EXTERNAL_DATA, written(KEY, key) + written(VALUE, value))
+    return described + written(DATA_LOCATION, OUTSIDE)
+
+
+@contextmanager
+def opened(source: model_source.Source) -> Iterator[ModelFile]:
+    """A model's bytes, from its file or from memory. `ModelError` where they cannot be read."""
+    if source.path is None:
+        memory = ffi.buffer(source.data)
+        yield ModelFile(lambda start, end: memory[start:end], len(memory), source.subject)
+        return
+    try:
+        file = os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ModelError(f"{source.subject} cannot be read: {error.strerror}") from error
+
+    def read(start: int, end: int) -> bytes:
+        try:
+            data = os.pread(file, end - start, start)
+        except OSError as error:
+            raise ModelError(f"{source.subject} cannot be read: {error.strerror}") from error
+        if len(data) < end - start:
+            raise ModelError(f"{source.subject} cannot be read: it became shorter meanwhile")
+        return data
+
+    try:
+        yield ModelFile(read, os.fstat(file).st_size, source.subject)
+    finally:
+        os.close(file)
+
+
+def list_initializers(model: model_source.Model) -> tuple[Initializer, ...]:
+    """The weights of a model's main graph: names, types, shapes, and where their bytes lie. None of them is read.
+
+    That is what `zrt.MappedFile` wants to be told, and what `SessionOptions.initializers` may name. Raises
+    `ModelError` where the bytes are no model, `UnsupportedError` for a model in ONNX Runtime's own format.
+    """
+    with model_source.Source(model) as source, opened(source) as file:
+        return tuple(tensor.info for tensor in file.tensors())

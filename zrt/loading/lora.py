@@ -1,0 +1,190 @@
+"""LoRA adapters: small weights that take the place of a model's own in single runs."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from zrt._common.arguments import integer, path_bytes, text
+from zrt._common.files import replacing
+from zrt._native import ffi, status
+from zrt._native.handle import Handle, Owner
+from zrt._native.library import api
+from zrt.errors import ArgumentError, DTypeError, Error, ModelError, ShapeError, UnsupportedError
+from zrt.loading.mapped_file import MappedFile
+from zrt.memory import arrays
+from zrt.memory.allocators import Allocator
+from zrt.types import ElementType, ValueKind
+from zrt.values.type_info import ValueInfo
+
+# The file is a flatbuffer of this kind and version: a table of three numbers and a list of parameters.
+IDENTIFIER = b"TORT"
+FORMAT_VERSION = 1
+# Offsets in it are signed.
+LARGEST = 2**31 - 1
+
+
+class LoraAdapter(Owner):
+    """An adapter, loaded and ready for any number of runs (``OrtLoraAdapter``).
+
+    `adapter` is the path of an ``.onnx_adapter`` file, which is mapped (see `MappedFile` on what must not happen to
+    it), or its bytes, which are copied. With `allocator`, one of a device, its parameters lie there.
+
+    Runs take it as ``RunOptions(adapters=[...])``: what it holds is fed in place of the model's own values, so the
+    model must have inputs of those names that need not be fed (`Session.initializers`). The object may serve runs of
+    several sessions at once, and run options keep it alive. ``OrtApi::CreateLoraAdapter``,
+    ``OrtApi::CreateLoraAdapterFromArray``, ``OrtApi::ReleaseLoraAdapter``.
+
+    Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason where it is no adapter.
+    """
+
+    __slots__ = ("adapter_version", "model_version", "parameters")
+
+    parameters: tuple[ValueInfo, ...]
+    """What it holds: names, types and shapes."""
+    adapter_version: int
+    """What its author wrote into it."""
+    model_version: int
+    """What its author wrote into it about the model."""
+
+    def __init__(self, adapter: str | os.PathLike[str] | bytes | bytearray, allocator: Allocator | None = None) -> None:
+        self._handle = None
+        parents: list[Handle] = []
+        place: Any = ffi.NULL
+        if allocator is not None:
+            if not isinstance(allocator, Allocator):
+                raise DTypeError(f"allocator: expected an Allocator, got {type(allocator).__name__}")
+            parents.append(allocator._open())
+            if allocator.memory.is_host:
+                raise ArgumentError("allocator: it is one of the host, where an adapter needs none")
+            place = parents[0].pointer
+        table = api()
+        if isinstance(adapter, (bytes, bytearray)):
+            subject = "adapter in memory"
+            content: Any = bytes(adapter)
+            create = table.CreateLoraAdapterFromArray
+            given: tuple[Any, ...] = (ffi.from_buffer(content), len(content))
+        elif isinstance(adapter, (str, os.PathLike)):
+            subject = f"adapter {os.fspath(adapter)!r}"
+            content = MappedFile(adapter).array()
+            create, given = table.CreateLoraAdapter, (path_bytes(adapter, "adapter"),)
+        else:
+            raise DTypeError(f"adapter: expected a path or bytes, got {type(adapter).__name__}")
+        try:
+            handle = Handle.make(table.ReleaseLoraAdapter, parents, create, "OrtLoraAdapter", *given, place)
+        except Error as error:
+            raise status.about(subject, error) from error
+        # ORT has verified the bytes, and says nothing of what is in them.
+        self.adapter_version, self.model_version, self.parameters = _read(content, subject)
+        self._handle = handle
+
+    def __repr__(self) -> str:
+        return f"LoraAdapter({', '.join(map(str, self.parameters))}{'; closed' if self.closed else ''})"
+
+
+def _read(data: Any, subject: str) -> tuple[int, int, tuple[ValueInfo, ...]]:
+    """The adapter's version, its model's, and its parameters."""
+
+    def number(form: str, at: int) -> int:
+        return int(struct.unpack_from(form, data, at)[0])
+
+    def fields(at: int, count: int) -> list[int]:
+        """Where each field of the table lies; 0 for one that it does not have."""
+        ends = at - number("<i", at)
+        places = [number("<H", ends + 4 + 2 * i) if 4 + 2 * i < number("<H", ends) else 0 for i in range(count)]
+        return [at + place if place else 0 for place in places]
+
+    def follow(at: int) -> int:
+        return at + number("<I", at)
+
+    try:
+        _, adapter_version, model_version, entries = fields(follow(0), 4)
+        parameters = []
+        start = follow(entries)
+        for index in range(number("<I", start)):
+            name, dims, kind, _ = fields(follow(start + 4 + 4 * index), 4)
+            at, size = follow(name) + 4, number("<I", follow(name))
+            word = bytes(data[at : at + size]).decode(errors="replace")
+            shape = struct.unpack_from(f"<{number('<I', follow(dims))}q", data, follow(dims) + 4)
+            element_type = ElementType(number("<i", kind))
+            if not element_type.bits:
+                # It would be text of C++'s, whose pointers came out of the file.
+                raise UnsupportedError(f"{subject}: parameter {word!r} is of type {element_type.name}")
+            parameters.append(ValueInfo(word, ValueKind.TENSOR, element_type, shape))
+        versions = [number("<i", at) if at else 0 for at in (adapter_version, model_version)]
+        return versions[0], versions[1], tuple(parameters)
+    except (struct.error, ValueError) as error:
+        raise ModelError(f"{subject} cannot be read: {error}") from error
+
+
+def save_lora_adapter(
+    path: str | os.PathLike[str],
+    parameters: Mapping[str, np.ndarray[Any, Any]],
+    *,
+    adapter_version: int = 1,
+    model_version: int = 1,
+) -> None:
+    """Writes an ``.onnx_adapter`` file of these arrays, by the names of the model's inputs that they stand for.
+
+    The versions are for its readers' information. ONNX Runtime takes no scalars, no strings, and no packed types. A
+    file that is there already is replaced as a whole: adapters that were loaded from it go on with the old one.
+    """
+    name = path_bytes(path, "path")
+    versions = [integer(adapter_version, "adapter_version"), integer(model_version, "model_version")]
+    if not isinstance(parameters, Mapping):
+        raise DTypeError(f"parameters: expected a dict of arrays, got {type(parameters).__name__}")
+    data = _write([_parameter(key, array) for key, array in parameters.items()], versions)
+    with replacing(os.fsdecode(name)) as (written,):
+        try:
+            with open(written, "wb") as file:
+                file.write(data)
+        except OSError as error:
+            raise ArgumentError(f"path: {os.fsdecode(name)!r} cannot be written: {error.strerror}") from error
+
+
+def _parameter(name: Any, array: Any) -> tuple[bytes, tuple[int, ...], ElementType, bytes]:
+    subject = f"parameter {name!r}"
+    word = text(name, "parameters")
+    if not isinstance(array, np.ndarray):
+        raise DTypeError(f"{subject}: expected a numpy array, got {type(array).__name__}")
+    kind = arrays.element_type_of(array, subject)
+    if not kind.bits or kind.packed or kind.refused or kind > ElementType.FLOAT8E5M2FNUZ:
+        raise UnsupportedError(f"{subject}: an adapter cannot hold {kind.name}")
+    if not array.ndim:
+        raise ShapeError(f"{subject}: an adapter holds no scalars, give it a shape")
+    little = array.astype(array.dtype.newbyteorder("<")) if array.dtype.byteorder in "=<>" else array
+    return word, array.shape, kind, np.ascontiguousarray(little).tobytes()
+
+
+def _write(parameters: list[tuple[bytes, tuple[int, ...], ElementType, bytes]], versions: list[int]) -> bytes:
+    """The flatbuffer, front to back; offsets are from where they stand."""
+    out = bytearray()
+
+    def aligned(content: bytes, count: int, refers: int, alignment: int = 8) -> None:
+        """A vector, whose content lies at a multiple of `alignment`, and the offset to it."""
+        out.extend(bytes(-(len(out) + 4) % alignment))
+        struct.pack_into("<I", out, refers, len(out) - refers)
+        out.extend(struct.pack("<I", count) + content)
+
+    # Both kinds of table have four fields of four bytes.
+    fields = struct.pack("<6H", 12, 20, 4, 8, 12, 16)
+    out += struct.pack("<I4s", 20, IDENTIFIER) + fields
+    out += struct.pack("<iiiiI", 12, FORMAT_VERSION, *versions, 0)
+    entries = len(out)
+    aligned(bytes(4 * len(parameters)), len(parameters), entries - 4, 4)
+    first = len(out) - 4 * len(parameters)
+    for index, (name, shape, kind, content) in enumerate(parameters):
+        out += bytes(-len(out) % 4)
+        start = len(out) + len(fields)
+        struct.pack_into("<I", out, first + 4 * index, start - (first + 4 * index))
+        out += fields + struct.pack("<iIIiI", len(fields), 0, 0, int(kind), 0)
+        aligned(name + b"\0", len(name), start + 4, 4)
+        aligned(struct.pack(f"<{len(shape)}q", *shape), len(shape), start + 8)
+        if len(out) + len(content) > LARGEST - 16:
+            raise ArgumentError(f"parameters: an adapter has at most {LARGEST} bytes")
+        aligned(content, len(content), start + 16)
+    return bytes(out)

@@ -1,0 +1,159 @@
+"""`MappedFile`: a file's bytes as memory, for weights that are read where they lie."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+
+from zrt._common.arguments import boolean, integer, path_bytes
+from zrt._native import ffi, lib
+from zrt._native.handle import Handle, Owner
+from zrt.errors import ArgumentError, ModelError, ModelNotFoundError, ShapeError
+from zrt.memory import arrays
+from zrt.memory.buffers import held, hugepage_state, lock_error
+from zrt.types import ElementType, as_shape, nbytes
+from zrt.values import Value
+
+ACCESS = {"normal": 0, "sequential": lib.ZRT_ADVICE_SEQUENTIAL, "random": lib.ZRT_ADVICE_RANDOM}
+
+
+class MappedFile(Owner):
+    """A file mapped into memory, read-only: its pages come when they are read, and processes share them.
+
+    `access` says how it will be read, ``"normal"``, ``"sequential"`` (read further ahead) or ``"random"`` (read
+    nothing ahead). `prefetch` has the system begin to read all of it now (``MADV_WILLNEED``), `hugepage` asks for huge
+    pages (``MADV_HUGEPAGE``), `lock` reads all of it and keeps it in memory (``mlock``, or `LockError`). Advice that
+    the system does not take stands in `refused`.
+
+    The mapping goes when this object and all arrays and values over it are gone, those of sessions among them.
+
+    **The file must keep its length.** Where it becomes shorter, reading what is gone ends the process (``SIGBUS``), and
+    where its content is changed, the weights change. Replace it by writing another file and renaming that over it: the
+    mapping then goes on with the old one. The length is looked at whenever an array is made, and not by later reads.
+
+    Raises `ModelNotFoundError`, or `ModelError` where it is no regular file, empty, or unreadable.
+    """
+
+    __slots__ = ("nbytes", "path", "refused")
+
+    path: str
+    nbytes: int
+    """The file's length when it was mapped, in bytes."""
+    refused: tuple[str, ...]
+    """What was asked for and the system did not take: some of "sequential", "random", "prefetch", "hugepage"."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        access: Literal["normal", "sequential", "random"] = "normal",
+        prefetch: bool = False,
+        hugepage: bool = False,
+        lock: bool = False,
+    ) -> None:
+        self._handle = None
+        name = path_bytes(path, "path")
+        self.path = os.fsdecode(name)
+        if not isinstance(access, str) or access not in ACCESS:
+            raise ArgumentError(f"access: {access!r} is none of {', '.join(ACCESS)}")
+        wanted: list[tuple[str, int]] = [(access, ACCESS[access])] if ACCESS[access] else []
+        if boolean(hugepage, "hugepage"):
+            wanted.append(("hugepage", lib.ZRT_ADVICE_HUGEPAGE))
+        if boolean(prefetch, "prefetch"):
+            wanted.append(("prefetch", lib.ZRT_ADVICE_WILLNEED))
+        handle = self._map(name)
+        self.nbytes = handle.pointer.length
+        self.refused = tuple(word for word, advice in wanted if lib.zrt_memory_advise(handle.pointer, advice))
+        if boolean(lock, "lock"):
+            code = lib.zrt_memory_lock(handle.pointer)
+            if code:
+                raise lock_error(code, self.nbytes)
+        self._handle = handle
+
+    def _map(self, name: bytes) -> Handle:
+        subject = f"file {self.path!r}"
+
+        def fill(place: Any) -> None:
+            code = lib.zrt_memory_map(name, place)
+            if code:
+                raise OSError(code, os.strerror(code))
+
+        try:
+            handle = Handle.make(lib.zrt_memory_free, [], fill, "zrt_memory")
+        except FileNotFoundError:
+            raise ModelNotFoundError(f"{subject}: there is no such file") from None
+        except IsADirectoryError:
+            raise ModelError(f"{subject} is a directory") from None
+        except OSError as error:
+            raise ModelError(f"{subject} cannot be mapped: {error.strerror}") from None
+        if not handle.pointer:
+            raise ModelError(f"{subject} is empty")
+        return handle
+
+    def array(
+        self, dtype: object = np.uint8, shape: Iterable[int] | None = None, offset: int = 0
+    ) -> np.ndarray[Any, Any]:
+        """A read-only array over the file's bytes from `offset` on, which must suit the type's alignment.
+
+        Without `shape` it is flat, up to the file's end. Packed types come as the uint8 array of their bytes. Raises
+        `ShapeError` where the file is too short, `ArgumentError` for an offset or a byte order that does not suit,
+        `DTypeError` for a type that ONNX Runtime does not have.
+        """
+        return self._array(*self._place(dtype, shape, offset))
+
+    def tensor(self, dtype: object, shape: Iterable[int] | None = None, offset: int = 0) -> Value:
+        """The same as a `Value`, which also takes packed types: `shape` is the logical one."""
+        handle, address, dims, kind = self._place(dtype, shape, offset)
+        array = self._array(handle, address, dims, kind)
+        subject = f"file {self.path!r}"
+        return Value.from_packed(array, kind, dims, subject) if kind.packed else Value.from_array(array, subject)
+
+    def _array(self, handle: Handle, address: int, dims: tuple[int, ...], kind: ElementType) -> np.ndarray[Any, Any]:
+        try:
+            return arrays.view(handle, address, dims, kind, writeable=False)
+        except (ValueError, OverflowError) as error:
+            raise ShapeError(f"shape {dims}: numpy has no such array: {error}") from error
+
+    def _place(
+        self, dtype: object, shape: Iterable[int] | None, offset: int
+    ) -> tuple[Handle, int, tuple[int, ...], ElementType]:
+        """The handle, the address, the shape and the type of what is asked for, if the file has it."""
+        subject = f"file {self.path!r}"
+        kind = held(dtype)
+        if not _native(dtype):
+            raise ArgumentError(f"{subject}: {dtype!r} is in the other byte order than this machine's")
+        start = integer(offset, "offset", 0, 2**63 - 1)
+        alignment = max(kind.bits // 8, 1)
+        if start % alignment:
+            raise ArgumentError(f"{subject}: offset {start} is no multiple of {alignment}, the size of {kind.dtype}")
+        handle = self._open()
+        dims = as_shape([max(self.nbytes - start, 0) * 8 // kind.bits] if shape is None else shape)
+        size = nbytes(kind, dims)
+        if start + size > self.nbytes or (shape is None and start + size != self.nbytes):
+            raise ShapeError(
+                f"{subject}: {kind.onnx_name} of shape {list(dims)} takes {size} bytes from offset {start}, "
+                f"the file has {self.nbytes}"
+            )
+        now = lib.zrt_memory_file_size(handle.pointer)
+        if now < start + size:
+            raise ModelError(f"{subject} had {self.nbytes} bytes when it was mapped, and has {now} now")
+        return handle, int(ffi.cast("uintptr_t", handle.pointer.data)) + start, dims, kind
+
+    @property
+    def hugepage(self) -> Literal["asked", "granted", "refused"] | None:
+        """What became of the huge-page hint, as `Buffer.hugepage` says it; None where there was none."""
+        return hugepage_state(self._open(), b"FilePmdMapped:")
+
+    def __repr__(self) -> str:
+        return f"<zrt.MappedFile {self.path!r}, {self.nbytes} bytes{', closed' if self.closed else ''}>"
+
+
+def _native(dtype: Any) -> bool:
+    try:
+        return bool(np.dtype(dtype).isnative)
+    except TypeError:
+        # A name that only zrt knows.
+        return True

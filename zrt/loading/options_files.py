@@ -1,0 +1,113 @@
+"""`Options`: what a file of options holds; `load_options` reads one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from zrt._common.arguments import path_bytes, text
+from zrt._common.serialization import OptionData, checked, require_keys
+from zrt._native import status
+from zrt.errors import ArgumentError, DTypeError, Error, FileError
+from zrt.loading.session_options import RunOptions, SessionOptions
+from zrt.providers import Provider, ProviderLike, known
+
+
+@dataclass(slots=True, kw_only=True)
+class Options(OptionData):
+    """The options of a session, of its runs, and its providers, as one document.
+
+    `session` and `providers` are what `Session` takes; `providers` is None where the document names none.
+    """
+
+    session: SessionOptions = field(default_factory=SessionOptions)
+    """How the model is loaded and run."""
+    run: RunOptions | None = None
+    """How each run is logged and profiled; None where the document does not say."""
+    providers: list[ProviderLike] | None = None
+    """What the model may run on, best first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document: "session", "run", and "providers" with a "name" and "options" each.
+
+        A (name, options) pair whose provider has a class in `zrt.providers` is written as that class has it.
+        """
+        if not isinstance(self.session, SessionOptions):
+            raise DTypeError(f"session: expected SessionOptions, got {type(self.session).__name__}")
+        document: dict[str, Any] = {"session": self.session.to_dict()}
+        if RunOptions.opened(self.run) is not None and self.run is not None:
+            document["run"] = self.run.to_dict()
+        if self.providers is not None:
+            if not isinstance(self.providers, (list, tuple)):
+                raise DTypeError(f"providers: expected a list, got {type(self.providers).__name__}")
+            document["providers"] = [_entry(one, index) for index, one in enumerate(self.providers)]
+        return document
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The options of a document; an error names the place. See `OptionData.from_dict`."""
+        require_keys(data, dict.fromkeys(("session", "run", "providers")), "options")
+        options = cls(session=SessionOptions.from_dict(data.get("session", {})))
+        if "run" in data:
+            options.run = RunOptions.from_dict(data["run"])
+        if "providers" in data:
+            tables = data["providers"]
+            if not isinstance(tables, list):
+                raise DTypeError(f"providers: expected a list, got {type(tables).__name__}")
+            options.providers = [_provider(entry, f"providers[{index}]") for index, entry in enumerate(tables)]
+        return options
+
+
+def load_options(path: str | os.PathLike[str]) -> Options:
+    """The options in a file, JSON or TOML by its suffix.
+
+    Raises `FileError` where it cannot be read, and what `Options.from_dict` raises, with the file's name.
+    """
+    file = Path(os.fsdecode(path_bytes(path, "path")))
+    readers = {".json": Options.from_json, ".toml": Options.from_toml}
+    read = readers.get(file.suffix.lower())
+    if read is None:
+        raise ArgumentError(f"options file {str(file)!r}: its name should end in .json or .toml")
+    try:
+        document = file.read_text("utf-8")
+    except OSError as error:
+        raise FileError(f"options file {str(file)!r}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ArgumentError(f"options file {str(file)!r}: this is not UTF-8: {error}") from None
+    try:
+        return read(document)
+    except Error as error:
+        raise status.about(f"options file {str(file)!r}", error) from error
+
+
+def _entry(provider: ProviderLike, index: int) -> dict[str, Any]:
+    """A provider of the list as a table of the document."""
+    if isinstance(provider, Provider):
+        return {"name": provider.name, "options": provider.to_dict()}
+    if isinstance(provider, str):
+        return {"name": provider}
+    if isinstance(provider, tuple) and len(provider) == 2 and isinstance(provider[0], str):
+        name, options = provider
+        made = _provider({"name": name, "options": options}, f"providers[{index}]")
+        return _entry(made, index) if isinstance(made, Provider) else {"name": name, "options": options}
+    raise DTypeError(f"providers[{index}]: {provider!r} is neither a provider, a name nor a (name, options) pair")
+
+
+def _provider(entry: Any, subject: str) -> ProviderLike:
+    """A provider from its table: the name alone, a typed one, or a pair where there is no class for it."""
+    require_keys(entry, dict.fromkeys(("name", "options")), subject)
+    if "name" not in entry:
+        raise ArgumentError(f"{subject}: its name is missing")
+    name = text(entry["name"], f"{subject}: name").decode()
+    if "options" not in entry:
+        return name
+    kind = known.kind_of(name)
+    try:
+        if kind is not None:
+            return kind.from_dict(entry["options"])
+        return name, checked(entry["options"], Mapping[str, str | int | float | bool], "options")
+    except Error as error:
+        raise status.about(f"{subject} {name!r}", error) from error

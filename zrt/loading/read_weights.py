@@ -1,0 +1,101 @@
+"""A model's weights, read into memory once, for any number of sessions."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import posixpath
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from zrt._common.arguments import path_bytes
+from zrt._native import ffi
+from zrt.errors import Error, ModelError
+from zrt.loading import initializers, model_source
+from zrt.loading.caller_weights import SMALLEST_LENT, bytes_of, mapping, names_by_path
+from zrt.memory.buffers import Buffer
+from zrt.values import Value
+
+
+def read_weights(
+    model: model_source.Model,
+    external_data_dir: str | os.PathLike[str] | None = None,
+    external_initializer_files: Mapping[str, Any] | None = None,
+) -> dict[str, Value]:
+    """A model's large weights by name, in memory of their own: what `SessionOptions.initializers` takes.
+
+    Sessions that are given them hold them once, whatever their number; with one `PrepackedWeights` for all of them
+    they also share what the kernels make of them. Left out are weights below 1 KiB, those that a run may override,
+    and those that the model spells in a form of protobuf's that is no memory image. Weights outside the model are
+    looked for in `external_initializer_files` (as `SessionOptions` has them), and else beside its path, or in
+    `external_data_dir`.
+
+    Raises `ModelError` or `ModelNotFoundError`, with the name of the model and of the weight.
+    """
+    subject = "external_initializer_files"
+    given = mapping({} if external_initializer_files is None else external_initializer_files, subject, "bytes")
+    with model_source.Source(model) as source, initializers.opened(source) as file:
+        if external_data_dir is not None:
+            folder = os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))
+        else:
+            folder = os.path.dirname(os.fsdecode(source.path or b""))
+        infos = [tensor.info for tensor in file.tensors()]
+        files = {path: given[name] for path, name in names_by_path(given, infos).items()}
+        weights: dict[str, Value] = {}
+        for info in infos:
+            if info.nbytes < SMALLEST_LENT or info.overridable or info.offset is None:
+                continue
+            subject = f"initializer {info.name!r}"
+            try:
+                buffer = Buffer(info.shape, info.element_type)
+                _fill(buffer, info, file, folder, files)
+                weights[info.name] = Value.from_buffer(buffer, subject)
+            except (Error, OSError) as error:
+                reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+                raise ModelError(f"{source.subject}: {subject}: {reason}") from error
+        return weights
+
+
+def _fill(
+    buffer: Buffer, info: initializers.Initializer, file: initializers.ModelFile, folder: str, files: Mapping[str, Any]
+) -> None:
+    """Reads one weight out of the model, or out of the file that it lies in."""
+    start = info.offset or 0
+    memory: Any = buffer.array.reshape(-1).view(np.uint8)
+    if info.location is None:
+        memory[...] = np.frombuffer(file.read(start, start + info.nbytes), np.uint8)
+    else:
+        place = posixpath.normpath(info.location)
+        if place in files:
+            data = np.frombuffer(ffi.buffer(bytes_of(files[place], info.location)), np.uint8)[start:]
+            if len(data) < len(memory):
+                raise ModelError(f"{info.location!r} ends {len(memory) - len(data)} bytes too soon")
+            memory[...] = data[: len(memory)]
+        elif posixpath.isabs(place) or place.split("/")[0] == "..":
+            raise ModelError(f"{info.location!r} lies outside the model's folder")
+        else:
+            _read_file(os.path.join(folder, place), start, memory, info.location)
+    if sys.byteorder == "big" and not buffer.element_type.packed:
+        buffer.array.byteswap(inplace=True)
+
+
+def _read_file(path: str, start: int, memory: Any, name: str) -> None:
+    with open(path, "rb", buffering=0) as file:
+        file.seek(start)
+        done = 0
+        while done < len(memory):
+            read = file.readinto(memory[done:])
+            if not read:
+                raise ModelError(f"{name!r} ends {len(memory) - done} bytes too soon")
+            done += read
+
+
+def trim_heap() -> None:
+    """Gives the system back what loading freed: glibc would keep more of it than the weights take."""
+    # No other C library has the function, nor the habit.
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)

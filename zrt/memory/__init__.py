@@ -1,0 +1,1 @@
+"""Memory: allocators, buffers, numpy views."""

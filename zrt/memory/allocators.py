@@ -1,0 +1,482 @@
+"""Where memory lies (`MemoryInfo`), who hands it out (`Allocator`, `Allocation`), how (`ArenaConfig`), and what that
+cost (`AllocatorStats`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from zrt._common.arguments import boolean, choose, entries, integer, text
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle, Owner
+from zrt._native.library import api
+from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, UnsupportedError
+from zrt.memory import arrays
+from zrt.types import AllocatorType, ArenaExtendStrategy, DeviceMemType, DeviceType, ElementType, MemType
+
+# What ORT makes out of the name alone; the rest takes a vendor.
+NAMED = frozenset(
+    {
+        "Cpu",
+        "CpuAligned4K",
+        "Cuda",
+        "CudaPinned",
+        "DML",
+        "Hip",
+        "HipPinned",
+        "OpenVINO_GPU",
+        "OpenVINO_RT_NPU",
+        "QnnHtpShared",
+        "WebGPU_Buf",
+        "WebNN_Ten",
+    }
+)
+
+# No address space holds more; ORT's arena doubles its step until it is enough, which must not overflow.
+MOST_BYTES = 1 << 62
+
+# From this version on an ``OrtAllocator`` may tell its counters.
+_STATS_SINCE = 23
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInfo:
+    """A kind of memory on a device, as ``OrtMemoryInfo`` describes it.
+
+    `name` is ORT's name of the allocator ("Cpu", "Cuda", "CudaPinned" ...), `device_id` the device's number. The
+    other fields follow from ORT's own names; `of` describes any other memory.
+    """
+
+    name: str
+    device_id: int = 0
+    allocator_type: AllocatorType = AllocatorType.DEVICE
+    mem_type: MemType = MemType.DEFAULT
+    device_type: DeviceType = field(default=DeviceType.CPU, compare=False)
+    device_mem_type: DeviceMemType = field(default=DeviceMemType.DEFAULT, compare=False)
+    """Whether it is the device's own memory, or such of it as the processor can read too."""
+    vendor_id: int | None = field(default=None, compare=False)
+    """The PCI number of the device's vendor, 0 for none; `None`: what ORT's name stands for."""
+    alignment: int = field(default=0, compare=False)
+    """What addresses are a multiple of, in bytes; 0: ORT's own. ORT does not tell it of what it hands out."""
+
+    @classmethod
+    def cpu(cls) -> MemoryInfo:
+        """The host's memory: what ``OrtApi::CreateCpuMemoryInfo`` describes."""
+        return cls("Cpu")
+
+    @classmethod
+    def cuda(cls, device_id: int = 0) -> MemoryInfo:
+        """The memory of CUDA device `device_id`."""
+        return cls("Cuda", device_id, device_type=DeviceType.GPU)
+
+    @classmethod
+    def cuda_pinned(cls, device_id: int = 0) -> MemoryInfo:
+        """Host memory that CUDA device `device_id` copies from and to without a detour."""
+        return cls("CudaPinned", device_id, mem_type=MemType.CPU_OUTPUT)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        device_type: DeviceType | str,
+        device_id: int = 0,
+        *,
+        vendor_id: int = 0,
+        host_accessible: bool = False,
+        alignment: int = 0,
+        allocator_type: AllocatorType | str = AllocatorType.DEVICE,
+    ) -> MemoryInfo:
+        """Memory of any device, under any name: what a plugin provider's allocators are called, say.
+
+        `vendor_id` is the PCI number of the device's vendor, `host_accessible` says whether the processor can read
+        it, `alignment` is a power of two or 0. ``OrtApi::CreateMemoryInfo_V2``.
+        """
+        aligned = integer(alignment, "alignment", 0, 1 << 30)
+        if aligned & (aligned - 1):
+            raise ArgumentError(f"alignment: {alignment} is not a power of two")
+        text(name, "MemoryInfo.name")
+        host = boolean(host_accessible, "host_accessible")
+        return cls(
+            name,
+            integer(device_id, "device_id", 0, 2**15 - 1),
+            choose(AllocatorType, allocator_type, "allocator_type"),
+            MemType.CPU if host else MemType.DEFAULT,
+            choose(DeviceType, device_type, "device_type"),
+            DeviceMemType.HOST_ACCESSIBLE if host else DeviceMemType.DEFAULT,
+            integer(vendor_id, "vendor_id", 0, 2**32 - 1),
+            aligned,
+        )
+
+    @classmethod
+    def read(cls, pointer: Any) -> MemoryInfo:
+        """What a borrowed ``OrtMemoryInfo`` says.
+
+        ``OrtApi::MemoryInfoGetName``, ``OrtApi::MemoryInfoGetId``, ``OrtApi::MemoryInfoGetType``,
+        ``OrtApi::MemoryInfoGetMemType``, ``OrtApi::MemoryInfoGetDeviceType``, ``OrtApi::MemoryInfoGetDeviceMemType``,
+        ``OrtApi::MemoryInfoGetVendorId``.
+        """
+        table = api()
+        name = status.fetch(table.MemoryInfoGetName, "const char *", pointer)
+        device = ffi.new("OrtMemoryInfoDeviceType *")
+        table.MemoryInfoGetDeviceType(pointer, device)
+        return cls(
+            ffi.string(name).decode(),
+            status.fetch(table.MemoryInfoGetId, "int", pointer),
+            AllocatorType(status.fetch(table.MemoryInfoGetType, "OrtAllocatorType", pointer)),
+            MemType(status.fetch(table.MemoryInfoGetMemType, "OrtMemType", pointer)),
+            DeviceType(device[0]),
+            DeviceMemType(table.MemoryInfoGetDeviceMemType(pointer)),
+            int(table.MemoryInfoGetVendorId(pointer)),
+        )
+
+    @property
+    def is_host(self) -> bool:
+        """Whether the processor can read and write it: numpy views are possible."""
+        # Pinned memory carries its GPU's device type and is still the host's.
+        return self.device_type == DeviceType.CPU or self.mem_type in (MemType.CPU_INPUT, MemType.CPU_OUTPUT)
+
+    def beside(self, other: MemoryInfo) -> bool:
+        """Whether both lie on the host, or both on the same device: ORT then copies nothing between them."""
+        if self.is_host or other.is_host:
+            return self.is_host and other.is_host
+        return (self.device_type, self.device_id) == (other.device_type, other.device_id)
+
+    def same(self, other: MemoryInfo) -> bool:
+        """Whether ONNX Runtime takes both for the same, vendor and alignment included; ``==`` goes by the name.
+
+        ``OrtApi::CompareMemoryInfo``.
+        """
+        if not isinstance(other, MemoryInfo):
+            raise DTypeError(f"other: expected a MemoryInfo, got {type(other).__name__}")
+        one, two = self.handle(), other.handle()
+        return bool(status.fetch(api().CompareMemoryInfo, "int", one.pointer, two.pointer) == 0)
+
+    def handle(self) -> Handle:
+        """A new ``OrtMemoryInfo`` of this description.
+
+        ``OrtApi::CreateMemoryInfo``, ``OrtApi::ReleaseMemoryInfo``; with a vendor or an alignment,
+        ``OrtApi::CreateMemoryInfo_V2``.
+        """
+        table = api()
+        name = text(self.name, "MemoryInfo.name")
+        function = table.CreateMemoryInfo
+        arguments: tuple[Any, ...] = (int(self.allocator_type), self.device_id, int(self.mem_type))
+        if self.vendor_id is not None and (self.alignment or self.name not in NAMED):
+            function = table.CreateMemoryInfo_V2
+            place = (int(self.device_type), self.vendor_id, self.device_id, int(self.device_mem_type))
+            arguments = (*place, self.alignment, int(self.allocator_type))
+        try:
+            return Handle.make(table.ReleaseMemoryInfo, [], function, "OrtMemoryInfo", name, *arguments)
+        except Error as error:
+            raise ArgumentError(f"memory {self.name!r}: {error}") from error
+        except OverflowError as error:
+            raise ArgumentError(f"memory {self.name!r}: device_id {self.device_id}: {error}") from error
+        except TypeError as error:
+            raise DTypeError(f"{self!r}: device_id is an int: {error}") from error
+
+
+CPU = MemoryInfo.cpu()
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorStats:
+    """An allocator's counters, in bytes and calls; those that it does not keep are 0.
+
+    The names are ORT's (``OrtApi::AllocatorGetStats``) in Python's spelling; `raw` has them as they came.
+    """
+
+    bytes_in_use: int = 0
+    total_allocated_bytes: int = 0
+    max_bytes_in_use: int = 0
+    max_alloc_size: int = 0
+    bytes_limit: int = 0
+    num_allocs: int = 0
+    num_reserves: int = 0
+    num_arena_extensions: int = 0
+    num_arena_shrinkages: int = 0
+    raw: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, raw: dict[str, str]) -> AllocatorStats:
+        """From ORT's key-value pairs."""
+
+        def number(key: str) -> int:
+            return int(raw.get(key, "0"))
+
+        return cls(
+            number("InUse"),
+            number("TotalAllocated"),
+            number("MaxInUse"),
+            number("MaxAllocSize"),
+            number("Limit"),
+            number("NumAllocs"),
+            number("NumReserves"),
+            number("NumArenaExtensions"),
+            number("NumArenaShrinkages"),
+            raw,
+        )
+
+    def __sub__(self, before: AllocatorStats) -> AllocatorStats:
+        """What happened since `before`: the counters' differences; maxima and the limit stay as they are now."""
+        return AllocatorStats(
+            self.bytes_in_use - before.bytes_in_use,
+            self.total_allocated_bytes - before.total_allocated_bytes,
+            self.max_bytes_in_use,
+            self.max_alloc_size,
+            self.bytes_limit,
+            self.num_allocs - before.num_allocs,
+            self.num_reserves - before.num_reserves,
+            self.num_arena_extensions - before.num_arena_extensions,
+            self.num_arena_shrinkages - before.num_arena_shrinkages,
+            self.raw,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaConfig:
+    """How an arena takes memory from the system, in bytes (``OrtArenaCfg``).
+
+    `None` leaves a field to ONNX Runtime. The last three are about CUDA alone. ``OrtApi::CreateArenaCfgV2`` (which
+    does what ``OrtApi::CreateArenaCfg`` does, and more), ``OrtApi::ReleaseArenaCfg``.
+    """
+
+    max_mem: int | None = None
+    """The most that the arena ever takes; without it there is no limit."""
+    arena_extend_strategy: ArenaExtendStrategy | str | None = None
+    """NEXT_POWER_OF_TWO: each step doubles; SAME_AS_REQUESTED: as much as is asked for. ORT takes the first."""
+    initial_chunk_size_bytes: int | None = None
+    """The first step (1 MiB)."""
+    max_dead_bytes_per_chunk: int | None = None
+    """So much may stay unused in a block before it is split (128 MiB)."""
+    initial_growth_chunk_size_bytes: int | None = None
+    """The first step after the arena was shrunk (2 MiB), a multiple of 256."""
+    max_power_of_two_extend_bytes: int | None = None
+    """Where doubling ends (1 GiB), a multiple of 256."""
+    use_cuda_mempool: bool | None = None
+    """Whether CUDA's own memory pools take the arena's place."""
+    cuda_mempool_release_threshold: int | None = None
+    """So much such a pool keeps before it gives memory back."""
+    cuda_mempool_bytes_to_keep_on_shrink: int | None = None
+    """So much such a pool keeps when it is shrunk."""
+
+    def handle(self) -> Handle:
+        """A new ``OrtArenaCfg`` of these settings; a bad field is an error that names it."""
+        # ORT would double a step of 0 bytes forever; steps that are no multiple of 256 fail, and 0 dead bytes crash.
+        limits = {
+            "max_mem": (1, MOST_BYTES, 1),
+            "initial_chunk_size_bytes": (1, 2**31 - 1, 1),
+            "max_dead_bytes_per_chunk": (1, 2**31 - 1, 1),
+            "initial_growth_chunk_size_bytes": (256, 2**31 - 1, 256),
+            "max_power_of_two_extend_bytes": (256, MOST_BYTES, 256),
+            "cuda_mempool_release_threshold": (0, MOST_BYTES, 1),
+            "cuda_mempool_bytes_to_keep_on_shrink": (0, MOST_BYTES, 1),
+        }
+        given: dict[str, int] = {}
+        for name, (low, high, step) in limits.items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            given[name] = integer(value, name, low, high)
+            if value % step:
+                raise ArgumentError(f"{name}: {value} is not a multiple of {step}")
+        if self.arena_extend_strategy is not None:
+            strategy = choose(ArenaExtendStrategy, self.arena_extend_strategy, "arena_extend_strategy")
+            given["arena_extend_strategy"] = int(strategy)
+        if self.use_cuda_mempool is not None:
+            given["use_cuda_mempool"] = int(boolean(self.use_cuda_mempool, "use_cuda_mempool"))
+        table = api()
+        keys = [ffi.new("char[]", name.encode()) for name in given]
+        values = list(given.values())
+        return Handle.make(table.ReleaseArenaCfg, [], table.CreateArenaCfgV2, "OrtArenaCfg", keys, values, len(keys))
+
+
+def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
+    """A new ``OrtKeyValuePairs`` of `pairs`, which messages call `subject`; None stands for none.
+
+    ``OrtApi::CreateKeyValuePairs``, ``OrtApi::AddKeyValuePair``, ``OrtApi::ReleaseKeyValuePairs``.
+    """
+    given = entries({} if pairs is None else pairs, subject)
+    table = api()
+    handle = Handle.make(table.ReleaseKeyValuePairs, [], table.CreateKeyValuePairs, "OrtKeyValuePairs")
+    for key, value in given:
+        table.AddKeyValuePair(handle.pointer, key, value)
+    return handle
+
+
+def read_pairs(pointer: Any) -> dict[str, str]:
+    """The content of a borrowed ``OrtKeyValuePairs``."""
+    keys, values, count = (
+        ffi.new("const char *const **"),
+        ffi.new("const char *const **"),
+        ffi.new("size_t *"),
+    )
+    api().GetKeyValuePairs(pointer, keys, values, count)
+    return {ffi.string(keys[0][i]).decode(): ffi.string(values[0][i]).decode(errors="replace") for i in range(count[0])}
+
+
+def session_memories(function: Any, session: Handle, count: int) -> list[MemoryInfo]:
+    """Where a session reads its inputs or writes its outputs, by the function of the table that says so."""
+    places = ffi.new("const OrtMemoryInfo *[]", count)
+    if count:
+        status.check(function(session.pointer, places, count))
+    return [MemoryInfo.read(place) for place in places]
+
+
+def has_device(session: Handle, inputs: int, outputs: int) -> bool:
+    """Whether a session of so many inputs and outputs has one of them on a device."""
+    table = api()
+    sides = ((table.SessionGetMemoryInfoForInputs, inputs), (table.SessionGetMemoryInfoForOutputs, outputs))
+    return any(not memory.is_host for where, count in sides for memory in session_memories(where, session, count))
+
+
+class Allocator(Owner):
+    """ORT's allocator of a session for a kind of memory, or (`Allocator.default()`) the process's plain one.
+
+    What it allocated keeps it alive. `Environment.shared_allocator` gives those of devices.
+    ``OrtApi::CreateAllocator``, ``OrtApi::ReleaseAllocator``, ``OrtApi::AllocatorGetInfo``,
+    ``OrtApi::GetAllocatorWithDefaultOptions``.
+    """
+
+    __slots__ = ("memory",)
+
+    memory: MemoryInfo
+
+    def __init__(self, session: Owner, memory: MemoryInfo = CPU) -> None:
+        if not isinstance(memory, MemoryInfo):
+            raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
+        if not isinstance(session, Owner):
+            raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
+        self._make(session._open(), memory)
+
+    @classmethod
+    def of(cls, owner: Handle, memory: MemoryInfo = CPU) -> Allocator:
+        """The allocator of a session, given by its handle."""
+        allocator = cls.__new__(cls)
+        allocator._make(owner, memory)
+        return allocator
+
+    def _make(self, owner: Handle, memory: MemoryInfo) -> None:
+        table = api()
+        where = memory.handle()
+        try:
+            self._handle = Handle.make(
+                table.ReleaseAllocator, [owner], table.CreateAllocator, "OrtAllocator", owner.pointer, where.pointer
+            )
+        except TypeError as error:
+            raise DTypeError(f"session: expected a Session: {error}") from error
+        except Error as error:
+            raise ArgumentError(f"this session has no allocator for {memory.name!r}: {error}") from error
+        self.memory = self._read_memory()
+
+    @classmethod
+    def adopt(cls, handle: Handle) -> Allocator:
+        """An allocator that ONNX Runtime has already, given by a handle that keeps it."""
+        allocator = cls.__new__(cls)
+        allocator._handle = handle
+        allocator.memory = allocator._read_memory()
+        return allocator
+
+    @classmethod
+    def default(cls) -> Allocator:
+        """The process's plain allocator on the host."""
+        allocator = cls.__new__(cls)
+        allocator._handle = Handle.borrow(default_allocator())
+        allocator.memory = CPU
+        return allocator
+
+    def _read_memory(self) -> MemoryInfo:
+        return MemoryInfo.read(status.fetch(api().AllocatorGetInfo, "const OrtMemoryInfo *", self._open().pointer))
+
+    def allocate(self, nbytes: int) -> Allocation:
+        """So many bytes of this memory, their content undefined; at least 1.
+
+        `AllocationError` where there is not that much. ``OrtApi::AllocatorAlloc``.
+        """
+        handle = self._open()
+        size = integer(nbytes, "nbytes", 1, 2**64 - 1)
+        what = f"{size} bytes of {self.memory.name}"
+        if size > MOST_BYTES:
+            raise AllocationError(f"no memory for {what}: more than an address space has")
+        make = lib.zrt_allocation_new
+        try:
+            made = Handle.make(lib.zrt_allocation_free, [handle], make, "zrt_allocation", api(), handle.pointer, size)
+        except Error as error:
+            raise AllocationError(f"no memory for {what}: {error}") from error
+        if not made.pointer:
+            raise AllocationError(f"no memory for {what}")
+        return Allocation(made, self.memory)
+
+    def stats(self) -> AllocatorStats:
+        """The counters now; all 0 for an allocator that keeps none.
+
+        ``OrtApi::AllocatorGetStats``, ``OrtApi::GetKeyValuePairs``.
+        """
+        handle = self._open()
+        table = api()
+        # A provider's own may have no such function, which ORT would call nonetheless.
+        if handle.pointer.version < _STATS_SINCE or not handle.pointer.GetStats:
+            return AllocatorStats()
+        function = table.AllocatorGetStats
+        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", handle.pointer)
+        return AllocatorStats.parse(read_pairs(pairs.pointer)) if pairs.pointer else AllocatorStats()
+
+
+class Allocation(Owner):
+    """Memory that an `Allocator` handed out: it goes back, once, when this object and every view of it have gone.
+
+    It keeps the allocator, and with it the session, alive. ``OrtApi::AllocatorFree``.
+    """
+
+    __slots__ = ("memory",)
+
+    memory: MemoryInfo
+    """Where it lies."""
+
+    def __init__(self, handle: Handle, memory: MemoryInfo) -> None:
+        """Takes over what `Allocator.allocate` made, which is the way in for users."""
+        if not isinstance(handle, Handle):
+            raise DTypeError(f"an Allocation is made by Allocator.allocate, not of a {type(handle).__name__}")
+        self._handle = handle
+        self.memory = memory
+
+    @property
+    def address(self) -> int:
+        """Where it begins, on its own device."""
+        handle = self._open()
+        return int(ffi.cast("uintptr_t", handle.pointer.data))
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it has."""
+        handle = self._open()
+        return int(handle.pointer.bytes)
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A view on the bytes (uint8), which keeps them alive; on the host only."""
+        handle = self._open()
+        if not self.memory.is_host:
+            raise UnsupportedError(f"this allocation lies on {self.memory.name}:{self.memory.device_id}")
+        address = int(ffi.cast("uintptr_t", handle.pointer.data))
+        return arrays.view(handle, address, (int(handle.pointer.bytes),), ElementType.UINT8)
+
+    def __repr__(self) -> str:
+        handle = self._handle
+        if handle is None:
+            return "Allocation(closed)"
+        return f"Allocation({int(handle.pointer.bytes)} bytes of {self.memory.name})"
+
+
+def take_string(allocator: Any, text: Any) -> str:
+    """A string that ORT allocated for us, freed."""
+    try:
+        return status.string(text)
+    finally:
+        api().AllocatorFree(allocator, text)
+
+
+def default_allocator() -> Any:
+    """The process's plain ``OrtAllocator``, borrowed."""
+    return status.make(api().GetAllocatorWithDefaultOptions, "OrtAllocator")

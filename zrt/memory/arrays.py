@@ -1,0 +1,116 @@
+"""numpy arrays and memory that is not numpy's: addresses out, views in."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from zrt._common.arguments import shown
+from zrt._native import ffi
+from zrt._native.handle import Handle
+from zrt.errors import DTypeError, ShapeError
+from zrt.types import ElementType, nbytes
+
+# A contiguous array's memory as C sees it; what it returns keeps the array alive.
+from_buffer = ffi.from_buffer
+
+
+class _Foreign:
+    """What numpy keeps as the base of a view: it holds the handle that owns the memory."""
+
+    __slots__ = ("__array_interface__", "handle")
+
+    def __init__(
+        self,
+        handle: Handle,
+        address: int,
+        shape: tuple[int, ...],
+        writeable: bool,
+        typestr: str = "|u1",
+        strides: tuple[int, ...] | None = None,
+    ) -> None:
+        self.handle = handle
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": shape,
+            "typestr": typestr,
+            "data": (address, not writeable),
+            "strides": strides,
+        }
+
+
+def view(
+    handle: Handle, address: int, shape: tuple[int, ...], element_type: ElementType, writeable: bool = True
+) -> np.ndarray[Any, Any]:
+    """An array over the memory at `address`, which `handle` owns and the array keeps alive.
+
+    Packed types come as the uint8 array of their packed bytes.
+    """
+    size = nbytes(element_type, shape)
+    dtype = np.dtype(np.uint8) if element_type.packed else element_type.dtype
+    if size == 0:
+        return np.empty((0,) if element_type.packed else shape, dtype)
+    raw = np.asarray(_Foreign(handle, address, (size,), writeable))
+    return raw if element_type.packed else raw.view(dtype).reshape(shape)
+
+
+def strided(
+    handle: Handle, address: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, width: int
+) -> np.ndarray[Any, Any]:
+    """A read-only array of unsigned integers of `width` bytes, `strides` (in bytes) apart, as `view` otherwise."""
+    dtype = np.dtype(f"u{width}")
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.asarray(_Foreign(handle, address, shape, False, dtype.str, strides))
+
+
+def address_of(array: np.ndarray[Any, Any]) -> int:
+    """Where the array's first element lies."""
+    return int(array.__array_interface__["data"][0])
+
+
+def element_type_of(array: np.ndarray[Any, Any], subject: str) -> ElementType:
+    """The array's ONNX element type."""
+    try:
+        return ElementType.of(array.dtype)
+    except DTypeError as error:
+        raise DTypeError(f"{subject}: {error}") from error
+
+
+def native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array itself, or a contiguous and aligned copy in the machine's byte order where it is not."""
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return array if array.flags.c_contiguous and array.flags.aligned else array.copy(order="C")
+
+
+def needs_copy(array: np.ndarray[Any, Any]) -> str | None:
+    """Why ONNX Runtime cannot use the array's memory as it lies, or None."""
+    if not array.dtype.isnative:
+        return f"is in the other byte order ({array.dtype.str})"
+    if not array.flags.c_contiguous:
+        return f"is not C-contiguous (strides {array.strides})"
+    if not array.flags.aligned:
+        return f"begins at {address_of(array):#x}, no multiple of its elements' {array.dtype.alignment} bytes"
+    return None
+
+
+def check_dims(shape: Any, subject: str) -> tuple[int, ...]:
+    """A concrete shape as a tuple of ints; negative or non-integer dimensions are refused."""
+    if isinstance(shape, (int, np.integer)) and not isinstance(shape, bool):
+        shape = (shape,)
+    try:
+        dims = tuple(shape)
+    except TypeError:
+        raise ShapeError(f"{subject}: a shape is a tuple of integers, not {shown(shape)}") from None
+    for dim in dims:
+        if isinstance(dim, bool) or not issubclass(type(dim), (int, np.integer)):
+            raise ShapeError(f"{subject}: dimension {shown(dim)} of {shown(dims)} is not an integer")
+    # Of a subclass of int the number counts that C would read.
+    sizes = tuple(operator.index(dim) for dim in dims)
+    for size in sizes:
+        if not 0 <= size < 1 << 63:
+            raise ShapeError(f"{subject}: dimension {shown(size)} of {shown(dims)} is out of range")
+    return sizes

@@ -1,0 +1,296 @@
+"""`BufferPolicy` says what memory to take; a `Buffer` is that memory, seen as a numpy array."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
+
+import numpy as np
+
+from zrt._native import ffi, lib
+from zrt._native.handle import Handle, Owner
+from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, LockError, ShapeError
+from zrt.memory import arrays
+from zrt.types import ElementType, as_shape, nbytes, unpack
+
+__all__ = ["Buffer", "BufferPolicy"]
+
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+SMALLEST_ALIGNMENT: Final = 64
+LARGEST_ALIGNMENT: Final = 1 << 30
+HUGE_PAGE: Final = 2 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class BufferPolicy:
+    """What kind of memory a buffer takes; every combination works.
+
+    `alignment` is in bytes, a power of two from 64 to 1 GiB. `hugepage` hints that huge pages are wanted
+    (``MADV_HUGEPAGE``, a hint the kernel may leave unanswered). `prefault` has every page there before the
+    first use. `lock` keeps the pages in memory (``mlock``), or raises `LockError` when the buffer is made.
+    `auto` stands alone and chooses the others by size, see `resolve`. Raises `ArgumentError` for an alignment
+    that cannot be used.
+    """
+
+    alignment: int = SMALLEST_ALIGNMENT
+    hugepage: bool = False
+    prefault: bool = False
+    lock: bool = False
+    auto: bool = False
+
+    PLAIN: ClassVar[BufferPolicy]
+    """No wishes: zeroed memory, aligned to 64 bytes."""
+    AUTO: ClassVar[BufferPolicy]
+    """Chosen by size."""
+    BALANCED: ClassVar[BufferPolicy]
+    """AUTO."""
+    LATENCY: ClassVar[BufferPolicy]
+    """Plain and prefaulted: no page fault in the first run, nothing rounded up."""
+    THROUGHPUT_LARGE: ClassVar[BufferPolicy]
+    """Aligned to 2 MiB, huge pages, prefaulted, whatever the size."""
+    PINNED_HOST_CANDIDATE: ClassVar[BufferPolicy]
+    """THROUGHPUT_LARGE and locked. Not memory pinned by CUDA: no transfer is faster for it by itself."""
+
+    def __post_init__(self) -> None:
+        alignment = self.alignment
+        usable = isinstance(alignment, int) and SMALLEST_ALIGNMENT <= alignment <= LARGEST_ALIGNMENT
+        if not usable or alignment & (alignment - 1):
+            raise ArgumentError(
+                f"alignment {alignment!r}: expected a power of two from {SMALLEST_ALIGNMENT} to {LARGEST_ALIGNMENT}"
+            )
+        others = (alignment != SMALLEST_ALIGNMENT, self.hugepage, self.prefault, self.lock)
+        if self.auto and any(others):
+            raise ArgumentError("auto chooses alignment, hugepage, prefault and lock: give it alone")
+
+    def resolve(self, nbytes: int) -> BufferPolicy:
+        """The policy for a buffer of `nbytes` bytes: itself, save that AUTO chooses.
+
+        Below 1 MiB plain; from 1 MiB aligned to 4096 bytes and prefaulted; from 2 MiB aligned to 2 MiB,
+        hinted for huge pages and prefaulted.
+        """
+        if not isinstance(nbytes, int):
+            raise DTypeError(f"nbytes: expected an int, got {type(nbytes).__name__} {nbytes!r}")
+        if not self.auto:
+            return self
+        if nbytes < MIB:
+            return _PLAIN
+        return _PREFAULTED_PAGES if nbytes < HUGE_PAGE else _HUGE_PAGES
+
+    @classmethod
+    def parse(cls, text: str) -> BufferPolicy:
+        """The policy that `text` spells, the reverse of `str`.
+
+        Either a preset's name (``"throughput_large"``, in any case) or wishes joined by commas
+        (``"alignment=4096,prefault"``). Raises `ArgumentError`.
+        """
+        if not isinstance(text, str):
+            raise DTypeError(f"buffer policy: expected a str, got {type(text).__name__} {text!r}")
+        word = text.strip().lower().replace("-", "_")
+        if word in _PRESETS:
+            return _PRESETS[word]
+        wishes: dict[str, Any] = {}
+        for wish in word.split(","):
+            key, given, value = wish.strip().partition("=")
+            if key == "alignment" and value.strip().isdecimal():
+                wishes[key] = int(value)
+            elif key in ("hugepage", "prefault", "lock") and not given:
+                wishes[key] = True
+            else:
+                raise ArgumentError(
+                    f"buffer policy {text!r}: expected one of {', '.join(_PRESETS)}, or some of "
+                    "alignment=BYTES, hugepage, prefault, lock, joined by commas"
+                )
+        return cls(**wishes)
+
+    def __str__(self) -> str:
+        for name, preset in _PRESETS.items():
+            if preset == self:
+                return name
+        wishes = [] if self.alignment == SMALLEST_ALIGNMENT else [f"alignment={self.alignment}"]
+        return ",".join(wishes + [key for key in ("hugepage", "prefault", "lock") if getattr(self, key)])
+
+
+_PLAIN: Final = BufferPolicy()
+_PREFAULTED_PAGES: Final = BufferPolicy(alignment=4096, prefault=True)
+_HUGE_PAGES: Final = BufferPolicy(alignment=HUGE_PAGE, hugepage=True, prefault=True)
+
+BufferPolicy.PLAIN = _PLAIN
+BufferPolicy.AUTO = BufferPolicy.BALANCED = BufferPolicy(auto=True)
+BufferPolicy.LATENCY = BufferPolicy(prefault=True)
+BufferPolicy.THROUGHPUT_LARGE = _HUGE_PAGES
+BufferPolicy.PINNED_HOST_CANDIDATE = BufferPolicy(HUGE_PAGE, hugepage=True, prefault=True, lock=True)
+
+_PRESETS: Final[dict[str, BufferPolicy]] = {
+    name.lower(): getattr(BufferPolicy, name)
+    for name in ("AUTO", "BALANCED", "PLAIN", "LATENCY", "THROUGHPUT_LARGE", "PINNED_HOST_CANDIDATE")
+}
+
+
+class Buffer(Owner):
+    """Zeroed memory of a chosen kind for one tensor, which ONNX Runtime can read or write without a copy.
+
+    `shape` is the tensor's; `dtype` is a numpy dtype, a name, or an `ElementType`. A packed type (4 or 2
+    bits) is held as the bytes that ONNX Runtime packs it into. The memory goes when the buffer and everything
+    over it (views, lanes) are gone; what builds on it takes `_handle` as a parent.
+
+    Raises `ShapeError` for a shape that cannot be, `DTypeError` for a type that ONNX Runtime does not take or
+    whose elements have no size, `AllocationError` where the system has no memory, `LockError` where it
+    refuses to lock it.
+    """
+
+    __slots__ = ("_array", "element_type", "nbytes", "policy", "resolved", "shape")
+
+    shape: tuple[int, ...]
+    """The tensor's shape; that of a packed type counts elements, not bytes."""
+    element_type: ElementType
+    nbytes: int
+    """The bytes of the tensor."""
+    policy: BufferPolicy
+    """The policy as it was given."""
+    resolved: BufferPolicy
+    """The policy as it was carried out: AUTO's choice."""
+    _array: np.ndarray[Any, Any] | None
+
+    def __init__(self, shape: Iterable[int], dtype: object, policy: BufferPolicy = BufferPolicy.AUTO) -> None:
+        if not isinstance(policy, BufferPolicy):
+            raise DTypeError(f"policy: expected a BufferPolicy, got {type(policy).__name__}")
+        self.element_type = held(dtype)
+        self.shape = as_shape(shape)
+        self.nbytes = nbytes(self.element_type, self.shape)
+        self.policy = policy
+        self.resolved = policy.resolve(self.nbytes)
+        self._handle = _allocate(self.nbytes, self.resolved)
+        try:
+            self._array = arrays.view(self._handle, self.address, self.shape, self.element_type)
+        except (ValueError, OverflowError) as error:
+            raise ShapeError(f"shape {self.shape}: numpy has no such array: {error}") from error
+
+    @property
+    def array(self) -> np.ndarray[Any, Any]:
+        """The memory as a numpy array: of `shape`, or for a packed type the `uint8` array of its bytes.
+
+        Always the same array. It and every view of it stay valid after the buffer is closed or gone. Raises
+        `ClosedError` after `close`.
+        """
+        array = self._array
+        if array is None:
+            raise ClosedError("this Buffer is closed")
+        return array
+
+    @property
+    def address(self) -> int:
+        """Where the memory begins, a multiple of `alignment`. Raises `ClosedError` after `close`."""
+        handle = self._open()
+        return int(ffi.cast("uintptr_t", handle.pointer.data))
+
+    @property
+    def alignment(self) -> int:
+        """The alignment that was asked for, in bytes: AUTO's choice where it chose."""
+        return self.resolved.alignment
+
+    @property
+    def locked(self) -> bool:
+        """Whether the pages are locked in memory."""
+        return self.resolved.lock
+
+    @property
+    def hugepage(self) -> Literal["asked", "granted", "refused"] | None:
+        """What became of the huge-page hint; None where there was none.
+
+        ``granted``: the kernel's map of this process shows huge pages in this memory now. ``asked``: the
+        kernel took the hint and shows none (yet). ``refused``: the kernel did not take the hint. Read anew
+        each time, from ``/proc/self/smaps``. Raises `ClosedError` after `close`.
+        """
+        return hugepage_state(self._open(), b"AnonHugePages:")
+
+    def unpack(self) -> np.ndarray[Any, Any]:
+        """The elements of a packed type, as a fresh ml_dtypes array of `shape`.
+
+        Raises `DTypeError` for other types and `ClosedError` after `close`.
+        """
+        return unpack(self.array, self.element_type, self.shape)
+
+    def close(self) -> None:
+        """Gives up the memory: it goes once no view or lane uses it. Closing twice is fine."""
+        self._array = None
+        super().close()
+
+    def __repr__(self) -> str:
+        state = ", closed" if self.closed else ""
+        return f"<zrt.Buffer {self.element_type.onnx_name} {list(self.shape)}, {self.policy}{state}>"
+
+
+def held(dtype: object) -> ElementType:
+    """The element type of memory that zrt holds."""
+    element_type = ElementType.of(dtype)
+    if element_type is ElementType.STRING:
+        raise DTypeError("a buffer cannot hold STRING: strings live in ONNX Runtime's own memory")
+    if element_type.refused:
+        raise DTypeError(f"a buffer cannot hold {element_type.name}: {element_type.refused}")
+    return element_type
+
+
+def _allocate(size: int, policy: BufferPolicy) -> Handle:
+    if size > sys.maxsize:
+        raise AllocationError(f"no memory for {size} bytes: more than an address space has")
+    asked = (
+        (lib.ZRT_MEMORY_HUGEPAGE if policy.hugepage else 0)
+        | (lib.ZRT_MEMORY_PREFAULT if policy.prefault else 0)
+        | (lib.ZRT_MEMORY_LOCK if policy.lock else 0)
+    )
+
+    def reserve(place: Any) -> None:
+        code = lib.zrt_memory_new(size, policy.alignment, asked, place)
+        if code < 0:
+            raise lock_error(-code, size)
+        if code > 0:
+            raise AllocationError(f"no memory for {size} bytes ({policy}): {os.strerror(code)}")
+
+    return Handle.make(lib.zrt_memory_free, [], reserve, "zrt_memory")
+
+
+def lock_error(code: int, size: int) -> LockError:
+    """The error for memory that the system does not lock."""
+    from resource import RLIM_INFINITY, RLIMIT_MEMLOCK, getrlimit
+
+    pages = -(-max(size, 1) // mmap.PAGESIZE)
+    limit = getrlimit(RLIMIT_MEMLOCK)[0]
+    allowed = "unlimited" if limit == RLIM_INFINITY else f"{limit // KIB} KiB"
+    return LockError(
+        code,
+        f"cannot lock {pages * mmap.PAGESIZE // KIB} KiB of memory: {os.strerror(code)}. "
+        f"RLIMIT_MEMLOCK, for all that this process locks, is {allowed}; `ulimit -l` raises it",
+    )
+
+
+def hugepage_state(handle: Handle, kind: bytes) -> Literal["asked", "granted", "refused"] | None:
+    """What became of the huge-page hint; `kind` is the kernel's word for huge pages of this memory."""
+    memory = handle.pointer
+    state = memory.hugepage
+    if state == lib.ZRT_HUGEPAGE_NOT_ASKED:
+        return None
+    if state == lib.ZRT_HUGEPAGE_REFUSED:
+        return "refused"
+    return "granted" if _huge_kib(int(ffi.cast("uintptr_t", memory.data)), kind) else "asked"
+
+
+def _huge_kib(address: int, kind: bytes) -> int:
+    """The KiB in huge pages that the kernel's map shows in the mapping around `address`; 0 without a map."""
+    inside = False
+    try:
+        with open("/proc/self/smaps", "rb") as smaps:
+            for line in smaps:
+                key, _, value = line.partition(b" ")
+                if not key.endswith(b":"):
+                    first, last = (int(bound, 16) for bound in key.split(b"-"))
+                    inside = first <= address < last
+                elif inside and key == kind:
+                    return int(value.split()[0])
+    except OSError:
+        pass
+    return 0

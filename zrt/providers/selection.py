@@ -1,0 +1,277 @@
+"""What a session is to run on: providers, chosen devices, or a policy that chooses among the devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from zrt import providers
+from zrt._common.arguments import entries
+from zrt._common.config_keys import SessionConfigKey
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.environment import provider_libraries
+from zrt.environment.environment import current
+from zrt.environment.thread_factory import PoolOptions
+from zrt.errors import ArgumentError, CallbackError, DTypeError, Error, ProviderError
+from zrt.loading.model_source import says
+from zrt.memory.allocators import read_pairs
+from zrt.providers import CPU, Provider, ProviderLike, node_assignment
+
+if TYPE_CHECKING:
+    from zrt.environment.devices import EpDevice
+
+# With this setting a session takes all of the environment's allocators, those of devices that it does not use too, and
+# frees them at its end.
+ENV_ALLOCATORS = SessionConfigKey.USE_ENV_ALLOCATORS.encode()
+
+# What providers call the option with which they record a run and replay it.
+CAPTURE = ("enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture", "enable_graph_capture")
+
+
+class DevicePolicy(IntEnum):
+    """How ONNX Runtime chooses a session's devices by itself (``OrtExecutionProviderDevicePolicy``).
+
+    In 1.27 MAX_PERFORMANCE is PREFER_GPU; MAX_EFFICIENCY and MIN_OVERALL_POWER are PREFER_NPU; DEFAULT is PREFER_CPU.
+    Behind what is preferred stands the processor.
+    """
+
+    DEFAULT = 0
+    PREFER_CPU = 1
+    PREFER_NPU = 2
+    PREFER_GPU = 3
+    MAX_PERFORMANCE = 4
+    MAX_EFFICIENCY = 5
+    MIN_OVERALL_POWER = 6
+
+
+Chooser: TypeAlias = "Callable[[Sequence[EpDevice], Mapping[str, str]], Iterable[EpDevice]]"
+ChosenDevice: TypeAlias = "EpDevice | tuple[EpDevice, Mapping[str, str]]"
+ProvidersLike: TypeAlias = "Iterable[ProviderLike | ChosenDevice] | DevicePolicy | Chooser | Selection | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Devices of one provider, and the options for it."""
+
+    name: str
+    options: Mapping[str, str]
+    devices: tuple[EpDevice, ...]
+
+    def append(self, options: Handle) -> None:
+        """``OrtApi::SessionOptionsAppendExecutionProvider_V2``."""
+        opened = [device._open() for device in self.devices]
+        keys = [ffi.new("char[]", key.encode()) for key in self.options]
+        values = [ffi.new("char[]", value.encode()) for value in self.options.values()]
+        try:
+            status.check(
+                api().SessionOptionsAppendExecutionProvider_V2(
+                    options.pointer,
+                    current().pointer,
+                    [device.pointer for device in opened],
+                    len(opened),
+                    keys,
+                    values,
+                    len(keys),
+                )
+            )
+        except Error as error:
+            raise ProviderError(f"{self.name}: {error}") from error
+
+
+class _Asking:
+    """A policy of the caller's, as ONNX Runtime asks it in the middle of a load; devices.c sets `failure`."""
+
+    def __init__(self, choose: Chooser) -> None:
+        self.choose = choose
+        self.failure: BaseException | None = None
+        self.selector = ffi.new("zrt_selector *", {"api": api(), "ask": ffi.cast("void *", id(self))})
+
+    def __call__(self, devices: int, count: int, model: int, chosen: int, room: int) -> int:
+        from zrt.environment.devices import EpDevice
+
+        pointers = ffi.unpack(ffi.cast("const OrtEpDevice **", devices), count)
+        with provider_libraries.lock:
+            offered = {EpDevice.read(pointer): pointer for pointer in pointers}
+        answer = self.choose(tuple(offered), read_pairs(ffi.cast("const OrtKeyValuePairs *", model)))
+        if isinstance(answer, EpDevice) or not isinstance(answer, Iterable):
+            raise DTypeError(f"a policy returns a list of devices, not {answer!r:.80}")
+        given = list(answer)
+        for device in given:
+            if not isinstance(device, EpDevice):
+                raise DTypeError(f"a policy returns devices, not {device!r:.80}")
+            if device not in offered:
+                raise ArgumentError(f"a policy returns some of the devices that it is given, and not {device}")
+        if not 1 <= len(given) <= room:
+            raise ArgumentError(f"a policy returns between 1 and {room} devices, not {len(given)}")
+        for index, device in enumerate(given):
+            ffi.cast("const OrtEpDevice **", chosen)[index] = offered[device]
+        return len(given)
+
+
+class Selection:
+    """What `Session` was given as `providers`, checked."""
+
+    __slots__ = ("_asking", "_policy", "captures", "parts")
+
+    captures: bool
+    """Whether a provider was told to capture graphs; known once it was applied."""
+
+    parts: tuple[tuple[str, Mapping[str, str]] | Devices, ...]
+    """The providers in their order, by name with options or by devices; none where a policy chooses."""
+
+    def __init__(self, parts: Sequence[tuple[str, Mapping[str, str]] | Devices], policy: Any = None) -> None:
+        self.parts = tuple(parts)
+        self.captures = False
+        self._policy = policy
+        self._asking = None if policy is None or isinstance(policy, DevicePolicy) else _Asking(policy)
+
+    def apply(self, options: PoolOptions) -> PoolOptions:
+        """Puts it into session options; what comes back keeps the libraries that they name registered.
+
+        ``OrtApi::SessionOptionsSetEpSelectionPolicy``, ``SessionOptionsSetEpSelectionPolicyDelegate``.
+        """
+        table = api()
+        kept = self._hold()
+        if self._policy is None:
+            for part in self.parts:
+                if isinstance(part, Devices):
+                    part.append(options)
+                else:
+                    providers.append(options, *part)
+        elif self._asking is None:
+            status.check(table.SessionOptionsSetEpSelectionPolicy(options.pointer, int(self._policy)))
+        else:
+            # Asked in the load alone, for which this selection lives. Held by the session, a policy that knows its
+            # session would never be collected.
+            delegate = ffi.addressof(lib, "zrt_select")
+            status.check(
+                table.SessionOptionsSetEpSelectionPolicyDelegate(options.pointer, delegate, self._asking.selector)
+            )
+        if self._policy is not None:
+            # Nothing else tells what was chosen.
+            node_assignment.record(options)
+        self.captures = self._told_to_capture(options)
+        return options.holding(kept)
+
+    def _told_to_capture(self, options: Handle) -> bool:
+        """Looks among the options by name, and among the config entries, where those of devices are.
+
+        ``OrtApi::GetSessionOptionsConfigEntries``.
+        """
+        table = api()
+        function = table.GetSessionOptionsConfigEntries
+        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", options.pointer)
+        told = list(read_pairs(pairs.pointer).items())
+        for part in self.parts:
+            if not isinstance(part, Devices):
+                told += part[1].items()
+        return any(key.rpartition(".")[2] in CAPTURE and value.lower() in ("1", "true") for key, value in told)
+
+    def _hold(self) -> Handle:
+        devices = [device for part in self.parts if isinstance(part, Devices) for device in part.devices]
+        return provider_libraries.hold(device._source.library for device in devices)
+
+    @contextmanager
+    def loading(self, options: Handle) -> Iterator[Handle]:
+        """To be held around a load with `options`, to which it was applied; gives what the session has to hold.
+
+        What a policy raised comes out as the reason why the load failed.
+        """
+        if self._policy is None and not says(options, ENV_ALLOCATORS):
+            # These hold the libraries of the devices that they name.
+            yield options
+            return
+        with provider_libraries.selecting() as libraries:
+            try:
+                yield libraries
+            except Error as error:
+                failure = self._asking and self._asking.failure
+                if not failure:
+                    raise
+                if not isinstance(failure, Exception):
+                    raise failure from None
+                raise CallbackError(f"{error} ({type(failure).__name__}: {failure})") from failure
+            finally:
+                if self._asking:
+                    self._asking.failure = None
+
+    def asked(self) -> list[str]:
+        """The providers that it names; a policy names none."""
+        return [part.name if isinstance(part, Devices) else part[0] for part in self.parts]
+
+    def names(self, session: Handle) -> list[str]:
+        """The providers of a session that was loaded with it; of a policy's, those that got nodes."""
+        if self._policy is None:
+            return self.asked()
+        return list(dict.fromkeys(subgraph.provider for subgraph in node_assignment.read(session)))
+
+
+def parse(given: ProvidersLike) -> Selection:
+    """A session's `providers`, checked against the library and the devices; None is the processor alone."""
+    if isinstance(given, Selection):
+        return given
+    if isinstance(given, DevicePolicy) or (callable(given) and not isinstance(given, (type, Provider))):
+        return Selection([], given)
+    if given is None or isinstance(given, str) or not isinstance(given, Iterable):
+        if _is_device(given):
+            raise DTypeError(f"providers: expected a list, got {given} alone")
+        return Selection(providers.parse_all(given))  # type: ignore[arg-type]  # what is no list it refuses by name
+    items = list(given)
+    others: list[Any] = [item for item in items if not _is_device(item)]
+    named = iter(providers.parse_all(others))
+    parts: list[tuple[str, Mapping[str, str]] | Devices] = []
+    for item in items:
+        parts.append(_devices(item) if _is_device(item) else next(named))
+    return Selection(_grouped(parts))
+
+
+def _is_device(item: Any) -> bool:
+    thing = item[0] if isinstance(item, tuple) and item else item
+    if thing is None or isinstance(thing, (str, Provider)):
+        return False
+    from zrt.environment.devices import EpDevice
+
+    return isinstance(thing, EpDevice)
+
+
+def _devices(item: Any) -> Devices:
+    if not isinstance(item, tuple):
+        item._open()
+        return Devices(item.provider, {}, (item,))
+    if len(item) != 2:
+        raise DTypeError(f"providers: expected a device or a (device, options) pair, got {len(item)} things")
+    device, options = item
+    device._open()
+    pairs = entries(options, f"options of {device}")
+    return Devices(device.provider, {key.decode(): value.decode() for key, value in pairs}, (device,))
+
+
+def _grouped(parts: Iterable[Any]) -> list[tuple[str, Mapping[str, str]] | Devices]:
+    """The devices of a provider as one part, at the place of the first: a session has each provider once."""
+    grouped: dict[str, Any] = {}
+    for part in parts:
+        name = part.name if isinstance(part, Devices) else part[0]
+        before = grouped.get(name)
+        if before is None:
+            grouped[name] = part
+        elif isinstance(before, Devices) and isinstance(part, Devices):
+            grouped[name] = _joined(before, part)
+        else:
+            raise ArgumentError(f"provider {name!r} is given twice")
+    if CPU.name in list(grouped)[:-1]:
+        raise ArgumentError("the CPU provider takes every node, so providers after it would get none: put it last")
+    return list(grouped.values())
+
+
+def _joined(first: Devices, second: Devices) -> Devices:
+    if second.devices[0] in first.devices:
+        raise ArgumentError(f"providers: {second.devices[0]} is given twice")
+    for key, value in second.options.items():
+        if first.options.get(key, value) != value:
+            raise ArgumentError(f"provider {first.name!r}: its devices share their options, and {key!r} differs")
+    return Devices(first.name, {**first.options, **second.options}, first.devices + second.devices)

@@ -1,0 +1,1 @@
+"""Typed options of the execution providers, a module for each vendor."""

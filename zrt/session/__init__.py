@@ -1,0 +1,1 @@
+"""Sessions: a loaded model, and every way to run it that needs no lane."""

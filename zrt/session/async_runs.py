@@ -1,0 +1,290 @@
+"""Runs that end elsewhere than they begin: `Session.run_async` on asyncio, `Session.submit` for a future."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeAlias
+
+from zrt._native import bridge, ffi, lib, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.errors import AllocationError, Error, UnsupportedError
+from zrt.loading.session_options import RunOptions
+from zrt.session.call import Call, Result, failure, shape_was_wrong
+
+# How long the interpreter's end waits for runs that it has ended, in seconds.
+EXIT_PATIENCE = 5.0
+
+Settle: TypeAlias = Callable[[list[Result] | None, BaseException | None], None]
+
+_free = ffi.addressof(lib, "zrt_run_free")
+_under_way: dict[int, Run] = {}
+_registered = False
+_ended = False
+
+if lib.zrt_run_open(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1):
+    raise AllocationError("no memory for what a fork calls")
+
+
+def needs_worker(options: RunOptions) -> bool:
+    """Whether ``RunAsync`` would leave out a part of these options, so that a thread of zrt's runs them."""
+    return bool(options.adapters)
+
+
+class Ready:
+    """A call with its feeds checked, ready to run once: by memory, or by values whose handles are `feeds`."""
+
+    __slots__ = ("call", "distrust", "feeds", "inputs")
+
+    def __init__(
+        self, call: Call, inputs: Any, feeds: Sequence[Handle] | None, distrust: Callable[[Call], Call]
+    ) -> None:
+        self.call = call
+        self.inputs = inputs
+        self.feeds = feeds
+        self.distrust = distrust
+
+
+class Run:
+    """One run under way: `settle` is called with its results or its error, once, on the bridge's thread.
+
+    What ONNX Runtime reads and writes belongs to a block in C, which stays until its message was taken, whatever
+    becomes of this object. `forget` is called instead in a child that is forked meanwhile.
+    """
+
+    __slots__ = (
+        "_handle",
+        "_on_worker",
+        "_options",
+        "_ready",
+        "_results",
+        "_settle",
+        "_terminated",
+        "_tried",
+        "forget",
+    )
+
+    def __init__(self, ready: Ready, options: RunOptions | None, settle: Settle, forget: Callable[[], None]) -> None:
+        RunOptions.opened(options, ready.call.session)
+        self._ready = ready
+        self._settle = settle
+        self.forget = forget
+        # Of its own, so that its end is not that of the caller's other runs; without any, C makes them.
+        self._options = None if options is None else options.twin()
+        self._on_worker = options is not None and needs_worker(options)
+        self._terminated = False
+        self._tried = False
+
+    def start(self) -> None:
+        """Begins it."""
+        _set_up()
+        if _ended:
+            raise UnsupportedError("the interpreter is ending: no run can begin")
+        call, feeds = self._ready.call, self._ready.feeds
+        options = RunOptions.opened(self._options, call.session)
+        self._results, places = call.room()
+        parents = [call.handle, Handle.pin((self._ready.inputs, places)), *(feeds or ())]
+        if options is not None:
+            parents.append(options)
+        self._handle = Handle.make(
+            _free,
+            parents,
+            lib.zrt_run_new,
+            "zrt_run",
+            call.reference,
+            ffi.NULL if options is None else options.pointer,
+            self._ready.inputs,
+            feeds is not None,
+            places,
+        )
+        block = self._handle.pointer
+        if self._terminated:
+            self.terminate()
+        key = _read(block)
+        try:
+            _under_way[key] = self
+            lib.zrt_run_start(self._handle.reference, self._on_worker)
+        except BaseException:
+            # An interrupt came; what is started is waited for all the same.
+            if not block.started:
+                _under_way.pop(key, None)
+            raise
+
+    def terminate(self) -> None:
+        """Ends it, as soon as the operator in hand is done."""
+        self._terminated = True
+        handle = self._handle
+        status.check(api().RunOptionsSetTerminate(handle.pointer.run_options))
+
+    def finish(self) -> None:
+        """Takes what came of it."""
+        try:
+            try:
+                results = self._take()
+            except Error as error:
+                if self._tried or not shape_was_wrong(error):
+                    raise
+                # Once more: the model's declaration of an output's shape is wrong.
+                self._tried = True
+                self._ready.call = self._ready.distrust(self._ready.call)
+                self.start()
+                return
+        except BaseException as error:
+            self._settle(None, error)
+        else:
+            self._settle(results, None)
+
+    def _take(self) -> list[Result]:
+        block, call = self._handle.pointer, self._ready.call
+        address = int(ffi.cast("uintptr_t", block.status))
+        block.status = ffi.NULL
+        if address:
+            raise failure(address)
+        left = ffi.new("OrtValue *[]", len(call.outputs))
+        for index, wanted in enumerate(call.outputs):
+            if wanted.shape is None:
+                left[index] = block.outputs[index]
+                block.outputs[index] = ffi.NULL
+        return call.collect(self._results, left, self._ready.feeds or ())
+
+
+class RunFuture(Future[list[Result]]):
+    """The future of a run, whose `cancel` ends the run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run: Run | None = None
+
+    def result(self, timeout: float | None = None) -> list[Result]:
+        """What the run gave, or what it raised; an `UnsupportedError` where waiting would wait for itself."""
+        self._wait_elsewhere(timeout)
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """What the run raised; an `UnsupportedError` is raised where waiting would wait for itself."""
+        self._wait_elsewhere(timeout)
+        return super().exception(timeout)
+
+    def _wait_elsewhere(self, timeout: float | None) -> None:
+        if timeout is None and not self.done():
+            _refuse_here()
+
+    def cancel(self) -> bool:
+        """Cancels the future at once, and ends the run as soon as the operator in hand is done."""
+        try:
+            return super().cancel()
+        finally:
+            run = self.run
+            if run is not None and self.cancelled():
+                run.terminate()
+
+    def settle(self, results: list[Result] | None, error: BaseException | None) -> None:
+        """What the run calls at its end; a cancelled future stays so."""
+        self.run = None
+        if not self.set_running_or_notify_cancel():
+            return
+        if error is not None:
+            self.set_exception(error)
+        else:
+            self.set_result(results or [])
+
+    def forget(self) -> None:
+        """In a forked child: fails. Made anew for that, since a thread that is not here may hold its lock."""
+        super().__init__()
+        self.run = None
+        self.set_exception(UnsupportedError("the run goes on in the process that this one was forked from"))
+
+
+def _refuse_here() -> None:
+    """Raises on the thread that hands out what runs give: there it would never come."""
+    if bridge.is_here():
+        raise UnsupportedError("a callback or a log handler cannot wait for a run: it keeps the run's end from coming")
+
+
+def submit(ready: Ready, options: RunOptions | None) -> Future[list[Result]]:
+    """Starts a run; the future has its results."""
+    future = RunFuture()
+    future.run = run = Run(ready, options, future.settle, future.forget)
+    run.start()
+    return future
+
+
+async def wait(ready: Ready, options: RunOptions | None) -> list[Result]:
+    """Starts a run and waits for it on the running loop; where the waiting ends first, so does the run."""
+    _refuse_here()
+    loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[list[Result]] = loop.create_future()
+
+    def arrive(results: list[Result] | None, error: BaseException | None) -> None:
+        if waiter.done():
+            return
+        if error is not None:
+            waiter.set_exception(error)
+        else:
+            waiter.set_result(results or [])
+
+    def settle(results: list[Result] | None, error: BaseException | None) -> None:
+        # A loop that is closed has nobody who waits.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(arrive, results, error)
+
+    # No loop goes on in a forked child: nothing is left to do there.
+    run = Run(ready, options, settle, lambda: None)
+    run.start()
+    try:
+        return await waiter
+    finally:
+        # Cancelled, or dropped with its task.
+        if waiter.cancelled() or not waiter.done():
+            run.terminate()
+
+
+def _set_up() -> None:
+    global _registered
+    bridge.receive(lib.ZRT_MESSAGE_RUN, bridge.Kind(_read, _deliver, _leave))
+    if not _registered:
+        _registered = True
+        # After the bridge's own, so that it is called before that.
+        atexit.register(_at_exit)
+
+
+def _read(block: Any) -> int:
+    return int(ffi.cast("uintptr_t", block))
+
+
+def _deliver(key: int) -> None:
+    run = _under_way.pop(key)
+    try:
+        run.finish()
+    finally:
+        lib.zrt_handle_unref(ffi.cast("zrt_run *", key).handle)
+
+
+def _leave(key: int) -> None:
+    """The interpreter ends: what the run holds stays with the process."""
+
+
+def _at_exit() -> None:
+    global _ended
+    _ended = True
+    for run in list(_under_way.values()):
+        run.terminate()
+    end = time.monotonic() + EXIT_PATIENCE
+    while _under_way and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def _forked() -> None:
+    runs = list(_under_way.values())
+    _under_way.clear()
+    for run in runs:
+        run.forget()
+
+
+os.register_at_fork(after_in_child=_forked)

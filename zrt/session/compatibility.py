@@ -1,0 +1,77 @@
+"""Whether a model that was compiled for a device suits the devices that are here."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from zrt._common.arguments import shown, text
+from zrt._native import ffi, status
+from zrt._native.library import api
+from zrt.environment import provider_libraries
+from zrt.environment.environment import current
+from zrt.errors import DTypeError, Error, ProviderError
+from zrt.loading import model_source
+from zrt.memory.allocators import default_allocator, take_string
+
+
+class ModelCompatibility(IntEnum):
+    """What a provider says of a compiled model (``OrtCompiledModelCompatibility``)."""
+
+    NOT_APPLICABLE = 0
+    """The model was not compiled for this provider, or the provider has no opinion."""
+    OPTIMAL = 1
+    """It fits."""
+    PREFER_RECOMPILATION = 2
+    """It runs, and would run better compiled anew."""
+    UNSUPPORTED = 3
+    """It does not run here."""
+
+
+def compatibility_info(model: model_source.Model, provider: str) -> str | None:
+    """What a provider wrote into a model that it compiled, by its full name; None where it wrote nothing.
+
+    ``OrtApi::GetCompatibilityInfoFromModel``, ``OrtApi::GetCompatibilityInfoFromModelBytes``,
+    ``OrtApi::GetAllocatorWithDefaultOptions``, ``OrtApi::AllocatorFree``.
+
+    Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason, with the model's name.
+    """
+    if not isinstance(provider, str) or not provider:
+        raise DTypeError(f"provider: expected a provider's full name, got {shown(provider)}")
+    name = text(provider, "provider")
+    table = api()
+    allocator = default_allocator()
+    with model_source.Source(model) as source:
+        try:
+            if source.path is not None:
+                found = status.make(table.GetCompatibilityInfoFromModel, "char", source.path, name, allocator)
+            else:
+                data = source.data
+                found = status.make(
+                    table.GetCompatibilityInfoFromModelBytes, "char", data, ffi.sizeof(data), name, allocator
+                )
+        except Error as error:
+            raise status.about(source.subject, error) from error
+    return take_string(allocator, found) if found else None
+
+
+def model_compatibility(info: str, provider: str) -> ModelCompatibility:
+    """What a provider says of what it once wrote into a model (`compatibility_info`), on the devices that are here.
+
+    `provider` is its full name; the devices are all that it has in this process. `ProviderError` where it has none.
+    ``OrtApi::GetModelCompatibilityForEpDevices``, ``OrtApi::GetEpDevices``, ``OrtApi::EpDevice_EpName``.
+    """
+    said = text(info, "info")
+    text(provider, "provider")
+    table, environment = api(), current().pointer
+    # Under the lock, so that no library is unregistered, and its devices go, meanwhile.
+    with provider_libraries.lock:
+        devices = provider_libraries.device_pointers(environment)
+        names = [status.string(table.EpDevice_EpName(device)) for device in devices]
+        chosen = [device for device, name in zip(devices, names, strict=True) if name == provider]
+        if not chosen:
+            known = ", ".join(sorted(set(names))) or "none"
+            raise ProviderError(f"provider {provider!r} has no devices here; those that have: {known}")
+        verdict = status.fetch(
+            table.GetModelCompatibilityForEpDevices, "OrtCompiledModelCompatibility", chosen, len(chosen), said
+        )
+    return ModelCompatibility(verdict)

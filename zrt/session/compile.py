@@ -1,0 +1,358 @@
+"""Models compiled ahead of time: what a provider makes of its nodes at load, written into a model."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from zrt._common.arguments import boolean, choose, integer, path_bytes, shown, text
+from zrt._common.files import replacing
+from zrt._native import callback, ffi, lib, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.environment.environment import current
+from zrt.environment.thread_factory import PoolOptions
+from zrt.errors import AllocationError, ArgumentError, CallbackError, ClosedError, DTypeError, Error, UnsupportedError
+from zrt.loading import caller_weights, model_source
+from zrt.loading.initializers import Initializer
+from zrt.loading.session_options import SessionOptions
+from zrt.memory.allocators import default_allocator
+from zrt.providers.selection import ProvidersLike, parse
+from zrt.session.session import prepare_options
+from zrt.types import ElementType, GraphOptimizationLevel, nbytes
+
+Read: TypeAlias = "Callable[[], np.ndarray[Any, Any]]"
+Writer: TypeAlias = "Callable[[bytes], Any]"
+Locator: TypeAlias = "Callable[[Initializer, Read], tuple[str, int] | None]"
+Output: TypeAlias = "str | os.PathLike[str] | Writer | None"
+
+# ``OrtCompileApiFlags``.
+NO_NODES_COMPILED, OUTPUT_FILE_EXISTS = 1, 2
+
+
+def compile(
+    model: Any,
+    output: Output = None,
+    options: SessionOptions | None = None,
+    providers: ProvidersLike = None,
+    *,
+    graph_optimization_level: GraphOptimizationLevel | int | str | None = None,
+    embed_compiled_data_into_model: bool | None = None,
+    ep_context_binaries: tuple[str | os.PathLike[str], str] | None = None,
+    external_initializers_file: str | None = None,
+    external_initializers_size_threshold: int = 1024,
+    get_initializer_location_func: Locator | None = None,
+    error_if_no_nodes_compiled: bool = False,
+    error_if_output_file_exists: bool = False,
+    external_data_dir: str | os.PathLike[str] | None = None,
+) -> bytes | None:
+    """Has the providers compile a model, and writes the model with what they compiled as nodes of its own.
+
+    `model`, `options`, `providers` and `external_data_dir` are as for `Session`; a `Graph`, or what else has
+    ``to_onnx()``, is a model too. `output` is the path to write to, or a function that is called with one piece of
+    the model (`bytes`) after the other; without it the model is returned as `bytes`. Nodes that no provider compiles
+    stay as they are; with `error_if_no_nodes_compiled` it is an error where these are all of them, as they are on the
+    processor alone, whose form of this is `save_optimized`.
+
+    A file is replaced as a whole, with those that providers write beside it; with `error_if_output_file_exists` it is
+    an `ArgumentError` if it is there. `graph_optimization_level` is how far the graph is optimized before; None stands
+    for ``DISABLE_ALL``, whatever the options say. `embed_compiled_data_into_model` puts what was compiled into the
+    model rather than into files beside it; for an output that is no path, `ep_context_binaries` is the folder for such
+    files, and the model's name, after which they are named.
+
+    Weights come into the model. With `external_initializers_file`, the name of a file beside `output`, those of
+    `external_initializers_size_threshold` bytes and more go there. Or `get_initializer_location_func` is asked about
+    each: it gets an `Initializer` (its name, type, shape and size; `location` and `offset` where ONNX Runtime reads it
+    from a file), and a function that reads the weight: a copy, packed types as their bytes. It returns the file,
+    relative to the model's folder, and the offset at which it wrote the weight; or None for into the model.
+
+    ``OrtCompileApi::CreateModelCompilationOptionsFromSessionOptions``, ``OrtCompileApi::CompileModel``,
+    ``OrtCompileApi::ModelCompilationOptions_SetInputModelPath``,
+    ``OrtCompileApi::ModelCompilationOptions_SetInputModelFromBuffer``,
+    ``OrtCompileApi::ModelCompilationOptions_SetOutputModelPath``,
+    ``OrtCompileApi::ModelCompilationOptions_SetOutputModelBuffer``,
+    ``OrtCompileApi::ModelCompilationOptions_SetOutputModelWriteFunc``,
+    ``OrtCompileApi::ModelCompilationOptions_SetOutputModelExternalInitializersFile``,
+    ``OrtCompileApi::ModelCompilationOptions_SetOutputModelGetInitializerLocationFunc``,
+    ``OrtCompileApi::ModelCompilationOptions_SetEpContextEmbedMode``,
+    ``OrtCompileApi::ModelCompilationOptions_SetEpContextBinaryInformation``,
+    ``OrtCompileApi::ModelCompilationOptions_SetGraphOptimizationLevel``,
+    ``OrtCompileApi::ModelCompilationOptions_SetFlags``, ``OrtCompileApi::ReleaseModelCompilationOptions``,
+    ``OrtApi::GetCompileApi``, ``OrtApi::CreateExternalInitializerInfo``,
+    ``OrtApi::ExternalInitializerInfo_GetFilePath``, ``OrtApi::ExternalInitializerInfo_GetFileOffset``.
+
+    Raises what `Session` raises, `ArgumentError` where nothing can be written, and `CallbackError` where a function of
+    the caller's raised, of which that is the cause.
+    """
+    work = _Compilation()
+    if graph_optimization_level is not None:
+        level = choose(GraphOptimizationLevel, graph_optimization_level, "graph_optimization_level")
+        work.set("SetGraphOptimizationLevel", int(level))
+    if embed_compiled_data_into_model is not None:
+        work.set("SetEpContextEmbedMode", boolean(embed_compiled_data_into_model, "embed_compiled_data_into_model"))
+    flags = NO_NODES_COMPILED if boolean(error_if_no_nodes_compiled, "error_if_no_nodes_compiled") else 0
+    if boolean(error_if_output_file_exists, "error_if_output_file_exists"):
+        flags |= OUTPUT_FILE_EXISTS
+    if flags:
+        work.set("SetFlags", flags)
+    beside = []
+    if external_initializers_file is not None:
+        if get_initializer_location_func is not None:
+            raise ArgumentError("external_initializers_file: with get_initializer_location_func it is not asked for")
+        beside.append(_plain_name(external_initializers_file, output))
+        threshold = integer(external_initializers_size_threshold, "external_initializers_size_threshold", 0, 2**63 - 1)
+        work.set("SetOutputModelExternalInitializersFile", os.fsencode(external_initializers_file), threshold)
+    if get_initializer_location_func is not None:
+        work.locate(get_initializer_location_func)
+    if ep_context_binaries is not None:
+        if isinstance(output, (str, os.PathLike)):
+            raise ArgumentError("ep_context_binaries: they go beside the output, which is a path")
+        work.set("SetEpContextBinaryInformation", *_folder_and_name(ep_context_binaries))
+    with _writing(output, beside, error_if_output_file_exists, work):
+        make = getattr(model, "to_onnx", None)
+        with model_source.Source(make() if callable(make) else model) as source:
+            chosen = parse(providers)
+            settings = prepare_options(options, chosen, external_data_dir)
+            with chosen.loading(settings):
+                caller_weights.load(source, settings, options, work.run)
+    return work.result
+
+
+def _plain_name(name: Any, output: Any) -> str:
+    """A name for a file beside the output."""
+    text(name, "external_initializers_file")
+    if not isinstance(output, (str, os.PathLike)):
+        raise ArgumentError("external_initializers_file: it lies beside the output, which must be a path for that")
+    if os.path.basename(name) != name or name in ("", ".", "..", os.path.basename(os.path.abspath(output))):
+        raise ArgumentError(f"external_initializers_file: {name!r}: expected a file's plain name, not the output's")
+    return str(name)
+
+
+def _folder_and_name(given: Any) -> tuple[bytes, bytes]:
+    try:
+        folder, name = given
+    except (TypeError, ValueError):
+        raise DTypeError(f"ep_context_binaries: expected a folder and a name, got {shown(given)}") from None
+    where = path_bytes(folder, "ep_context_binaries")
+    if not os.path.isdir(where):
+        raise ArgumentError(f"ep_context_binaries: there is no folder {os.fsdecode(where)!r}")
+    if not text(name, "ep_context_binaries"):
+        raise ArgumentError("ep_context_binaries: the model's name is empty")
+    # ORT takes a path without an extension for a file's, but for the separator at its end.
+    return os.path.join(where, b""), name.encode()
+
+
+@contextmanager
+def _writing(output: Output, beside: Sequence[str], new: bool, work: _Compilation) -> Iterator[None]:
+    """The compilation with its output set, and with that in its place at the end."""
+    if output is None:
+        work.into_memory()
+        yield
+    elif isinstance(output, (str, os.PathLike)):
+        target = os.fsdecode(path_bytes(output, "output"))
+        if not os.path.splitext(target)[1]:
+            raise ArgumentError(f"output: {target!r}: ONNX Runtime wants a name with an extension, such as .onnx")
+        if new and os.path.exists(target):
+            raise ArgumentError(f"output: {target!r} is there already")
+        with replacing(target, *beside, subject="output") as (written, *_):
+            work.set("SetOutputModelPath", os.fsencode(written))
+            yield
+    elif callable(output):
+        work.into(output)
+        yield
+    else:
+        raise DTypeError(f"output: expected a path, a function or None, got {type(output).__name__} {shown(output)}")
+
+
+class _Compilation:
+    """One compilation: what is set, the functions of the caller's, and what came of it."""
+
+    def __init__(self) -> None:
+        self.result: bytes | None = None
+        self._settings: list[tuple[str, tuple[Any, ...]]] = []
+        self._memory: Handle | None = None
+        self._writer: Writer | None = None
+        self._locator: Locator | None = None
+        self._asked = ""
+        self._failure: tuple[str, BaseException] | None = None
+        self._table = api().GetCompileApi()
+        if not self._table:
+            raise UnsupportedError("this library has no compile API: it is a minimal build")
+        # The functions in Python find the way back with it.
+        self._python = ffi.new_handle(self)
+        self._state = ffi.new("zrt_compilation *")
+        self._state.api = api()
+        self._state.python = self._python
+        self._state.write = lib.zrt_compile_chunk
+        self._state.place = lib.zrt_compile_initializer
+
+    def set(self, name: str, *arguments: Any) -> None:
+        """Has a function of the table called with the options and these arguments, in this order."""
+        self._settings.append((name, arguments))
+
+    def into_memory(self) -> None:
+        """The model becomes `result`."""
+        allocator = default_allocator()
+        room = lib.zrt_allocation_empty(api(), allocator)
+        if not room:
+            raise AllocationError("no memory for the model")
+        # Whatever becomes of the compilation, what ONNX Runtime stores there goes with this.
+        self._memory = Handle.own(room, lib.zrt_allocation_free)
+        self.set("SetOutputModelBuffer", allocator, ffi.addressof(room, "data"), ffi.addressof(room, "bytes"))
+
+    def into(self, writer: Writer) -> None:
+        """The model goes to the caller's function in pieces."""
+        self._writer = writer
+        self.set("SetOutputModelWriteFunc", ffi.addressof(lib, "zrt_compile_write"), self._state)
+
+    def locate(self, locator: Locator) -> None:
+        """The caller's function is asked about each weight."""
+        if not callable(locator):
+            came = type(locator).__name__
+            raise DTypeError(f"get_initializer_location_func: expected a function, got {came} {shown(locator)}")
+        self._locator = locator
+        self.set("SetOutputModelGetInitializerLocationFunc", ffi.addressof(lib, "zrt_compile_place"), self._state)
+
+    def run(
+        self,
+        source: model_source.Source,
+        settings: PoolOptions,
+        container: Handle | None = None,
+        lent: Sequence[Handle] = (),
+    ) -> None:
+        """Compiles; `lent` is what the settings point to, and a `container` of packed weights has no say in it."""
+        table, environment = self._table, current().pointer
+        handle = Handle.make(
+            table.ReleaseModelCompilationOptions,
+            [settings, *lent],
+            table.CreateModelCompilationOptionsFromSessionOptions,
+            "OrtModelCompilationOptions",
+            environment,
+            settings.pointer,
+        )
+        data = model_source.data_of(source, settings)
+        try:
+            if data is None:
+                status.check(table.ModelCompilationOptions_SetInputModelPath(handle.pointer, source.path))
+            else:
+                size = ffi.sizeof(data)
+                status.check(table.ModelCompilationOptions_SetInputModelFromBuffer(handle.pointer, data, size))
+            for name, arguments in self._settings:
+                status.check(getattr(table, f"ModelCompilationOptions_{name}")(handle.pointer, *arguments))
+            status.check(table.CompileModel(environment, handle.pointer))
+        except Error as error:
+            self._settle(settings, source.subject)
+            raise model_source.refusal(source, error) from error
+        self._settle(settings, source.subject)
+        if self._memory is not None:
+            made = self._memory.pointer
+            self.result = bytes(ffi.buffer(made.data, made.bytes))
+            self._memory = None
+
+    def _settle(self, settings: PoolOptions, subject: str) -> None:
+        """Raises what the caller's code raised, if it did."""
+        model_source.settle(settings, subject)
+        if self._failure is not None:
+            what, failure = self._failure
+            if not isinstance(failure, Exception):
+                raise failure
+            raise CallbackError(f"{subject}: {what}: {type(failure).__name__}: {failure}") from failure
+
+    def fail(self, error: BaseException) -> None:
+        """Keeps what one of the functions below raised."""
+        self._failure = self._asked, error
+
+    def write(self, data: Any, size: int) -> None:
+        """Hands a piece of the model to the caller's function."""
+        self._asked = "output"
+        assert self._writer is not None
+        taken = self._writer(ffi.buffer(data, size)[:])
+        # An unbuffered file's `write` says so where it was not all.
+        if type(taken) is int and taken != size:
+            raise OSError(f"it took {taken} bytes of {size}")
+
+    def place(self, name: Any, value: Any, there: Any, placed: Any) -> None:
+        """Asks the caller's function where a weight is to be."""
+        self._asked = "get_initializer_location_func"
+        assert self._locator is not None
+        weight = _Weight(ffi.string(name).decode(errors="replace"), value, there)
+        try:
+            found = self._locator(weight.info, weight.read)
+        finally:
+            weight.end()
+        if found is not None:
+            file, offset = _location(found, weight.info.name)
+            status.check(api().CreateExternalInitializerInfo(file, offset, weight.info.nbytes, placed))
+
+
+def _failed(kind: object, error: BaseException, trace: Any) -> None:
+    ffi.from_handle(trace.tb_frame.f_locals["python"]).fail(error)
+
+
+@callback(_failed)
+def zrt_compile_chunk(python: Any, data: Any, size: int) -> int:
+    ffi.from_handle(python).write(data, size)
+    return 0
+
+
+@callback(_failed)
+def zrt_compile_initializer(python: Any, name: Any, value: Any, there: Any, placed: Any) -> int:
+    ffi.from_handle(python).place(name, value, there, placed)
+    return 0
+
+
+class _Weight:
+    """A weight in ONNX Runtime's memory, which is there during one call alone."""
+
+    __slots__ = ("_lock", "_value", "info")
+
+    def __init__(self, name: str, value: Any, there: Any) -> None:
+        table = api()
+        kind, dims, rank = ffi.new("ONNXTensorElementDataType *"), ffi.new("const int64_t **"), ffi.new("size_t *")
+        status.check(table.GetTensorElementTypeAndShapeDataReference(value, kind, dims, rank))
+        element_type = ElementType(kind[0])
+        if element_type is ElementType.STRING:
+            raise UnsupportedError(f"weight {name!r} holds strings, which ONNX Runtime would write as addresses")
+        shape = tuple(ffi.unpack(dims[0], rank[0])) if rank[0] else ()
+        location = offset = None
+        if there:
+            location = ffi.string(table.ExternalInitializerInfo_GetFilePath(there)).decode(errors="surrogateescape")
+            offset = table.ExternalInitializerInfo_GetFileOffset(there)
+        self.info = Initializer(name, element_type, shape, nbytes(element_type, shape), location, offset)
+        self._value = value
+        self._lock = threading.Lock()
+
+    def read(self) -> np.ndarray[Any, Any]:
+        """A copy of it."""
+        info = self.info
+        packed = info.element_type.packed
+        made: np.ndarray[Any, Any] = np.empty(
+            info.nbytes if packed else info.shape, np.uint8 if packed else info.element_type.dtype
+        )
+        with self._lock:
+            if self._value is None:
+                raise ClosedError(f"weight {info.name!r} can be read during the call that gave it alone")
+            data = status.fetch(api().GetTensorData, "const void *", self._value)
+            ffi.memmove(ffi.from_buffer(made), data, info.nbytes)
+        return made
+
+    def end(self) -> None:
+        """The memory goes."""
+        with self._lock:
+            self._value = None
+
+
+def _location(found: Any, name: str) -> tuple[bytes, int]:
+    try:
+        file, offset = found
+    except (TypeError, ValueError):
+        raise DTypeError(f"weight {name!r}: expected a file's name and an offset, got {shown(found)}") from None
+    path = path_bytes(file, f"weight {name!r}")
+    if not path:
+        raise ArgumentError(f"weight {name!r}: the file's name is empty")
+    return path, integer(offset, f"weight {name!r}: offset", 0, 2**63 - 1)

@@ -1,0 +1,141 @@
+"""The feeds of a run: names matched, types and shapes checked, arrays made right where they can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from zrt._common.arguments import shown
+from zrt.errors import AllocationError, ArgumentError, DTypeError, UnknownNameError, UnsupportedError
+from zrt.memory import arrays
+from zrt.memory.buffers import Buffer
+from zrt.types import ElementType, ValueKind, pack
+from zrt.values import Value, as_value, symbolic_shapes
+from zrt.values.type_info import ValueInfo, content, format_type, is_plain, phrase, type_name
+
+Feeds: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
+
+
+def names_of(infos: Sequence[ValueInfo]) -> str:
+    """The names for a message."""
+    return ", ".join(repr(info.name) for info in infos) or "none"
+
+
+def by_name(
+    feeds: Feeds, inputs: Sequence[ValueInfo], initializers: Sequence[ValueInfo]
+) -> list[tuple[ValueInfo, Any]]:
+    """Each fed input with what is fed, in the session's order; overridable initializers only where they are fed.
+
+    None for an input of optional type leaves it out, as leaving it out does. Tensors of other libraries come as values.
+    """
+    if isinstance(feeds, Mapping):
+        given = dict(feeds)
+    elif isinstance(feeds, Sequence) and not isinstance(feeds, (str, bytes, memoryview)):
+        each = list(feeds)
+        if len(each) != len(inputs):
+            raise ArgumentError(f"feeds: the model has {len(inputs)} inputs ({names_of(inputs)}), got {len(each)}")
+        given = {info.name: feed for info, feed in zip(inputs, each, strict=True)}
+    else:
+        raise DTypeError(f"feeds: expected a dict or a list of arrays, got {type(feeds).__name__}")
+    known = {info.name for info in (*inputs, *initializers)}
+    for name in given:
+        if name not in known:
+            raise UnknownNameError(f"feeds: the model has no input {shown(name)}; it has {names_of(inputs)}")
+    optional = {info.name for info in inputs if info.kind is ValueKind.OPTIONAL}
+    missing = [info for info in inputs if info.name not in given and info.name not in optional]
+    if missing:
+        raise ArgumentError(f"feeds: input {names_of(missing)} is missing")
+    return [
+        (info, _adopted(info, given[info.name]))
+        for info in (*inputs, *initializers)
+        if info.name in given and not (given[info.name] is None and info.name in optional)
+    ]
+
+
+def _adopted(info: ValueInfo, feed: Any) -> Any:
+    """The feed; as a value over its memory where it is another library's tensor."""
+    if isinstance(feed, (np.ndarray, Value)) or not hasattr(type(feed), "__dlpack__"):
+        return feed
+    from zrt.interop import dlpack
+
+    return dlpack.as_feed(feed, f"input {info.name!r}")
+
+
+def check_kind(info: ValueInfo, subject: str) -> None:
+    """Refuses what is no tensor of numbers in the model, of which no array can be the memory."""
+    if not info.is_tensor:
+        raise UnsupportedError(f"{subject} is {phrase(info.kind)}: without a copy only tensors of numbers can be given")
+    if info.element_type is ElementType.STRING:
+        raise UnsupportedError(f"{subject} holds strings: without a copy only tensors of numbers can be given")
+
+
+def check_type(info: ValueInfo, element_type: ElementType, subject: str) -> None:
+    """Refuses another element type than the model's: nothing is cast in silence."""
+    if element_type is not info.element_type:
+        raise DTypeError(f"{subject}: expected {type_name(info.element_type)}, got {type_name(element_type)}")
+
+
+def right_array(info: ValueInfo, feed: Any) -> np.ndarray[Any, Any]:
+    """The feed as an array that ORT can read: contiguous, native, of the model's type and a shape it admits."""
+    subject = f"input {info.name!r}"
+    array = _as_array(info, feed, subject)
+    symbolic_shapes.check(info, array.shape, subject)
+    try:
+        return arrays.native(array)
+    except MemoryError as error:
+        raise AllocationError(f"{subject}: {error}") from error
+
+
+def _as_array(info: ValueInfo, feed: Any, subject: str) -> np.ndarray[Any, Any]:
+    try:
+        array = np.asarray(feed)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DTypeError(f"{subject}: {error}") from error
+    if array.dtype == object:
+        raise DTypeError(f"{subject}: expected {type_name(info.element_type)}, got objects ({type(feed).__name__})")
+    check_type(info, arrays.element_type_of(array, subject), subject)
+    return array
+
+
+def right_value(info: ValueInfo, feed: Any) -> Value:
+    """The feed as a value over its own memory: what would need a copy is refused."""
+    subject = f"input {info.name!r}"
+    wanted = content(info)
+    if not isinstance(feed, Value):
+        check_kind(wanted, subject)
+    value = as_value(feed, subject)
+    if value.kind is not wanted.kind:
+        raise DTypeError(f"{subject}: expected {format_type(wanted)}, got {phrase(value.kind)}")
+    if value.is_tensor:
+        check_type(wanted, value.element_type, subject)
+    elif (value.element_type, value.key_type) != (wanted.element_type, wanted.key_type):
+        raise DTypeError(f"{subject}: expected {format_type(wanted)}, got {value!r}")
+    if value.kind in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
+        symbolic_shapes.check(wanted, value.shape, subject)
+    return value
+
+
+def made_value(info: ValueInfo, feed: Any) -> Value:
+    """The feed as a value, made with a copy where none can be without one: any feed for any input that ORT has."""
+    if isinstance(feed, (Value, Buffer)):
+        return right_value(info, feed)
+    subject = f"input {info.name!r}"
+    wanted = content(info)
+    if is_plain(wanted):
+        made = Value.from_array(right_array(wanted, feed), subject)
+    elif wanted.kind is ValueKind.TENSOR and wanted.element_type is ElementType.STRING:
+        made = Value.from_strings(feed, None, subject)
+    elif wanted.kind is ValueKind.TENSOR:
+        array = _as_array(wanted, feed, subject)
+        made = Value.from_packed(pack(array, wanted.element_type), wanted.element_type, array.shape, subject)
+    elif wanted.kind is ValueKind.SPARSE_TENSOR:
+        made = Value.from_sparse(feed, subject=subject)
+    elif wanted.kind is ValueKind.SEQUENCE:
+        made = Value.from_sequence(feed, wanted.element_type, wanted.key_type or None, subject)
+    elif wanted.kind is ValueKind.MAP:
+        made = Value.from_map(feed, wanted.key_type, wanted.element_type, subject)
+    else:
+        raise UnsupportedError(f"{subject} is {phrase(wanted.kind)}, of which no value can be made")
+    return right_value(info, made)

@@ -1,0 +1,373 @@
+"""`IoBinding`: inputs and outputs bound by name, and runs over what is bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from zrt._common.arguments import shown
+from zrt._native import ffi, lib, status
+from zrt._native.busy import claimed
+from zrt._native.handle import Handle, Owner
+from zrt._native.library import api
+from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError, Error, ShapeError, UnknownNameError
+from zrt.loading.session_options import RunOptions
+from zrt.memory.allocators import CPU, MemoryInfo, default_allocator
+from zrt.memory.buffers import Buffer
+from zrt.session.call import failure, shape_was_wrong
+from zrt.session.feeds import check_kind, check_type, names_of, right_value
+from zrt.session.session import Session
+from zrt.types import ValueKind
+from zrt.values import Value, as_value
+from zrt.values.symbolic_shapes import check
+from zrt.values.type_info import ValueInfo, is_plain
+
+BUSY = lib.ZRT_BUSY
+
+
+def lane_block(
+    session: Session,
+    owner: Handle,
+    binding: Handle,
+    *,
+    synchronize: bool,
+    rebound: Sequence[tuple[str, Handle]] = (),
+    left: Sequence[tuple[str, MemoryInfo]] = (),
+    parents: Sequence[Handle] = (),
+    run_options: Handle | None = None,
+) -> Handle:
+    """The ``zrt_lane`` for a binding: what each run does, and the flag that keeps a second thread out.
+
+    `rebound` are inputs to bind anew before each run, `left` outputs to hand back to ORT.
+    """
+    options = run_options or session._run_options
+    memories = [memory.handle() for _, memory in left]
+    names = [ffi.new("char[]", name.encode()) for name, _ in (*rebound, *left)]
+    input_names = ffi.new("const char *[]", names[: len(rebound)])
+    output_names = ffi.new("const char *[]", names[len(rebound) :])
+    input_values = ffi.new("OrtValue *[]", [value.pointer for _, value in rebound])
+    output_memories = ffi.new("const OrtMemoryInfo *[]", [memory.pointer for memory in memories])
+    kept = Handle.pin((names, input_names, output_names, input_values, output_memories))
+    values = [value for _, value in rebound]
+    block = Handle.block("zrt_lane", [owner, binding, options, kept, *values, *memories, *parents])
+    lane = block.pointer
+    lane.api = api()
+    lane.session = owner.pointer
+    lane.binding = binding.pointer
+    lane.run_options = options.pointer
+    lane.synchronize = synchronize
+    lane.input_count, lane.output_count = len(rebound), len(left)
+    lane.input_names, lane.output_names = input_names, output_names
+    lane.input_values, lane.output_memories = input_values, output_memories
+    return block
+
+
+def busy_flag(block: Handle) -> Any:
+    """The flag of a ``zrt_lane``, for `claimed`: whoever holds it keeps runs out."""
+    return ffi.addressof(block.pointer, "busy")
+
+
+def run_failure(code: int, what: str) -> Error:
+    """The exception for what a run of a lane returned."""
+    if code == BUSY:
+        return BusyError(f"this {what} is in use by another thread")
+    return failure(code)
+
+
+def bound_values(
+    binding: Handle, keepers: Sequence[Handle], places: Iterable[Handle | MemoryInfo]
+) -> list[Value | None]:
+    """The values bound as outputs, in the order of their binding; `keepers` own the memory that was bound.
+
+    `places` says what was bound as each. None stands for what ORT has not made yet, and for an optional output that
+    is absent. ``OrtApi::GetBoundOutputValues``, ``HasValue``.
+    """
+    table = api()
+    allocator = default_allocator()
+    values, count = ffi.new("OrtValue ***"), ffi.new("size_t *")
+    status.check(table.GetBoundOutputValues(binding.pointer, allocator, values, count))
+    if not values[0]:
+        return []
+    try:
+        owned = [Handle.own(values[0][i], table.ReleaseValue, keepers) for i in range(count[0])]
+    finally:
+        table.AllocatorFree(allocator, values[0])
+    # Of what is no tensor ORT does not tell where it lies.
+    memories = [place if isinstance(place, MemoryInfo) else CPU for place in places]
+    made = [
+        Value(handle, memory=memory) if status.fetch(table.HasValue, "int", handle.pointer) else None
+        for handle, memory in zip(owned, memories, strict=True)
+    ]
+    for value in made:
+        if value is not None:
+            value.hold(binding)
+    return made
+
+
+def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:
+    """A value for ORT to write an output into: of the model's type, and of a shape that it admits."""
+    check_kind(info, subject)
+    value = as_value(place, subject)
+    if not value.writeable:
+        raise ArgumentError(f"{subject}: the array is read-only")
+    check_type(info, value.element_type, subject)
+    check(info, value.shape, subject)
+    return value
+
+
+@dataclass(slots=True)
+class _Bound:
+    """All that an open binding holds, in one attribute, so that closing in one thread leaves a run in another whole.
+
+    Its methods are for the thread that has claimed the binding. Whatever they tell ORT, an interrupt in their midst
+    leaves nothing bound that is not kept alive.
+    """
+
+    session: Session
+    owner: Handle
+    binding: Handle
+    block: Handle
+    inputs: dict[str, tuple[Handle, ...]] = field(default_factory=dict)
+    outputs: dict[str, tuple[Handle | MemoryInfo, ...]] = field(default_factory=dict)
+    left: Any = None
+
+    def claimed(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """`work` with runs and other threads kept out."""
+        return claimed(busy_flag(self.block), "IoBinding", work, *arguments)
+
+    def bind_input(self, name: str, value: Handle) -> None:
+        former = self.inputs.get(name, ())
+        self.inputs[name] = (*former, value)
+        try:
+            status.check(api().BindInput(self.binding.pointer, name.encode(), value.pointer))
+        except Error as error:
+            _restore(self.inputs, name, former)
+            raise status.about(f"input {name!r}", error) from error
+        self._let_go([name])
+        self.inputs[name] = (value,)
+
+    def bind_output(self, name: str, value: Handle) -> None:
+        former = self.outputs.get(name, ())
+        self.outputs[name] = (*former, value)
+        try:
+            status.check(api().BindOutput(self.binding.pointer, name.encode(), value.pointer))
+        except Error as error:
+            _restore(self.outputs, name, former)
+            raise status.about(f"output {name!r}", error) from error
+        self.outputs[name] = (value,)
+        self._leave()
+
+    def leave_output(self, name: str, memory: MemoryInfo) -> None:
+        former = self.outputs.get(name, ())
+        self.outputs[name] = (*former, memory)
+        try:
+            self._hand_back(name, memory)
+        except Error as error:
+            _restore(self.outputs, name, former)
+            raise status.about(f"output {name!r}", error) from error
+        self.outputs[name] = (memory,)
+        self._leave()
+
+    def clear_inputs(self) -> None:
+        api().ClearBoundInputs(self.binding.pointer)
+        self._let_go(self.inputs)
+        self.inputs = {}
+
+    def clear_outputs(self) -> None:
+        api().ClearBoundOutputs(self.binding.pointer)
+        self.outputs = {}
+        self._leave()
+
+    def values(self) -> dict[str, Any]:
+        # An output that is an input as well is that input's memory, and a sequence may have its tensors from any. No
+        # other input is kept: a loop that feeds its outputs back would keep those of all its runs.
+        plain = {info.name for info in self.session.outputs if is_plain(info)}
+        shares = not plain.issuperset(self.outputs)
+        inputs = [kept for name, kept in self.inputs.items() if shares or name in self.outputs]
+        places = [place for kept in (*inputs, *self.outputs.values()) for place in kept]
+        keepers = [place for place in places if isinstance(place, Handle)]
+        values = bound_values(self.binding, keepers, [kept[-1] for kept in self.outputs.values()])
+        optional = {info.name for info in self.session.outputs if info.kind is ValueKind.OPTIONAL}
+        named = zip(self.outputs, values, strict=True)
+        return {name: value for name, value in named if value is not None or name in optional}
+
+    def _hand_back(self, name: str, memory: MemoryInfo) -> None:
+        """Leaves an output to ORT, and lets go what the last run made."""
+        where = memory.handle()
+        status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), where.pointer))
+
+    def _let_go(self, names: Iterable[str]) -> None:
+        """To be called when inputs go: an output of the same name is their memory, if the last run handed it out."""
+        for name in names:
+            for memory in self.outputs.get(name, ()):
+                if isinstance(memory, MemoryInfo):
+                    self._hand_back(name, memory)
+
+    def leave_out(self, name: str) -> None:
+        """Forgets one input: ORT only forgets all, so the others are bound anew."""
+        if name not in self.inputs:
+            return
+        table = api()
+        kept = {other: values for other, values in self.inputs.items() if other != name}
+        table.ClearBoundInputs(self.binding.pointer)
+        self._let_go([name])
+        for other, values in kept.items():
+            status.check(table.BindInput(self.binding.pointer, other.encode(), values[-1].pointer))
+        self.inputs = kept
+
+    def _leave(self) -> None:
+        """Has each run hand the outputs without memory of the caller's back to ORT (see lane.h)."""
+        last = {name: kept[-1] for name, kept in self.outputs.items()}
+        places = {name: place.handle() for name, place in last.items() if isinstance(place, MemoryInfo)}
+        texts = [ffi.new("char[]", name.encode()) for name in places]
+        names = ffi.new("const char *[]", texts)
+        memories = ffi.new("const OrtMemoryInfo *[]", [place.pointer for place in places.values()])
+        lane = self.block.pointer
+        # An interrupt between these lines leaves a count that what is kept is good for.
+        lane.output_count = 0
+        self.left = (texts, names, memories, places)
+        lane.output_names, lane.output_memories = names, memories
+        lane.output_count = len(places)
+
+
+def _restore(bound: dict[str, Any], name: str, former: Any) -> None:
+    if former:
+        bound[name] = former
+    else:
+        del bound[name]
+
+
+class IoBinding(Owner):
+    """What a run reads and writes, bound by name (``OrtIoBinding``).
+
+    The binding keeps alive what is bound to it, and goes on working when its session is closed. A second thread
+    that uses it at the same time gets `BusyError`. ``OrtApi::CreateIoBinding``, ``OrtApi::ReleaseIoBinding``.
+    """
+
+    __slots__ = ("_bound",)
+
+    def __init__(self, session: Session) -> None:
+        self._handle = None
+        self._bound: _Bound | None = None
+        if not isinstance(session, Session):
+            raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
+        table = api()
+        owner = session._open()
+        binding = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
+        self._handle = lane_block(session, owner, binding, synchronize=len(session.providers) > 1)
+        self._bound = _Bound(session, owner, binding, self._handle)
+
+    def _opened(self) -> _Bound:
+        bound = self._bound
+        if bound is None:
+            raise ClosedError("this IoBinding is closed")
+        return bound
+
+    def close(self) -> None:
+        """Closes it; what was bound is let go, by a run that is under way at its end."""
+        super().close()
+        self._bound = None
+
+    def bind_input(self, name: str, feed: np.ndarray[Any, Any] | Value | Buffer | None) -> None:
+        """Binds an input to the feed's own memory; binding a name again replaces what was bound.
+
+        Strings, sparse tensors, sequences and maps are bound as a `Value`; None for an input of optional type leaves
+        it out.
+
+        For an input that the session wants on a device, ORT copies the feed there now, and later writes to it are
+        seen only after binding it again. ``OrtApi::BindInput``.
+        """
+        bound = self._opened()
+        info = _find(name, (*bound.session.inputs, *bound.session.initializers), "input")
+        if feed is None and info.kind is ValueKind.OPTIONAL:
+            bound.claimed(bound.leave_out, name)
+            return
+        value = right_value(info, feed)
+        bound.session._check_reach(bound.owner, value, f"input {name!r}")
+        bound.claimed(bound.bind_input, name, value._open())
+
+    def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
+        """Binds an output to the caller's memory, or leaves it to ORT on a memory (None: on the host).
+
+        ``OrtApi::BindOutput``, ``BindOutputToDevice``.
+        """
+        bound = self._opened()
+        info = _find(name, bound.session.outputs, "output")
+        subject = f"output {name!r}"
+        if place is None or isinstance(place, MemoryInfo):
+            bound.claimed(bound.leave_output, name, place or CPU)
+            return
+        if any(name == info.name for info in (*bound.session.inputs, *bound.session.initializers)):
+            raise ArgumentError(f"{subject} is an input as well: ORT hands it out again and writes nothing")
+        value = writable_value(info, place, subject)
+        bound.session._check_reach(bound.owner, value, subject)
+        bound.claimed(bound.bind_output, name, value._open())
+
+    def clear_inputs(self) -> None:
+        """Forgets every bound input. ``OrtApi::ClearBoundInputs``."""
+        bound = self._opened()
+        bound.claimed(bound.clear_inputs)
+
+    def clear_outputs(self) -> None:
+        """Forgets every bound output. ``OrtApi::ClearBoundOutputs``."""
+        bound = self._opened()
+        bound.claimed(bound.clear_outputs)
+
+    def synchronize_inputs(self) -> None:
+        """Waits until the devices have the bound inputs. ``OrtApi::SynchronizeBoundInputs``."""
+        bound = self._opened()
+        status.check(bound.claimed(api().SynchronizeBoundInputs, bound.binding.pointer))
+
+    def synchronize_outputs(self) -> None:
+        """Waits until the devices have written the bound outputs. ``OrtApi::SynchronizeBoundOutputs``."""
+        bound = self._opened()
+        status.check(bound.claimed(api().SynchronizeBoundOutputs, bound.binding.pointer))
+
+    def run(self, options: RunOptions | None = None) -> None:
+        """One inference over what is bound. ``OrtApi::RunWithBinding``.
+
+        On a session with devices the calls that synchronize come before and after it by themselves. An input that
+        is not bound is an `ArgumentError`; an output that is not bound is not computed.
+        """
+        bound = self._opened()
+        missing = [
+            info
+            for info in bound.session.inputs
+            if info.name not in bound.inputs and info.kind is not ValueKind.OPTIONAL
+        ]
+        if missing:
+            raise ArgumentError(f"input {names_of(missing)} is not bound")
+        if not bound.outputs:
+            raise ArgumentError("no output is bound")
+        chosen = RunOptions.opened(options, bound.owner, bound=True) or bound.session._run_options
+        code = lib.zrt_lane_run_with(bound.block.reference, chosen.pointer)
+        if code:
+            error = run_failure(code, "IoBinding")
+            if shape_was_wrong(error):
+                raise ShapeError(
+                    f"an output comes in another shape than is bound (without memory, ORT makes it anew): {error}"
+                ) from error
+            raise error
+
+    def outputs(self) -> dict[str, Any]:
+        """The outputs that the last run wrote, each a `Value`, by name in the order of their binding.
+
+        An output of optional type that is absent is None. ``OrtApi::GetBoundOutputValues``.
+        """
+        bound = self._opened()
+        values: dict[str, Any] = bound.claimed(bound.values)
+        return values
+
+    def numpy(self) -> dict[str, Any]:
+        """The same as numpy views on their memory; what lies on a device or is no tensor is refused."""
+        return {name: None if value is None else value.numpy() for name, value in self.outputs().items()}
+
+
+def _find(name: str, infos: Sequence[ValueInfo], what: str) -> ValueInfo:
+    for info in infos:
+        if isinstance(name, str) and info.name == name:
+            return info
+    raise UnknownNameError(f"the model has no {what} {shown(name)}; it has {names_of(infos)}")

@@ -1,0 +1,287 @@
+"""`Profile`: what ONNX Runtime's profiler saw, read from its trace, as tables of where the time went."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter_ns as clock
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from zrt._common.arguments import integer, path_bytes
+from zrt.errors import FileError, TraceError, UnsupportedError
+from zrt.loading.session_options import RunOptions
+from zrt.session.feeds import Feeds
+from zrt.values.symbolic_shapes import Shape
+from zrt.values.type_info import format_shape
+
+if TYPE_CHECKING:
+    from zrt.session.session import Session
+
+SUFFIX = "_kernel_time"
+RUN = "model_run"
+
+TypedShape: TypeAlias = "tuple[str, Shape]"
+
+# ORT 1.27 writes names into its JSON as they are, quotes and backslashes too; this finds them.
+_NAME = re.compile(r'("name" :")(.*?)(","args" : \{(?:"\w+" :|\}))', re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileEvent:
+    """One span of time in a trace; times are in microseconds, from the trace's beginning on."""
+
+    category: str
+    """"Session" (loading, runs), "Node" (an operator of the graph), "Kernel" or "Api" (what a device ran)."""
+    name: str
+    """A node's name in the graph, or ONNX Runtime's word for what it did."""
+    start_us: int
+    duration_us: int
+    process: int
+    thread: int
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """All else that the trace says of it, by ONNX Runtime's names."""
+
+    @property
+    def operator(self) -> str:
+        """The operator's type ("Conv"); "" where it is none."""
+        return str(self.arguments.get("op_name", ""))
+
+    @property
+    def provider(self) -> str:
+        """The full name of the provider that ran it; "" where the trace does not say."""
+        return str(self.arguments.get("provider", ""))
+
+    @property
+    def inputs(self) -> tuple[TypedShape, ...]:
+        """The inputs that a node had, each as ORT's name of the element type and a shape."""
+        return _typed_shapes(self.arguments.get("input_type_shape"))
+
+    @property
+    def outputs(self) -> tuple[TypedShape, ...]:
+        """The outputs that a node had, in the same way."""
+        return _typed_shapes(self.arguments.get("output_type_shape"))
+
+    @property
+    def end_us(self) -> int:
+        """When it ended."""
+        return self.start_us + self.duration_us
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileRow:
+    """A line of a table: all calls of one operator type, node or kernel on a provider; times are in microseconds."""
+
+    name: str
+    """The node's or the kernel's name; in a table by operator, the operator's type."""
+    operator: str
+    provider: str
+    calls: int
+    total_us: int
+    """The time of all calls, without that of nodes inside (the body of a Loop has rows of its own)."""
+    share: float
+    """Of the time of all rows, from 0 to 1."""
+    shapes: str | None
+    """The inputs, as ``float[1, 16, 8, 8], float[16]``; None where they differ from call to call."""
+
+    @property
+    def mean_us(self) -> float:
+        """The time of a call."""
+        return self.total_us / self.calls
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A trace: every event of it, in the order in which they began.
+
+    `zrt.Profile.read` reads the files that ONNX Runtime writes (`SessionOptions.profile_file_prefix`,
+    `RunOptions.profile_file_prefix`); `Session.profile` makes one.
+    """
+
+    events: tuple[ProfileEvent, ...]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Profile:
+        """The profile in a trace that ONNX Runtime wrote, or that `write` did.
+
+        Raises `FileError` where the file cannot be read, and `TraceError` where it is cut short or another kind of
+        file. A trace is whole once profiling has ended: see `Session.end_profiling`.
+        """
+        name = os.fsdecode(path_bytes(path, "path"))
+        try:
+            with open(name, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+        except OSError as error:
+            raise FileError(f"trace {name!r}: {error.strerror or error}") from None
+        return cls(tuple(sorted(_events(_entries(text, name), name), key=_order)))
+
+    @property
+    def nodes(self) -> tuple[ProfileEvent, ...]:
+        """The events that are operators of the graph."""
+        return tuple(event for event in self.events if event.category == "Node")
+
+    @property
+    def kernels(self) -> tuple[ProfileEvent, ...]:
+        """What a device ran by itself; the processor has none."""
+        return tuple(event for event in self.events if event.category == "Kernel")
+
+    @property
+    def runs(self) -> tuple[ProfileEvent, ...]:
+        """The runs, from the call's begin to its end."""
+        return tuple(event for event in self.events if event.category == "Session" and event.name == RUN)
+
+    def by_operator(self) -> list[ProfileRow]:
+        """The time of each operator type on each provider, the longest first."""
+        return _table(self.nodes, lambda node: node.operator)
+
+    def by_node(self) -> list[ProfileRow]:
+        """The time of each node of the graph, the longest first."""
+        return _table(self.nodes, lambda node: node.name)
+
+    def by_kernel(self) -> list[ProfileRow]:
+        """The time of each kernel that a device ran, the longest first; the processor has no rows here."""
+        return _table(self.kernels, lambda kernel: kernel.name)
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes a Chrome trace: Perfetto and chrome://tracing read it, and so does `read`.
+
+        Raises `FileError` where it cannot be written.
+        """
+        name = os.fsdecode(path_bytes(path, "path"))
+        entries = [
+            {
+                "cat": event.category,
+                "pid": event.process,
+                "tid": event.thread,
+                "dur": event.duration_us,
+                "ts": event.start_us,
+                "ph": "X",
+                "name": event.name + (SUFFIX if event.category == "Node" else ""),
+                "args": dict(event.arguments),
+            }
+            for event in self.events
+        ]
+        try:
+            with open(name, "w", encoding="utf-8") as file:
+                json.dump({"traceEvents": entries, "displayTimeUnit": "ms"}, file)
+        except OSError as error:
+            raise FileError(f"trace {name!r}: {error.strerror or error}") from None
+
+
+def of_runs(session: Session, feeds: Feeds, runs: int, warmup: int) -> Profile:
+    """The profile of `runs` runs after `warmup` others; see `Session.profile`."""
+    integer(runs, "runs", 1)
+    for _ in range(integer(warmup, "warmup")):
+        session.run(feeds)
+    events: list[ProfileEvent] = []
+    begin = clock()
+    with tempfile.TemporaryDirectory(prefix="zrt-profile-") as folder:
+        for number in range(runs):
+            options = RunOptions(profile_file_prefix=os.path.join(folder, str(number)))
+            start_us = (clock() - begin) // 1000
+            session.run(feeds, options=options)
+            written = options.profile_files()
+            if not written:
+                raise UnsupportedError(
+                    "this session is profiled as a whole (SessionOptions.profile_file_prefix), so its runs cannot be "
+                    "profiled by themselves: call end_profiling first"
+                )
+            # Each trace counts from its own beginning.
+            events += [replace(event, start_us=event.start_us + start_us) for event in Profile.read(written[0]).events]
+    return Profile(tuple(sorted(events, key=_order)))
+
+
+def _table(events: Sequence[ProfileEvent], name: Callable[[ProfileEvent], str]) -> list[ProfileRow]:
+    """A row for all events that share a name, an operator and a provider; the longest first."""
+    times = own_times(events)
+    whole = sum(times) or 1
+    groups: dict[Hashable, list[tuple[ProfileEvent, int]]] = {}
+    for event, time in zip(events, times, strict=True):
+        groups.setdefault((name(event), event.operator, event.provider), []).append((event, time))
+    rows = []
+    for calls in groups.values():
+        first = calls[0][0]
+        total = sum(time for _, time in calls)
+        shapes = {_format(call.inputs) for call, _ in calls}
+        rows.append(
+            ProfileRow(
+                name=name(first),
+                operator=first.operator,
+                provider=first.provider,
+                calls=len(calls),
+                total_us=total,
+                share=total / whole,
+                shapes=shapes.pop() if len(shapes) == 1 else None,
+            )
+        )
+    return sorted(rows, key=lambda row: -row.total_us)
+
+
+def own_times(nodes: Sequence[ProfileEvent]) -> list[int]:
+    """Each event's time without that of those inside it, in the same thread; in the order of a profile's events."""
+    times = [node.duration_us for node in nodes]
+    around: dict[tuple[int, int], list[int]] = {}
+    for index, node in enumerate(nodes):
+        stack = around.setdefault((node.process, node.thread), [])
+        while stack and nodes[stack[-1]].end_us <= node.start_us:
+            stack.pop()
+        if stack:
+            # Times are whole microseconds, so parts may seem to be more than their whole.
+            times[stack[-1]] = max(0, times[stack[-1]] - node.duration_us)
+        stack.append(index)
+    return times
+
+
+def _order(event: ProfileEvent) -> tuple[int, int]:
+    """Sorts events by their begin, what is around others before them."""
+    return event.start_us, -event.duration_us
+
+
+def _entries(text: str, name: str) -> list[Any]:
+    """The trace's events as JSON has them."""
+    if not text.strip():
+        raise TraceError(f"trace {name!r}: it is empty: ONNX Runtime writes it when profiling ends")
+    try:
+        document = json.loads(_NAME.sub(lambda found: f"{found[1]}{json.dumps(found[2])[1:-1]}{found[3]}", text))
+    except (ValueError, RecursionError) as error:
+        raise TraceError(f"trace {name!r}: it is cut short, or no trace: {error}") from None
+    if isinstance(document, dict):
+        document = document.get("traceEvents")
+    if not isinstance(document, list):
+        raise TraceError(f"trace {name!r}: this JSON is no trace: it holds no list of events")
+    return document
+
+
+def _events(entries: Iterable[Any], name: str) -> Iterable[ProfileEvent]:
+    for index, entry in enumerate(entries):
+        try:
+            # Other tools add entries of other kinds, such as names for threads.
+            if entry["ph"] != "X":
+                continue
+            category, label, arguments = str(entry["cat"]), str(entry["name"]), dict(entry["args"])
+            start, length, process, thread = (int(entry[key]) for key in ("ts", "dur", "pid", "tid"))
+        except (TypeError, KeyError, ValueError, OverflowError) as error:
+            raise TraceError(f"trace {name!r}: event {index} is not one of ONNX Runtime's: {error!r}") from None
+        if category == "Node":
+            label = label.removesuffix(SUFFIX)
+        yield ProfileEvent(category, label, start, length, process, thread, arguments)
+
+
+def _typed_shapes(entries: Any) -> tuple[TypedShape, ...]:
+    """``[{"float": [1, 2]}, ...]`` as pairs; what looks otherwise is passed over."""
+    if not isinstance(entries, list):
+        return ()
+    return tuple(
+        (str(kind), tuple(dims))
+        for entry in entries
+        if isinstance(entry, dict)
+        for kind, dims in entry.items()
+        if isinstance(dims, list) and all(isinstance(dim, int) for dim in dims)
+    )
+
+
+def _format(shapes: Iterable[TypedShape]) -> str:
+    return ", ".join(f"{kind}{format_shape(shape)}" for kind, shape in shapes)

@@ -1,0 +1,531 @@
+"""`Session`: a model loaded into ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from zrt._common.arguments import entries, integer, path_bytes, shown
+from zrt._native import ffi, status
+from zrt._native.handle import Handle, Owner
+from zrt._native.library import api
+from zrt.environment.environment import current
+from zrt.environment.thread_factory import PoolOptions
+from zrt.errors import (
+    ArgumentError,
+    DTypeError,
+    Error,
+    FileError,
+    ModelNotFoundError,
+    UnknownNameError,
+    UnsupportedError,
+)
+from zrt.loading import caller_weights, model_source
+from zrt.loading.session_options import RunOptions, SessionOptions
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo, default_allocator, has_device, take_string
+from zrt.memory.buffers import Buffer
+from zrt.providers import CPU as CPU_PROVIDER
+from zrt.providers.node_assignment import Strictness
+from zrt.providers.selection import ProvidersLike, Selection, parse
+from zrt.session.call import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong, was_misaligned
+from zrt.session.feeds import Feeds, by_name, made_value, names_of, right_array, right_value
+from zrt.values import Value, symbolic_shapes
+from zrt.values.type_info import ModelMetadata, ValueInfo, is_plain, read_metadata, read_values
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from zrt.lanes.lane import Lane
+    from zrt.lanes.lane_shapes import ShapesLike
+    from zrt.session import async_runs
+    from zrt.session.io_binding import IoBinding
+    from zrt.session.placement import Placement
+    from zrt.session.prepared_run import PreparedRun
+    from zrt.session.profile import Profile
+
+from_buffer = ffi.from_buffer
+empty = np.empty
+ndarray = np.ndarray
+
+# How many combinations of names and shapes a session keeps prepared.
+CALLS_KEPT = 64
+
+REPLAYS = "this session captures graphs, and replays them over the memory of the first run: run it with lanes"
+
+
+def prepare_options(
+    options: SessionOptions | None,
+    providers: ProvidersLike,
+    external_data_dir: str | os.PathLike[str] | None = None,
+) -> PoolOptions:
+    """The ``OrtSessionOptions`` of a load."""
+    if options is not None and not isinstance(options, SessionOptions):
+        raise DTypeError(f"options: expected SessionOptions, got {type(options).__name__}")
+    settings = options or SessionOptions()
+    handle = settings.handle()
+    if not settings.use_per_session_threads:
+        handle.pools = current().pools
+        if handle.pools is None:
+            raise ArgumentError(
+                "use_per_session_threads=False: the environment of this process has no thread pools; make it with "
+                "zrt.Environment(threading=zrt.ThreadingOptions()) before the first session"
+            )
+    handle = parse(providers).apply(handle)
+    if external_data_dir is not None:
+        folder = path_bytes(external_data_dir, "external_data_dir")
+        if not os.path.isdir(folder):
+            raise ModelNotFoundError(f"external_data_dir {os.fsdecode(folder)!r}: there is no such folder")
+        status.check(api().AddSessionConfigEntry(handle.pointer, model_source.EXTERNAL_DATA_DIR, folder))
+    return handle
+
+
+class Session(Owner):
+    """A model, loaded and ready to run (``OrtSession``).
+
+    `model` is a path, the model's bytes, or an ``onnx.ModelProto``. Weights outside the model are looked for
+    beside the path, or in `external_data_dir`. `providers` is what it may run on, best first: providers (see
+    `zrt.providers`), devices (`EpDevice`, alone or with a dict of options); or a `DevicePolicy`, or a function of the
+    devices and the model's metadata that returns those to take. The processor comes last of itself. With `strict` a
+    session is refused (`ProviderError`) where a node would run on the processor though something else was asked for;
+    `allow` exempts operators ("Shape", "com.microsoft::FusedMatMul").
+    ``OrtApi::SessionOptionsAppendExecutionProvider_V2``, ``SessionOptionsSetEpSelectionPolicy``,
+    ``SessionOptionsSetEpSelectionPolicyDelegate``.
+
+    Everything that can be asked of the model is read once, here. A session may be used from any number of threads
+    at the same time, and `close` (or the end of a ``with``) ends it as soon as its last run and lane end.
+
+    Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason, with the model's name.
+    ``OrtApi::CreateSession``, ``OrtApi::CreateSessionFromArray``, ``OrtApi::HasSessionConfigEntry``,
+    ``OrtApi::ReleaseSession``.
+    """
+
+    __slots__ = (
+        "_calls",
+        "_captures",
+        "_latest",
+        "_memory",
+        "_run_options",
+        "_unsettled",
+        "initializers",
+        "input_names",
+        "inputs",
+        "metadata",
+        "output_names",
+        "outputs",
+        "providers",
+    )
+
+    inputs: tuple[ValueInfo, ...]
+    """What must be fed, in the model's order. ``OrtApi::SessionGetInputCount``, ``OrtApi::SessionGetInputName``,
+    ``OrtApi::SessionGetInputTypeInfo``."""
+    outputs: tuple[ValueInfo, ...]
+    """What comes back, in the model's order. ``OrtApi::SessionGetOutputCount``, ``OrtApi::SessionGetOutputName``,
+    ``OrtApi::SessionGetOutputTypeInfo``."""
+    input_names: tuple[str, ...]
+    """The inputs' names, in the model's order."""
+    output_names: tuple[str, ...]
+    """The outputs' names, in the model's order."""
+    initializers: tuple[ValueInfo, ...]
+    """Weights that a run may override by feeding them. ``OrtApi::SessionGetOverridableInitializerCount``,
+    ``OrtApi::SessionGetOverridableInitializerName``, ``OrtApi::SessionGetOverridableInitializerTypeInfo``."""
+    metadata: ModelMetadata
+    """What the model's author wrote into it."""
+    providers: tuple[str, ...]
+    """The full names of the providers that the session may use, best first; of a policy's choice, those it uses."""
+
+    def __init__(
+        self,
+        model: model_source.Model,
+        options: SessionOptions | None = None,
+        providers: ProvidersLike = None,
+        *,
+        external_data_dir: str | os.PathLike[str] | None = None,
+        strict: bool = False,
+        allow: Iterable[str] = (),
+    ) -> None:
+        self._handle = None
+        with model_source.Source(model) as source:
+            chosen = parse(providers)
+            strictness = Strictness.of(strict, allow, chosen.asked())
+            settings = prepare_options(options, chosen, external_data_dir)
+            strictness.record(settings)
+            with chosen.loading(settings) as kept:
+                handle = caller_weights.load(source, settings, options).holding(kept)
+            strictness.check(handle, source.subject)
+        self._adopt(handle, chosen)
+
+    @classmethod
+    def adopt(cls, handle: Handle, chosen: ProvidersLike) -> Session:
+        """A session around an ``OrtSession`` that was loaded elsewhere in zrt, on the `chosen` providers."""
+        session = cls.__new__(cls)
+        session._handle = None
+        session._adopt(handle, parse(chosen))
+        return session
+
+    def _adopt(self, handle: Handle, chosen: Selection) -> None:
+        """Takes over a loaded ``OrtSession`` and reads all that can be asked of it."""
+        table = api()
+        session = handle.pointer
+        self.inputs = read_values(
+            session, table.SessionGetInputCount, table.SessionGetInputName, table.SessionGetInputTypeInfo
+        )
+        self.outputs = read_values(
+            session, table.SessionGetOutputCount, table.SessionGetOutputName, table.SessionGetOutputTypeInfo
+        )
+        self.input_names = tuple(info.name for info in self.inputs)
+        self.output_names = tuple(info.name for info in self.outputs)
+        self.initializers = read_values(
+            session,
+            table.SessionGetOverridableInitializerCount,
+            table.SessionGetOverridableInitializerName,
+            table.SessionGetOverridableInitializerTypeInfo,
+        )
+        self.metadata = read_metadata(session)
+        self.providers = (*(name for name in chosen.names(handle) if name != CPU_PROVIDER.name), CPU_PROVIDER.name)
+        self._run_options = Handle.make(table.ReleaseRunOptions, [], table.CreateRunOptions, "OrtRunOptions")
+        self._memory = CPU.handle()
+        self._captures = chosen.captures
+        self._calls: dict[Any, Call] = {}
+        self._latest: Call | None = None
+        self._unsettled: frozenset[str] = frozenset()
+        self._handle = handle
+
+    def close(self) -> None:
+        """Closes the session; runs and lanes that are under way end as if nothing had happened."""
+        super().close()
+        # Prepared calls hold the session too.
+        self._latest = None
+        self._calls = {}
+
+    def run(
+        self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
+    ) -> list[Result]:
+        """One inference; returns a fresh array for each output.
+
+        `feeds` are arrays by name, or in the model's order: of `str` for strings, lists for sequences, dicts for maps,
+        `SparseTensor` or SciPy's for sparse tensors, None for an optional that is not fed, another library's tensor
+        (see `from_dlpack`), or a `Value` of any kind. An array that is strided, byte-swapped or misaligned is copied
+        first, so are strings and maps, and arrays of ml_dtypes' 4- and 2-bit types are packed; one of another type
+        than the model's is refused. `outputs` names those to compute, None means all. `options` (`RunOptions`) tags
+        the run and can end it from another thread.
+
+        Where the feeds settle an output's shape, ORT writes straight into the array; elsewhere the array is a view
+        on ORT's memory, which it keeps alive. Strings come as an array of objects, sequences as a list, maps as a
+        dict, sparse tensors as a `SparseTensor`, an optional that is absent (``OrtApi::HasValue``) as None, packed
+        types as a `Value`. ``OrtApi::Run``.
+        """
+        call = self._latest
+        if call is None or outputs is not None or options is not None:
+            return self._run_checked(feeds, outputs, options)
+        settled = call.settled
+        given: Any = feeds
+        memory = []
+        results: list[Result] = []
+        places = []
+        try:
+            if type(given) is not dict and isinstance(given, (list, tuple)):
+                given = dict(zip(self.input_names, given, strict=True))
+            if len(given) != call.count:
+                return self._run_checked(feeds, outputs, options)
+            for name, dtype, shape in call.inputs:
+                array = given[name]
+                # Only an array's own word counts for how much memory there is.
+                if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
+                    return self._run_checked(feeds, outputs, options)
+                memory.append(from_buffer(array))
+            for shape, dtype in settled or ():
+                array = empty(shape, dtype)
+                results.append(array)
+                places.append(from_buffer(array))
+        except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
+            # Whatever it is, the long way puts it right or says what is wrong.
+            return self._run_checked(feeds, outputs, options)
+        try:
+            if settled is None:
+                return self._attempt(call, Call.run_arrays, memory)
+            code = run_arrays(call.reference, NULL, memory, places, NULL)
+            if not code:
+                return results
+            raise failure(code)
+        except Error as error:
+            if was_misaligned(error):
+                return self._run_checked(feeds, outputs, options)
+            if settled is None or not shape_was_wrong(error):
+                raise
+        return self._distrust(call).run_arrays(memory)
+
+    def _run_checked(self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
+        """`run` with every check; it prepares what the short way of the next runs needs."""
+        self._check_replay(options)
+        call, inputs, handles = self._checked(given, outputs)
+        if handles is None:
+            return self._attempt(call, Call.run_arrays, inputs, options)
+        return self._attempt(call, Call.run_values, inputs, handles, options)
+
+    def _check_replay(self, options: RunOptions | None) -> None:
+        """Refuses runs with memory of their own where the session captures graphs of the memory that it sees."""
+        if self._captures and not (isinstance(options, RunOptions) and options.gpu_graph_id == -1):
+            raise UnsupportedError(f"{REPLAYS}; RunOptions(gpu_graph_id=-1) runs without")
+
+    def _checked(self, given: Feeds, outputs: Sequence[str] | None) -> tuple[Call, list[Any], list[Handle] | None]:
+        """The call for these feeds, and their memory; values where one is a value, with the handles that own them."""
+        wanted = self._wanted(outputs)
+        fed = by_name(given, self.inputs, self.initializers)
+        if any(isinstance(feed, (Value, Buffer)) or not is_plain(info) for info, feed in fed):
+            owner = self._open()
+            values = [made_value(info, feed) for info, feed in fed]
+            for (info, _), value in zip(fed, values, strict=True):
+                self._check_reach(owner, value, f"input {info.name!r}")
+            handles = [value._open() for value in values]
+            call = self._call([(info, value.shape) for (info, _), value in zip(fed, values, strict=True)], wanted)
+            return call, [handle.pointer for handle in handles], handles
+        checked = [right_array(info, feed) for info, feed in fed]
+        call = self._call([(info, array.shape) for (info, _), array in zip(fed, checked, strict=True)], wanted)
+        return call, [from_buffer(array) for array in checked], None
+
+    def _check_reach(self, owner: Handle, value: Value, subject: str) -> None:
+        """Refuses a tensor on a device in a session that has none: ORT would take its address for the host's.
+
+        ``OrtApi::SessionGetMemoryInfoForInputs``, ``OrtApi::SessionGetMemoryInfoForOutputs``.
+        """
+        where = value.memory
+        if not where.is_host and not has_device(owner, len(self.inputs), len(self.outputs)):
+            raise UnsupportedError(
+                f"{subject} lies on {where.name}:{where.device_id}, and this session has nothing on a device: zrt.copy "
+                "brings it to the host"
+            )
+
+    async def run_async(
+        self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
+    ) -> list[Result]:
+        """`run` for asyncio: the loop goes on meanwhile.
+
+        Arguments, results and errors are those of `run`, and the feeds stay ORT's to read until the end. Where the
+        waiting task is cancelled the run ends as soon as the operator in hand is done.
+
+        The run is on a thread of the session's own pool; a session without one (``intra_op_num_threads=1``) gets one
+        of a few threads of zrt's. ``OrtApi::RunAsync``, ``OrtApi::Run``.
+        """
+        from zrt.session import async_runs
+
+        return await async_runs.wait(self._ready(feeds, outputs, options), options)
+
+    def submit(
+        self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
+    ) -> Future[list[Result]]:
+        """`run_async` for threads: begins a run and returns its ``concurrent.futures.Future``.
+
+        What is wrong with the arguments is raised here; what goes wrong in the run, by the future. `cancel` on the
+        future cancels it at once, and ends the run as soon as the operator in hand is done. A future may be dropped:
+        its run goes on to the end. Callbacks of the future are called on a thread that serves all runs and logs, and
+        should be short. ``OrtApi::RunAsync``, ``OrtApi::Run``.
+        """
+        from zrt.session import async_runs
+
+        return async_runs.submit(self._ready(feeds, outputs, options), options)
+
+    def _ready(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> async_runs.Ready:
+        from zrt.session import async_runs
+
+        self._check_replay(options)
+        latest = self._latest
+        memory = None if latest is None or outputs is not None else latest.memory_of(feeds)
+        if latest is None or memory is None:
+            return async_runs.Ready(*self._checked(feeds, outputs), self._distrust)
+        return async_runs.Ready(latest, memory, None, self._distrust)
+
+    def _attempt(self, call: Call, run: Callable[..., list[Result]], *arguments: Any) -> list[Result]:
+        """Runs, once more if the model's declaration of an output's shape turned out wrong."""
+        try:
+            return run(call, *arguments)
+        except Error as error:
+            if not shape_was_wrong(error):
+                raise
+        return run(self._distrust(call), *arguments)
+
+    def _distrust(self, call: Call) -> Call:
+        """The call with its outputs' shapes left to ORT, as in all calls to come: the model lies about them."""
+        self._unsettled |= {output.info.name for output in call.outputs}
+        self._calls = {}
+        self._latest = None
+        return call.left_open()
+
+    def _wanted(self, outputs: Sequence[str] | None) -> tuple[str, ...] | None:
+        if outputs is None:
+            return None
+        if isinstance(outputs, str) or not isinstance(outputs, Sequence):
+            raise DTypeError(f"outputs: expected a list of names, got {shown(outputs)}")
+        for name in outputs:
+            if not isinstance(name, str) or name not in self.output_names:
+                raise UnknownNameError(
+                    f"outputs: the model has no output {shown(name)}; it has {names_of(self.outputs)}"
+                )
+        if not outputs or len(set(outputs)) != len(outputs):
+            raise ArgumentError(f"outputs: expected names, each once, got {list(outputs)}")
+        return tuple(outputs)
+
+    def _call(self, inputs: Sequence[tuple[ValueInfo, symbolic_shapes.Shape]], wanted: tuple[str, ...] | None) -> Call:
+        """The prepared call for these inputs and outputs, made where it is the first of its kind."""
+        handle = self._open()
+        key = (wanted, tuple((info.name, shape) for info, shape in inputs))
+        call = self._calls.get(key)
+        if call is None:
+            sizes = symbolic_shapes.bind([info for info, _ in inputs], [shape for _, shape in inputs])
+            fed = {info.name for info, _ in inputs}
+            by_name = {info.name: info for info in self.outputs}
+            call = Call(
+                handle,
+                self._run_options,
+                self._memory,
+                inputs,
+                [
+                    Wanted(
+                        by_name[name],
+                        None if name in self._unsettled else symbolic_shapes.solve(by_name[name], sizes),
+                        passes_through=name in fed,
+                    )
+                    for name in wanted or self.output_names
+                ],
+            )
+            calls = self._calls
+            if len(calls) >= CALLS_KEPT:
+                # Whoever reads the old dictionary at this moment goes on with it.
+                calls = self._calls = {}
+            calls[key] = call
+        if wanted is None and not self._captures:
+            self._latest = call
+        if self._handle is None:
+            # Another thread closed the session meanwhile, and must not find it held by the call just kept.
+            self.close()
+        return call
+
+    def prepare(self, feeds: Feeds) -> PreparedRun:
+        """A run over these very feeds: they are borrowed in place, and later writes to them are seen.
+
+        A feed that would need a copy is refused (`ArgumentError`, `DTypeError`).
+        """
+        from zrt.session.prepared_run import PreparedRun
+
+        if self._captures:
+            raise UnsupportedError(REPLAYS)
+        fed = by_name(feeds, self.inputs, self.initializers)
+        owner = self._open()
+        values = [right_value(info, feed) for info, feed in fed]
+        for (info, _), value in zip(fed, values, strict=True):
+            self._check_reach(owner, value, f"input {info.name!r}")
+        inputs = [(info, value.shape) for (info, _), value in zip(fed, values, strict=True)]
+        return PreparedRun(self._call(inputs, None), values)
+
+    def allocator(self, memory: MemoryInfo = CPU) -> Allocator:
+        """The session's allocator for a memory. ``OrtApi::CreateAllocator``."""
+        return Allocator(self, memory)
+
+    def lane(self, shapes: ShapesLike = None, output_shapes: ShapesLike = None, **arguments: Any) -> Lane:
+        """A `Lane` of this session; the arguments are `Lane`'s."""
+        from zrt.lanes.lane import Lane
+
+        return Lane(self, shapes, output_shapes, **arguments)
+
+    def binding(self) -> IoBinding:
+        """An empty `IoBinding` of this session."""
+        from zrt.session.io_binding import IoBinding
+
+        return IoBinding(self)
+
+    def placement(self) -> Placement:
+        """Where each input and output lives, and with `SessionOptions.record_placement` what runs each node.
+
+        ``OrtApi::SessionGetMemoryInfoForInputs``, ``SessionGetMemoryInfoForOutputs``, ``SessionGetEpDeviceForInputs``,
+        ``SessionGetEpDeviceForOutputs``, ``Session_GetEpGraphAssignmentInfo``, ``EpAssignedSubgraph_GetEpName``,
+        ``EpAssignedSubgraph_GetNodes``, ``EpAssignedNode_GetName``, ``EpAssignedNode_GetOperatorType``,
+        ``EpAssignedNode_GetDomain``.
+        """
+        from zrt.session import placement
+
+        return placement.read(self._open(), self.inputs, self.outputs, self.providers)
+
+    def set_dynamic_options(self, options: Mapping[str, str]) -> None:
+        """Settings that its providers take between runs: ``ep.dynamic.workload_type`` is "Default" or "Efficient", say.
+
+        Providers are free to refuse; those inside ONNX Runtime mostly ignore what they do not know.
+        ``OrtApi::SetEpDynamicOptions``.
+        """
+        handle = self._open()
+        pairs = entries(options, "dynamic options")
+        if not pairs:
+            raise ArgumentError("dynamic options: there are none")
+        keys, texts = ([ffi.new("char[]", text) for text in column] for column in zip(*pairs, strict=True))
+        status.check(api().SetEpDynamicOptions(handle.pointer, keys, texts, len(keys)))
+
+    def release_captured_graph(self, graph_id: int = 0) -> None:
+        """Lets go of a graph that a run with `RunOptions.gpu_graph_id` captured; the next such run captures anew.
+
+        `UnsupportedError` on the processor, which captures none; other providers pass over what they do not have.
+        ``OrtApi::SessionReleaseCapturedGraph``.
+        """
+        handle = self._open()
+        integer(graph_id, "graph_id")
+        if len(self.providers) == 1:
+            raise UnsupportedError(f"no graph is captured on {self.providers[0]}")
+        status.check(api().SessionReleaseCapturedGraph(handle.pointer, graph_id))
+
+    def end_profiling(self) -> str:
+        """Ends the profiling that `SessionOptions.profile_file_prefix` began; returns the trace's path.
+
+        The path is "" where there is none to end. Raises `FileError` where ONNX Runtime could not write the trace.
+        ``OrtApi::SessionEndProfiling``.
+        """
+        from zrt._common.files import ends_with
+
+        handle = self._open()
+        allocator = default_allocator()
+        path = take_string(allocator, status.make(api().SessionEndProfiling, "char", handle.pointer, allocator))
+        if path and not ends_with(path, b"]"):
+            raise FileError(f"trace {path!r}: ONNX Runtime could not write it, or not all of it")
+        return path
+
+    @property
+    def profiling_start_ns(self) -> int:
+        """When a profiled session's trace begins; 0 where the session is not profiled.
+
+        In nanoseconds of the C++ library's finest clock: on Linux those of `time.time_ns`.
+        ``OrtApi::SessionGetProfilingStartTimeNs``.
+        """
+        handle = self._open()
+        return int(status.fetch(api().SessionGetProfilingStartTimeNs, "uint64_t", handle.pointer))
+
+    def profile(self, feeds: Feeds, runs: int = 10, warmup: int = 2) -> Profile:
+        """Where the time of a run goes: a `Profile` of `runs` runs over the same feeds, after `warmup` others.
+
+        Each run has a trace of its own, in a temporary folder; what the profiler costs lies between the runs and,
+        for each node, in its time. Raises `UnsupportedError` where the session is profiled as a whole.
+        ``OrtApi::RunOptionsEnableProfiling``.
+        """
+        from zrt.session.profile import of_runs
+
+        return of_runs(self, feeds, runs, warmup)
+
+    def __repr__(self) -> str:
+        if self._handle is None:
+            return "Session(closed)"
+        inputs, outputs = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
+        return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
+
+
+def infer(
+    model: model_source.Model,
+    feeds: Feeds,
+    outputs: Sequence[str] | None = None,
+    options: SessionOptions | None = None,
+    providers: ProvidersLike = None,
+    *,
+    external_data_dir: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    allow: Iterable[str] = (),
+) -> list[Result]:
+    """Loads a model, runs it once and lets it go: `Session` and `Session.run` in one."""
+    with Session(model, options, providers, external_data_dir=external_data_dir, strict=strict, allow=allow) as session:
+        return session.run(feeds, outputs)

@@ -1,0 +1,228 @@
+"""What a loaded session says of its model: `ValueInfo` for inputs and outputs, `ModelMetadata` for the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from zrt._native import ffi, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.memory.allocators import default_allocator, take_string
+from zrt.types import ElementType, ValueKind
+
+Dim: TypeAlias = "int | str | None"
+
+# What ONNX Runtime says of a model without a version.
+NO_VERSION = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ValueInfo:
+    """One input, output or overridable initializer as the model declares it.
+
+    Read from its ``OrtTypeInfo``: ``OrtApi::GetOnnxTypeFromTypeInfo`` says what it is. A tensor's type and shape come
+    from ``CastTypeInfoToTensorInfo``, ``GetTensorElementType``, ``TensorTypeAndShape_HasShape``,
+    ``GetDimensionsCount``, ``GetDimensions`` and ``GetSymbolicDimensions``; what a container holds from
+    ``CastTypeInfoToSequenceTypeInfo`` and ``GetSequenceElementType``, ``CastTypeInfoToMapTypeInfo``,
+    ``GetMapKeyType`` and ``GetMapValueType``, ``CastTypeInfoToOptionalTypeInfo`` and
+    ``GetOptionalContainedTypeInfo``. Then ``ReleaseTypeInfo`` lets it go.
+    """
+
+    name: str
+    kind: ValueKind
+    element_type: ElementType
+    """The type of a tensor's elements, of those of the tensors in a sequence or an optional, of a map's values."""
+    shape: tuple[Dim, ...] | None
+    """Sizes, names of symbolic sizes, None for nameless ones; None as a whole where the rank is open.
+
+    A sparse tensor has the shape that it would have if it were dense."""
+    key_type: ElementType = ElementType.UNDEFINED
+    """The type of a map's keys, also of maps in a sequence; UNDEFINED for what is no map."""
+    element: ValueInfo | None = None
+    """What a sequence, a map or an optional holds."""
+    denotation: str = ""
+    """What the model says that it means ("IMAGE", say). ``OrtApi::GetDenotationFromTypeInfo``."""
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is a dense tensor, rather than a sequence, a map ..."""
+        return self.kind is ValueKind.TENSOR
+
+    @property
+    def symbolic_dimensions(self) -> tuple[str, ...]:
+        """The names among the sizes."""
+        return tuple(dim for dim in self.shape or () if isinstance(dim, str))
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape where every size is a number, else None."""
+        if self.shape is None:
+            return None
+        dims = tuple(dim for dim in self.shape if isinstance(dim, int))
+        return dims if len(dims) == len(self.shape) else None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {format_type(self)}"
+
+
+def is_plain(info: ValueInfo) -> bool:
+    """Whether a numpy array can be its very memory: a tensor of numbers, none of them packed."""
+    kind = info.element_type
+    return info.kind is ValueKind.TENSOR and kind is not ElementType.STRING and not kind.packed
+
+
+def content(info: ValueInfo) -> ValueInfo:
+    """What is fed for it or comes out: itself, or what an optional holds."""
+    return info.element if info.kind is ValueKind.OPTIONAL and info.element is not None else info
+
+
+def format_type(info: ValueInfo) -> str:
+    """A type as people write it: "float32[n, 4]", "seq(float32[n])", "map(int64, float32)"."""
+    if info.kind is ValueKind.TENSOR:
+        return type_name(info.element_type) + format_shape(info.shape)
+    if info.kind is ValueKind.SPARSE_TENSOR:
+        return f"sparse {type_name(info.element_type)}{format_shape(info.shape)}"
+    if info.kind is ValueKind.MAP:
+        return f"map({type_name(info.key_type)}, {type_name(info.element_type)})"
+    if info.element is None:
+        return info.kind.name.lower()
+    word = "seq" if info.kind is ValueKind.SEQUENCE else "optional"
+    return f"{word}({format_type(info.element)})"
+
+
+def phrase(kind: ValueKind) -> str:
+    """A kind in a sentence: "a sparse tensor", "an optional"."""
+    name = kind.name.lower().replace("_", " ")
+    return f"an {name}" if name[0] in "ou" else f"a {name}"
+
+
+def type_name(element_type: ElementType) -> str:
+    """An element type as numpy's users know it: "float32", "bfloat16"."""
+    named = element_type.dtype is not None and element_type is not ElementType.STRING
+    return element_type.dtype.name if named else element_type.name.lower()
+
+
+def format_shape(shape: tuple[Dim, ...] | None) -> str:
+    """A shape as people write it: "[batch, 1, 28, ?]"."""
+    if shape is None:
+        return "[...]"
+    return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMetadata:
+    """What the model's author wrote into it. ``OrtApi::SessionGetModelMetadata``, ``OrtApi::ReleaseModelMetadata``.
+
+    The fields, in their order: ``OrtApi::ModelMetadataGetProducerName``, ``OrtApi::ModelMetadataGetGraphName``,
+    ``OrtApi::ModelMetadataGetDomain``, ``OrtApi::ModelMetadataGetDescription``,
+    ``OrtApi::ModelMetadataGetGraphDescription``, ``OrtApi::ModelMetadataGetVersion``; the map from
+    ``OrtApi::ModelMetadataGetCustomMetadataMapKeys`` and ``OrtApi::ModelMetadataLookupCustomMetadataMap``.
+    """
+
+    producer_name: str
+    graph_name: str
+    domain: str
+    description: str
+    graph_description: str
+    version: int
+    custom_metadata_map: dict[str, str] = field(default_factory=dict)
+
+
+def _text(dim: Any) -> str | None:
+    return status.string(dim) or None if dim else None
+
+
+def read_shape(info: Any) -> tuple[Dim, ...] | None:
+    """The shape in a borrowed ``OrtTensorTypeAndShapeInfo``."""
+    table = api()
+    if not table.TensorTypeAndShape_HasShape(info):
+        return None
+    rank = status.fetch(table.GetDimensionsCount, "size_t", info)
+    sizes, names = ffi.new("int64_t[]", rank), ffi.new("const char *[]", rank)
+    status.check(table.GetDimensions(info, sizes, rank))
+    status.check(table.GetSymbolicDimensions(info, names, rank))
+    return tuple(int(sizes[i]) if sizes[i] >= 0 else _text(names[i]) for i in range(rank))
+
+
+def read_type(name: str, type_info: Any) -> ValueInfo:
+    """What a borrowed ``OrtTypeInfo`` says, of the value called `name` in the model."""
+    table = api()
+    kind = ValueKind(status.fetch(table.GetOnnxTypeFromTypeInfo, "enum ONNXType", type_info))
+    text, length = ffi.new("const char **"), ffi.new("size_t *")
+    status.check(table.GetDenotationFromTypeInfo(type_info, text, length))
+    denotation = ffi.unpack(text[0], length[0]).decode(errors="replace") if length[0] else ""
+
+    def cast(function: Any, wanted: str) -> Any:
+        # Borrowed from the type information.
+        return status.fetch(function, f"const {wanted} *", type_info)
+
+    def held(function: Any, container: Any) -> ValueInfo:
+        inner = Handle.make(table.ReleaseTypeInfo, [], function, "OrtTypeInfo", container)
+        return read_type(name, inner.pointer)
+
+    if kind in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
+        info = cast(table.CastTypeInfoToTensorInfo, "OrtTensorTypeAndShapeInfo")
+        element_type = ElementType(status.fetch(table.GetTensorElementType, "ONNXTensorElementDataType", info))
+        return ValueInfo(name, kind, element_type, read_shape(info), denotation=denotation)
+    key_type = ElementType.UNDEFINED
+    if kind is ValueKind.SEQUENCE:
+        element = held(table.GetSequenceElementType, cast(table.CastTypeInfoToSequenceTypeInfo, "OrtSequenceTypeInfo"))
+        key_type = element.key_type
+    elif kind is ValueKind.MAP:
+        container = cast(table.CastTypeInfoToMapTypeInfo, "OrtMapTypeInfo")
+        element = held(table.GetMapValueType, container)
+        key_type = ElementType(status.fetch(table.GetMapKeyType, "ONNXTensorElementDataType", container))
+    elif kind is ValueKind.OPTIONAL:
+        element = held(
+            table.GetOptionalContainedTypeInfo, cast(table.CastTypeInfoToOptionalTypeInfo, "OrtOptionalTypeInfo")
+        )
+        return ValueInfo(name, kind, element.element_type, element.shape, element.key_type, element, denotation)
+    else:
+        return ValueInfo(name, kind, ElementType.UNDEFINED, None, denotation=denotation)
+    return ValueInfo(name, kind, element.element_type, None, key_type, element, denotation)
+
+
+def read_values(
+    session: Any, count: Callable[..., Any], name: Callable[..., Any], kind: Callable[..., Any]
+) -> tuple[ValueInfo, ...]:
+    """The inputs, outputs or initializers of a session, with the three functions of the table that list them."""
+    table = api()
+    allocator = default_allocator()
+    infos = []
+    for index in range(status.fetch(count, "size_t", session)):
+        label = take_string(allocator, status.make(name, "char", session, index, allocator))
+        type_info = Handle.make(table.ReleaseTypeInfo, [], kind, "OrtTypeInfo", session, index)
+        infos.append(read_type(label, type_info.pointer))
+    return tuple(infos)
+
+
+def read_metadata(session: Any) -> ModelMetadata:
+    """The model's metadata."""
+    table = api()
+    allocator = default_allocator()
+    handle = Handle.make(table.ReleaseModelMetadata, [], table.SessionGetModelMetadata, "OrtModelMetadata", session)
+
+    def read(function: Any, *arguments: Any) -> str:
+        return take_string(allocator, status.make(function, "char", handle.pointer, allocator, *arguments))
+
+    keys, count = ffi.new("char ***"), ffi.new("int64_t *")
+    status.check(table.ModelMetadataGetCustomMetadataMapKeys(handle.pointer, allocator, keys, count))
+    custom = {}
+    for i in range(count[0]):
+        key = keys[0][i]
+        value = status.make(table.ModelMetadataLookupCustomMetadataMap, "char", handle.pointer, allocator, key)
+        label = take_string(allocator, key)
+        custom[label] = take_string(allocator, value) if value else ""
+    if keys[0]:
+        table.AllocatorFree(allocator, keys[0])
+    return ModelMetadata(
+        read(table.ModelMetadataGetProducerName),
+        read(table.ModelMetadataGetGraphName),
+        read(table.ModelMetadataGetDomain),
+        read(table.ModelMetadataGetDescription),
+        read(table.ModelMetadataGetGraphDescription),
+        int(status.fetch(table.ModelMetadataGetVersion, "int64_t", handle.pointer)),
+        custom,
+    )
