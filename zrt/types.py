@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
 import numpy as np
 
 from zrt._common.arguments import shown
+from zrt._common.public import public
 from zrt._native import ffi
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -43,6 +44,7 @@ __all__ = [
 NO_COMPLEX = "ONNX Runtime 1.27 has no tensors of complex numbers"
 
 
+@public
 class ElementType(IntEnum):
     """The element types of a tensor, with the values of C's ``ONNXTensorElementDataType``.
 
@@ -267,6 +269,7 @@ def _require(array: object, dtype: np.dtype[Any], subject: str) -> None:
         raise DTypeError(f"{subject}: expected an array of {dtype}, got {came}")
 
 
+@public
 class GraphOptimizationLevel(IntEnum):
     """How far ONNX Runtime rewrites a graph at load (``SetSessionGraphOptimizationLevel``)."""
 
@@ -277,6 +280,7 @@ class GraphOptimizationLevel(IntEnum):
     ENABLE_ALL = 99
 
 
+@public
 class ExecutionMode(IntEnum):
     """Whether nodes of one run follow each other or run side by side (``SetSessionExecutionMode``)."""
 
@@ -284,6 +288,7 @@ class ExecutionMode(IntEnum):
     PARALLEL = 1
 
 
+@public
 class LogSeverity(IntEnum):
     """How grave a message of ONNX Runtime's log is (``OrtLoggingLevel``)."""
 
@@ -294,6 +299,7 @@ class LogSeverity(IntEnum):
     FATAL = 4
 
 
+@public
 class ValueKind(IntEnum):
     """What an ``OrtValue`` holds (``ONNXType``)."""
 
@@ -306,6 +312,7 @@ class ValueKind(IntEnum):
     OPTIONAL = 6
 
 
+@public
 class SparseFormat(IntEnum):
     """How a sparse tensor says where its values are (``OrtSparseFormat``)."""
 

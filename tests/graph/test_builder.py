@@ -396,4 +396,5 @@ def test_round_trips(graph: zrt.Graph, engines: Any, reference: Any) -> None:
     for each in (graph, again):
         for results in engines(each, feeds):
             for result, want in zip(results, wanted, strict=True):
-                np.testing.assert_allclose(result, want, rtol=1e-5)
+                # Sums that cancel leave the rounding of their terms, which are of the order of 1.
+                np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-6)

@@ -376,8 +376,8 @@ class TestRunOptions:
     @pytest.mark.parametrize(
         ("arguments", "error", "message"),
         [
-            ({"shrink_arenas": 5}, DTypeError, "shrink_arenas: expected a list of MemoryInfo, got 5"),
-            ({"shrink_arenas": "cpu:0"}, DTypeError, "shrink_arenas: expected a list of MemoryInfo, got 'cpu:0'"),
+            ({"shrink_arenas": 5}, DTypeError, "shrink_arenas: expected a list of MemoryInfo, got int 5"),
+            ({"shrink_arenas": "cpu:0"}, DTypeError, "shrink_arenas: expected a list of MemoryInfo, got str 'cpu:0'"),
             ({"shrink_arenas": [zrt.MemoryInfo.of("a", "NPU")]}, ArgumentError, "shrink_arenas: memory 'a': "),
             ({"tag": 5}, DTypeError, "tag: expected a str, got int 5"),
             ({"tag": "a\0b"}, ArgumentError, "tag: .* NUL"),

@@ -184,8 +184,8 @@ class TestArguments:
         ("arguments", "error", "words"),
         [
             ({"strict": 1}, DTypeError, "strict: expected True or False, got int 1"),
-            ({"strict": True, "allow": "Relu"}, DTypeError, "allow: expected a list of operators, got 'Relu'"),
-            ({"strict": True, "allow": 5}, DTypeError, "allow: expected a list of operators, got 5"),
+            ({"strict": True, "allow": "Relu"}, DTypeError, "allow: expected a list of operators, got str 'Relu'"),
+            ({"strict": True, "allow": 5}, DTypeError, "allow: expected a list of operators, got int 5"),
             ({"strict": True, "allow": None}, DTypeError, "allow: expected a list of operators, got None"),
             ({"strict": True, "allow": [5]}, DTypeError, "allow: expected a str, got int 5"),
             ({"strict": True, "allow": ["a\0"]}, ArgumentError, "allow: .* NUL"),

@@ -24,6 +24,14 @@ def shown(thing: object) -> str:
         return f"an object of type {type(thing).__name__}"
 
 
+def wrong_type(subject: str, wanted: str, value: object) -> DTypeError:
+    """The error for an argument of a wrong type; arrays and mappings, which may be large, are not shown."""
+    came = type(value).__name__
+    if not hasattr(type(value), "__array__") and not isinstance(value, Mapping):
+        came = f"{came} {shown(value)}"
+    return DTypeError(f"{subject}: expected {wanted}, got {came}")
+
+
 def choose(kind: type[Choice], value: Any, subject: str) -> Choice:
     """A member of `kind` from itself, its number or its name in any case."""
     try:
@@ -40,7 +48,7 @@ def choose(kind: type[Choice], value: Any, subject: str) -> Choice:
 def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> int:
     """An int between `low` and `high`, which is never a bool."""
     if isinstance(value, bool) or not issubclass(type(value), int):
-        raise DTypeError(f"{subject}: expected an int, got {type(value).__name__} {shown(value)}")
+        raise wrong_type(subject, "an int", value)
     # A subclass may answer otherwise than the number that C reads out of it.
     number = operator.index(value)
     if not low <= number <= high:
@@ -51,7 +59,7 @@ def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> in
 def seconds(value: Any, subject: str) -> float:
     """A length of time, which is never negative."""
     if isinstance(value, bool) or not issubclass(type(value), (int, float)):
-        raise DTypeError(f"{subject}: expected seconds, got {type(value).__name__} {shown(value)}")
+        raise wrong_type(subject, "seconds", value)
     if not 0 <= value <= threading.TIMEOUT_MAX:
         raise ArgumentError(f"{subject}: {shown(value)} seconds cannot be waited for")
     return float(value)
@@ -60,14 +68,14 @@ def seconds(value: Any, subject: str) -> float:
 def boolean(value: Any, subject: str) -> bool:
     """True or False and nothing like them."""
     if not isinstance(value, bool):
-        raise DTypeError(f"{subject}: expected True or False, got {type(value).__name__} {shown(value)}")
+        raise wrong_type(subject, "True or False", value)
     return value
 
 
 def text(value: Any, subject: str) -> bytes:
     """A string as C takes it."""
     if not issubclass(type(value), str):
-        raise DTypeError(f"{subject}: expected a str, got {type(value).__name__} {shown(value)}")
+        raise wrong_type(subject, "a str", value)
     try:
         # The string's own characters, whatever a subclass says of them.
         encoded = str.encode(value)
@@ -83,7 +91,7 @@ def path_bytes(value: Any, subject: str) -> bytes:
     try:
         path = os.fsencode(value)
     except TypeError:
-        raise DTypeError(f"{subject}: expected a path, got {type(value).__name__} {shown(value)}") from None
+        raise wrong_type(subject, "a path", value) from None
     except UnicodeEncodeError:
         raise ArgumentError(f"{subject}: {shown(value)} cannot be written in the system's encoding") from None
     if b"\0" in path:
@@ -101,5 +109,5 @@ def require_folder(path: bytes, subject: str) -> None:
 def entries(value: Any, subject: str) -> list[tuple[bytes, bytes]]:
     """A mapping of strings to strings, as C takes it."""
     if not isinstance(value, Mapping):
-        raise DTypeError(f"{subject}: expected a dict of strings, got {type(value).__name__}")
+        raise wrong_type(subject, "a dict of strings", value)
     return [(text(key, subject), text(entry, f"{subject}[{key!r}]")) for key, entry in value.items()]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from zrt._common.public import public
 
+
+@public
 class SessionConfigKey(StrEnum):
     """The keys of `SessionOptions.config_entries`: those of ORT's ``onnxruntime_session_options_config_keys.h``.
 
@@ -79,6 +82,7 @@ class SessionConfigKey(StrEnum):
     EP_ENABLE_WEIGHTLESS_EP_CONTEXT_NODES = "ep.enable_weightless_ep_context_nodes"
 
 
+@public
 class RunConfigKey(StrEnum):
     """The keys of `RunOptions.config_entries`: those of ORT's ``onnxruntime_run_options_config_keys.h``."""
 

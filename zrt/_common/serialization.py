@@ -132,7 +132,10 @@ class _Names(ChainMap[str, Any]):
 
 def _fields(kind: type) -> dict[str, inspect.Parameter]:
     """What `kind` is made from, by name, with the types themselves for annotations."""
-    names = _Names(*(vars(sys.modules[base.__module__]) for base in kind.__mro__))
+    modules = [vars(sys.modules[base.__module__]) for base in kind.__mro__]
+    # A public class reports another module than the one that defines it, and that its methods know.
+    functions = [value for base in kind.__mro__ for value in vars(base).values() if inspect.isfunction(value)]
+    names = _Names(*(function.__globals__ for function in functions), *modules)
     fields = {}
     for name, parameter in inspect.signature(kind).parameters.items():
         annotation = parameter.annotation

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe() -> dict[str, Any]:
-    """All that there is to say. ``OrtApi::GetBuildInfoString``."""
+    """All that there is to say."""
     versions = machine.versions()
     reasons = {name: providers.usable(name) for name in providers.available_providers()}
     return {

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from zrt._common.arguments import integer
+from zrt._common.arguments import integer, wrong_type
+from zrt._common.public import public_in
 from zrt._native import callback, ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import Borrowed
 from zrt.custom_ops.call_views import Loans, kept_beyond
 from zrt.custom_ops.info import KernelInfo, OpLogger
-from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, ShapeError, UnsupportedError
+from zrt.errors import ArgumentError, Error, OutOfRangeError, ShapeError, UnsupportedError
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.types import ElementType
@@ -32,6 +33,7 @@ make_output = lib.zrt_op_output
 STRING = int(ElementType.STRING)
 
 
+@public_in("zrt.custom_ops")
 class DeviceTensor(NamedTuple):
     """A tensor on a device, for a library that computes there; good during the call."""
 
@@ -41,6 +43,7 @@ class DeviceTensor(NamedTuple):
     memory: MemoryInfo
 
 
+@public_in("zrt.custom_ops")
 class KernelContext(Borrowed):
     """One call of a kernel (``OrtKernelContext``).
 
@@ -93,7 +96,7 @@ class KernelContext(Borrowed):
         """The inputs as read-only numpy views, without a copy; None for one that is absent.
 
         Packed types come as uint8 arrays of packed bytes, strings as arrays of `str` (a copy), what lies on a device
-        as `DeviceTensor`. ``OrtApi::KernelContext_GetInputCount``, ``OrtApi::KernelContext_GetInput``.
+        as `DeviceTensor`.
         """
         self._opened()
         inputs = self._inputs
@@ -107,7 +110,7 @@ class KernelContext(Borrowed):
 
     @property
     def output_count(self) -> int:
-        """How many outputs the node has. ``OrtApi::KernelContext_GetOutputCount``."""
+        """How many outputs the node has."""
         return self._output_count
 
     def output(self, index: int, shape: Any) -> Any:
@@ -115,7 +118,7 @@ class KernelContext(Borrowed):
 
         None where the model does not take an optional output; an array of None for strings, each to be replaced by a
         `str`; a `DeviceTensor` on a device. An output that is always an input's memory (`CustomOp.aliases`) comes
-        with that input's content, read-only. ``OrtApi::KernelContext_GetOutput``.
+        with that input's content, read-only.
         """
         pointer = self._opened()
         if type(index) is not int or not 0 <= index < self._output_count:
@@ -191,7 +194,7 @@ class KernelContext(Borrowed):
     def scratch(self, shape: Any, dtype: Any = np.uint8) -> np.ndarray[Any, Any]:
         """An array of memory from the provider's allocator on the host, its content undefined.
 
-        It goes back when the last view of it has gone. ``OrtApi::KernelContext_GetAllocator``.
+        It goes back when the last view of it has gone.
         """
         element_type = ElementType.of(dtype)
         if not element_type.bits or element_type.packed:
@@ -203,9 +206,9 @@ class KernelContext(Borrowed):
         return self.allocator().allocate(size).numpy().view(element_type.dtype).reshape(dims)
 
     def allocator(self, memory: MemoryInfo = CPU) -> Allocator:
-        """The provider's allocator for that memory, which may be kept. ``OrtApi::KernelContext_GetAllocator``."""
+        """The provider's allocator for that memory, which may be kept."""
         if not isinstance(memory, MemoryInfo):
-            raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
+            raise wrong_type("memory", "a MemoryInfo", memory)
         pointer = self._opened()
         where = memory.handle()
         table = api()
@@ -221,11 +224,11 @@ class KernelContext(Borrowed):
         """``function(i)`` for each i below `count`, in the session's threads, in any order, until all are done.
 
         `batches` is into how many parts the work is cut; 0: ORT chooses. The first exception is raised when all
-        have ended, and those that have not begun by then do not begin. ``OrtApi::KernelContext_ParallelFor``.
+        have ended, and those that have not begun by then do not begin.
         """
         pointer = self._opened()
         if not callable(function):
-            raise DTypeError(f"function: expected a callable, got {type(function).__name__}")
+            raise wrong_type("function", "a callable", function)
         job = _Job(function, self._threads)
         held = ffi.new_handle(job)
         turns, parts = integer(count, "count", 0, 2**63 - 1), integer(batches, "batches", 0, 2**31 - 1)
@@ -237,18 +240,18 @@ class KernelContext(Borrowed):
 
     @property
     def logger(self) -> OpLogger:
-        """The run's log. ``OrtApi::KernelContext_GetLogger``."""
+        """The run's log."""
         pointer = status.fetch(api().KernelContext_GetLogger, "const OrtLogger *", self._opened())
         return OpLogger(pointer, self, self.info.op_type)
 
     @property
     def stream(self) -> int:
-        """The address of the device's compute stream; 0 on the host. ``OrtApi::KernelContext_GetGPUComputeStream``."""
+        """The address of the device's compute stream; 0 on the host."""
         found = status.fetch(api().KernelContext_GetGPUComputeStream, "void *", self._opened())
         return int(ffi.cast("uintptr_t", found))
 
     def resource(self, version: int, number: int) -> int:
-        """The address of a provider's resource (a cuBLAS handle, say). ``OrtApi::KernelContext_GetResource``.
+        """The address of a provider's resource (a cuBLAS handle, say).
 
         The numbers are those of ORT's ``core/providers/*_resource.h``; `UnsupportedError` where there is no stream.
         """

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zrt._common.arguments import boolean, choose, integer, shown
+from zrt._common.public import public_in
 from zrt.errors import ArgumentError, DTypeError, UnsupportedError
 from zrt.types import ElementType, MemType
 
@@ -49,6 +50,7 @@ class Port:
             raise ArgumentError(f"{subject} is optional or variadic, not both; a variadic one may have least=0")
 
 
+@public_in("zrt.custom_ops")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input(Port):
     """An input of a `CustomOp`."""
@@ -63,11 +65,13 @@ class Input(Port):
             raise ArgumentError(f"{subject}.memory: an input's is DEFAULT or CPU_INPUT, not {shown(self.memory)}")
 
 
+@public_in("zrt.custom_ops")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output(Port):
     """An output of a `CustomOp`."""
 
 
+@public_in("zrt.custom_ops")
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """An attribute of a `CustomOp`.
@@ -93,6 +97,7 @@ def kind_name(kind: Any) -> str:
     return "numpy.ndarray" if kind is np.ndarray else kind.__name__ if isinstance(kind, type) else str(kind)
 
 
+@public_in("zrt.custom_ops")
 @dataclass(frozen=True, slots=True)
 class CFunction:
     """`compute` in C: no Python and no GIL on the path.

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import choose, integer
+from zrt._common.arguments import choose, integer, wrong_type
+from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -101,6 +102,7 @@ def read_attributes(info: Any, declared: Mapping[str, Attribute], node: str) -> 
     return MappingProxyType(found)
 
 
+@public_in("zrt.custom_ops")
 class OpLogger:
     """ONNX Runtime's log, as an operator writes to it; good for as long as what it was asked of."""
 
@@ -113,15 +115,15 @@ class OpLogger:
 
     @property
     def severity(self) -> LogSeverity:
-        """The least level that is logged. ``OrtApi::Logger_GetLoggingSeverityLevel``."""
+        """The least level that is logged."""
         return LogSeverity(status.fetch(api().Logger_GetLoggingSeverityLevel, "OrtLoggingLevel", self._opened()))
 
     def log(self, severity: LogSeverity | str, message: str) -> None:
-        """Writes a line of that level, if the log takes it. ``OrtApi::Logger_LogMessage``."""
+        """Writes a line of that level, if the log takes it."""
         pointer = self._opened()
         level = choose(LogSeverity, severity, "severity")
         if not isinstance(message, str):
-            raise DTypeError(f"message: expected a str, got {type(message).__name__}")
+            raise wrong_type("message", "a str", message)
         line = message.replace("\0", "\\0").encode(errors="replace")
         status.check(api().Logger_LogMessage(pointer, int(level), line, b"custom operator", 0, self._op_type.encode()))
 
@@ -130,6 +132,7 @@ class OpLogger:
         return self._pointer
 
 
+@public_in("zrt.custom_ops")
 class KernelInfo(Borrowed):
     """What a kernel is told of its node (``OrtKernelInfo``).
 
@@ -152,32 +155,23 @@ class KernelInfo(Borrowed):
     )
 
     node_name: str
-    """The node's name in the model. ``OrtApi::KernelInfo_GetNodeName``."""
+    """The node's name in the model."""
     op_type: str
-    """The operator's name. ``OrtApi::KernelInfo_GetOperatorType``."""
+    """The operator's name."""
     domain: str
-    """The operator's domain. ``OrtApi::KernelInfo_GetOperatorDomain``."""
+    """The operator's domain."""
     since_version: int
-    """The opset version since which it is as it is. ``OrtApi::KernelInfo_GetOperatorSinceVersion``."""
+    """The opset version since which it is as it is."""
     input_names: tuple[str, ...]
-    """The names of the node's inputs, "" for an absent one. ``OrtApi::KernelInfo_GetInputCount``,
-    ``OrtApi::KernelInfo_GetInputName``."""
+    """The names of the node's inputs, "" for an absent one."""
     output_names: tuple[str, ...]
-    """The names of the node's outputs, "" for an absent one. ``OrtApi::KernelInfo_GetOutputCount``,
-    ``OrtApi::KernelInfo_GetOutputName``."""
+    """The names of the node's outputs, "" for an absent one."""
     inputs: tuple[ValueInfo | None, ...]
-    """The inputs' types and shapes as far as they are known at load.
-    ``OrtApi::KernelInfo_GetInputTypeInfo``, ``OrtApi::ReleaseTypeInfo``."""
+    """The inputs' types and shapes as far as they are known at load."""
     outputs: tuple[ValueInfo | None, ...]
-    """The outputs' types and shapes as far as they are known at load. ``OrtApi::KernelInfo_GetOutputTypeInfo``."""
+    """The outputs' types and shapes as far as they are known at load."""
     attributes: Mapping[str, Any]
-    """The operator's attributes by name, those that the node leaves out with their defaults.
-
-    ``OrtApi::KernelInfoGetAttribute_int64``, ``OrtApi::KernelInfoGetAttribute_float``,
-    ``OrtApi::KernelInfoGetAttribute_string``,
-    ``OrtApi::KernelInfoGetAttribute_tensor``, ``OrtApi::KernelInfoGetAttributeArray_int64``,
-    ``OrtApi::KernelInfoGetAttributeArray_float``,
-    ``OrtApi::KernelInfoGetAttributeArray_string``."""
+    """The operator's attributes by name, those that the node leaves out with their defaults."""
 
     def __init__(self, info: Any, declared: Mapping[str, Attribute]) -> None:
         table = api()
@@ -201,7 +195,6 @@ class KernelInfo(Borrowed):
         """An input that is a weight of the model, as a read-only view without a copy, else None.
 
         Like everything that is read here it is good during `create`; in `compute` it is among the inputs.
-        ``OrtApi::KernelInfoGetConstantInput_tensor``.
         """
         pointer = self._opened()
         table = api()
@@ -227,14 +220,14 @@ class KernelInfo(Borrowed):
 
     @property
     def config_entries(self) -> dict[str, str]:
-        """The session's config entries. ``OrtApi::KernelInfo_GetConfigEntries``."""
+        """The session's config entries."""
         table = api()
         function = table.KernelInfo_GetConfigEntries
         pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", self._opened())
         return read_pairs(pairs.pointer)
 
     def allocator(self, mem_type: MemType | str = MemType.DEFAULT) -> Allocator:
-        """The provider's allocator for a kind of memory, which may be kept. ``OrtApi::KernelInfoGetAllocator``."""
+        """The provider's allocator for a kind of memory, which may be kept."""
         pointer = self._opened()
         kind = choose(MemType, mem_type, "mem_type")
         table = api()
@@ -248,7 +241,7 @@ class KernelInfo(Borrowed):
 
     @property
     def logger(self) -> OpLogger:
-        """The provider's log. ``OrtApi::KernelInfo_GetLogger``."""
+        """The provider's log."""
         pointer = status.fetch(api().KernelInfo_GetLogger, "const OrtLogger *", self._opened())
         return OpLogger(pointer, self, self.op_type)
 

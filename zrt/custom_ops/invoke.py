@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import integer, shown, text
+from zrt._common.arguments import integer, shown, text, wrong_type
+from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -38,6 +39,7 @@ _QUIET = SessionOptions(
 )
 
 
+@public_in("zrt.custom_ops")
 class Op(Owner):
     """A standard operator's kernel, made in a custom operator's `create` and called in its `compute`.
 
@@ -50,8 +52,7 @@ class Op(Owner):
     checked. What the kernel itself cannot do is refused: operators with any number of inputs (Concat, Sum), of which
     it would see the first alone, and those whose output's shape depends on the inputs' content (Reshape, NonZero).
 
-    It is the kernel's for which it was made, and ends with it. ``OrtApi::CreateOp``, ``OrtApi::ReleaseOp``,
-    ``OrtApi::CreateOpAttr``, ``OrtApi::ReleaseOpAttr``.
+    It is the kernel's for which it was made, and ends with it.
     """
 
     __slots__ = ("_attributes", "_domain", "_info", "_made", "_version", "inputs", "name", "outputs")
@@ -77,11 +78,11 @@ class Op(Owner):
     ) -> None:
         self._handle = None
         if not isinstance(info, KernelInfo):
-            raise DTypeError(f"info: expected a KernelInfo, got {type(info).__name__}")
+            raise wrong_type("info", "a KernelInfo", info)
         kernel = info._opened()
         for given, what, kind in ((types, "types", Mapping), (attributes or {}, "attributes", Mapping)):
             if not isinstance(given, kind):
-                raise DTypeError(f"{what}: expected a dict, got {type(given).__name__}")
+                raise wrong_type(what, "a dict", given)
         label = text(name, "name")
         self.name, self._domain, self._version = name, domain, integer(version, "version", 1)
         self.inputs, self.outputs = _types(inputs, f"{name}, inputs"), _types(outputs, f"{name}, outputs")
@@ -164,11 +165,10 @@ class Op(Owner):
         """Calls it: from arrays (or `Value`s) into arrays of the right shapes, None for those that are left out.
 
         The first call with inputs of new shapes takes a millisecond more, to learn the outputs' shapes.
-        ``OrtApi::InvokeOp``.
         """
         handle = self._open()
         if not isinstance(context, KernelContext):
-            raise DTypeError(f"context: expected a KernelContext, got {type(context).__name__}")
+            raise wrong_type("context", "a KernelContext", context)
         pointer = context._opened()
         if context.info is not self._info:
             raise ArgumentError(f"{self.name} was made for {self._info.node_name!r}, another kernel")
@@ -192,13 +192,13 @@ class Op(Owner):
 
 def _types(given: Any, subject: str) -> tuple[ElementType | None, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise DTypeError(f"{subject}: expected a list of element types, got {type(given).__name__}")
+        raise wrong_type(subject, "a list of element types", given)
     return tuple(None if each is None else ElementType.of(each) for each in given)
 
 
 def _values(given: Any, types: tuple[ElementType | None, ...], subject: str) -> list[Value | None]:
     if isinstance(given, (str, np.ndarray)) or not isinstance(given, Sequence):
-        raise DTypeError(f"{subject}s: expected a list of arrays, got {type(given).__name__}")
+        raise wrong_type(f"{subject}s", "a list of arrays", given)
     if len(given) != len(types):
         raise ArgumentError(f"{subject}s: it was made for {len(types)}, got {len(given)}")
     values = []

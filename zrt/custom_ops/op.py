@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar
 
-from zrt._common.arguments import boolean, choose, integer, shown, text
+from zrt._common.arguments import boolean, choose, integer, shown, text, wrong_type
+from zrt._common.public import public
 from zrt._native import callback, callback_errors, ffi, lib, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -26,6 +27,7 @@ from zrt.types import MemType, creation_code
 NEWEST = 2**31 - 1
 
 
+@public
 class CustomOp:
     """An operator of your own: a subclass says what it is and computes it.
 
@@ -144,7 +146,7 @@ class _Description:
 
     def _in_c(self, pointer: Any, function: CFunction, inputs: int, outputs: int, keep: Any, subject: str) -> None:
         if not isinstance(function, CFunction):
-            raise DTypeError(f"{subject}.function: expected a CFunction, got {type(function).__name__}")
+            raise wrong_type(f"{subject}.function", "a CFunction", function)
         if self.on_device:
             raise ArgumentError(f"{subject}.function: functions in C compute on the host, not with {self.op.provider}")
         pointer.compute = ffi.cast("zrt_compute", _address(function.compute, f"{subject}.function.compute"))
@@ -154,7 +156,7 @@ class _Description:
             return
         like = [0] * outputs if function.shaped_like is None else function.shaped_like
         if isinstance(like, str) or not isinstance(like, Sequence):
-            raise DTypeError(f"{subject}.function.shaped_like: expected a list of inputs, got {type(like).__name__}")
+            raise wrong_type(f"{subject}.function.shaped_like", "a list of inputs", like)
         if len(like) != outputs:
             raise ArgumentError(f"{subject}.function.shaped_like: {outputs} outputs, {len(like)} inputs are named")
         for each in like:
@@ -165,7 +167,7 @@ class _Description:
 
 def _attributes(given: Any, subject: str) -> dict[str, Attribute]:
     if not isinstance(given, Mapping):
-        raise DTypeError(f"{subject}.attributes: expected a dict, got {type(given).__name__}")
+        raise wrong_type(f"{subject}.attributes", "a dict", given)
     found = {}
     for name, each in given.items():
         text(name, f"{subject}, attribute")
@@ -176,11 +178,11 @@ def _attributes(given: Any, subject: str) -> dict[str, Attribute]:
 
 def _ports(given: Any, kind: type[Port], subject: str) -> list[Port]:
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise DTypeError(f"{subject}s: expected a list, got {type(given).__name__}")
+        raise wrong_type(f"{subject}s", "a list", given)
     ports = []
     for number, each in enumerate(given):
         if isinstance(each, Port) and not isinstance(each, kind):
-            raise DTypeError(f"{subject} {number}: expected {kind.__name__}, got {type(each).__name__}")
+            raise wrong_type(f"{subject} {number}", kind.__name__, each)
         port = each if isinstance(each, Port) else kind(dtype=each)
         port.check(f"{subject} {number}")
         port.element_type(f"{subject} {number}")
@@ -218,7 +220,7 @@ def _port(port: Port, subject: str) -> tuple[int, int, int]:
 def _pairs(given: Any, inputs: list[Port], outputs: list[Port], infers: bool, subject: str) -> dict[int, int]:
     """ORT compares how many elements such a pair has, not how large they are."""
     if not isinstance(given, Mapping):
-        raise DTypeError(f"{subject}: expected a dict of inputs to outputs, got {type(given).__name__}")
+        raise wrong_type(subject, "a dict of inputs to outputs", given)
     for source, target in given.items():
         for number, ports, what in ((source, inputs, "input"), (target, outputs, "output")):
             if integer(number, subject) >= len(ports):
@@ -243,16 +245,16 @@ def _address(given: Any, subject: str, least: int = 1) -> int:
         from _ctypes import CFuncPtr, _Pointer
 
         if not isinstance(given, (CFuncPtr, _Pointer, ctypes.c_void_p)):
-            raise DTypeError(f"{subject}: expected an address, got {shown(given)}")
+            raise wrong_type(subject, "an address", given)
         given = ctypes.cast(given, ctypes.c_void_p).value or 0
     return integer(given, subject, least, 2**64 - 1)
 
 
+@public
 class CustomOpDomain(Owner):
     """Operators of your own under a domain's name, to be given to `SessionOptions.custom_ops`.
 
-    It may serve any number of sessions, which keep it alive. ``OrtApi::CreateCustomOpDomain``,
-    ``OrtApi::CustomOpDomain_Add``, ``OrtApi::ReleaseCustomOpDomain``.
+    It may serve any number of sessions, which keep it alive.
     """
 
     __slots__ = ("name", "ops")
@@ -265,7 +267,7 @@ class CustomOpDomain(Owner):
     def __init__(self, name: str, ops: Iterable[CustomOp]) -> None:
         self._handle = None
         if isinstance(ops, (str, bytes)) or not isinstance(ops, Iterable):
-            raise DTypeError(f"ops: expected a list of CustomOps, got {type(ops).__name__}")
+            raise wrong_type("ops", "a list of CustomOps", ops)
         self.name = name
         self.ops = tuple(ops)
         for op in self.ops:

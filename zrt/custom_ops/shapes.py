@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import integer, text
+from zrt._common.arguments import integer, text, wrong_type
+from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -28,6 +29,7 @@ _CODES: dict[Any, int] = {
 }
 
 
+@public_in("zrt.custom_ops")
 class ShapeContext(Borrowed):
     """A node whose outputs' types and shapes are wanted (``OrtShapeInferContext``); good during the call alone.
 
@@ -48,14 +50,11 @@ class ShapeContext(Borrowed):
 
     @property
     def input_count(self) -> int:
-        """How many inputs the node has. ``OrtApi::ShapeInferContext_GetInputCount``."""
+        """How many inputs the node has."""
         return int(status.fetch(api().ShapeInferContext_GetInputCount, "size_t", self._opened()))
 
     def input(self, index: int) -> tuple[ElementType, tuple[Dim, ...] | None]:
-        """An input's element type and shape; UNDEFINED and None where it is unknown or absent.
-
-        ``OrtApi::ShapeInferContext_GetInputTypeShape``.
-        """
+        """An input's element type and shape; UNDEFINED and None where it is unknown or absent."""
         count = self.input_count
         if integer(index, "input") >= count:
             raise OutOfRangeError(f"{self.op_type} has no input {index} here: there are {count}")
@@ -68,10 +67,7 @@ class ShapeContext(Borrowed):
         return element_type, read_shape(info)
 
     def attribute(self, name: str) -> Any:
-        """A declared attribute of the node, or its default.
-
-        ``OrtApi::ShapeInferContext_GetAttribute``, ``OrtApi::ReadOpAttr``.
-        """
+        """A declared attribute of the node, or its default."""
         declared = self._declared.get(name)
         if declared is None:
             raise ArgumentError(f"{self.op_type} declares no attribute {name!r}")
@@ -88,9 +84,6 @@ class ShapeContext(Borrowed):
         """Says an output's shape and element type, of one that every node of the operator has.
 
         Which of the optional ones, and how many of a variadic one, ONNX Runtime does not tell here.
-        ``OrtApi::ShapeInferContext_SetOutputTypeShape``, ``OrtApi::CreateTensorTypeAndShapeInfo``,
-        ``OrtApi::SetTensorElementType``,
-        ``OrtApi::SetDimensions``, ``OrtApi::SetSymbolicDimensions``, ``OrtApi::ReleaseTensorTypeAndShapeInfo``.
         """
         pointer = self._opened()
         number = integer(index, "output")
@@ -107,7 +100,7 @@ class ShapeContext(Borrowed):
         try:
             dims = list(shape)
         except TypeError:
-            raise DTypeError(f"output {index}: expected a shape, got {type(shape).__name__}") from None
+            raise wrong_type(f"output {index}", "a shape", shape) from None
         sizes = [_size(dim, index) for dim in dims]
         names = [ffi.new("char[]", text(dim, f"output {index}") if isinstance(dim, str) else b"") for dim in dims]
         status.check(table.SetTensorElementType(info.pointer, kind.onnx_code))

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from zrt._common.arguments import text
+from zrt._common.public import public
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -18,6 +19,7 @@ from zrt.errors import ArgumentError, DTypeError, Error, NotCopyableError
 from zrt.memory.allocators import MemoryInfo, read_pairs
 
 
+@public
 class HardwareType(IntEnum):
     """What a device is (``OrtHardwareDeviceType``)."""
 
@@ -26,6 +28,7 @@ class HardwareType(IntEnum):
     NPU = 2
 
 
+@public
 class IncompatibilityReason(IntFlag):
     """Why a provider cannot use a device (``OrtDeviceEpIncompatibilityReason``); several may hold."""
 
@@ -36,6 +39,7 @@ class IncompatibilityReason(IntFlag):
     UNKNOWN = 1 << 31
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
     """What a provider says against a device; it is false where that is nothing."""
@@ -74,13 +78,10 @@ def _opened(source: Any, kind: str, subject: str) -> Handle:
     return source.open(kind)
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class HardwareDevice:
-    """A processor, GPU or NPU (``OrtHardwareDevice``), as `hardware_devices` or an `EpDevice` names it.
-
-    ``OrtApi::HardwareDevice_Type``, ``HardwareDevice_VendorId``, ``HardwareDevice_Vendor``,
-    ``HardwareDevice_DeviceId``, ``HardwareDevice_Metadata``, ``GetKeyValuePairs``.
-    """
+    """A processor, GPU or NPU (``OrtHardwareDevice``), as `hardware_devices` or an `EpDevice` names it."""
 
     type: HardwareType = field(compare=False)
     vendor: str = field(compare=False)
@@ -108,9 +109,6 @@ class HardwareDevice:
         """What the provider, by its full name, says against this device; the answer is false where that is nothing.
 
         `ArgumentError` where no provider of that name has devices here (see `ep_devices`).
-        ``OrtApi::GetHardwareDeviceEpIncompatibilityDetails``, ``DeviceEpIncompatibilityDetails_GetReasonsBitmask``,
-        ``DeviceEpIncompatibilityDetails_GetNotes``, ``DeviceEpIncompatibilityDetails_GetErrorCode``,
-        ``ReleaseDeviceEpIncompatibilityDetails``.
         """
         handle = _opened(self._source, "const OrtHardwareDevice *", "HardwareDevice")
         table = api()
@@ -160,22 +158,17 @@ class DeviceMemory(MemoryInfo):
         ), provider_libraries.OWN if self._own else provider_libraries.HOST
 
     def handle(self) -> Handle:
-        """The device's own ``OrtMemoryInfo``, which keeps the device's library registered.
-
-        ``OrtApi::EpDevice_MemoryInfo``.
-        """
+        """The device's own ``OrtMemoryInfo``, which keeps the device's library registered."""
         device, kind = self.device()
         return Handle(device.reference, api().EpDevice_MemoryInfo(device.pointer, kind))
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class EpDevice:
     """A device that an execution provider offers to run on (``OrtEpDevice``); `Session` takes it in `providers`.
 
     It is valid until its library is unregistered; used later it is a `ClosedError`.
-
-    ``OrtApi::EpDevice_EpName``, ``EpDevice_EpVendor``, ``EpDevice_EpMetadata``, ``EpDevice_EpOptions``,
-    ``EpDevice_Device``, ``EpDevice_MemoryInfo``.
     """
 
     provider: str = field(compare=False)
@@ -237,8 +230,9 @@ def _memory(pointer: Any, source: Source, own: bool) -> DeviceMemory | None:
     )
 
 
+@public
 def ep_devices() -> tuple[EpDevice, ...]:
-    """The devices that execution providers offer, those of ONNX Runtime first. ``OrtApi::GetEpDevices``.
+    """The devices that execution providers offer, those of ONNX Runtime first.
 
     Providers inside ONNX Runtime are listed as far as they take part in this (the processor's does); those of a
     provider library after `Environment.register_provider_library`.
@@ -248,11 +242,9 @@ def ep_devices() -> tuple[EpDevice, ...]:
         return tuple(EpDevice.read(pointer) for pointer in provider_libraries.device_pointers(environment))
 
 
+@public
 def hardware_devices() -> tuple[HardwareDevice, ...]:
-    """The devices that ONNX Runtime found on this machine, whether or not a provider can use them.
-
-    ``OrtApi::GetNumHardwareDevices``, ``GetHardwareDevices``.
-    """
+    """The devices that ONNX Runtime found on this machine, whether or not a provider can use them."""
     return tuple(HardwareDevice.read(pointer) for pointer in _machine())
 
 

@@ -9,13 +9,14 @@ from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from zrt._common.arguments import choose, entries, text
+from zrt._common.arguments import choose, entries, text, wrong_type
+from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import allocator_registry
 from zrt.environment import provider_libraries as plugins
-from zrt.errors import ArgumentError, DTypeError, Error, NotCopyableError, ProviderError, UnsupportedError
+from zrt.errors import ArgumentError, Error, NotCopyableError, ProviderError, UnsupportedError
 from zrt.memory.allocators import CPU, Allocator, ArenaConfig, MemoryInfo, write_pairs
 from zrt.types import AllocatorType, LogSeverity
 
@@ -29,6 +30,7 @@ _making = False
 _current: Environment | None = None
 
 
+@public
 class Environment:
     """ONNX Runtime's environment (``OrtEnv``).
 
@@ -80,7 +82,7 @@ class Environment:
             from zrt.environment.threading_options import ThreadingOptions
 
             if not isinstance(threading, ThreadingOptions):
-                raise DTypeError(f"threading: expected ThreadingOptions, got {type(threading).__name__}")
+                raise wrong_type("threading", "ThreadingOptions", threading)
         # A copy, so that nobody changes afterwards what the environment was made with.
         pools = copy(threading)
         given = entries({} if config_entries is None else config_entries, "config_entries")
@@ -123,7 +125,6 @@ class Environment:
         """The least level that is logged, by the environment and by sessions that have none of their own.
 
         May be set at any time; a session keeps the level that it was loaded with.
-        ``OrtApi::UpdateEnvWithCustomLogLevel``.
         """
         return self._severity
 
@@ -154,9 +155,9 @@ class Environment:
         ``OrtApi::CreateAndRegisterAllocator`` does).
         """
         if not isinstance(memory, MemoryInfo):
-            raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
+            raise wrong_type("memory", "a MemoryInfo", memory)
         if arena is not None and not isinstance(arena, ArenaConfig):
-            raise DTypeError(f"arena: expected an ArenaConfig, got {type(arena).__name__}")
+            raise wrong_type("arena", "an ArenaConfig", arena)
         provider = self._provider_of(memory)
         config = (arena or ArenaConfig()).handle()
         where = (memory if arena is None else replace(memory, allocator_type=AllocatorType.ARENA)).handle()
@@ -184,10 +185,10 @@ class Environment:
         """Takes a registered allocator away from sessions to come; those that have it keep it.
 
         `ArgumentError` where there is none for that device, `BusyError` while zrt has handed it out
-        (`shared_allocator`). ``OrtApi::UnregisterAllocator``.
+        (`shared_allocator`).
         """
         if not isinstance(memory, MemoryInfo):
-            raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
+            raise wrong_type("memory", "a MemoryInfo", memory)
         where = memory.handle()
         with plugins.freeing([allocator_registry.place_of(where.pointer)], f"memory {memory.name!r}"):
             try:
@@ -200,7 +201,7 @@ class Environment:
 
         A provider library brings one for each memory of its devices (`EpDevice.memory`, `EpDevice.host_memory`); the
         host has a plain one. As long as the allocator, or what it allocated, is alive nothing takes its place and its
-        library stays: those are a `BusyError` then. ``OrtApi::GetSharedAllocator``.
+        library stays: those are a `BusyError` then.
         """
         from zrt.environment import shared_allocators
 
@@ -212,7 +213,6 @@ class Environment:
         `memory` is the `EpDevice.memory` or `EpDevice.host_memory` of a device. What there was before goes, also where
         the provider then refuses; sessions loaded with ``use_env_allocators=True`` keep theirs.
         `BusyError` while zrt has handed out an allocator for that memory, `UnsupportedError` for memory of no device.
-        ``OrtApi::CreateSharedAllocator``.
         """
         from zrt.environment import shared_allocators
 
@@ -222,7 +222,6 @@ class Environment:
         """Takes away the environment's allocator for a device's memory; sessions that have it keep it.
 
         `ArgumentError` where there is none, `BusyError` while zrt has handed it out.
-        ``OrtApi::ReleaseSharedAllocator``.
         """
         from zrt.environment import shared_allocators
 
@@ -233,7 +232,6 @@ class Environment:
 
         Raises `ProviderNotFoundError` where there is no such file, `ProviderError` where it is no such library or
         refuses, `ArgumentError` for a name that is taken, `BusyError` while a session is loaded by policy.
-        ``OrtApi::RegisterExecutionProviderLibrary``.
         """
         plugins.register(self.pointer, name, path)
 
@@ -242,7 +240,6 @@ class Environment:
 
         Raises `BusyError` as long as sessions (and their lanes and values), streams or options of it are alive:
         ONNX Runtime itself would unload the code under them. `UnknownNameError` where there is no such name.
-        ``OrtApi::UnregisterExecutionProviderLibrary``.
         """
         plugins.unregister(self.pointer, name)
 

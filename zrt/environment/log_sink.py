@@ -7,9 +7,8 @@ import os
 import threading
 from typing import Any, NamedTuple
 
-from zrt._common.arguments import seconds, shown
+from zrt._common.arguments import seconds, wrong_type
 from zrt._native import bridge, ffi, lib
-from zrt.errors import DTypeError
 
 LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
 """The level of `logging` for each `LogSeverity`."""
@@ -41,7 +40,7 @@ def as_logger(given: Any, subject: str) -> logging.Logger:
         return given
     if isinstance(given, str):
         return logging.getLogger(given)
-    raise DTypeError(f"{subject}: expected a logging.Logger or its name, got {type(given).__name__} {shown(given)}")
+    raise wrong_type(subject, "a logging.Logger or its name", given)
 
 
 def sink(logger: logging.Logger) -> tuple[Any, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from zrt._common.arguments import wrong_type
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import allocator_registry, provider_libraries
 from zrt.environment.devices import DeviceMemory
 from zrt.environment.environment import current
-from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
+from zrt.errors import ArgumentError, Error, UnsupportedError
 from zrt.memory.allocators import Allocator, MemoryInfo, write_pairs
 from zrt.types import AllocatorType
 
@@ -19,7 +20,7 @@ from zrt.types import AllocatorType
 def find(memory: MemoryInfo) -> Allocator | None:
     """The allocator for a memory, None where there is none."""
     if not isinstance(memory, MemoryInfo):
-        raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
+        raise wrong_type("memory", "a MemoryInfo", memory)
     where = memory.handle()
     with provider_libraries.lock:
         provider_libraries.check_whole()
@@ -77,7 +78,7 @@ def _device_of(memory: MemoryInfo) -> tuple[Handle, int]:
     if memory is None:
         raise UnsupportedError("memory: this device computes in the host's memory, for which there is no allocator")
     if not isinstance(memory, MemoryInfo):
-        raise DTypeError(f"memory: expected the memory of an EpDevice, got {type(memory).__name__}")
+        raise wrong_type("memory", "the memory of an EpDevice", memory)
     if not isinstance(memory, DeviceMemory):
         raise UnsupportedError(
             f"memory {memory.name!r}: a device makes the allocator: give the memory or host_memory of an EpDevice"

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from weakref import WeakSet
 
+from zrt._common.arguments import wrong_type
+from zrt._common.public import public
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.allocator_registry import Place, place_of
 from zrt.environment.devices import EpDevice
-from zrt.errors import DTypeError, Error, UnsupportedError
+from zrt.errors import Error, UnsupportedError
 from zrt.memory.allocators import write_pairs
 
 # Its kernels take any stream for one of their own making, and would use what is not there.
 CUDA = "CUDAExecutionProvider"
 
 
+@public
 class SyncStream(Owner):
     """A stream of a device (``OrtSyncStream``), as `copy` and `RunOptions` take it.
 
@@ -36,7 +39,7 @@ class SyncStream(Owner):
     def __init__(self, device: EpDevice, options: Mapping[str, str] | None = None) -> None:
         self._handle = None
         if not isinstance(device, EpDevice):
-            raise DTypeError(f"device: expected an EpDevice, got {type(device).__name__}")
+            raise wrong_type("device", "an EpDevice", device)
         owner = device._open()
         wishes = write_pairs(options, "stream options")
         if device.memory is None or device.memory.is_host:
@@ -59,7 +62,7 @@ class SyncStream(Owner):
     def native_handle(self) -> int:
         """The stream as the device's own library knows it: CUDA's ``cudaStream_t``, say.
 
-        Waiting for the stream goes through that library. ``OrtApi::SyncStream_GetHandle``.
+        Waiting for the stream goes through that library.
         """
         handle = self._open()
         return int(ffi.cast("uintptr_t", api().SyncStream_GetHandle(handle.pointer)))

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from zrt._common.arguments import text
+from zrt._common.arguments import text, wrong_type
 from zrt._native import callback, ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.thread_start import start_thread
-from zrt.errors import ArgumentError, CallbackError, DTypeError
+from zrt.errors import ArgumentError, CallbackError
 
 ThreadFactory: TypeAlias = Callable[[Callable[[], None]], object]
 
@@ -91,7 +91,7 @@ class Crew:
 
     def __init__(self, factory: Any) -> None:
         if not callable(factory):
-            raise DTypeError(f"thread_factory: expected a function of a thread's work, got {type(factory).__name__}")
+            raise wrong_type("thread_factory", "a function of a thread's work", factory)
         self._factory: ThreadFactory | None = factory
         self._error: BaseException | None = None
         self._handle: Any = ffi.new_handle(self)

@@ -6,36 +6,35 @@ from dataclasses import dataclass
 from typing import Any
 
 from zrt._common.arguments import boolean, integer
+from zrt._common.public import public
 from zrt._native import status
 from zrt._native.library import api
 from zrt.environment.thread_factory import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affinities
 from zrt.errors import ArgumentError, Error
 
 
+@public
 @dataclass(slots=True, kw_only=True)
 class ThreadingOptions:
     """The thread pools of an `Environment` (``OrtThreadingOptions``), for sessions that make none of their own.
 
     Those are the sessions loaded with ``SessionOptions(use_per_session_threads=False)``. `None` leaves a field to
-    ONNX Runtime. ``OrtApi::CreateThreadingOptions``, ``OrtApi::ReleaseThreadingOptions``.
+    ONNX Runtime.
     """
 
     intra_op_num_threads: int = 0
-    """Threads within an operator, the caller's included; 0: one for each core, 1: the caller's own and no pool.
-    ``OrtApi::SetGlobalIntraOpNumThreads``."""
+    """Threads within an operator, the caller's included; 0: one for each core, 1: the caller's own and no pool."""
     inter_op_num_threads: int = 0
-    """Threads between operators, for sessions whose `execution_mode` is PARALLEL; 0: one for each core.
-    ``OrtApi::SetGlobalInterOpNumThreads``."""
+    """Threads between operators, for sessions whose `execution_mode` is PARALLEL; 0: one for each core."""
     allow_spinning: bool | None = None
-    """Whether idle threads spin: quicker to wake, and a busy processor. ``OrtApi::SetGlobalSpinControl``."""
+    """Whether idle threads spin: quicker to wake, and a busy processor."""
     intra_op_thread_affinity: str | None = None
     """Which processors the threads within an operator keep to, counted from 1: ``"1,2;3-4"`` has a group for each
-    thread but the first, which is the caller's own. ``OrtApi::SetGlobalIntraOpThreadAffinity``."""
+    thread but the first, which is the caller's own."""
     denormal_as_zero: bool = False
-    """Whether the pools' threads take numbers too small to be normal for 0. ``OrtApi::SetGlobalDenormalAsZero``."""
+    """Whether the pools' threads take numbers too small to be normal for 0."""
     thread_factory: ThreadFactory | None = None
-    """Makes the pools' threads, see `SessionOptions.thread_factory`. ``OrtApi::SetGlobalCustomCreateThreadFn``,
-    ``OrtApi::SetGlobalCustomThreadCreationOptions``, ``OrtApi::SetGlobalCustomJoinThreadFn``."""
+    """Makes the pools' threads, see `SessionOptions.thread_factory`."""
 
     def handle(self) -> PoolOptions:
         """A new ``OrtThreadingOptions`` with these settings; a bad field is an error that names it."""

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zrt._common.arguments import boolean, integer, shown, text
+from zrt._common.arguments import boolean, integer, shown, text, wrong_type
+from zrt._common.public import public
 from zrt.errors import ArgumentError, DTypeError, ModelError, OutOfRangeError, UnknownNameError, UnsupportedError
 from zrt.graph import attributes as attribute_kinds
 from zrt.graph import files, initializers, model_proto, schemas, sessions, types
@@ -31,6 +32,7 @@ OPSET = 21
 IR_VERSION = 10
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class GraphValue:
     """A value of a graph: an input, an initializer, or what an operator gives. `Graph` makes it."""
@@ -50,6 +52,7 @@ class GraphValue:
         return f"GraphValue({self.name}{'' if kind is None else f': {kind}'})"
 
 
+@public
 class Graph:
     """A model under construction.
 
@@ -148,7 +151,7 @@ class Graph:
     def value(self, name: str) -> GraphValue:
         """The value of that name, in this graph or one around it; `UnknownNameError` where there is none."""
         if not isinstance(name, str):
-            raise DTypeError(f"name: expected a str, got {type(name).__name__} {shown(name)}")
+            raise wrong_type("name", "a str", name)
         for graph in self._around():
             if name in graph._names:
                 return GraphValue(graph, name)
@@ -193,9 +196,7 @@ class Graph:
             model.model_version = integer(version, "version", 0, NO_VERSION)
         if custom_metadata_map is not None:
             if not isinstance(custom_metadata_map, Mapping):
-                raise DTypeError(
-                    f"custom_metadata_map: expected a dict of strings, got {type(custom_metadata_map).__name__}"
-                )
+                raise wrong_type("custom_metadata_map", "a dict of strings", custom_metadata_map)
             entries = {
                 text(key, "custom_metadata_map").decode(): text(entry, f"custom_metadata_map[{key!r}]").decode()
                 for key, entry in custom_metadata_map.items()
@@ -343,7 +344,7 @@ class Graph:
         self._change()
         name = value.name if isinstance(value, GraphValue) and value.graph is self else value
         if not isinstance(name, str):
-            raise DTypeError(f"{what}: expected a GraphValue of this graph or a name, got {shown(value)}")
+            raise wrong_type(what, "a GraphValue of this graph or a name", value)
         for index, info in enumerate(infos):
             if info.name == name:
                 del infos[index]
@@ -490,7 +491,7 @@ class Graph:
                 names.append("")
                 continue
             if not isinstance(value, GraphValue):
-                raise DTypeError(f"{where}: expected a GraphValue, got {type(value).__name__} {shown(value)}")
+                raise wrong_type(where, "a GraphValue", value)
             if all(graph is not value.graph for graph in self._around()):
                 raise ArgumentError(
                     f"{where}: value {value.name!r} belongs to another graph, {value.graph.name!r}, "
@@ -512,7 +513,7 @@ class Graph:
         if attributes is None:
             return {}
         if not isinstance(attributes, Mapping):
-            raise DTypeError(f"{subject}: attributes: expected a dict, got {type(attributes).__name__}")
+            raise wrong_type(f"{subject}: attributes", "a dict", attributes)
         for name in attributes:
             checked(name, f"{subject}: attributes")
         return attributes
@@ -555,7 +556,7 @@ class Graph:
         elif isinstance(outputs, (list, tuple)) and outputs:
             names, single = [checked(each, f"{subject}: outputs") for each in outputs], False
         else:
-            raise DTypeError(f"{subject}: outputs: expected a number, a name or names, got {shown(outputs)}")
+            raise wrong_type(f"{subject}: outputs", "a number, a name or names", outputs)
         if schema is not None:
             schemas.check_outputs(schema, len(names))
         for name in names:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from zrt._common.arguments import text
+from zrt._common.public import public
 from zrt._native import callback_errors, ffi, status
 from zrt._native.busy import claimed
 from zrt._native.handle import Handle, Owner
@@ -24,6 +25,7 @@ from zrt.providers.selection import ProvidersLike, parse
 from zrt.session.session import Session, prepare_options
 
 
+@public
 class GraphEdit(Owner, Graph):
     """An existing model, open for additions; `edit` makes it.
 
@@ -65,10 +67,7 @@ class GraphEdit(Owner, Graph):
         self._handle = handle
 
     def opset(self, domain: str = "") -> int:
-        """The version of a domain's operators in the model; `UnknownNameError` for a domain that it does not use.
-
-        ``OrtModelEditorApi::SessionGetOpsetForDomain``.
-        """
+        """The version of a domain's operators in the model; `UnknownNameError` for a domain that it does not use."""
         handle = self._open()
         return claimed(self._busy, "GraphEdit", self._ask_opset, handle, text(domain, "domain"))
 
@@ -85,8 +84,6 @@ class GraphEdit(Owner, Graph):
         What was added goes to the model that ONNX Runtime has loaded already, where its model editor can be given all
         of it; elsewhere the edited model is loaded anew. `engine` is as for `session`. Mistakes that zrt sees leave the
         edit open; where ONNX Runtime refuses the result, the edit has ended too.
-
-        ``OrtModelEditorApi::ApplyModelToModelEditorSession``, ``OrtModelEditorApi::FinalizeModelEditorSession``.
         """
         handle = self._open()
         return claimed(self._busy, "GraphEdit", self._finalize, handle, engine)
@@ -209,6 +206,7 @@ def _open_session(
     return handle
 
 
+@public
 def edit(
     model: model_source.Model,
     options: SessionOptions | None = None,
@@ -219,6 +217,5 @@ def edit(
     """Opens an existing model to add operators, inputs and outputs to it; see `GraphEdit`.
 
     The arguments are `Session`'s, and are those of the session that `finalize` makes.
-    ``OrtModelEditorApi::CreateModelEditorSession``, ``OrtModelEditorApi::CreateModelEditorSessionFromArray``.
     """
     return GraphEdit(model, options, providers, external_data_dir=external_data_dir)

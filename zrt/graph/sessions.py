@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from zrt._common.arguments import shown
+from zrt._common.public import public_in
 from zrt._native import callback_errors, status
 from zrt._native.handle import Handle
 from zrt.environment.environment import current
@@ -22,6 +23,7 @@ from zrt.session.session import Session, prepare_options
 EDITOR, ONNX = "editor", "onnx"
 
 
+@public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
 class Engine:
     """What a graph's session is made through.

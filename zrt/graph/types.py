@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from zrt._common.arguments import shown, text
+from zrt._common.arguments import shown, text, wrong_type
+from zrt._common.public import public_in
 from zrt.errors import DTypeError, ShapeError
 from zrt.graph.model_proto import package
 from zrt.types import BY_ONNX_CODE, ElementType
@@ -53,6 +54,7 @@ def dimensions(shape: object, subject: str) -> tuple[Dim, ...] | None:
     return tuple(dim if dim != "" else None for dim in shape)
 
 
+@public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
 class TensorType:
     """A dense tensor: what `ElementType.of` takes (or "string"), and a shape as `ValueInfo` has it."""
@@ -69,6 +71,7 @@ class TensorType:
         return f"{type_name(self.element_type)}{format_shape(self.shape)}"
 
 
+@public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
 class SparseTensorType(TensorType):
     """A sparse tensor of this element type and dense shape."""
@@ -77,6 +80,7 @@ class SparseTensorType(TensorType):
         return f"sparse({TensorType.__str__(self)})"
 
 
+@public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
 class SequenceType:
     """A sequence whose elements are all of one type."""
@@ -90,6 +94,7 @@ class SequenceType:
         return f"sequence({self.element})"
 
 
+@public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
 class MapType:
     """A map; its keys are strings or integers."""
@@ -107,6 +112,7 @@ class MapType:
         return f"map({type_name(self.key)}, {self.value})"
 
 
+@public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
 class OptionalType:
     """What may be absent; else it is of this type."""
@@ -127,7 +133,7 @@ KINDS: Final = (TensorType, SequenceType, MapType, OptionalType)
 
 def _require(thing: object, subject: str) -> None:
     if not isinstance(thing, KINDS):
-        raise DTypeError(f"{subject}: expected a type such as TensorType('float32'), got {shown(thing)}")
+        raise wrong_type(subject, "a type such as TensorType('float32')", thing)
     depth = 0
     inner: Any = thing
     while inner is not None:

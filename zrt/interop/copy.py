@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import shown
+from zrt._common.arguments import wrong_type
+from zrt._common.public import public
 from zrt._native import _ort, ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api, library
@@ -30,11 +31,13 @@ Queue: TypeAlias = "tuple[SyncStream, Handle] | None"
 _CUDA = "zrt.cuda"
 
 
+@public
 def copy(source: Copyable, destination: Copyable, stream: SyncStream | None = None) -> None:
     """Copies one tensor's content into another of the same element type and shape. See `copy_all`."""
     copy_all([(source, destination)], stream)
 
 
+@public
 def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | None = None) -> None:
     """Copies each (source, destination) pair; all are checked before the first byte moves.
 
@@ -46,9 +49,9 @@ def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | No
     `UnsupportedError` where nothing here can reach the device.
     """
     if not isinstance(pairs, Iterable):
-        raise DTypeError(f"pairs: expected (source, destination) pairs, got {type(pairs).__name__}")
+        raise wrong_type("pairs", "(source, destination) pairs", pairs)
     if stream is not None and not isinstance(stream, SyncStream):
-        raise DTypeError(f"stream: expected a SyncStream, got {type(stream).__name__}")
+        raise wrong_type("stream", "a SyncStream", stream)
     queue = None if stream is None else (stream, stream._open())
     checked = [_check(pair, index) for index, pair in enumerate(pairs)]
     for source, destination in checked:
@@ -62,7 +65,7 @@ def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
     try:
         source, destination = pair
     except (TypeError, ValueError):
-        raise DTypeError(f"copy {index}: expected a (source, destination) pair, got {shown(pair)}") from None
+        raise wrong_type(f"copy {index}", "a (source, destination) pair", pair) from None
     subject = f"copy {index}"
     kinds, forms = zip(*(_describe(side, subject) for side in (source, destination)), strict=True)
     if kinds[0] is not kinds[1]:
@@ -93,7 +96,7 @@ def _describe(side: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
             raise UnsupportedError(f"{subject}: {phrase(side.kind)} cannot be copied, only tensors can")
         element_type = side.element_type
     else:
-        raise DTypeError(f"{subject}: expected an array, a Value or a Buffer, got {type(side).__name__}")
+        raise wrong_type(subject, "an array, a Value or a Buffer", side)
     if element_type is ElementType.STRING:
         raise UnsupportedError(f"{subject}: strings cannot be copied as bytes")
     return element_type, side.shape

@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, Final
 
-from zrt._common.arguments import integer, shown
+from zrt._common.arguments import integer, shown, wrong_type
+from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt.errors import AllocationError, ArgumentError, DLPackError, DTypeError, Error, UnsupportedError
@@ -93,7 +94,7 @@ def export(value: Value, stream: Any, max_version: Any, dl_device: Any, copy: An
     wanted = device if dl_device is None else _pair(dl_device, "dl_device")
     source = value
     if copy not in (None, True, False):
-        raise DTypeError(f"copy: expected True, False or None, got {shown(copy)}")
+        raise wrong_type("copy", "True, False or None", copy)
     if copy or wanted != device:
         if copy is False:
             raise DLPackError(f"copy=False, and the value lies on device {device}, not on {wanted}")
@@ -140,7 +141,7 @@ def _pair(pair: Any, subject: str) -> tuple[int, int]:
     try:
         first, second = pair
     except (TypeError, ValueError):
-        raise DTypeError(f"{subject}: expected two ints, got {shown(pair)}") from None
+        raise wrong_type(subject, "two ints", pair) from None
     return integer(int(first) if isinstance(first, IntEnum) else first, subject), integer(second, subject)
 
 
@@ -150,6 +151,7 @@ def _copy_to_host(value: Value) -> Value:
     return made
 
 
+@public
 def from_dlpack(
     thing: Any,
     *,
@@ -161,7 +163,7 @@ def from_dlpack(
     """A tensor over the memory of another library's, without a copy: of anything that has ``__dlpack__``.
 
     It lies where the other library's does, on the host, CUDA or ROCm, and keeps it alive; what either side writes
-    the other sees, and `Value.writeable` is what the other says. ``OrtApi::CreateTensorWithDataAsOrtValue``.
+    the other sees, and `Value.writeable` is what the other says.
 
     `copy` as in the array API's function of this name: None and False copy nothing, and False forbids the other
     library to do so too; True makes a copy on the host, or asks the other library for one on a device. `device` asks
@@ -174,9 +176,9 @@ def from_dlpack(
     `UnsupportedError` for complex numbers.
     """
     if not hasattr(type(thing), "__dlpack__") or not hasattr(type(thing), "__dlpack_device__"):
-        raise DTypeError(f"{subject}: expected an object with __dlpack__, got {type(thing).__name__}")
+        raise wrong_type(subject, "an object with __dlpack__", thing)
     if copy not in (None, True, False):
-        raise DTypeError(f"copy: expected True, False or None, got {shown(copy)}")
+        raise wrong_type("copy", "True, False or None", copy)
     keywords: dict[str, Any] = {}
     try:
         kind, number = _pair(thing.__dlpack_device__(), "__dlpack_device__")
@@ -209,7 +211,7 @@ def _capsule(thing: Any, keywords: dict[str, Any]) -> Any:
 
 def _device_for(memory: MemoryInfo) -> tuple[int, int]:
     if not isinstance(memory, MemoryInfo):
-        raise DTypeError(f"device: expected a MemoryInfo, got {type(memory).__name__}")
+        raise wrong_type("device", "a MemoryInfo", memory)
     if memory.is_host:
         return int(_BY_MEMORY.get(memory.name, Device.CPU)), memory.device_id
     if memory.name not in _BY_MEMORY:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from zrt._common.arguments import choose, integer, shown
+from zrt._common.arguments import choose, integer, shown, wrong_type
+from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -22,6 +23,7 @@ from zrt.values import Value
 MOST = 2**63 - 1
 
 
+@public
 class ExternalMemoryType(IntEnum):
     """Whose memory a handle is for (``OrtExternalMemoryHandleType``)."""
 
@@ -31,6 +33,7 @@ class ExternalMemoryType(IntEnum):
     VK_MEMORY_OPAQUE_FD = 3
 
 
+@public
 class ExternalSemaphoreType(IntEnum):
     """Whose semaphore a handle is for (``OrtExternalSemaphoreType``)."""
 
@@ -39,6 +42,7 @@ class ExternalSemaphoreType(IntEnum):
     VK_TIMELINE_SEMAPHORE_OPAQUE_FD = 2
 
 
+@public
 class GraphicsApi(IntEnum):
     """The other program's way to the GPU (``OrtGraphicsApi``)."""
 
@@ -74,14 +78,12 @@ def _native(handle: Any, kind: IntEnum, subject: str) -> Any:
     return ffi.cast("void *", number)
 
 
+@public
 class ExternalResourceImporter(Owner):
     """What takes other programs' memory and semaphores into a device.
 
     There is one for every device; where its provider imports nothing, `can_import` says no, and the other calls are
     an `UnsupportedError`. What was imported keeps it alive.
-
-    ``OrtInteropApi::CreateExternalResourceImporterForDevice``, ``OrtInteropApi::ReleaseExternalResourceImporter``,
-    ``OrtApi::GetInteropApi``.
     """
 
     __slots__ = ("device",)
@@ -114,10 +116,7 @@ class ExternalResourceImporter(Owner):
         return handle
 
     def can_import(self, kind: ExternalMemoryType | ExternalSemaphoreType) -> bool:
-        """Whether the provider imports what is of that kind.
-
-        ``OrtInteropApi::CanImportMemory``, ``OrtInteropApi::CanImportSemaphore``.
-        """
+        """Whether the provider imports what is of that kind."""
         handle = self._open()
         if not isinstance(kind, (ExternalMemoryType, ExternalSemaphoreType)):
             came = f"{type(kind).__name__} {shown(kind)}"
@@ -135,7 +134,7 @@ class ExternalResourceImporter(Owner):
         """The memory of `size` bytes that a handle stands for; tensors begin `offset` bytes into it.
 
         `handle` is a file descriptor for ``VK_MEMORY_OPAQUE_FD`` and a Windows handle elsewhere; whether it may be
-        closed then is up to the provider. ``OrtInteropApi::ImportMemory``.
+        closed then is up to the provider.
         """
         importer = self._importing("memory")
         described = ffi.new("OrtExternalMemoryDescriptor *")
@@ -161,7 +160,7 @@ class ExternalResourceImporter(Owner):
         return ExternalMemory(owned, importer, self.device, size - offset)
 
     def import_semaphore(self, kind: ExternalSemaphoreType | int | str, handle: int) -> ExternalSemaphore:
-        """The timeline semaphore, or fence, that a handle stands for. ``OrtInteropApi::ImportSemaphore``."""
+        """The timeline semaphore, or fence, that a handle stands for."""
         importer = self._importing("semaphores")
         described = ffi.new("OrtExternalSemaphoreDescriptor *")
         described.version = lib.ORT_API_VERSION
@@ -185,11 +184,9 @@ class ExternalResourceImporter(Owner):
         return f"ExternalResourceImporter({'closed' if self.closed else self.device})"
 
 
+@public
 class ExternalMemory(Owner):
-    """Memory of another program's; tensors over it keep it. `ExternalResourceImporter.import_memory` gives it.
-
-    ``OrtInteropApi::ReleaseExternalMemoryHandle``.
-    """
+    """Memory of another program's; tensors over it keep it. `ExternalResourceImporter.import_memory` gives it."""
 
     __slots__ = ("_importer", "device", "nbytes")
 
@@ -208,7 +205,7 @@ class ExternalMemory(Owner):
         self.nbytes = nbytes
 
     def tensor(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> Value:
-        """A tensor over the memory from `offset` bytes on. ``OrtInteropApi::CreateTensorFromMemory``.
+        """A tensor over the memory from `offset` bytes on.
 
         Raises `ShapeError` where it would end beyond the memory.
         """
@@ -248,11 +245,9 @@ class ExternalMemory(Owner):
         return Value(made)
 
 
+@public
 class ExternalSemaphore(Owner):
-    """A timeline semaphore of another program's. `ExternalResourceImporter.import_semaphore` gives it.
-
-    ``OrtInteropApi::ReleaseExternalSemaphoreHandle``.
-    """
+    """A timeline semaphore of another program's. `ExternalResourceImporter.import_semaphore` gives it."""
 
     __slots__ = ("_importer", "device")
 
@@ -268,23 +263,17 @@ class ExternalSemaphore(Owner):
         self.device = device
 
     def wait(self, stream: SyncStream, value: int) -> None:
-        """Has what comes next on the stream wait until the semaphore is at `value`; returns at once.
-
-        ``OrtInteropApi::WaitSemaphore``.
-        """
+        """Has what comes next on the stream wait until the semaphore is at `value`; returns at once."""
         self._ask("WaitSemaphore", stream, value)
 
     def signal(self, stream: SyncStream, value: int) -> None:
-        """Has the semaphore go to `value` when all that is on the stream is done.
-
-        ``OrtInteropApi::SignalSemaphore``.
-        """
+        """Has the semaphore go to `value` when all that is on the stream is done."""
         self._ask("SignalSemaphore", stream, value)
 
     def _ask(self, name: str, stream: SyncStream, value: int) -> None:
         handle = self._open()
         if not isinstance(stream, SyncStream):
-            raise DTypeError(f"stream: expected a SyncStream, got {type(stream).__name__}")
+            raise wrong_type("stream", "a SyncStream", stream)
         queue = stream._open()
         if stream.device != self.device:
             raise ArgumentError(f"stream: it is of {stream.device}, the semaphore of {self.device}")
@@ -297,6 +286,7 @@ class ExternalSemaphore(Owner):
             raise _refused(self.device, "semaphores", error) from error
 
 
+@public
 def init_graphics_interop(
     device: EpDevice,
     graphics_api: GraphicsApi | int | str,
@@ -306,7 +296,7 @@ def init_graphics_interop(
     """Prepares a device for sharing the GPU with a graphics program; to be called before its streams are made.
 
     `command_queue` is the address of Direct3D's queue, 0 for none; `options` are the provider's own. `UnsupportedError`
-    where the provider knows nothing of it. ``OrtInteropApi::InitGraphicsInteropForEpDevice``.
+    where the provider knows nothing of it.
     """
     owner = _opened(device)
     wishes = write_pairs(options, "options")
@@ -321,8 +311,9 @@ def init_graphics_interop(
         raise _refused(device, "graphics interop", error) from error
 
 
+@public
 def deinit_graphics_interop(device: EpDevice) -> None:
-    """Ends what `init_graphics_interop` began. ``OrtInteropApi::DeinitGraphicsInteropForEpDevice``."""
+    """Ends what `init_graphics_interop` began."""
     owner = _opened(device)
     try:
         status.check(_table().DeinitGraphicsInteropForEpDevice(owner.pointer))
@@ -332,5 +323,5 @@ def deinit_graphics_interop(device: EpDevice) -> None:
 
 def _opened(device: Any) -> Handle:
     if not isinstance(device, EpDevice):
-        raise DTypeError(f"device: expected an EpDevice, got {type(device).__name__}")
+        raise wrong_type("device", "an EpDevice", device)
     return device._open()

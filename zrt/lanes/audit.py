@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from zrt._common.public import public
 from zrt.errors import ZeroCopyError
 from zrt.memory.allocators import MemoryInfo
 from zrt.types import ElementType
 from zrt.values.symbolic_shapes import Shape
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class PortAudit:
     """One input or output of a lane."""
@@ -38,6 +40,7 @@ class PortAudit:
     """Why each run hands out a tensor anew, which it mostly allocates, or "" where it is always the same."""
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class LaneAudit:
     """A lane's report: `Lane.audit` makes it."""

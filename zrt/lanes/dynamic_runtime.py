@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
 
-from zrt._common.arguments import integer, shown
+from zrt._common.arguments import integer, wrong_type
+from zrt._common.public import public
 from zrt._native import ffi
 from zrt._native.busy import claimed
 from zrt._native.handle import Single
-from zrt.errors import ArgumentError, ClosedError, DTypeError
+from zrt.errors import ArgumentError, ClosedError
 from zrt.lanes import lane_sessions, lane_shapes
 from zrt.lanes.lane import Lane
 from zrt.lanes.lane_sessions import Factory
@@ -58,6 +59,7 @@ class Counters:
     evictions: int = 0
 
 
+@public
 class DynamicRuntime(Single):
     """Lanes for models whose shapes vary: each set of input shapes (and given output shapes) has its bucket.
 
@@ -207,7 +209,7 @@ class DynamicRuntime(Single):
 
     def _prebuild(self, specs: Iterable[Spec]) -> list[Bucket]:
         if not isinstance(specs, Iterable):
-            raise DTypeError(f"specs: expected a list of shapes, got {type(specs).__name__}")
+            raise wrong_type("specs", "a list of shapes", specs)
         pairs = [_pair(spec) for spec in specs]
         different = {self._key(*pair) for pair in pairs}
         if len(different) > self.max_buckets:
@@ -301,5 +303,5 @@ def _pair(spec: Spec) -> tuple[ShapesLike, ShapesLike]:
     if not isinstance(spec, tuple):
         return spec, None
     if len(spec) != 2:
-        raise DTypeError(f"specs: expected shapes or a pair of input and output shapes, got {shown(spec)}")
+        raise wrong_type("specs", "shapes or a pair of input and output shapes", spec)
     return spec

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zrt._common.arguments import boolean, integer
+from zrt._common.arguments import boolean, integer, wrong_type
+from zrt._common.public import public
 from zrt._native import lib, status
 from zrt._native.busy import claimed
 from zrt._native.handle import Handle, Owner
@@ -103,6 +104,7 @@ class _Bound(NamedTuple):
     outputs: Ports
 
 
+@public
 class Lane(Owner):
     """A session's inputs and outputs, bound once to memory of their own; `run` is one C call and nothing else.
 
@@ -118,7 +120,7 @@ class Lane(Owner):
     In a session that captures graphs each lane has a graph of its own, over memory on the session's device.
 
     A lane belongs to one run at a time: a second thread gets `BusyError`. It goes on working after its session was
-    closed. ``OrtApi::RunWithBinding``, ``OrtApi::CreateIoBinding``, ``OrtApi::ReleaseIoBinding``.
+    closed.
     """
 
     __slots__ = ("_bound", "_reference", "rebound", "synchronize")
@@ -143,7 +145,7 @@ class Lane(Owner):
         self._bound: _Bound | None = None
         self._reference = _CLOSED.reference
         if not isinstance(session, Session):
-            raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
+            raise wrong_type("session", "a Session", session)
         owner = session._open()
         where_in, where_out = checked_memory(inputs, owner, "inputs"), checked_memory(outputs, owner, "outputs")
         if where_in.kind == "left":
@@ -240,7 +242,7 @@ class Lane(Owner):
         if allocator is None:
             allocator = Allocator.of(self._opened().owner)
         if not isinstance(allocator, Allocator):
-            raise DTypeError(f"allocator: expected an Allocator, got {type(allocator).__name__}")
+            raise wrong_type("allocator", "an Allocator", allocator)
         before = allocator.stats()
         self.run()
         return RunStats(before, allocator.stats())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from zrt._common.arguments import boolean, integer
+from zrt._common.arguments import boolean, integer, wrong_type
 from zrt.errors import DTypeError
 from zrt.loading import model_source
 from zrt.loading.session_options import SessionOptions
@@ -25,7 +25,7 @@ def _count(lanes: int) -> int:
 def shared(session: Session, lanes: int) -> list[Session]:
     """The same session for every lane."""
     if not isinstance(session, Session):
-        raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
+        raise wrong_type("session", "a Session", session)
     session._open()
     return [session] * _count(lanes)
 
@@ -68,7 +68,7 @@ def replicated(
 def made(factory: Factory, lanes: int) -> list[Session]:
     """What the caller's factory makes of each lane's index."""
     if not callable(factory):
-        raise DTypeError(f"factory: expected a function of a lane's index, got {type(factory).__name__}")
+        raise wrong_type("factory", "a function of a lane's index", factory)
     sessions = [factory(index) for index in range(_count(lanes))]
     for index, session in enumerate(sessions):
         if not isinstance(session, Session):

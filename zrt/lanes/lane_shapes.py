@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import shown
-from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnknownNameError
+from zrt._common.arguments import shown, wrong_type
+from zrt.errors import ArgumentError, Error, ShapeError, UnknownNameError
 from zrt.lanes.ports import clear
 from zrt.loading.session_options import RunOptions
 from zrt.memory import arrays
@@ -41,7 +41,7 @@ def by_name(given: ShapesLike, infos: Sequence[ValueInfo], what: str) -> dict[st
             )
         named = {info.name: shape for info, shape in zip(infos, each, strict=True)}
     else:
-        raise DTypeError(f"shapes: expected a dict or a list of shapes, got {type(given).__name__}")
+        raise wrong_type("shapes", "a dict or a list of shapes", given)
     checked = {}
     for info in infos:
         if info.name in named:

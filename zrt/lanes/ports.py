@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import shown
+from zrt._common.arguments import shown, wrong_type
+from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
@@ -23,6 +24,7 @@ from zrt.values.type_info import ValueInfo, phrase
 View: TypeAlias = "np.ndarray[Any, Any] | Value"
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class LaneMemory:
     """Where a lane's inputs or outputs live; its class methods make it."""
@@ -105,11 +107,11 @@ def checked_memory(where: LaneMemory | None, session: Handle, subject: str) -> L
     if where is None:
         return LaneMemory()
     if not isinstance(where, LaneMemory):
-        raise DTypeError(f"{subject}: expected a LaneMemory, got {type(where).__name__}")
+        raise wrong_type(subject, "a LaneMemory", where)
     if where.kind not in ("buffers", "allocated", "left"):
         raise ArgumentError(f"{subject}: a LaneMemory is of kind buffers, allocated or left, not {where.kind!r}")
     if not isinstance(where.memory, MemoryInfo):
-        raise DTypeError(f"{subject}: expected a MemoryInfo, got {type(where.memory).__name__}")
+        raise wrong_type(subject, "a MemoryInfo", where.memory)
     if where.memory != CPU:
         try:
             Allocator.of(session, where.memory)

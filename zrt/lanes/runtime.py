@@ -9,9 +9,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from zrt._common.arguments import shown
+from zrt._common.arguments import shown, wrong_type
+from zrt._common.public import public
 from zrt._native.handle import Single
-from zrt.errors import ArgumentError, ClosedError, DTypeError, OutOfRangeError
+from zrt.errors import ArgumentError, ClosedError, OutOfRangeError
 from zrt.lanes import lane_sessions
 from zrt.lanes.audit import LaneAudit
 from zrt.lanes.lane import Lane
@@ -22,6 +23,7 @@ from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 
 
+@public
 class Runtime(Single):
     """A fixed set of lanes: over one session, over a session each (`replicate`), or over a factory's sessions.
 
@@ -74,7 +76,7 @@ class Runtime(Single):
 
     def _build(self, sessions: Sequence[Session], lane_arguments: Mapping[str, Any]) -> None:
         if not isinstance(sessions, Sequence):
-            raise DTypeError(f"sessions: expected a list of sessions, got {type(sessions).__name__}")
+            raise wrong_type("sessions", "a list of sessions", sessions)
         if not sessions:
             raise ArgumentError("sessions: a runtime has at least one lane, and each a session")
         self.lanes = tuple(Lane(session, **lane_arguments) for session in sessions)
@@ -121,6 +123,6 @@ def pick(lanes: Sequence[Lane], index: int) -> Lane:
     try:
         return lanes[index]
     except TypeError:
-        raise DTypeError(f"lane: expected an index, got {type(index).__name__} {shown(index)}") from None
+        raise wrong_type("lane", "an index", index) from None
     except IndexError:
         raise OutOfRangeError(f"lane {shown(index)}: there are {len(lanes)}, counted from 0") from None

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from zrt._common.arguments import text
+from zrt._common.arguments import text, wrong_type
+from zrt._common.public import public
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -35,14 +36,13 @@ _TAKEN_OFF = ("./", ".\\")
 _TO_BE_TAKEN_OFF = ".//"
 
 
+@public
 class PrepackedWeights(Owner):
     """What kernels make of weights to read them faster, kept for several sessions (``OrtPrepackedWeightsContainer``).
 
     Give it as `SessionOptions.prepacked_weights` to sessions that also get the same `SessionOptions.initializers`:
     what the first of them packs, the others find. Only weights that were given so are kept, and only what runs on the
     processor. Sessions keep it alive; it may serve other models too, and be used by several threads at once.
-    ``OrtApi::CreatePrepackedWeightsContainer``, ``OrtApi::CreateSessionWithPrepackedWeightsContainer``,
-    ``OrtApi::CreateSessionFromArrayWithPrepackedWeightsContainer``, ``OrtApi::ReleasePrepackedWeightsContainer``.
     """
 
     __slots__ = ()
@@ -93,13 +93,13 @@ def container_of(options: SessionOptions) -> Handle | None:
     if container is None:
         return None
     if not isinstance(container, PrepackedWeights):
-        raise DTypeError(f"prepacked_weights: expected PrepackedWeights, got {type(container).__name__}")
+        raise wrong_type("prepacked_weights", "PrepackedWeights", container)
     return container._open()
 
 
 def mapping(value: Any, subject: str, of: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise DTypeError(f"{subject}: expected a dict of {of}, got {type(value).__name__}")
+        raise wrong_type(subject, f"a dict of {of}", value)
     for name in value:
         text(name, subject)
     return dict(value)
@@ -232,6 +232,6 @@ def bytes_of(data: Any, subject: str) -> Any:
     try:
         return ffi.from_buffer(data)
     except TypeError:
-        raise DTypeError(f"{subject}: expected bytes or the like, got {type(data).__name__}") from None
+        raise wrong_type(subject, "bytes or the like", data) from None
     except (ValueError, BufferError) as error:
         raise ArgumentError(f"{subject}: {error}") from error

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from zrt._common.protobuf_writer import FIXED32, FIXED64, LENGTH, VARINT, head
 from zrt._common.protobuf_writer import field as written
+from zrt._common.public import public
 from zrt._native import ffi
 from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
@@ -41,6 +42,7 @@ Read = Callable[[int, int], bytes]
 """The model's bytes from one place to another."""
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Initializer:
     """A weight of a model, and where its bytes lie (see `zrt.list_initializers`).
@@ -301,6 +303,7 @@ def opened(source: model_source.Source) -> Iterator[ModelFile]:
         os.close(file)
 
 
+@public
 def list_initializers(model: model_source.Model) -> tuple[Initializer, ...]:
     """The weights of a model's main graph: names, types, shapes, and where their bytes lie. None of them is read.
 

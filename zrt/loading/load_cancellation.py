@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.environment.thread_factory import PoolOptions
 
 
+@public
 class LoadCancellation(Owner):
     """Ends loads that are under way, from any thread; goes into `SessionOptions.load_cancellation`.
 
@@ -28,7 +30,6 @@ class LoadCancellation(Owner):
         """Ends every load with this object, at the next point where ONNX Runtime looks: a step of the optimizer, say.
 
         What takes long in one piece (a provider that compiles, a kernel that packs a large weight) comes to its end.
-        ``OrtApi::SessionOptionsSetLoadCancellationFlag``.
         """
         self._set(True)
 
@@ -41,10 +42,7 @@ class LoadCancellation(Owner):
         status.check(api().SessionOptionsSetLoadCancellationFlag(handle.pointer, canceled))
 
     def session_options(self, parents: Sequence[Handle] = ()) -> PoolOptions:
-        """A new ``OrtSessionOptions`` that shares the switch and is otherwise ORT's own; its `parents` outlive it.
-
-        ``OrtApi::CloneSessionOptions``.
-        """
+        """A new ``OrtSessionOptions`` that shares the switch and is otherwise ORT's own; its `parents` outlive it."""
         handle = self._open()
         table = api()
         return PoolOptions.make(

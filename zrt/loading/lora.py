@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import integer, path_bytes, text
+from zrt._common.arguments import integer, path_bytes, text, wrong_type
 from zrt._common.files import replacing
+from zrt._common.public import public
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.errors import ArgumentError, DTypeError, Error, ModelError, ShapeError, UnsupportedError
+from zrt.errors import ArgumentError, Error, ModelError, ShapeError, UnsupportedError
 from zrt.loading.mapped_file import MappedFile
 from zrt.memory import arrays
 from zrt.memory.allocators import Allocator
@@ -28,6 +29,7 @@ FORMAT_VERSION = 1
 LARGEST = 2**31 - 1
 
 
+@public
 class LoraAdapter(Owner):
     """An adapter, loaded and ready for any number of runs (``OrtLoraAdapter``).
 
@@ -36,8 +38,7 @@ class LoraAdapter(Owner):
 
     Runs take it as ``RunOptions(adapters=[...])``: what it holds is fed in place of the model's own values, so the
     model must have inputs of those names that need not be fed (`Session.initializers`). The object may serve runs of
-    several sessions at once, and run options keep it alive. ``OrtApi::CreateLoraAdapter``,
-    ``OrtApi::CreateLoraAdapterFromArray``, ``OrtApi::ReleaseLoraAdapter``.
+    several sessions at once, and run options keep it alive.
 
     Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason where it is no adapter.
     """
@@ -57,7 +58,7 @@ class LoraAdapter(Owner):
         place: Any = ffi.NULL
         if allocator is not None:
             if not isinstance(allocator, Allocator):
-                raise DTypeError(f"allocator: expected an Allocator, got {type(allocator).__name__}")
+                raise wrong_type("allocator", "an Allocator", allocator)
             parents.append(allocator._open())
             if allocator.memory.is_host:
                 raise ArgumentError("allocator: it is one of the host, where an adapter needs none")
@@ -73,7 +74,7 @@ class LoraAdapter(Owner):
             content = MappedFile(adapter).array()
             create, given = table.CreateLoraAdapter, (path_bytes(adapter, "adapter"),)
         else:
-            raise DTypeError(f"adapter: expected a path or bytes, got {type(adapter).__name__}")
+            raise wrong_type("adapter", "a path or bytes", adapter)
         try:
             handle = Handle.make(table.ReleaseLoraAdapter, parents, create, "OrtLoraAdapter", *given, place)
         except Error as error:
@@ -121,6 +122,7 @@ def _read(data: Any, subject: str) -> tuple[int, int, tuple[ValueInfo, ...]]:
         raise ModelError(f"{subject} cannot be read: {error}") from error
 
 
+@public
 def save_lora_adapter(
     path: str | os.PathLike[str],
     parameters: Mapping[str, np.ndarray[Any, Any]],
@@ -136,7 +138,7 @@ def save_lora_adapter(
     name = path_bytes(path, "path")
     versions = [integer(adapter_version, "adapter_version"), integer(model_version, "model_version")]
     if not isinstance(parameters, Mapping):
-        raise DTypeError(f"parameters: expected a dict of arrays, got {type(parameters).__name__}")
+        raise wrong_type("parameters", "a dict of arrays", parameters)
     data = _write([_parameter(key, array) for key, array in parameters.items()], versions)
     with replacing(os.fsdecode(name)) as (written,):
         try:
@@ -150,7 +152,7 @@ def _parameter(name: Any, array: Any) -> tuple[bytes, tuple[int, ...], ElementTy
     subject = f"parameter {name!r}"
     word = text(name, "parameters")
     if not isinstance(array, np.ndarray):
-        raise DTypeError(f"{subject}: expected a numpy array, got {type(array).__name__}")
+        raise wrong_type(subject, "a numpy array", array)
     kind = arrays.element_type_of(array, subject)
     if not kind.bits or kind.packed or kind.refused or kind > ElementType.FLOAT8E5M2FNUZ:
         raise UnsupportedError(f"{subject}: an adapter cannot hold {kind.name}")

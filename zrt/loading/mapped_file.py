@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from zrt._common.arguments import boolean, integer, path_bytes
+from zrt._common.public import public
 from zrt._native import ffi, lib
 from zrt._native.handle import Handle, Owner
 from zrt.errors import ArgumentError, ModelError, ModelNotFoundError, ShapeError
@@ -20,6 +21,7 @@ from zrt.values import Value
 ACCESS = {"normal": 0, "sequential": lib.ZRT_ADVICE_SEQUENTIAL, "random": lib.ZRT_ADVICE_RANDOM}
 
 
+@public
 class MappedFile(Owner):
     """A file mapped into memory, read-only: its pages come when they are read, and processes share them.
 

@@ -6,14 +6,14 @@ import os
 from collections.abc import Sequence
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
-from zrt._common.arguments import path_bytes, shown
+from zrt._common.arguments import path_bytes, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native import callback_errors, ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
-from zrt.errors import CallbackError, DTypeError, Error, ModelError, ModelNotFoundError
+from zrt.errors import CallbackError, Error, ModelError, ModelNotFoundError
 
 # protobuf's own limit for one message.
 LARGEST_IN_MEMORY = 2**31 - 1
@@ -61,9 +61,7 @@ class Source:
             self.subject = "ModelProto"
             self.data = _serialize(model, self.subject)
         else:
-            raise DTypeError(
-                f"model: expected a path, bytes or an onnx.ModelProto, got {type(model).__name__} {shown(model)}"
-            )
+            raise wrong_type("model", "a path, bytes or an onnx.ModelProto", model)
 
     def __enter__(self) -> Self:
         return self

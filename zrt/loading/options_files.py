@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from zrt._common.arguments import path_bytes, text
+from zrt._common.arguments import path_bytes, text, wrong_type
+from zrt._common.public import public
 from zrt._common.serialization import OptionData, checked, require_keys
 from zrt._native import status
 from zrt.errors import ArgumentError, DTypeError, Error, FileError
@@ -16,6 +17,7 @@ from zrt.loading.session_options import RunOptions, SessionOptions
 from zrt.providers import Provider, ProviderLike, known
 
 
+@public
 @dataclass(slots=True, kw_only=True)
 class Options(OptionData):
     """The options of a session, of its runs, and its providers, as one document.
@@ -36,13 +38,13 @@ class Options(OptionData):
         A (name, options) pair whose provider has a class in `zrt.providers` is written as that class has it.
         """
         if not isinstance(self.session, SessionOptions):
-            raise DTypeError(f"session: expected SessionOptions, got {type(self.session).__name__}")
+            raise wrong_type("session", "SessionOptions", self.session)
         document: dict[str, Any] = {"session": self.session.to_dict()}
         if RunOptions.opened(self.run) is not None and self.run is not None:
             document["run"] = self.run.to_dict()
         if self.providers is not None:
             if not isinstance(self.providers, (list, tuple)):
-                raise DTypeError(f"providers: expected a list, got {type(self.providers).__name__}")
+                raise wrong_type("providers", "a list", self.providers)
             document["providers"] = [_entry(one, index) for index, one in enumerate(self.providers)]
         return document
 
@@ -56,11 +58,12 @@ class Options(OptionData):
         if "providers" in data:
             tables = data["providers"]
             if not isinstance(tables, list):
-                raise DTypeError(f"providers: expected a list, got {type(tables).__name__}")
+                raise wrong_type("providers", "a list", tables)
             options.providers = [_provider(entry, f"providers[{index}]") for index, entry in enumerate(tables)]
         return options
 
 
+@public
 def load_options(path: str | os.PathLike[str]) -> Options:
     """The options in a file, JSON or TOML by its suffix.
 

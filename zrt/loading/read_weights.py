@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from zrt._common.arguments import path_bytes
+from zrt._common.public import public
 from zrt._native import ffi
 from zrt.errors import Error, ModelError
 from zrt.loading import initializers, model_source
@@ -21,6 +22,7 @@ from zrt.memory.buffers import Buffer
 from zrt.values import Value
 
 
+@public
 def read_weights(
     model: model_source.Model,
     external_data_dir: str | os.PathLike[str] | None = None,

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from zrt._common.arguments import boolean, choose, entries, integer, path_bytes, require_folder, shown, text
+from zrt._common.arguments import boolean, choose, entries, integer, path_bytes, require_folder, shown, text, wrong_type
 from zrt._common.config_keys import RunConfigKey, SessionConfigKey
+from zrt._common.public import public
 from zrt._common.serialization import OptionData
 from zrt._native import status
 from zrt._native.handle import Handle, Owner
@@ -32,30 +33,26 @@ if TYPE_CHECKING:
 TIME_STAMP = "-".join(["[0-9]" * 4, *["[0-9]" * 2] * 2]) + "_" + "-".join(["[0-9]" * 2] * 3) + "_" + "[0-9]" * 3
 
 
+@public
 @dataclass(slots=True, kw_only=True)
 class SessionOptions(OptionData):
     """How a session is loaded and run (``OrtSessionOptions``).
 
     `None` leaves a field to ONNX Runtime, whose defaults are meant by the values that stand here.
-    ``OrtApi::CreateSessionOptions``, ``OrtApi::ReleaseSessionOptions``.
     """
 
     graph_optimization_level: GraphOptimizationLevel | str = GraphOptimizationLevel.ENABLE_ALL
-    """How much the graph is rewritten at load. ``OrtApi::SetSessionGraphOptimizationLevel``."""
+    """How much the graph is rewritten at load."""
     intra_op_num_threads: int = 0
-    """Threads within an operator; 0: one for each core, 1: the caller's own and no pool.
-    ``OrtApi::SetIntraOpNumThreads``."""
+    """Threads within an operator; 0: one for each core, 1: the caller's own and no pool."""
     inter_op_num_threads: int = 0
-    """Threads between operators, where `execution_mode` is PARALLEL; 0: one for each core.
-    ``OrtApi::SetInterOpNumThreads``."""
+    """Threads between operators, where `execution_mode` is PARALLEL; 0: one for each core."""
     execution_mode: ExecutionMode | str = ExecutionMode.SEQUENTIAL
-    """Whether independent operators run one after another or at the same time. ``OrtApi::SetSessionExecutionMode``."""
+    """Whether independent operators run one after another or at the same time."""
     enable_mem_pattern: bool = True
-    """Whether the intermediate tensors of one shape share one planned block. ``OrtApi::EnableMemPattern``,
-    ``OrtApi::DisableMemPattern``."""
+    """Whether the intermediate tensors of one shape share one planned block."""
     enable_cpu_mem_arena: bool = True
-    """Whether the host's allocator keeps freed memory for the next run. ``OrtApi::EnableCpuMemArena``,
-    ``OrtApi::DisableCpuMemArena``."""
+    """Whether the host's allocator keeps freed memory for the next run."""
     intra_op_allow_spinning: bool | None = None
     """Whether idle threads within operators spin: quicker to wake, and a busy processor."""
     inter_op_allow_spinning: bool | None = None
@@ -67,60 +64,52 @@ class SessionOptions(OptionData):
     """Whether the session's threads take numbers too small to be normal for 0. The caller's own thread does what the
     process's first session said."""
     use_per_session_threads: bool = True
-    """Whether the session has thread pools of its own; False: it uses the environment's (`ThreadingOptions`).
-    ``OrtApi::DisablePerSessionThreads``."""
+    """Whether the session has thread pools of its own; False: it uses the environment's (`ThreadingOptions`)."""
     thread_factory: ThreadFactory | None = None
     """Makes the session's threads: a function that is called with the work of each, in the thread that loads, and sees
     to it that a daemon thread of its own calls ``work()``, which returns when the session ends. A `threading.Thread`
-    that it returns unstarted is started, as a daemon. ``OrtApi::SessionOptionsSetCustomCreateThreadFn``,
-    ``OrtApi::SessionOptionsSetCustomThreadCreationOptions``, ``OrtApi::SessionOptionsSetCustomJoinThreadFn``."""
+    that it returns unstarted is started, as a daemon."""
     use_env_allocators: bool = False
     """Whether the session takes memory from the allocators registered with the environment, where it has one for the
     device."""
     use_device_allocator_for_initializers: bool = False
     """Whether weights are allocated one by one, outside the arena."""
     free_dimension_overrides: Mapping[str, int] = field(default_factory=dict)
-    """Fixed sizes for symbolic dimensions, by name. ``OrtApi::AddFreeDimensionOverrideByName``."""
+    """Fixed sizes for symbolic dimensions, by name."""
     free_dimension_overrides_by_denotation: Mapping[str, int] = field(default_factory=dict)
-    """Fixed sizes for dimensions, by what the model denotes them as ("DATA_BATCH").
-    ``OrtApi::AddFreeDimensionOverride``."""
+    """Fixed sizes for dimensions, by what the model denotes them as ("DATA_BATCH")."""
     logid: str | None = None
-    """What this session's log lines are called. ``OrtApi::SetSessionLogId``."""
+    """What this session's log lines are called."""
     log_severity_level: LogSeverity | str | None = None
-    """The least level that this session logs. ``OrtApi::SetSessionLogSeverityLevel``."""
+    """The least level that this session logs."""
     log_verbosity_level: int | None = None
-    """How much of VERBOSE is logged. ``OrtApi::SetSessionLogVerbosityLevel``."""
+    """How much of VERBOSE is logged."""
     profile_file_prefix: str | os.PathLike[str] | None = None
-    """Turns profiling on; the trace is written to this prefix and a time stamp. ``OrtApi::EnableProfiling``."""
+    """Turns profiling on; the trace is written to this prefix and a time stamp."""
     optimized_model_filepath: str | os.PathLike[str] | None = None
-    """Where the optimized model is written at load. ``OrtApi::SetOptimizedModelFilePath``."""
+    """Where the optimized model is written at load."""
     use_deterministic_compute: bool = False
-    """Whether kernels must give the same bits each time. ``OrtApi::SetDeterministicCompute``."""
+    """Whether kernels must give the same bits each time."""
     config_entries: Mapping[str, str] = field(default_factory=dict)
-    """Further settings by the keys of ORT's ``onnxruntime_session_options_config_keys.h`` (`SessionConfigKey`).
-    ``OrtApi::AddSessionConfigEntry``."""
+    """Further settings by the keys of ORT's ``onnxruntime_session_options_config_keys.h`` (`SessionConfigKey`)."""
     record_placement: bool = False
     """Whether the session remembers which provider runs each node."""
     logger: logging.Logger | str | None = None
-    """Where this session's log goes, itself or by name; None: where the environment's goes.
-    ``OrtApi::SetUserLoggingFunction``."""
+    """Where this session's log goes, itself or by name; None: where the environment's goes."""
     initializers: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """Weights of the caller's, by name, in place of the model's: arrays, values or buffers, which the session reads
-    where they lie for as long as it lives. Nobody may write to them meanwhile. Those below 1 KiB are copied.
-    ``OrtApi::AddInitializer``, ``OrtApi::AddExternalInitializers``."""
+    where they lie for as long as it lives. Nobody may write to them meanwhile. Those below 1 KiB are copied."""
     external_initializer_files: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """The files in which the model's weights lie, by the names that the model has for them: bytes or the like, out of
-    which ONNX Runtime copies at load. ``OrtApi::AddExternalInitializersFromFilesInMemory``."""
+    which ONNX Runtime copies at load."""
     prepacked_weights: PrepackedWeights | None = field(default=None, compare=False)
     """Where sessions share what kernels make of `initializers`."""
     load_cancellation: LoadCancellation | None = field(default=None, compare=False)
-    """What ends the load from another thread; the load is then a `ModelLoadCanceledError`.
-    ``OrtApi::SessionOptionsSetLoadCancellationFlag``."""
+    """What ends the load from another thread; the load is then a `ModelLoadCanceledError`."""
     custom_ops: Sequence[CustomOpDomain] = field(default_factory=list)
-    """Operators of your own; the session keeps them alive. ``OrtApi::AddCustomOpDomain``."""
+    """Operators of your own; the session keeps them alive."""
     custom_op_libraries: list[str | os.PathLike[str]] = field(default_factory=list)
-    """Shared libraries of operators, each of which has a function ``RegisterCustomOps``.
-    ``OrtApi::RegisterCustomOpsLibrary_V2``."""
+    """Shared libraries of operators, each of which has a function ``RegisterCustomOps``."""
 
     def handle(self) -> PoolOptions:
         """A new ``OrtSessionOptions`` with these settings; a bad field is an error that names it.
@@ -160,16 +149,11 @@ class SessionOptions(OptionData):
         from zrt.loading.load_cancellation import LoadCancellation
 
         if not isinstance(self.load_cancellation, LoadCancellation):
-            raise DTypeError(
-                f"load_cancellation: expected a LoadCancellation, got {type(self.load_cancellation).__name__}"
-            )
+            raise wrong_type("load_cancellation", "a LoadCancellation", self.load_cancellation)
         return self.load_cancellation.session_options(domains)
 
     def effective_config_entries(self) -> dict[str, str]:
-        """All config entries as ONNX Runtime has them: those of the fields and those of `config_entries`.
-
-        ``OrtApi::GetSessionOptionsConfigEntries``.
-        """
+        """All config entries as ONNX Runtime has them: those of the fields and those of `config_entries`."""
         table, handle = api(), self.handle()
         function = table.GetSessionOptionsConfigEntries
         pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", handle.pointer)
@@ -214,7 +198,7 @@ class SessionOptions(OptionData):
         ):
             overrides = getattr(self, subject)
             if not isinstance(overrides, Mapping):
-                raise DTypeError(f"{subject}: expected a dict of sizes, got {type(overrides).__name__}")
+                raise wrong_type(subject, "a dict of sizes", overrides)
             for name, size in overrides.items():
                 calls.append(
                     (
@@ -279,7 +263,7 @@ class SessionOptions(OptionData):
             raise DTypeError(f"custom_ops: expected a list of CustomOpDomains, got {came}") from None
         for domain in domains:
             if not isinstance(domain, CustomOpDomain):
-                raise DTypeError(f"custom_ops: expected CustomOpDomains, got {shown(domain)}")
+                raise wrong_type("custom_ops", "CustomOpDomains", domain)
         names = [domain.name for domain in domains]
         for name in names:
             if names.count(name) > 1:
@@ -329,13 +313,14 @@ def _adapters(adapters: Any) -> tuple[tuple[LoraAdapter, ...], list[Handle]]:
     from zrt.loading.lora import LoraAdapter
 
     if not isinstance(adapters, Sequence):
-        raise DTypeError(f"adapters: expected a list of LoraAdapters, got {type(adapters).__name__}")
+        raise wrong_type("adapters", "a list of LoraAdapters", adapters)
     for index, adapter in enumerate(adapters):
         if not isinstance(adapter, LoraAdapter):
-            raise DTypeError(f"adapters[{index}]: expected a LoraAdapter, got {type(adapter).__name__}")
+            raise wrong_type(f"adapters[{index}]", "a LoraAdapter", adapter)
     return tuple(adapters), [adapter._open() for adapter in adapters]
 
 
+@public
 class RunOptions(OptionData, Owner):
     """How runs are logged, where they queue, and the switch that ends them (``OrtRunOptions``).
 
@@ -349,14 +334,11 @@ class RunOptions(OptionData, Owner):
 
     `adapters` (`LoraAdapter`) are active in these runs. Of two that hold the same parameter the last one counts.
     `shrink_arenas` names the memories whose arenas, after each run, give back to the system what nothing uses.
-    ``OrtApi::RunOptionsAddActiveLoraAdapter``.
 
-    `config_entries` are further settings by ORT's keys (`RunConfigKey`). ``OrtApi::AddRunConfigEntry``.
+    `config_entries` are further settings by ORT's keys (`RunConfigKey`).
 
     `profile_file_prefix` profiles each run by itself: its trace is written to the prefix and a time stamp (see
-    `profile_files`). ``OrtApi::RunOptionsEnableProfiling``.
-
-    ``OrtApi::CreateRunOptions``, ``OrtApi::ReleaseRunOptions``.
+    `profile_files`).
     """
 
     __slots__ = (
@@ -444,7 +426,7 @@ class RunOptions(OptionData, Owner):
         if options is None:
             return None
         if not isinstance(options, RunOptions):
-            raise DTypeError(f"options: expected RunOptions, got {type(options).__name__}")
+            raise wrong_type("options", "RunOptions", options)
         if bound and options.adapters:
             raise UnsupportedError("options: ONNX Runtime heeds no adapters in lanes and bindings; use Session.run")
         handle = options._open()
@@ -487,9 +469,7 @@ class RunOptions(OptionData, Owner):
         return twin
 
     def terminate(self) -> None:
-        """Ends every run that uses this object, as soon as the operator in hand is done; from any thread.
-        ``OrtApi::RunOptionsSetTerminate``.
-        """
+        """Ends every run that uses this object, as soon as the operator in hand is done; from any thread."""
         handle = self._open()
         self.terminated = True
         status.check(api().RunOptionsSetTerminate(handle.pointer))
@@ -505,7 +485,7 @@ class RunOptions(OptionData, Owner):
         self._made_of = ((), ())
 
     def reset(self) -> None:
-        """Makes the object usable again after `terminate`. ``OrtApi::RunOptionsUnsetTerminate``."""
+        """Makes the object usable again after `terminate`."""
         handle = self._open()
         status.check(api().RunOptionsUnsetTerminate(handle.pointer))
         self.terminated = False
@@ -514,7 +494,7 @@ class RunOptions(OptionData, Owner):
 def _arenas(memories: Any) -> bytes:
     """The arenas to shrink, as ORT writes them: ``cpu:0;gpu:1``."""
     if not isinstance(memories, Sequence) or not all(isinstance(memory, MemoryInfo) for memory in memories):
-        raise DTypeError(f"shrink_arenas: expected a list of MemoryInfo, got {shown(memories)}")
+        raise wrong_type("shrink_arenas", "a list of MemoryInfo", memories)
     words = {DeviceType.CPU: "cpu", DeviceType.GPU: "gpu"}
     for memory in memories:
         if memory.device_type not in words:
@@ -530,5 +510,5 @@ def _stream(stream: SyncStream | None) -> Handle | None:
     from zrt.environment.streams import SyncStream
 
     if not isinstance(stream, SyncStream):
-        raise DTypeError(f"sync_stream: expected a SyncStream, got {type(stream).__name__}")
+        raise wrong_type("sync_stream", "a SyncStream", stream)
     return stream._open()

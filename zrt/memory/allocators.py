@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import boolean, choose, entries, integer, text
+from zrt._common.arguments import boolean, choose, entries, integer, text, wrong_type
+from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -42,6 +43,7 @@ MOST_BYTES = 1 << 62
 _STATS_SINCE = 23
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class MemoryInfo:
     """A kind of memory on a device, as ``OrtMemoryInfo`` describes it.
@@ -92,7 +94,7 @@ class MemoryInfo:
         """Memory of any device, under any name: what a plugin provider's allocators are called, say.
 
         `vendor_id` is the PCI number of the device's vendor, `host_accessible` says whether the processor can read
-        it, `alignment` is a power of two or 0. ``OrtApi::CreateMemoryInfo_V2``.
+        it, `alignment` is a power of two or 0.
         """
         aligned = integer(alignment, "alignment", 0, 1 << 30)
         if aligned & (aligned - 1):
@@ -112,12 +114,7 @@ class MemoryInfo:
 
     @classmethod
     def read(cls, pointer: Any) -> MemoryInfo:
-        """What a borrowed ``OrtMemoryInfo`` says.
-
-        ``OrtApi::MemoryInfoGetName``, ``OrtApi::MemoryInfoGetId``, ``OrtApi::MemoryInfoGetType``,
-        ``OrtApi::MemoryInfoGetMemType``, ``OrtApi::MemoryInfoGetDeviceType``, ``OrtApi::MemoryInfoGetDeviceMemType``,
-        ``OrtApi::MemoryInfoGetVendorId``.
-        """
+        """What a borrowed ``OrtMemoryInfo`` says."""
         table = api()
         name = status.fetch(table.MemoryInfoGetName, "const char *", pointer)
         device = ffi.new("OrtMemoryInfoDeviceType *")
@@ -145,12 +142,9 @@ class MemoryInfo:
         return (self.device_type, self.device_id) == (other.device_type, other.device_id)
 
     def same(self, other: MemoryInfo) -> bool:
-        """Whether ONNX Runtime takes both for the same, vendor and alignment included; ``==`` goes by the name.
-
-        ``OrtApi::CompareMemoryInfo``.
-        """
+        """Whether ONNX Runtime takes both for the same, vendor and alignment included; ``==`` goes by the name."""
         if not isinstance(other, MemoryInfo):
-            raise DTypeError(f"other: expected a MemoryInfo, got {type(other).__name__}")
+            raise wrong_type("other", "a MemoryInfo", other)
         one, two = self.handle(), other.handle()
         return bool(status.fetch(api().CompareMemoryInfo, "int", one.pointer, two.pointer) == 0)
 
@@ -158,7 +152,6 @@ class MemoryInfo:
         """A new ``OrtMemoryInfo`` of this description.
 
         ``OrtApi::CreateMemoryInfo``, ``OrtApi::ReleaseMemoryInfo``; with a vendor or an alignment,
-        ``OrtApi::CreateMemoryInfo_V2``.
         """
         table = api()
         name = text(self.name, "MemoryInfo.name")
@@ -181,6 +174,7 @@ class MemoryInfo:
 CPU = MemoryInfo.cpu()
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class AllocatorStats:
     """An allocator's counters, in bytes and calls; those that it does not keep are 0.
@@ -235,6 +229,7 @@ class AllocatorStats:
         )
 
 
+@public
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArenaConfig:
     """How an arena takes memory from the system, in bytes (``OrtArenaCfg``).
@@ -294,10 +289,7 @@ class ArenaConfig:
 
 
 def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
-    """A new ``OrtKeyValuePairs`` of `pairs`, which messages call `subject`; None stands for none.
-
-    ``OrtApi::CreateKeyValuePairs``, ``OrtApi::AddKeyValuePair``, ``OrtApi::ReleaseKeyValuePairs``.
-    """
+    """A new ``OrtKeyValuePairs`` of `pairs`, which messages call `subject`; None stands for none."""
     given = entries({} if pairs is None else pairs, subject)
     table = api()
     handle = Handle.make(table.ReleaseKeyValuePairs, [], table.CreateKeyValuePairs, "OrtKeyValuePairs")
@@ -332,12 +324,11 @@ def has_device(session: Handle, inputs: int, outputs: int) -> bool:
     return any(not memory.is_host for where, count in sides for memory in session_memories(where, session, count))
 
 
+@public
 class Allocator(Owner):
     """ORT's allocator of a session for a kind of memory, or (`Allocator.default()`) the process's plain one.
 
     What it allocated keeps it alive. `Environment.shared_allocator` gives those of devices.
-    ``OrtApi::CreateAllocator``, ``OrtApi::ReleaseAllocator``, ``OrtApi::AllocatorGetInfo``,
-    ``OrtApi::GetAllocatorWithDefaultOptions``.
     """
 
     __slots__ = ("memory",)
@@ -346,9 +337,9 @@ class Allocator(Owner):
 
     def __init__(self, session: Owner, memory: MemoryInfo = CPU) -> None:
         if not isinstance(memory, MemoryInfo):
-            raise DTypeError(f"memory: expected a MemoryInfo, got {type(memory).__name__}")
+            raise wrong_type("memory", "a MemoryInfo", memory)
         if not isinstance(session, Owner):
-            raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
+            raise wrong_type("session", "a Session", session)
         self._make(session._open(), memory)
 
     @classmethod
@@ -393,7 +384,7 @@ class Allocator(Owner):
     def allocate(self, nbytes: int) -> Allocation:
         """So many bytes of this memory, their content undefined; at least 1.
 
-        `AllocationError` where there is not that much. ``OrtApi::AllocatorAlloc``.
+        `AllocationError` where there is not that much.
         """
         handle = self._open()
         size = integer(nbytes, "nbytes", 1, 2**64 - 1)
@@ -410,10 +401,7 @@ class Allocator(Owner):
         return Allocation(made, self.memory)
 
     def stats(self) -> AllocatorStats:
-        """The counters now; all 0 for an allocator that keeps none.
-
-        ``OrtApi::AllocatorGetStats``, ``OrtApi::GetKeyValuePairs``.
-        """
+        """The counters now; all 0 for an allocator that keeps none."""
         handle = self._open()
         table = api()
         # A provider's own may have no such function, which ORT would call nonetheless.
@@ -424,10 +412,11 @@ class Allocator(Owner):
         return AllocatorStats.parse(read_pairs(pairs.pointer)) if pairs.pointer else AllocatorStats()
 
 
+@public
 class Allocation(Owner):
     """Memory that an `Allocator` handed out: it goes back, once, when this object and every view of it have gone.
 
-    It keeps the allocator, and with it the session, alive. ``OrtApi::AllocatorFree``.
+    It keeps the allocator, and with it the session, alive.
     """
 
     __slots__ = ("memory",)

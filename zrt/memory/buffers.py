@@ -11,6 +11,8 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
+from zrt._common.arguments import wrong_type
+from zrt._common.public import public
 from zrt._native import ffi, lib
 from zrt._native.handle import Handle, Owner
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, LockError, ShapeError
@@ -26,6 +28,7 @@ LARGEST_ALIGNMENT: Final = 1 << 30
 HUGE_PAGE: Final = 2 * MIB
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class BufferPolicy:
     """What kind of memory a buffer takes; every combination works.
@@ -74,7 +77,7 @@ class BufferPolicy:
         hinted for huge pages and prefaulted.
         """
         if not isinstance(nbytes, int):
-            raise DTypeError(f"nbytes: expected an int, got {type(nbytes).__name__} {nbytes!r}")
+            raise wrong_type("nbytes", "an int", nbytes)
         if not self.auto:
             return self
         if nbytes < MIB:
@@ -89,7 +92,7 @@ class BufferPolicy:
         (``"alignment=4096,prefault"``). Raises `ArgumentError`.
         """
         if not isinstance(text, str):
-            raise DTypeError(f"buffer policy: expected a str, got {type(text).__name__} {text!r}")
+            raise wrong_type("buffer policy", "a str", text)
         word = text.strip().lower().replace("-", "_")
         if word in _PRESETS:
             return _PRESETS[word]
@@ -131,6 +134,7 @@ _PRESETS: Final[dict[str, BufferPolicy]] = {
 }
 
 
+@public
 class Buffer(Owner):
     """Zeroed memory of a chosen kind for one tensor, which ONNX Runtime can read or write without a copy.
 
@@ -158,7 +162,7 @@ class Buffer(Owner):
 
     def __init__(self, shape: Iterable[int], dtype: object, policy: BufferPolicy = BufferPolicy.AUTO) -> None:
         if not isinstance(policy, BufferPolicy):
-            raise DTypeError(f"policy: expected a BufferPolicy, got {type(policy).__name__}")
+            raise wrong_type("policy", "a BufferPolicy", policy)
         self.element_type = held(dtype)
         self.shape = as_shape(shape)
         self.nbytes = nbytes(self.element_type, self.shape)

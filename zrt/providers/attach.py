@@ -38,7 +38,7 @@ def to_pointer(key: str, written: str) -> Any:
 
 
 class ByKeys:
-    """By name and strings, as most are. ``OrtApi::SessionOptionsAppendExecutionProvider``."""
+    """By name and strings, as most are."""
 
     def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
         # By the full name, since ORT's own short ones are spelled in ways of their own.

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, fields
 from typing import ClassVar
 
 from zrt._common.arguments import entries
+from zrt._common.public import public_in
 from zrt._common.serialization import OptionData
 from zrt.errors import ProviderError, UnsupportedError
 from zrt.providers.attach import Attach, ByKeys, ThroughObject
 from zrt.providers.option import Option, Route
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Provider(OptionData):
     """The base of the typed providers.
@@ -75,11 +77,6 @@ class Provider(OptionData):
 
         For providers with an options object in ONNX Runtime (CUDA, TensorRT, CANN, oneDNN, ROCm); others are an
         `UnsupportedError`, and a library without the provider is a `ProviderError`.
-
-        ``OrtApi::GetCUDAProviderOptionsAsString``, ``OrtApi::GetCUDAProviderOptionsByName``,
-        ``OrtApi::GetTensorRTProviderOptionsAsString``, ``OrtApi::GetTensorRTProviderOptionsByName``,
-        ``OrtApi::GetCANNProviderOptionsAsString``, ``OrtApi::GetDnnlProviderOptionsAsString`` and
-        ``OrtApi::GetROCMProviderOptionsAsString``.
         """
         if not isinstance(self.attach, ThroughObject):
             raise UnsupportedError(f"{self.name}: ONNX Runtime does not tell what it makes of this provider's options")

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from zrt._common.arguments import shown, text
+from zrt._common.arguments import shown, text, wrong_type
+from zrt._common.public import public, public_in
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -22,11 +23,11 @@ from zrt.providers.vendors.cpu import CPU
 ProviderLike: TypeAlias = "Provider | str | tuple[str, Mapping[str, str]]"
 
 
+@public
 def available_providers() -> list[str]:
     """The full names of the providers that are compiled into the loaded library.
 
     Compiled in does not mean usable: a GPU, a driver and its libraries may be missing (see `prefer_gpu`).
-    ``OrtApi::GetAvailableProviders`` and ``OrtApi::ReleaseAvailableProviders``.
     """
     table = api()
     names, count = ffi.new("char ***"), ffi.new("int *")
@@ -37,6 +38,7 @@ def available_providers() -> list[str]:
         status.check(table.ReleaseAvailableProviders(names[0], count[0]))
 
 
+@public_in("zrt.providers")
 def full_name(name: str) -> str:
     """ORT's name for a short or full name in any case; `ProviderError` where the library has no such provider."""
     for candidate in available_providers():
@@ -57,6 +59,7 @@ def lacking(name: str) -> ProviderError:
     return ProviderError(f"{has}. {advice}" if advice else has)
 
 
+@public_in("zrt.providers")
 def parse(provider: ProviderLike) -> tuple[str, dict[str, str]]:
     """A provider's full name and its options, checked against the library."""
     if isinstance(provider, Provider):
@@ -66,7 +69,7 @@ def parse(provider: ProviderLike) -> tuple[str, dict[str, str]]:
     if isinstance(provider, tuple) and len(provider) == 2 and isinstance(provider[0], str):
         name, options = provider
         if not isinstance(options, Mapping):
-            raise DTypeError(f"provider {name!r}: expected a dict of options, got {type(options).__name__}")
+            raise wrong_type(f"provider {name!r}", "a dict of options", options)
         full = full_name(name)
         kind = known.kind_of(full)
         fields = kind.by_key() if kind else {}
@@ -84,6 +87,7 @@ def parse(provider: ProviderLike) -> tuple[str, dict[str, str]]:
     raise DTypeError(f"providers: {shown(provider)} is neither a provider, a name nor a (name, options) pair")
 
 
+@public_in("zrt.providers")
 def parse_all(providers: Iterable[ProviderLike] | None) -> list[tuple[str, dict[str, str]]]:
     """The providers of a session in their order, each once; None is the processor alone."""
     if providers is None:
@@ -111,6 +115,7 @@ def explained(name: str) -> Iterator[None]:
         raise ProviderError(f"{name}: {error}") from error
 
 
+@public_in("zrt.providers")
 def append(options: Handle, name: str, settings: Mapping[str, str]) -> None:
     """Adds a provider to session options: by keys, or in the way that its class says.
 
@@ -162,6 +167,7 @@ def usable(name: str) -> str | None:
     return None
 
 
+@public
 def prefer_gpu() -> list[Provider]:
     """CUDA before the processor where a session on CUDA can be made here, else the processor alone."""
     # Here, so that whoever stays on the processor never imports it.

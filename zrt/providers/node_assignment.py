@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zrt._common.arguments import boolean, shown, text
+from zrt._common.arguments import boolean, text, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import ArgumentError, DTypeError, ProviderError
+from zrt.errors import ArgumentError, ProviderError
 from zrt.providers import CPU
 
 RECORD = SessionConfigKey.RECORD_EP_GRAPH_ASSIGNMENT_INFO.encode()
@@ -55,17 +55,12 @@ class Assignment:
 
 
 def record(options: Handle) -> None:
-    """Has a session that is loaded with these options remember the assignment. ``OrtApi::AddSessionConfigEntry``."""
+    """Has a session that is loaded with these options remember the assignment."""
     status.check(api().AddSessionConfigEntry(options.pointer, RECORD, b"1"))
 
 
 def read(session: Handle) -> tuple[Assignment, ...]:
-    """The assignment of a session that was loaded to `record` it; of another, ORT's own refusal.
-
-    ``OrtApi::Session_GetEpGraphAssignmentInfo``, ``OrtApi::EpAssignedSubgraph_GetEpName``,
-    ``OrtApi::EpAssignedSubgraph_GetNodes``, ``OrtApi::EpAssignedNode_GetName``,
-    ``OrtApi::EpAssignedNode_GetOperatorType`` and ``OrtApi::EpAssignedNode_GetDomain``.
-    """
+    """The assignment of a session that was loaded to `record` it; of another, ORT's own refusal."""
     table = api()
 
     def said(function: Any, thing: Any) -> str:
@@ -137,7 +132,7 @@ class Strictness:
 
 def _operators(allow: Iterable[str]) -> frozenset[str]:
     if isinstance(allow, str) or not isinstance(allow, Iterable):
-        raise DTypeError(f"allow: expected a list of operators, got {shown(allow)}")
+        raise wrong_type("allow", "a list of operators", allow)
     names = [text(name, "allow").decode() for name in allow]
     # "::Shape" is "ai.onnx::Shape".
     return frozenset(ONNX_DOMAIN + name if name.startswith("::") else name for name in names)

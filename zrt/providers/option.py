@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from zrt._common.arguments import INT32_MAX, boolean, integer, path_bytes, text
-from zrt.errors import ArgumentError, DTypeError
+from zrt._common.arguments import INT32_MAX, boolean, integer, path_bytes, text, wrong_type
+from zrt.errors import ArgumentError
 
 UINT64_MAX = 2**64 - 1
 
@@ -91,7 +91,7 @@ def choice(meaning: str, *values: str, **where: Any) -> Any:
 
     def write(value: Any, subject: str) -> str:
         if not isinstance(value, str):
-            raise DTypeError(f"{subject}: expected one of {', '.join(values)}, got {type(value).__name__} {value!r}")
+            raise wrong_type(subject, f"one of {', '.join(values)}", value)
         if value.lower() not in names:
             raise ArgumentError(f"{subject}: {value!r} is none of {', '.join(values)}")
         return names[value.lower()]
@@ -116,7 +116,7 @@ def listed(meaning: str, separator: str = ",", **where: Any) -> Any:
         if isinstance(value, str):
             return _string(value, subject)
         if not isinstance(value, Sequence):
-            raise DTypeError(f"{subject}: expected a list of names, got {type(value).__name__} {value!r}")
+            raise wrong_type(subject, "a list of names", value)
         names = [_string(name, f"{subject}[{index}]") for index, name in enumerate(value)]
         return _string(separator.join(names), subject)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from zrt import providers
 from zrt._common.arguments import entries
 from zrt._common.config_keys import SessionConfigKey
+from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -33,6 +34,7 @@ ENV_ALLOCATORS = SessionConfigKey.USE_ENV_ALLOCATORS.encode()
 CAPTURE = ("enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture", "enable_graph_capture")
 
 
+@public
 class DevicePolicy(IntEnum):
     """How ONNX Runtime chooses a session's devices by itself (``OrtExecutionProviderDevicePolicy``).
 
@@ -131,10 +133,7 @@ class Selection:
         self._asking = None if policy is None or isinstance(policy, DevicePolicy) else _Asking(policy)
 
     def apply(self, options: PoolOptions) -> PoolOptions:
-        """Puts it into session options; what comes back keeps the libraries that they name registered.
-
-        ``OrtApi::SessionOptionsSetEpSelectionPolicy``, ``SessionOptionsSetEpSelectionPolicyDelegate``.
-        """
+        """Puts it into session options; what comes back keeps the libraries that they name registered."""
         table = api()
         kept = self._hold()
         if self._policy is None:
@@ -159,10 +158,7 @@ class Selection:
         return options.holding(kept)
 
     def _told_to_capture(self, options: Handle) -> bool:
-        """Looks among the options by name, and among the config entries, where those of devices are.
-
-        ``OrtApi::GetSessionOptionsConfigEntries``.
-        """
+        """Looks among the options by name, and among the config entries, where those of devices are."""
         table = api()
         function = table.GetSessionOptionsConfigEntries
         pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", options.pointer)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from zrt._common.arguments import shown, text
+from zrt._common.arguments import text, wrong_type
+from zrt._common.public import public
 from zrt._native import ffi, status
 from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.environment import current
-from zrt.errors import DTypeError, Error, ProviderError
+from zrt.errors import Error, ProviderError
 from zrt.loading import model_source
 from zrt.memory.allocators import default_allocator, take_string
 
 
+@public
 class ModelCompatibility(IntEnum):
     """What a provider says of a compiled model (``OrtCompiledModelCompatibility``)."""
 
@@ -27,16 +29,14 @@ class ModelCompatibility(IntEnum):
     """It does not run here."""
 
 
+@public
 def compatibility_info(model: model_source.Model, provider: str) -> str | None:
     """What a provider wrote into a model that it compiled, by its full name; None where it wrote nothing.
-
-    ``OrtApi::GetCompatibilityInfoFromModel``, ``OrtApi::GetCompatibilityInfoFromModelBytes``,
-    ``OrtApi::GetAllocatorWithDefaultOptions``, ``OrtApi::AllocatorFree``.
 
     Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason, with the model's name.
     """
     if not isinstance(provider, str) or not provider:
-        raise DTypeError(f"provider: expected a provider's full name, got {shown(provider)}")
+        raise wrong_type("provider", "a provider's full name", provider)
     name = text(provider, "provider")
     table = api()
     allocator = default_allocator()
@@ -54,11 +54,11 @@ def compatibility_info(model: model_source.Model, provider: str) -> str | None:
     return take_string(allocator, found) if found else None
 
 
+@public
 def model_compatibility(info: str, provider: str) -> ModelCompatibility:
     """What a provider says of what it once wrote into a model (`compatibility_info`), on the devices that are here.
 
     `provider` is its full name; the devices are all that it has in this process. `ProviderError` where it has none.
-    ``OrtApi::GetModelCompatibilityForEpDevices``, ``OrtApi::GetEpDevices``, ``OrtApi::EpDevice_EpName``.
     """
     said = text(info, "info")
     text(provider, "provider")

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import boolean, choose, integer, path_bytes, shown, text
+from zrt._common.arguments import boolean, choose, integer, path_bytes, shown, text, wrong_type
 from zrt._common.files import replacing
+from zrt._common.public import public
 from zrt._native import callback, ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -35,6 +36,7 @@ Output: TypeAlias = "str | os.PathLike[str] | Writer | None"
 NO_NODES_COMPILED, OUTPUT_FILE_EXISTS = 1, 2
 
 
+@public
 def compile(
     model: Any,
     output: Output = None,
@@ -70,21 +72,6 @@ def compile(
     each: it gets an `Initializer` (its name, type, shape and size; `location` and `offset` where ONNX Runtime reads it
     from a file), and a function that reads the weight: a copy, packed types as their bytes. It returns the file,
     relative to the model's folder, and the offset at which it wrote the weight; or None for into the model.
-
-    ``OrtCompileApi::CreateModelCompilationOptionsFromSessionOptions``, ``OrtCompileApi::CompileModel``,
-    ``OrtCompileApi::ModelCompilationOptions_SetInputModelPath``,
-    ``OrtCompileApi::ModelCompilationOptions_SetInputModelFromBuffer``,
-    ``OrtCompileApi::ModelCompilationOptions_SetOutputModelPath``,
-    ``OrtCompileApi::ModelCompilationOptions_SetOutputModelBuffer``,
-    ``OrtCompileApi::ModelCompilationOptions_SetOutputModelWriteFunc``,
-    ``OrtCompileApi::ModelCompilationOptions_SetOutputModelExternalInitializersFile``,
-    ``OrtCompileApi::ModelCompilationOptions_SetOutputModelGetInitializerLocationFunc``,
-    ``OrtCompileApi::ModelCompilationOptions_SetEpContextEmbedMode``,
-    ``OrtCompileApi::ModelCompilationOptions_SetEpContextBinaryInformation``,
-    ``OrtCompileApi::ModelCompilationOptions_SetGraphOptimizationLevel``,
-    ``OrtCompileApi::ModelCompilationOptions_SetFlags``, ``OrtCompileApi::ReleaseModelCompilationOptions``,
-    ``OrtApi::GetCompileApi``, ``OrtApi::CreateExternalInitializerInfo``,
-    ``OrtApi::ExternalInitializerInfo_GetFilePath``, ``OrtApi::ExternalInitializerInfo_GetFileOffset``.
 
     Raises what `Session` raises, `ArgumentError` where nothing can be written, and `CallbackError` where a function of
     the caller's raised, of which that is the cause.
@@ -137,7 +124,7 @@ def _folder_and_name(given: Any) -> tuple[bytes, bytes]:
     try:
         folder, name = given
     except (TypeError, ValueError):
-        raise DTypeError(f"ep_context_binaries: expected a folder and a name, got {shown(given)}") from None
+        raise wrong_type("ep_context_binaries", "a folder and a name", given) from None
     where = path_bytes(folder, "ep_context_binaries")
     if not os.path.isdir(where):
         raise ArgumentError(f"ep_context_binaries: there is no folder {os.fsdecode(where)!r}")
@@ -166,7 +153,7 @@ def _writing(output: Output, beside: Sequence[str], new: bool, work: _Compilatio
         work.into(output)
         yield
     else:
-        raise DTypeError(f"output: expected a path, a function or None, got {type(output).__name__} {shown(output)}")
+        raise wrong_type("output", "a path, a function or None", output)
 
 
 class _Compilation:
@@ -351,7 +338,7 @@ def _location(found: Any, name: str) -> tuple[bytes, int]:
     try:
         file, offset = found
     except (TypeError, ValueError):
-        raise DTypeError(f"weight {name!r}: expected a file's name and an offset, got {shown(found)}") from None
+        raise wrong_type(f"weight {name!r}", "a file's name and an offset", found) from None
     path = path_bytes(file, f"weight {name!r}")
     if not path:
         raise ArgumentError(f"weight {name!r}: the file's name is empty")

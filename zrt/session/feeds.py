@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import shown
+from zrt._common.arguments import shown, wrong_type
 from zrt.errors import AllocationError, ArgumentError, DTypeError, UnknownNameError, UnsupportedError
 from zrt.memory import arrays
 from zrt.memory.buffers import Buffer
@@ -38,7 +38,7 @@ def by_name(
             raise ArgumentError(f"feeds: the model has {len(inputs)} inputs ({names_of(inputs)}), got {len(each)}")
         given = {info.name: feed for info, feed in zip(inputs, each, strict=True)}
     else:
-        raise DTypeError(f"feeds: expected a dict or a list of arrays, got {type(feeds).__name__}")
+        raise wrong_type("feeds", "a dict or a list of arrays", feeds)
     known = {info.name for info in (*inputs, *initializers)}
     for name in given:
         if name not in known:

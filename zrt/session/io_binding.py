@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import shown
+from zrt._common.arguments import shown, wrong_type
+from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.busy import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError, Error, ShapeError, UnknownNameError
+from zrt.errors import ArgumentError, BusyError, ClosedError, Error, ShapeError, UnknownNameError
 from zrt.loading.session_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, default_allocator
 from zrt.memory.buffers import Buffer
@@ -83,7 +84,7 @@ def bound_values(
     """The values bound as outputs, in the order of their binding; `keepers` own the memory that was bound.
 
     `places` says what was bound as each. None stands for what ORT has not made yet, and for an optional output that
-    is absent. ``OrtApi::GetBoundOutputValues``, ``HasValue``.
+    is absent.
     """
     table = api()
     allocator = default_allocator()
@@ -240,11 +241,12 @@ def _restore(bound: dict[str, Any], name: str, former: Any) -> None:
         del bound[name]
 
 
+@public
 class IoBinding(Owner):
     """What a run reads and writes, bound by name (``OrtIoBinding``).
 
     The binding keeps alive what is bound to it, and goes on working when its session is closed. A second thread
-    that uses it at the same time gets `BusyError`. ``OrtApi::CreateIoBinding``, ``OrtApi::ReleaseIoBinding``.
+    that uses it at the same time gets `BusyError`.
     """
 
     __slots__ = ("_bound",)
@@ -253,7 +255,7 @@ class IoBinding(Owner):
         self._handle = None
         self._bound: _Bound | None = None
         if not isinstance(session, Session):
-            raise DTypeError(f"session: expected a Session, got {type(session).__name__}")
+            raise wrong_type("session", "a Session", session)
         table = api()
         owner = session._open()
         binding = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
@@ -278,7 +280,7 @@ class IoBinding(Owner):
         it out.
 
         For an input that the session wants on a device, ORT copies the feed there now, and later writes to it are
-        seen only after binding it again. ``OrtApi::BindInput``.
+        seen only after binding it again.
         """
         bound = self._opened()
         info = _find(name, (*bound.session.inputs, *bound.session.initializers), "input")
@@ -290,10 +292,7 @@ class IoBinding(Owner):
         bound.claimed(bound.bind_input, name, value._open())
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
-        """Binds an output to the caller's memory, or leaves it to ORT on a memory (None: on the host).
-
-        ``OrtApi::BindOutput``, ``BindOutputToDevice``.
-        """
+        """Binds an output to the caller's memory, or leaves it to ORT on a memory (None: on the host)."""
         bound = self._opened()
         info = _find(name, bound.session.outputs, "output")
         subject = f"output {name!r}"
@@ -307,27 +306,27 @@ class IoBinding(Owner):
         bound.claimed(bound.bind_output, name, value._open())
 
     def clear_inputs(self) -> None:
-        """Forgets every bound input. ``OrtApi::ClearBoundInputs``."""
+        """Forgets every bound input."""
         bound = self._opened()
         bound.claimed(bound.clear_inputs)
 
     def clear_outputs(self) -> None:
-        """Forgets every bound output. ``OrtApi::ClearBoundOutputs``."""
+        """Forgets every bound output."""
         bound = self._opened()
         bound.claimed(bound.clear_outputs)
 
     def synchronize_inputs(self) -> None:
-        """Waits until the devices have the bound inputs. ``OrtApi::SynchronizeBoundInputs``."""
+        """Waits until the devices have the bound inputs."""
         bound = self._opened()
         status.check(bound.claimed(api().SynchronizeBoundInputs, bound.binding.pointer))
 
     def synchronize_outputs(self) -> None:
-        """Waits until the devices have written the bound outputs. ``OrtApi::SynchronizeBoundOutputs``."""
+        """Waits until the devices have written the bound outputs."""
         bound = self._opened()
         status.check(bound.claimed(api().SynchronizeBoundOutputs, bound.binding.pointer))
 
     def run(self, options: RunOptions | None = None) -> None:
-        """One inference over what is bound. ``OrtApi::RunWithBinding``.
+        """One inference over what is bound.
 
         On a session with devices the calls that synchronize come before and after it by themselves. An input that
         is not bound is an `ArgumentError`; an output that is not bound is not computed.
@@ -355,7 +354,7 @@ class IoBinding(Owner):
     def outputs(self) -> dict[str, Any]:
         """The outputs that the last run wrote, each a `Value`, by name in the order of their binding.
 
-        An output of optional type that is absent is None. ``OrtApi::GetBoundOutputValues``.
+        An output of optional type that is absent is None.
         """
         bound = self._opened()
         values: dict[str, Any] = bound.claimed(bound.values)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from zrt._common.public import public
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -18,6 +19,7 @@ from zrt.providers.node_assignment import Assignment, operator_of
 from zrt.values.type_info import ValueInfo
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class PortPlacement:
     """Where the session reads an input, or writes an output."""
@@ -31,6 +33,7 @@ class PortPlacement:
     """The first device that the provider offers; None where it offers none, or ONNX Runtime does not say."""
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class NodePlacement:
     """A node, and the provider that runs it."""
@@ -41,6 +44,7 @@ class NodePlacement:
     provider: str
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Placement:
     """What `Session.placement` says; printed, it is a table."""
@@ -116,11 +120,7 @@ def _port(port: PortPlacement) -> dict[str, Any]:
 def read(
     session: Handle, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo], providers: Sequence[str]
 ) -> Placement:
-    """The placement of a session.
-
-    ``OrtApi::SessionGetMemoryInfoForInputs``, ``SessionGetMemoryInfoForOutputs``, ``SessionGetEpDeviceForInputs``,
-    ``SessionGetEpDeviceForOutputs``.
-    """
+    """The placement of a session."""
     table = api()
     # With one provider there is no question; of several ONNX Runtime names those that take part in device selection.
     only = providers[0] if len(providers) == 1 else None

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from zrt._common.public import public
 from zrt._native import ffi
 from zrt._native.handle import Handle, Owner
 from zrt.errors import ClosedError, Error
@@ -18,6 +19,7 @@ from_buffer = ffi.from_buffer
 empty = np.empty
 
 
+@public
 class PreparedRun(Owner):
     """A run over feeds that are borrowed in place (`Session.prepare` makes it).
 

@@ -12,6 +12,7 @@ from time import perf_counter_ns as clock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common.arguments import integer, path_bytes
+from zrt._common.public import public
 from zrt.errors import FileError, TraceError, UnsupportedError
 from zrt.loading.session_options import RunOptions
 from zrt.session.feeds import Feeds
@@ -30,6 +31,7 @@ TypedShape: TypeAlias = "tuple[str, Shape]"
 _NAME = re.compile(r'("name" :")(.*?)(","args" : \{(?:"\w+" :|\}))', re.DOTALL)
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class ProfileEvent:
     """One span of time in a trace; times are in microseconds, from the trace's beginning on."""
@@ -71,6 +73,7 @@ class ProfileEvent:
         return self.start_us + self.duration_us
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
     """A line of a table: all calls of one operator type, node or kernel on a provider; times are in microseconds."""
@@ -93,6 +96,7 @@ class ProfileRow:
         return self.total_us / self.calls
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class Profile:
     """A trace: every event of it, in the order in which they began.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from zrt._common.arguments import entries, integer, path_bytes, text
+from zrt._common.arguments import entries, integer, path_bytes, text, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.files import replacing
-from zrt.errors import ArgumentError, DTypeError
+from zrt._common.public import public
+from zrt.errors import ArgumentError
 from zrt.loading import model_source
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.selection import ProvidersLike
@@ -18,6 +19,7 @@ from zrt.types import GraphOptimizationLevel
 ORT_SUFFIX = ".ort"
 
 
+@public
 def save_optimized(
     model: model_source.Model,
     path: str | os.PathLike[str],
@@ -32,7 +34,7 @@ def save_optimized(
 
     A `path` that ends in ``.ort`` gets ONNX Runtime's own format, any other one ONNX. Without `options` the graph is
     optimized as far as the result fits any processor (``ENABLE_EXTENDED``); ``ENABLE_ALL`` may fit this one only.
-    Whoever loads the result may leave the optimizer off. ``OrtApi::SetOptimizedModelFilePath``.
+    Whoever loads the result may leave the optimizer off.
 
     With `weights_file`, the name of a file beside `path`, weights of `weights_from` bytes and more go there: a model
     has room for 2 GB. Files that are there already are replaced as a whole, once everything is written: sessions that
@@ -42,7 +44,7 @@ def save_optimized(
     """
     target = os.fsdecode(path_bytes(path, "path"))
     if options is not None and not isinstance(options, SessionOptions):
-        raise DTypeError(f"options: expected SessionOptions, got {type(options).__name__}")
+        raise wrong_type("options", "SessionOptions", options)
     chosen = options or SessionOptions(graph_optimization_level=GraphOptimizationLevel.ENABLE_EXTENDED)
     if chosen.optimized_model_filepath is not None:
         raise ArgumentError("options: they have an optimized_model_filepath of their own; path says where it goes")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zrt._common.arguments import entries, integer, path_bytes, shown
+from zrt._common.arguments import entries, integer, path_bytes, shown, wrong_type
+from zrt._common.public import public
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -16,7 +17,6 @@ from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import (
     ArgumentError,
-    DTypeError,
     Error,
     FileError,
     ModelNotFoundError,
@@ -63,7 +63,7 @@ def prepare_options(
 ) -> PoolOptions:
     """The ``OrtSessionOptions`` of a load."""
     if options is not None and not isinstance(options, SessionOptions):
-        raise DTypeError(f"options: expected SessionOptions, got {type(options).__name__}")
+        raise wrong_type("options", "SessionOptions", options)
     settings = options or SessionOptions()
     handle = settings.handle()
     if not settings.use_per_session_threads:
@@ -82,6 +82,7 @@ def prepare_options(
     return handle
 
 
+@public
 class Session(Owner):
     """A model, loaded and ready to run (``OrtSession``).
 
@@ -91,15 +92,11 @@ class Session(Owner):
     devices and the model's metadata that returns those to take. The processor comes last of itself. With `strict` a
     session is refused (`ProviderError`) where a node would run on the processor though something else was asked for;
     `allow` exempts operators ("Shape", "com.microsoft::FusedMatMul").
-    ``OrtApi::SessionOptionsAppendExecutionProvider_V2``, ``SessionOptionsSetEpSelectionPolicy``,
-    ``SessionOptionsSetEpSelectionPolicyDelegate``.
 
     Everything that can be asked of the model is read once, here. A session may be used from any number of threads
     at the same time, and `close` (or the end of a ``with``) ends it as soon as its last run and lane end.
 
     Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason, with the model's name.
-    ``OrtApi::CreateSession``, ``OrtApi::CreateSessionFromArray``, ``OrtApi::HasSessionConfigEntry``,
-    ``OrtApi::ReleaseSession``.
     """
 
     __slots__ = (
@@ -119,18 +116,15 @@ class Session(Owner):
     )
 
     inputs: tuple[ValueInfo, ...]
-    """What must be fed, in the model's order. ``OrtApi::SessionGetInputCount``, ``OrtApi::SessionGetInputName``,
-    ``OrtApi::SessionGetInputTypeInfo``."""
+    """What must be fed, in the model's order."""
     outputs: tuple[ValueInfo, ...]
-    """What comes back, in the model's order. ``OrtApi::SessionGetOutputCount``, ``OrtApi::SessionGetOutputName``,
-    ``OrtApi::SessionGetOutputTypeInfo``."""
+    """What comes back, in the model's order."""
     input_names: tuple[str, ...]
     """The inputs' names, in the model's order."""
     output_names: tuple[str, ...]
     """The outputs' names, in the model's order."""
     initializers: tuple[ValueInfo, ...]
-    """Weights that a run may override by feeding them. ``OrtApi::SessionGetOverridableInitializerCount``,
-    ``OrtApi::SessionGetOverridableInitializerName``, ``OrtApi::SessionGetOverridableInitializerTypeInfo``."""
+    """Weights that a run may override by feeding them."""
     metadata: ModelMetadata
     """What the model's author wrote into it."""
     providers: tuple[str, ...]
@@ -215,7 +209,7 @@ class Session(Owner):
         Where the feeds settle an output's shape, ORT writes straight into the array; elsewhere the array is a view
         on ORT's memory, which it keeps alive. Strings come as an array of objects, sequences as a list, maps as a
         dict, sparse tensors as a `SparseTensor`, an optional that is absent (``OrtApi::HasValue``) as None, packed
-        types as a `Value`. ``OrtApi::Run``.
+        types as a `Value`.
         """
         call = self._latest
         if call is None or outputs is not None or options is not None:
@@ -287,10 +281,7 @@ class Session(Owner):
         return call, [from_buffer(array) for array in checked], None
 
     def _check_reach(self, owner: Handle, value: Value, subject: str) -> None:
-        """Refuses a tensor on a device in a session that has none: ORT would take its address for the host's.
-
-        ``OrtApi::SessionGetMemoryInfoForInputs``, ``OrtApi::SessionGetMemoryInfoForOutputs``.
-        """
+        """Refuses a tensor on a device in a session that has none: ORT would take its address for the host's."""
         where = value.memory
         if not where.is_host and not has_device(owner, len(self.inputs), len(self.outputs)):
             raise UnsupportedError(
@@ -307,7 +298,7 @@ class Session(Owner):
         waiting task is cancelled the run ends as soon as the operator in hand is done.
 
         The run is on a thread of the session's own pool; a session without one (``intra_op_num_threads=1``) gets one
-        of a few threads of zrt's. ``OrtApi::RunAsync``, ``OrtApi::Run``.
+        of a few threads of zrt's.
         """
         from zrt.session import async_runs
 
@@ -321,7 +312,7 @@ class Session(Owner):
         What is wrong with the arguments is raised here; what goes wrong in the run, by the future. `cancel` on the
         future cancels it at once, and ends the run as soon as the operator in hand is done. A future may be dropped:
         its run goes on to the end. Callbacks of the future are called on a thread that serves all runs and logs, and
-        should be short. ``OrtApi::RunAsync``, ``OrtApi::Run``.
+        should be short.
         """
         from zrt.session import async_runs
 
@@ -357,7 +348,7 @@ class Session(Owner):
         if outputs is None:
             return None
         if isinstance(outputs, str) or not isinstance(outputs, Sequence):
-            raise DTypeError(f"outputs: expected a list of names, got {shown(outputs)}")
+            raise wrong_type("outputs", "a list of names", outputs)
         for name in outputs:
             if not isinstance(name, str) or name not in self.output_names:
                 raise UnknownNameError(
@@ -420,7 +411,7 @@ class Session(Owner):
         return PreparedRun(self._call(inputs, None), values)
 
     def allocator(self, memory: MemoryInfo = CPU) -> Allocator:
-        """The session's allocator for a memory. ``OrtApi::CreateAllocator``."""
+        """The session's allocator for a memory."""
         return Allocator(self, memory)
 
     def lane(self, shapes: ShapesLike = None, output_shapes: ShapesLike = None, **arguments: Any) -> Lane:
@@ -436,13 +427,7 @@ class Session(Owner):
         return IoBinding(self)
 
     def placement(self) -> Placement:
-        """Where each input and output lives, and with `SessionOptions.record_placement` what runs each node.
-
-        ``OrtApi::SessionGetMemoryInfoForInputs``, ``SessionGetMemoryInfoForOutputs``, ``SessionGetEpDeviceForInputs``,
-        ``SessionGetEpDeviceForOutputs``, ``Session_GetEpGraphAssignmentInfo``, ``EpAssignedSubgraph_GetEpName``,
-        ``EpAssignedSubgraph_GetNodes``, ``EpAssignedNode_GetName``, ``EpAssignedNode_GetOperatorType``,
-        ``EpAssignedNode_GetDomain``.
-        """
+        """Where each input and output lives, and with `SessionOptions.record_placement` what runs each node."""
         from zrt.session import placement
 
         return placement.read(self._open(), self.inputs, self.outputs, self.providers)
@@ -451,7 +436,6 @@ class Session(Owner):
         """Settings that its providers take between runs: ``ep.dynamic.workload_type`` is "Default" or "Efficient", say.
 
         Providers are free to refuse; those inside ONNX Runtime mostly ignore what they do not know.
-        ``OrtApi::SetEpDynamicOptions``.
         """
         handle = self._open()
         pairs = entries(options, "dynamic options")
@@ -464,7 +448,6 @@ class Session(Owner):
         """Lets go of a graph that a run with `RunOptions.gpu_graph_id` captured; the next such run captures anew.
 
         `UnsupportedError` on the processor, which captures none; other providers pass over what they do not have.
-        ``OrtApi::SessionReleaseCapturedGraph``.
         """
         handle = self._open()
         integer(graph_id, "graph_id")
@@ -476,7 +459,6 @@ class Session(Owner):
         """Ends the profiling that `SessionOptions.profile_file_prefix` began; returns the trace's path.
 
         The path is "" where there is none to end. Raises `FileError` where ONNX Runtime could not write the trace.
-        ``OrtApi::SessionEndProfiling``.
         """
         from zrt._common.files import ends_with
 
@@ -492,7 +474,6 @@ class Session(Owner):
         """When a profiled session's trace begins; 0 where the session is not profiled.
 
         In nanoseconds of the C++ library's finest clock: on Linux those of `time.time_ns`.
-        ``OrtApi::SessionGetProfilingStartTimeNs``.
         """
         handle = self._open()
         return int(status.fetch(api().SessionGetProfilingStartTimeNs, "uint64_t", handle.pointer))
@@ -502,7 +483,6 @@ class Session(Owner):
 
         Each run has a trace of its own, in a temporary folder; what the profiler costs lies between the runs and,
         for each node, in its time. Raises `UnsupportedError` where the session is profiled as a whole.
-        ``OrtApi::RunOptionsEnableProfiling``.
         """
         from zrt.session.profile import of_runs
 
@@ -515,6 +495,7 @@ class Session(Owner):
         return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
 
 
+@public
 def infer(
     model: model_source.Model,
     feeds: Feeds,

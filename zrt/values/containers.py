@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from zrt._common.arguments import wrong_type
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -47,7 +48,7 @@ def _make(kind: ValueKind, parts: Sequence[Handle], parents: Sequence[Handle], s
 def mapping(given: Mapping[Any, Any], key_type: Any, value_type: Any, subject: str) -> Value:
     """A map of a dict; see `Value.from_map`."""
     if not isinstance(given, Mapping):
-        raise DTypeError(f"{subject}: expected a dict, got {type(given).__name__}")
+        raise wrong_type(subject, "a dict", given)
     # At once, so that both have the same length whatever another thread does to it.
     items = list(given.items())
     if not items and (key_type is None or value_type is None):
@@ -67,7 +68,7 @@ def _column(items: list[Any], wanted: Any, allowed: Sequence[ElementType], subje
         )
     for item in items:
         if not _fits(item, element_type):
-            raise DTypeError(f"{subject}: expected {type_name(element_type)}, got {type(item).__name__} {item!r:.80}")
+            raise wrong_type(subject, type_name(element_type), item)
     if element_type is ElementType.STRING:
         return Value.from_strings(items, (len(items),), subject)
     try:
@@ -101,7 +102,7 @@ def _fits(item: Any, element_type: ElementType) -> bool:
 def sequence(given: Sequence[Any], element_type: Any, key_type: Any, subject: str) -> Value:
     """A sequence of a list; see `Value.from_sequence`."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
-        raise DTypeError(f"{subject}: expected a list, got {type(given).__name__}")
+        raise wrong_type(subject, "a list", given)
     wanted = None if element_type is None else ElementType.of(element_type)
     keys = None if key_type is None else ElementType.of(key_type) or None
     items = list(given)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from zrt._common.arguments import choose
+from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -23,6 +24,7 @@ from zrt.values.type_info import read_shape
 Array = np.ndarray[Any, Any]
 
 
+@public
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseTensor:
     """A sparse tensor in numpy arrays: `shape` is the dense one, everything that `values` leave out is 0.

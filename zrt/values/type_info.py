@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from zrt._common.public import public
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -18,6 +19,7 @@ Dim: TypeAlias = "int | str | None"
 NO_VERSION = 2**63 - 1
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class ValueInfo:
     """One input, output or overridable initializer as the model declares it.
@@ -43,7 +45,7 @@ class ValueInfo:
     element: ValueInfo | None = None
     """What a sequence, a map or an optional holds."""
     denotation: str = ""
-    """What the model says that it means ("IMAGE", say). ``OrtApi::GetDenotationFromTypeInfo``."""
+    """What the model says that it means ("IMAGE", say)."""
 
     @property
     def is_tensor(self) -> bool:
@@ -111,14 +113,14 @@ def format_shape(shape: tuple[Dim, ...] | None) -> str:
     return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
 
 
+@public
 @dataclass(frozen=True, slots=True)
 class ModelMetadata:
-    """What the model's author wrote into it. ``OrtApi::SessionGetModelMetadata``, ``OrtApi::ReleaseModelMetadata``.
+    """What the model's author wrote into it.
 
     The fields, in their order: ``OrtApi::ModelMetadataGetProducerName``, ``OrtApi::ModelMetadataGetGraphName``,
     ``OrtApi::ModelMetadataGetDomain``, ``OrtApi::ModelMetadataGetDescription``,
     ``OrtApi::ModelMetadataGetGraphDescription``, ``OrtApi::ModelMetadataGetVersion``; the map from
-    ``OrtApi::ModelMetadataGetCustomMetadataMapKeys`` and ``OrtApi::ModelMetadataLookupCustomMetadataMap``.
     """
 
     producer_name: str

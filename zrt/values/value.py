@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zrt._common.arguments import wrong_type
+from zrt._common.public import public
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -40,7 +42,7 @@ def over(
     subject: str,
     memory: MemoryInfo = CPU,
 ) -> Handle:
-    """A tensor over memory that is there, the host's unless said. ``OrtApi::CreateTensorWithDataAsOrtValue``."""
+    """A tensor over memory that is there, the host's unless said."""
     if element_type.refused:
         raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
     table = api()
@@ -62,13 +64,14 @@ def over(
         raise status.about(subject, error) from error
 
 
+@public
 class Value(Owner):
     """An ``OrtValue``.
 
     Tensors are made over an array (`from_array`, `from_packed`) or a `Buffer` (`from_buffer`) without a copy, or
     allocated by ORT (`allocate`); strings (`from_strings`), sparse tensors (`from_sparse`), sequences
     (`from_sequence`) and maps (`from_map`) are made of what Python, numpy and SciPy have. A value keeps alive what
-    its memory belongs to, and outlives the session that made it. ``OrtApi::ReleaseValue``.
+    its memory belongs to, and outlives the session that made it.
     """
 
     __slots__ = ("_element_type", "_key_type", "_kind", "_memory", "_nbytes", "_shape", "_writeable")
@@ -111,7 +114,7 @@ class Value(Owner):
             self._element_type, self._key_type, self._nbytes = info.element_type, info.key_type, 0
 
     def _info(self) -> ValueInfo:
-        """The type as ORT describes it. ``OrtApi::GetTypeInfo``."""
+        """The type as ORT describes it."""
         table = api()
         handle = self._open()
         info = Handle.make(table.ReleaseTypeInfo, [], table.GetTypeInfo, "OrtTypeInfo", handle.pointer)
@@ -138,7 +141,7 @@ class Value(Owner):
         one of a type without an ONNX counterpart with `DTypeError`; `subject` is what the message calls it.
         """
         if not isinstance(array, np.ndarray):
-            raise DTypeError(f"{subject}: expected a numpy array, got {type(array).__name__}")
+            raise wrong_type(subject, "a numpy array", array)
         # Of a subclass only what numpy itself knows counts; the object itself is kept, for what else it may hold.
         owner, array = array, np.asarray(array)
         reason = arrays.needs_copy(array)
@@ -185,7 +188,7 @@ class Value(Owner):
     def from_buffer(cls, buffer: Buffer, subject: str = "buffer") -> Value:
         """A tensor over a `Buffer`."""
         if not isinstance(buffer, Buffer):
-            raise DTypeError(f"{subject}: expected a Buffer, got {type(buffer).__name__}")
+            raise wrong_type(subject, "a Buffer", buffer)
         handle = buffer._open()
         address = ffi.cast("void *", buffer.address)
         return cls(over(address, buffer.nbytes, buffer.shape, buffer.element_type, [handle], subject))
@@ -196,11 +199,11 @@ class Value(Owner):
     ) -> Value:
         """A tensor in memory that ORT allocates, its content undefined; without `allocator`, on the host.
 
-        ``OrtApi::CreateTensorAsOrtValue``. `AllocationError` where there is not that much memory.
+        `AllocationError` where there is not that much memory.
         """
         allocator = allocator or Allocator.default()
         if not isinstance(allocator, Allocator):
-            raise DTypeError(f"{subject}: expected an Allocator, got {type(allocator).__name__}")
+            raise wrong_type(subject, "an Allocator", allocator)
         element_type = ElementType.of(dtype)
         if element_type.refused:
             raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
@@ -232,7 +235,7 @@ class Value(Owner):
 
         Arrays may be of numpy's own string types or of objects; `shape`, if given, is another for the same
         strings in order. Empty strings and NULs are strings like any other; what cannot be written as UTF-8 (a
-        lone surrogate) is an `ArgumentError` that names it. ``OrtApi::GetResizedStringTensorElementBuffer``.
+        lone surrogate) is an `ArgumentError` that names it.
         """
         return cls(strings.tensor(texts, shape, subject))
 
@@ -257,7 +260,7 @@ class Value(Owner):
         Elements are arrays, values, dicts, or (nested) lists of strings or numbers. Contiguous arrays and values
         are used where they lie, and the sequence keeps them alive. `element_type` is the type of the tensors'
         elements or of the maps' values, `key_type` that of the maps' keys; an empty sequence needs
-        `element_type`, one of maps `key_type` as well. ``OrtApi::CreateValue``.
+        `element_type`, one of maps `key_type` as well.
 
         Raises `DTypeError` for elements of several types, `UnsupportedError` for those that ORT has no sequences
         of.
@@ -273,7 +276,7 @@ class Value(Owner):
         """A map, copied from a dict: keys are str or int64, values str, int64, float32 or float64.
 
         The types are those of the keys and values as numpy sees them (Python's floats are float64), unless
-        `key_type` and `value_type` say otherwise; an empty map needs both. ``OrtApi::CreateValue``.
+        `key_type` and `value_type` say otherwise; an empty map needs both.
 
         Raises `UnsupportedError` for types that ORT has no maps of, `DTypeError` for keys or values of another
         type than is wanted.
@@ -299,15 +302,12 @@ class Value(Owner):
 
     @property
     def key_type(self) -> ElementType:
-        """The type of a map's keys, also of maps in a sequence; UNDEFINED elsewhere. ``OrtApi::GetTypeInfo``."""
+        """The type of a map's keys, also of maps in a sequence; UNDEFINED elsewhere."""
         return self._key_type
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A tensor's shape, in elements; a sparse one's as if it were dense; () for what is no tensor.
-
-        ``OrtApi::GetTensorElementTypeAndShapeDataReference``.
-        """
+        """A tensor's shape, in elements; a sparse one's as if it were dense; () for what is no tensor."""
         return self._shape
 
     @property
@@ -320,7 +320,7 @@ class Value(Owner):
 
     @property
     def memory(self) -> MemoryInfo:
-        """Where it lies: the kind of memory, the device and its number. ``OrtApi::GetTensorMemoryInfo``."""
+        """Where it lies: the kind of memory, the device and its number."""
         return self._memory
 
     @property
@@ -330,7 +330,7 @@ class Value(Owner):
 
     @property
     def address(self) -> int:
-        """Where the tensor's memory begins, on its own device. ``OrtApi::GetTensorMutableData``."""
+        """Where the tensor's memory begins, on its own device."""
         handle = self._tensor()
         return int(ffi.cast("uintptr_t", status.fetch(api().GetTensorMutableData, "void *", handle.pointer)))
 
@@ -396,7 +396,6 @@ class Value(Owner):
         """The elements of a tensor of strings, in order.
 
         Bytes that are no UTF-8, which a model may make, come as Python's surrogate escapes.
-        ``OrtApi::GetStringTensorContent``, ``GetStringTensorDataLength``.
         """
         handle = self._tensor()
         if self._element_type is not ElementType.STRING:
@@ -406,19 +405,14 @@ class Value(Owner):
     def sparse(self) -> SparseTensor:
         """A sparse tensor's values, indices and format: views on its memory, which they keep alive.
 
-        The indices are read-only; strings are a new array. ``OrtApi::GetSparseTensorFormat``,
-        ``GetSparseTensorValues``, ``GetSparseTensorValuesTypeAndShape``, ``GetSparseTensorIndices``,
-        ``GetSparseTensorIndicesTypeShape``, ``ReleaseTensorTypeAndShapeInfo``.
+        The indices are read-only; strings are a new array.
         """
         handle = self._of(ValueKind.SPARSE_TENSOR)
         self._on_host()
         return sparse.read(handle, self._element_type, self._shape, self._writeable)
 
     def elements(self) -> list[Value]:
-        """The elements of a sequence, or a map's keys and its values: copies, each with a life of its own.
-
-        ``OrtApi::GetValueCount``, ``GetValue``.
-        """
+        """The elements of a sequence, or a map's keys and its values: copies, each with a life of its own."""
         from zrt.values import containers
 
         return containers.elements(self)
@@ -458,4 +452,4 @@ def as_value(thing: object, subject: str) -> Value:
         raise status.about(subject, error) from None
     if isinstance(thing, np.ndarray):
         return Value.from_array(thing, subject)
-    raise DTypeError(f"{subject}: expected an array, a Value or a Buffer, got {type(thing).__name__}")
+    raise wrong_type(subject, "an array, a Value or a Buffer", thing)

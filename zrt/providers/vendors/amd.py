@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import ClassVar
 
+from zrt._common.public import public_in
 from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider
 from zrt.providers.option import ARENA_STRATEGIES, address, choice, flag, number, path, size, string
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MIGraphX(Provider):
     """AMD GPUs through MIGraphX."""
@@ -37,13 +39,10 @@ class MIGraphX(Provider):
     migraphx_model_cache_dir: str | PathLike[str] | None = path("where compiled models are kept")
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ROCM(Provider):
-    """AMD GPUs through ROCm: gone from ONNX Runtime's own source, though its C API still knows the options.
-
-    ``OrtApi::CreateROCMProviderOptions``, ``OrtApi::UpdateROCMProviderOptions``,
-    ``OrtApi::SessionOptionsAppendExecutionProvider_ROCM`` and ``OrtApi::ReleaseROCMProviderOptions``.
-    """
+    """AMD GPUs through ROCm: gone from ONNX Runtime's own source, though its C API still knows the options."""
 
     name: ClassVar[str] = "ROCMExecutionProvider"
     comes_with: ClassVar[str] = (
@@ -67,6 +66,7 @@ class ROCM(Provider):
     tunable_op_max_tuning_duration_ms: int | None = number("how long tuning may take")
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class VitisAI(Provider):
     """AMD NPUs and adaptive devices through Vitis AI, whose own keys (`config_file` ...) go into `extra`."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import ClassVar
 
+from zrt._common.public import public_in
 from zrt.providers.base import Provider
 from zrt.providers.option import choice, flag, path
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CoreML(Provider):
     """Apple's processors, GPUs and Neural Engine through Core ML."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from zrt._common.public import public_in
 from zrt.providers.base import Provider
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Azure(Provider):
     """Operators that call models in the cloud, and nothing else: every other node is the processor's. No options."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from zrt._common.public import public_in
 from zrt._native.handle import Handle
 from zrt.errors import ProviderError
 from zrt.providers.attach import Attach
@@ -20,6 +21,7 @@ class _ThereAlready:
             raise ProviderError(f"{name} takes no options, got {', '.join(settings)}")
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CPU(Provider):
     """ONNX Runtime's own kernels on the processor: always there, and always last."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from zrt._common.arguments import integer
+from zrt._common.public import public_in
 from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -58,6 +59,7 @@ class _Attach(ThroughObject):
         status.check(api().SessionOptionsAppendExecutionProvider_CUDA(options.pointer, struct))
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CUDA(Provider):
     """NVIDIA GPUs through CUDA and cuDNN.
@@ -141,7 +143,7 @@ class CUDA(Provider):
         """The number of the device that CUDA code of the calling thread works on; 0 until it is set.
 
         For code beside ONNX Runtime: sessions, memories and streams name their devices themselves. `ProviderError`
-        where CUDA cannot be used. ``OrtApi::GetCurrentGpuDeviceId``.
+        where CUDA cannot be used.
         """
         _require("current device")
         return int(status.fetch(api().GetCurrentGpuDeviceId, "int"))
@@ -151,7 +153,6 @@ class CUDA(Provider):
         """Sets that device for the calling thread, and for no other.
 
         `ArgumentError` where there are not so many, `ProviderError` where CUDA cannot be used.
-        ``OrtApi::SetCurrentGpuDeviceId``.
         """
         chosen = integer(device_id, "device_id")
         _require(f"device {chosen}")
@@ -171,6 +172,7 @@ def _require(subject: str) -> None:
         raise ProviderError(f"{subject}: {reason}")
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CUDAPlugin(Provider):
     """The CUDA provider that is a library of its own, for use with chosen devices."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from zrt._common.public import public_in
 from zrt.errors import ProviderError
 from zrt.providers.attach import Attach, ByFunction
 from zrt.providers.base import Provider
@@ -45,6 +46,7 @@ def _fast_math(settings: Mapping[str, str]) -> tuple[Any, ...]:
     return (ctypes.c_bool(_is_set(settings, "enable_fast_math")),)
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class XNNPACK(Provider):
     """Processors through XNNPACK."""
@@ -56,6 +58,7 @@ class XNNPACK(Provider):
     intra_op_num_threads: int | None = number("threads of its own; 0: as many as the session has")
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NNAPI(Provider):
     """Android's Neural Networks API (``OrtSessionOptionsAppendExecutionProvider_Nnapi``)."""
@@ -79,6 +82,7 @@ class NNAPI(Provider):
     )
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ACL(Provider):
     """Arm processors through the Arm Compute Library (``OrtSessionOptionsAppendExecutionProvider_ACL``)."""
@@ -91,6 +95,7 @@ class ACL(Provider):
     enable_fast_math: bool | None = flag("whether float32 products may use bfloat16")
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RKNPU(Provider):
     """Rockchip's NPUs (``OrtSessionOptionsAppendExecutionProvider_Rknpu``); it has no options."""
@@ -101,6 +106,7 @@ class RKNPU(Provider):
     attach: ClassVar[Attach] = ByFunction("OrtSessionOptionsAppendExecutionProvider_Rknpu", _nothing)
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class VSINPU(Provider):
     """VeriSilicon's NPUs (``OrtSessionOptionsAppendExecutionProvider_VSINPU``); it has no options."""

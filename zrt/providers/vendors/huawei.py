@@ -6,18 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from zrt._common.public import public_in
 from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider
 from zrt.providers.option import ARENA_STRATEGIES, choice, flag, listed, number, size, string
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CANN(Provider):
-    """Huawei's Ascend NPUs through CANN.
-
-    ``OrtApi::CreateCANNProviderOptions``, ``OrtApi::UpdateCANNProviderOptions``,
-    ``OrtApi::SessionOptionsAppendExecutionProvider_CANN`` and ``OrtApi::ReleaseCANNProviderOptions``.
-    """
+    """Huawei's Ascend NPUs through CANN."""
 
     name: ClassVar[str] = "CANNExecutionProvider"
     comes_with: ClassVar[str] = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any, ClassVar
 
+from zrt._common.public import public_in
 from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider
 from zrt.providers.option import address, choice, document, flag, number, path, string
@@ -14,6 +15,7 @@ from zrt.providers.option import address, choice, document, flag, number, path, 
 WORDS = ("false", "true")
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OpenVINO(Provider):
     """Intel processors, GPUs and NPUs through OpenVINO."""
@@ -42,13 +44,10 @@ class OpenVINO(Provider):
     context: int | None = address("an OpenCL context of yours", hexadecimal=True)
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DNNL(Provider):
-    """Processors through oneDNN.
-
-    ``OrtApi::CreateDnnlProviderOptions``, ``OrtApi::UpdateDnnlProviderOptions``,
-    ``OrtApi::SessionOptionsAppendExecutionProvider_Dnnl`` and ``OrtApi::ReleaseDnnlProviderOptions``.
-    """
+    """Processors through oneDNN."""
 
     name: ClassVar[str] = "DnnlExecutionProvider"
     comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_dnnl"

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import ClassVar
 
+from zrt._common.public import public_in
 from zrt.providers.base import Provider
 from zrt.providers.option import choice, flag, listed, number, path
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class QNN(Provider):
     """Qualcomm's NPUs, GPUs and processors through the AI Engine Direct SDK."""
@@ -63,6 +65,7 @@ class QNN(Provider):
     skip_qnn_version_check: bool | None = flag("whether a backend of another version is taken")
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SNPE(Provider):
     """Qualcomm's older SDK, which QNN replaces."""

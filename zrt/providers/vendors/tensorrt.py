@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import ClassVar
 
+from zrt._common.public import public_in
 from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider
 from zrt.providers.option import address, flag, listed, number, path, size, string
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TensorRT(Provider):
     """NVIDIA GPUs through TensorRT, which compiles subgraphs into engines.
 
     ``OrtApi::CreateTensorRTProviderOptions``, ``OrtApi::UpdateTensorRTProviderOptions``,
     ``OrtApi::UpdateTensorRTProviderOptionsWithValue`` for `user_compute_stream`,
-    ``OrtApi::SessionOptionsAppendExecutionProvider_TensorRT_V2`` and ``OrtApi::ReleaseTensorRTProviderOptions``.
     """
 
     name: ClassVar[str] = "TensorrtExecutionProvider"
@@ -85,6 +86,7 @@ class TensorRT(Provider):
     trt_preview_features: Sequence[str] | str | None = listed("preview features of TensorRT to turn on")
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NvTensorRTRTX(Provider):
     """NVIDIA RTX GPUs through TensorRT for RTX."""

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from zrt._common.public import public_in
 from zrt.providers.base import Provider
 from zrt.providers.option import Route, address, choice, flag, listed, number, size
 
 CACHES = ("disabled", "lazyRelease", "simple", "bucket")
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WebGPU(Provider):
     """GPUs of any make through WebGPU (Dawn)."""
@@ -57,6 +59,7 @@ class WebGPU(Provider):
     )
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WebNN(Provider):
     """What a browser's WebNN runs on."""
@@ -68,6 +71,7 @@ class WebNN(Provider):
     device_type: str | None = choice("which device", "cpu", "gpu", "npu", key="deviceType", route=Route.SESSION)
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JS(Provider):
     """Kernels in JavaScript over a browser's WebGPU."""

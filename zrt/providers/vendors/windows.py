@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from zrt._common.public import public_in
 from zrt.providers.base import Provider
 from zrt.providers.option import Route, choice, flag, number
 
 CONFIG = "onnxruntime/core/providers/dml/dml_session_options_config_keys.h"
 
 
+@public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DML(Provider):
     """GPUs of any make through DirectML."""
