@@ -12,8 +12,8 @@ typedef struct zrt_op_tensor {
 
 static int called;
 
-int add(const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *outputs, size_t output_count, void *data)
-{
+int add(
+    const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *outputs, size_t output_count, void *data) {
     const float *x = inputs[0].data, *y = inputs[1].data;
     float *z = outputs[0].data;
     for (size_t i = 0; i < outputs[0].count; i++)
@@ -22,8 +22,8 @@ int add(const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *ou
 }
 
 /* Adds what the user gave to an input that may be absent, and says its number of dimensions. */
-int shift(const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *outputs, size_t output_count, void *data)
-{
+int shift(
+    const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *outputs, size_t output_count, void *data) {
     float by = data ? *(const float *)data : 0;
     for (size_t i = 0; i < outputs[0].count; i++)
         ((float *)outputs[0].data)[i] = ((const float *)inputs[0].data)[i] + by;
@@ -32,34 +32,33 @@ int shift(const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *
     return 0;
 }
 
-int shift_shape(const zrt_op_tensor *inputs, size_t input_count, size_t output, int64_t *shape, size_t *rank, void *data)
-{
+int shift_shape(
+    const zrt_op_tensor *inputs, size_t input_count, size_t output, int64_t *shape, size_t *rank, void *data) {
     *rank = output == 0 ? inputs[0].rank : 0;
     for (size_t i = 0; i < *rank; i++)
         shape[i] = inputs[0].shape[i];
     return 0;
 }
 
-int bad_shape(const zrt_op_tensor *inputs, size_t input_count, size_t output, int64_t *shape, size_t *rank, void *data)
-{
+int bad_shape(
+    const zrt_op_tensor *inputs, size_t input_count, size_t output, int64_t *shape, size_t *rank, void *data) {
     *rank = 1;
     shape[0] = -5;
     return 0;
 }
 
-int no_shape(const zrt_op_tensor *inputs, size_t input_count, size_t output, int64_t *shape, size_t *rank, void *data)
-{
+int no_shape(const zrt_op_tensor *inputs, size_t input_count, size_t output, int64_t *shape, size_t *rank, void *data) {
     return 1;
 }
 
-int fails(const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *outputs, size_t output_count, void *data)
-{
+int fails(
+    const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *outputs, size_t output_count, void *data) {
     return 42;
 }
 
 /* Only right if no two threads are in it. */
-int counts(const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *outputs, size_t output_count, void *data)
-{
+int counts(
+    const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *outputs, size_t output_count, void *data) {
     volatile int now = called;
     for (volatile int i = 0; i < 1000; i++)
         ;

@@ -8,11 +8,11 @@
 #include <sys/mman.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define RETURN_IF_FAILED(expression)           \
-    do {                                       \
-        OrtStatus *status_ = (expression);     \
-        if (status_ != NULL)                   \
-            return status_;                    \
+#define RETURN_IF_FAILED(expression)                                                                                   \
+    do {                                                                                                               \
+        OrtStatus *status_ = (expression);                                                                             \
+        if (status_ != NULL)                                                                                           \
+            return status_;                                                                                            \
     } while (0)
 
 #define NAME "ZrtTestProvider"
@@ -46,7 +46,12 @@ typedef struct {
     int contexts, embed;
     char path[1024];
     /* What each captured run read, wrote, and how many elements. */
-    struct graph { int captured, id; const float *from; float *to; size_t count; } graphs[GRAPHS];
+    struct graph {
+        int captured, id;
+        const float *from;
+        float *to;
+        size_t count;
+    } graphs[GRAPHS];
     const float *from;
     float *to;
     size_t count;
@@ -71,18 +76,25 @@ typedef struct {
 
 /* Notifications: everything here is done when it returns, so there is nothing to wait for. */
 
-static void notification_release(plugin_notification *self) { free(self); }
-static OrtStatus *notification_activate(plugin_notification *self) { (void)self; return NULL; }
-static OrtStatus *notification_wait(plugin_notification *self, OrtSyncStream *consumer)
-{
+static void notification_release(plugin_notification *self) {
+    free(self);
+}
+static OrtStatus *notification_activate(plugin_notification *self) {
+    (void)self;
+    return NULL;
+}
+static OrtStatus *notification_wait(plugin_notification *self, OrtSyncStream *consumer) {
     (void)self, (void)consumer;
     return NULL;
 }
 
-static void stream_release(plugin_stream *self) { free(self); }
-static void *stream_handle(plugin_stream *self) { return ((stream *)self)->counts; }
-static OrtStatus *stream_notification(plugin_stream *self, plugin_notification **made)
-{
+static void stream_release(plugin_stream *self) {
+    free(self);
+}
+static void *stream_handle(plugin_stream *self) {
+    return ((stream *)self)->counts;
+}
+static OrtStatus *stream_notification(plugin_stream *self, plugin_notification **made) {
     (void)self;
     plugin_notification *notification = calloc(1, sizeof *notification);
     notification->ort_version_supported = VERSION;
@@ -93,43 +105,51 @@ static OrtStatus *stream_notification(plugin_stream *self, plugin_notification *
     *made = notification;
     return NULL;
 }
-static OrtStatus *stream_flush(plugin_stream *self) { (void)self; return NULL; }
-static OrtStatus *stream_run_end(plugin_stream *self) { ((stream *)self)->counts[1]++; return NULL; }
+static OrtStatus *stream_flush(plugin_stream *self) {
+    (void)self;
+    return NULL;
+}
+static OrtStatus *stream_run_end(plugin_stream *self) {
+    ((stream *)self)->counts[1]++;
+    return NULL;
+}
 
-static OrtStatus *factory_stream(plugin_factory *self, const OrtMemoryDevice *device, const OrtKeyValuePairs *options,
-    plugin_stream **made)
-{
+static OrtStatus *factory_stream(
+    plugin_factory *self, const OrtMemoryDevice *device, const OrtKeyValuePairs *options, plugin_stream **made) {
     (void)self, (void)device;
     if (options != NULL && api->GetKeyValue(options, "refuse") != NULL)
         return api->CreateStatus(ORT_INVALID_ARGUMENT, "the test provider was told to refuse the stream");
     stream *fresh = calloc(1, sizeof *fresh);
-    fresh->base = (plugin_stream){VERSION, stream_release, stream_handle, stream_notification, stream_flush,
-        stream_run_end};
+    fresh->base =
+        (plugin_stream){VERSION, stream_release, stream_handle, stream_notification, stream_flush, stream_run_end};
     *made = &fresh->base;
     return NULL;
 }
 
 /* Memory. */
 
-static void *allocator_alloc(OrtAllocator *self, size_t size)
-{
+static void *allocator_alloc(OrtAllocator *self, size_t size) {
     __atomic_fetch_add(&((allocator *)self)->allocs, 1, __ATOMIC_RELAXED);
     return malloc(size ? size : 1);
 }
-static void allocator_free(OrtAllocator *self, void *data) { (void)self; free(data); }
-static const OrtMemoryInfo *allocator_info(const OrtAllocator *self) { return ((const allocator *)self)->memory; }
-static OrtStatus *allocator_stats(const OrtAllocator *self, OrtKeyValuePairs **stats)
-{
+static void allocator_free(OrtAllocator *self, void *data) {
+    (void)self;
+    free(data);
+}
+static const OrtMemoryInfo *allocator_info(const OrtAllocator *self) {
+    return ((const allocator *)self)->memory;
+}
+static OrtStatus *allocator_stats(const OrtAllocator *self, OrtKeyValuePairs **stats) {
     char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)__atomic_load_n(&((const allocator *)self)->allocs, __ATOMIC_RELAXED));
+    snprintf(
+        text, sizeof text, "%lld", (long long)__atomic_load_n(&((const allocator *)self)->allocs, __ATOMIC_RELAXED));
     api->CreateKeyValuePairs(stats);
     api->AddKeyValuePair(*stats, "NumAllocs", text);
     return NULL;
 }
 
-static OrtStatus *factory_allocator(plugin_factory *self, const OrtMemoryInfo *memory, const OrtKeyValuePairs *options,
-    OrtAllocator **made)
-{
+static OrtStatus *factory_allocator(
+    plugin_factory *self, const OrtMemoryInfo *memory, const OrtKeyValuePairs *options, OrtAllocator **made) {
     if (((factory *)self)->spoiled)
         return api->CreateStatus(ORT_FAIL, "the test provider was told to have no memory");
     if (options != NULL && api->GetKeyValue(options, "refuse") != NULL)
@@ -145,18 +165,21 @@ static OrtStatus *factory_allocator(plugin_factory *self, const OrtMemoryInfo *m
     *made = &fresh->base;
     return NULL;
 }
-static void factory_release_allocator(plugin_factory *self, OrtAllocator *gone) { (void)self; free(gone); }
+static void factory_release_allocator(plugin_factory *self, OrtAllocator *gone) {
+    (void)self;
+    free(gone);
+}
 
-static void transfer_release(plugin_transfer *self) { (void)self; }
-static bool transfer_can(const plugin_transfer *self, const OrtMemoryDevice *from, const OrtMemoryDevice *to)
-{
+static void transfer_release(plugin_transfer *self) {
+    (void)self;
+}
+static bool transfer_can(const plugin_transfer *self, const OrtMemoryDevice *from, const OrtMemoryDevice *to) {
     (void)self;
     /* From the host to the device, back, and within it. */
     return ep_api->MemoryDevice_GetVendorId(from) == VENDOR_ID || ep_api->MemoryDevice_GetVendorId(to) == VENDOR_ID;
 }
-static OrtStatus *transfer_copy(plugin_transfer *self, const OrtValue **from, OrtValue **to, OrtSyncStream **streams,
-    size_t count)
-{
+static OrtStatus *transfer_copy(
+    plugin_transfer *self, const OrtValue **from, OrtValue **to, OrtSyncStream **streams, size_t count) {
     (void)self;
     for (size_t i = 0; i < count; i++) {
         const void *source;
@@ -171,38 +194,43 @@ static OrtStatus *transfer_copy(plugin_transfer *self, const OrtValue **from, Or
     }
     return NULL;
 }
-static OrtStatus *factory_transfer(plugin_factory *self, plugin_transfer **made)
-{
+static OrtStatus *factory_transfer(plugin_factory *self, plugin_transfer **made) {
     *made = &((factory *)self)->transfer;
     return NULL;
 }
 
 /* External memory and semaphores are files that are mapped: a tensor's bytes, and a counter of 64 bits. */
 
-typedef struct { plugin_importer base; const OrtEpDevice *device; factory *made; } importer;
-typedef struct { plugin_memory base; void *data; } shared_memory;
-typedef struct { plugin_semaphore base; uint64_t *count; } shared_semaphore;
+typedef struct {
+    plugin_importer base;
+    const OrtEpDevice *device;
+    factory *made;
+} importer;
+typedef struct {
+    plugin_memory base;
+    void *data;
+} shared_memory;
+typedef struct {
+    plugin_semaphore base;
+    uint64_t *count;
+} shared_semaphore;
 
-static void *map(void *handle, size_t size)
-{
+static void *map(void *handle, size_t size) {
     void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, (int)(intptr_t)handle, 0);
     return data == MAP_FAILED ? NULL : data;
 }
 
-static bool importer_memory(const plugin_importer *self, OrtExternalMemoryHandleType type)
-{
+static bool importer_memory(const plugin_importer *self, OrtExternalMemoryHandleType type) {
     (void)self;
     return type == ORT_EXTERNAL_MEMORY_HANDLE_TYPE_VK_MEMORY_OPAQUE_FD;
 }
-static void memory_release(OrtExternalMemoryHandle *self)
-{
+static void memory_release(OrtExternalMemoryHandle *self) {
     shared_memory *memory = (shared_memory *)self;
     munmap(memory->data, memory->base.descriptor.size_bytes);
     free(memory);
 }
-static OrtStatus *importer_import(plugin_importer *self, const OrtExternalMemoryDescriptor *descriptor,
-    OrtExternalMemoryHandle **made)
-{
+static OrtStatus *importer_import(
+    plugin_importer *self, const OrtExternalMemoryDescriptor *descriptor, OrtExternalMemoryHandle **made) {
     void *data = map(descriptor->native_handle, descriptor->size_bytes);
     if (data == NULL)
         return api->CreateStatus(ORT_INVALID_ARGUMENT, "the test provider cannot map that");
@@ -213,8 +241,7 @@ static OrtStatus *importer_import(plugin_importer *self, const OrtExternalMemory
     return NULL;
 }
 static OrtStatus *importer_tensor(plugin_importer *self, const OrtExternalMemoryHandle *memory,
-    const OrtExternalTensorDescriptor *descriptor, OrtValue **tensor)
-{
+    const OrtExternalTensorDescriptor *descriptor, OrtValue **tensor) {
     const shared_memory *shared = (const shared_memory *)memory;
     size_t offset = shared->base.descriptor.offset_bytes + descriptor->offset_bytes;
     return api->CreateTensorWithDataAsOrtValue(((importer *)self)->made->memory, (char *)shared->data + offset,
@@ -222,19 +249,16 @@ static OrtStatus *importer_tensor(plugin_importer *self, const OrtExternalMemory
         tensor);
 }
 
-static bool importer_semaphore(const plugin_importer *self, OrtExternalSemaphoreType type)
-{
+static bool importer_semaphore(const plugin_importer *self, OrtExternalSemaphoreType type) {
     (void)self;
     return type == ORT_EXTERNAL_SEMAPHORE_VK_TIMELINE_SEMAPHORE_OPAQUE_FD;
 }
-static void semaphore_release(OrtExternalSemaphoreHandle *self)
-{
+static void semaphore_release(OrtExternalSemaphoreHandle *self) {
     munmap(((shared_semaphore *)self)->count, sizeof(uint64_t));
     free(self);
 }
-static OrtStatus *importer_import_semaphore(plugin_importer *self, const OrtExternalSemaphoreDescriptor *descriptor,
-    OrtExternalSemaphoreHandle **made)
-{
+static OrtStatus *importer_import_semaphore(
+    plugin_importer *self, const OrtExternalSemaphoreDescriptor *descriptor, OrtExternalSemaphoreHandle **made) {
     uint64_t *count = map(descriptor->native_handle, sizeof *count);
     if (count == NULL)
         return api->CreateStatus(ORT_INVALID_ARGUMENT, "the test provider cannot map that");
@@ -244,24 +268,24 @@ static OrtStatus *importer_import_semaphore(plugin_importer *self, const OrtExte
     *made = (OrtExternalSemaphoreHandle *)semaphore;
     return NULL;
 }
-static OrtStatus *importer_wait(plugin_importer *self, OrtExternalSemaphoreHandle *semaphore, OrtSyncStream *stream,
-    uint64_t value)
-{
+static OrtStatus *importer_wait(
+    plugin_importer *self, OrtExternalSemaphoreHandle *semaphore, OrtSyncStream *stream, uint64_t value) {
     (void)self, (void)stream;
     return *((shared_semaphore *)semaphore)->count >= value
-        ? NULL : api->CreateStatus(ORT_FAIL, "the test provider does not wait");
+               ? NULL
+               : api->CreateStatus(ORT_FAIL, "the test provider does not wait");
 }
-static OrtStatus *importer_signal(plugin_importer *self, OrtExternalSemaphoreHandle *semaphore, OrtSyncStream *stream,
-    uint64_t value)
-{
+static OrtStatus *importer_signal(
+    plugin_importer *self, OrtExternalSemaphoreHandle *semaphore, OrtSyncStream *stream, uint64_t value) {
     (void)self, (void)stream;
     *((shared_semaphore *)semaphore)->count = value;
     return NULL;
 }
-static void importer_release(plugin_importer *self) { free(self); }
+static void importer_release(plugin_importer *self) {
+    free(self);
+}
 
-static OrtStatus *factory_importer(plugin_factory *self, const OrtEpDevice *device, plugin_importer **made)
-{
+static OrtStatus *factory_importer(plugin_factory *self, const OrtEpDevice *device, plugin_importer **made) {
     /* The NPU has none. */
     if (api->HardwareDevice_Type(api->EpDevice_Device(device)) == OrtHardwareDeviceType_NPU)
         return NULL;
@@ -274,18 +298,16 @@ static OrtStatus *factory_importer(plugin_factory *self, const OrtEpDevice *devi
     return NULL;
 }
 
-static OrtStatus *factory_graphics(plugin_factory *self, const OrtEpDevice *device,
-    const OrtGraphicsInteropConfig *config)
-{
+static OrtStatus *factory_graphics(
+    plugin_factory *self, const OrtEpDevice *device, const OrtGraphicsInteropConfig *config) {
     (void)device;
-    if (config->graphics_api != ORT_GRAPHICS_API_VULKAN || config->additional_options == NULL
-        || api->GetKeyValue(config->additional_options, "queue") == NULL)
+    if (config->graphics_api != ORT_GRAPHICS_API_VULKAN || config->additional_options == NULL ||
+        api->GetKeyValue(config->additional_options, "queue") == NULL)
         return api->CreateStatus(ORT_INVALID_ARGUMENT, "the test provider knows Vulkan alone, with a queue");
     ((factory *)self)->graphics = 1;
     return NULL;
 }
-static OrtStatus *factory_no_graphics(plugin_factory *self, const OrtEpDevice *device)
-{
+static OrtStatus *factory_no_graphics(plugin_factory *self, const OrtEpDevice *device) {
     (void)device;
     if (!((factory *)self)->graphics)
         return api->CreateStatus(ORT_FAIL, "the test provider has no graphics interop under way");
@@ -293,12 +315,15 @@ static OrtStatus *factory_no_graphics(plugin_factory *self, const OrtEpDevice *d
     return NULL;
 }
 
-/* The provider: takes every Neg that it is shown, each as a kernel of its own, and what it made of one when it compiled. */
+/* The provider: takes every Neg that it is shown, each as a kernel of its own, and what it made of one when it
+ * compiled. */
 
-static const char *ep_name(const plugin_ep *self) { (void)self; return NAME; }
+static const char *ep_name(const plugin_ep *self) {
+    (void)self;
+    return NAME;
+}
 
-static OrtStatus *ep_capability(plugin_ep *self, const OrtGraph *graph, OrtEpGraphSupportInfo *info)
-{
+static OrtStatus *ep_capability(plugin_ep *self, const OrtGraph *graph, OrtEpGraphSupportInfo *info) {
     size_t count;
     if (!((provider *)self)->claims)
         return NULL;
@@ -315,22 +340,21 @@ static OrtStatus *ep_capability(plugin_ep *self, const OrtGraph *graph, OrtEpGra
     return status;
 }
 
-static OrtStatus *compute_state(plugin_compute *self, OrtNodeComputeContext *context, void **state)
-{
+static OrtStatus *compute_state(plugin_compute *self, OrtNodeComputeContext *context, void **state) {
     (void)context;
     *state = self;
     return NULL;
 }
-static void compute_release_state(plugin_compute *self, void *state) { (void)self, (void)state; }
+static void compute_release_state(plugin_compute *self, void *state) {
+    (void)self, (void)state;
+}
 
-static void negate(const float *from, float *to, size_t count)
-{
+static void negate(const float *from, float *to, size_t count) {
     for (size_t i = 0; i < count; i++)
         to[i] = -from[i];
 }
 
-static OrtStatus *compute_run(plugin_compute *self, void *state, OrtKernelContext *context)
-{
+static OrtStatus *compute_run(plugin_compute *self, void *state, OrtKernelContext *context) {
     (void)state;
     provider *ep = ((compute *)self)->ep;
     const OrtValue *input;
@@ -353,8 +377,7 @@ static OrtStatus *compute_run(plugin_compute *self, void *state, OrtKernelContex
 }
 
 /* What was compiled is the word "negate": inside the node, or in a file that is named after the model and the node. */
-static OrtStatus *make_context(const provider *ep, const OrtNode *fused, OrtNode **made)
-{
+static OrtStatus *make_context(const provider *ep, const OrtNode *fused, OrtNode **made) {
     const OrtModelEditorApi *editor = api->GetModelEditorApi();
     const OrtValueInfo *input, *output;
     const char *name, *from, *to, *content = "negate";
@@ -375,8 +398,8 @@ static OrtStatus *make_context(const provider *ep, const OrtNode *fused, OrtNode
         fclose(stream);
         content = strrchr(file, '/') != NULL ? strrchr(file, '/') + 1 : file;
     }
-    RETURN_IF_FAILED(api->CreateOpAttr("ep_cache_context", content, (int)strlen(content), ORT_OP_ATTR_STRING,
-        &attributes[0]));
+    RETURN_IF_FAILED(
+        api->CreateOpAttr("ep_cache_context", content, (int)strlen(content), ORT_OP_ATTR_STRING, &attributes[0]));
     RETURN_IF_FAILED(api->CreateOpAttr("embed_mode", &embed, 1, ORT_OP_ATTR_INT, &attributes[1]));
     RETURN_IF_FAILED(api->CreateOpAttr("main_context", &main, 1, ORT_OP_ATTR_INT, &attributes[2]));
     RETURN_IF_FAILED(api->CreateOpAttr("source", NAME, sizeof NAME - 1, ORT_OP_ATTR_STRING, &attributes[3]));
@@ -384,8 +407,7 @@ static OrtStatus *make_context(const provider *ep, const OrtNode *fused, OrtNode
 }
 
 static OrtStatus *ep_compile(plugin_ep *self, const OrtGraph **graphs, const OrtNode **nodes, size_t count,
-    plugin_compute **computes, OrtNode **context_nodes)
-{
+    plugin_compute **computes, OrtNode **context_nodes) {
     (void)graphs;
     for (size_t i = 0; i < count; i++) {
         if (((provider *)self)->contexts)
@@ -397,15 +419,13 @@ static OrtStatus *ep_compile(plugin_ep *self, const OrtGraph **graphs, const Ort
     }
     return NULL;
 }
-static void ep_release_computes(plugin_ep *self, plugin_compute **computes, size_t count)
-{
+static void ep_release_computes(plugin_ep *self, plugin_compute **computes, size_t count) {
     (void)self;
     for (size_t i = 0; i < count; i++)
         free(computes[i]);
 }
 
-static OrtStatus *ep_dynamic(plugin_ep *self, const char *const *keys, const char *const *values, size_t count)
-{
+static OrtStatus *ep_dynamic(plugin_ep *self, const char *const *keys, const char *const *values, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(keys[i], "ep.dynamic.capture") != 0)
             return api->CreateStatus(ORT_INVALID_ARGUMENT, "the test provider knows ep.dynamic.capture alone");
@@ -416,17 +436,19 @@ static OrtStatus *ep_dynamic(plugin_ep *self, const char *const *keys, const cha
 
 /* Captured graphs: the memory of a run, which is negated again at each replay. */
 
-static bool ep_captures(const plugin_ep *self) { return ((const provider *)self)->captures; }
-static struct graph *find(const provider *ep, int id)
-{
+static bool ep_captures(const plugin_ep *self) {
+    return ((const provider *)self)->captures;
+}
+static struct graph *find(const provider *ep, int id) {
     for (size_t i = 0; i < GRAPHS; i++)
         if (ep->graphs[i].captured && ep->graphs[i].id == id)
             return (struct graph *)&ep->graphs[i];
     return NULL;
 }
-static bool ep_captured(const plugin_ep *self, int id) { return find((const provider *)self, id) != NULL; }
-static OrtStatus *ep_run_end(plugin_ep *self, const OrtRunOptions *options, bool synchronize)
-{
+static bool ep_captured(const plugin_ep *self, int id) {
+    return find((const provider *)self, id) != NULL;
+}
+static OrtStatus *ep_run_end(plugin_ep *self, const OrtRunOptions *options, bool synchronize) {
     (void)synchronize;
     provider *ep = (provider *)self;
     const char *text = api->GetRunConfigEntry(options, "gpu_graph_id");
@@ -436,14 +458,12 @@ static OrtStatus *ep_run_end(plugin_ep *self, const OrtRunOptions *options, bool
             ep->graphs[i] = (struct graph){1, id, ep->from, ep->to, ep->count};
     return NULL;
 }
-static OrtStatus *ep_replay(plugin_ep *self, int id)
-{
+static OrtStatus *ep_replay(plugin_ep *self, int id) {
     const struct graph *graph = find((provider *)self, id);
     negate(graph->from, graph->to, graph->count);
     return NULL;
 }
-static OrtStatus *ep_release_graph(plugin_ep *self, int id)
-{
+static OrtStatus *ep_release_graph(plugin_ep *self, int id) {
     struct graph *graph = find((provider *)self, id);
     if (graph == NULL)
         return api->CreateStatus(ORT_NOT_FOUND, "the test provider has captured no such graph");
@@ -451,8 +471,7 @@ static OrtStatus *ep_release_graph(plugin_ep *self, int id)
     return NULL;
 }
 
-static int option(const OrtSessionOptions *options, const char *key, int otherwise)
-{
+static int option(const OrtSessionOptions *options, const char *key, int otherwise) {
     char text[16];
     size_t size = sizeof text;
     int there = 0;
@@ -461,18 +480,16 @@ static int option(const OrtSessionOptions *options, const char *key, int otherwi
     return api->GetSessionConfigEntry(options, key, text, &size) == NULL ? atoi(text) : otherwise;
 }
 
-static void text_option(const OrtSessionOptions *options, const char *key, char *text, size_t size)
-{
+static void text_option(const OrtSessionOptions *options, const char *key, char *text, size_t size) {
     int there = 0;
-    if (api->HasSessionConfigEntry(options, key, &there) != NULL || !there
-        || api->GetSessionConfigEntry(options, key, text, &size) != NULL)
+    if (api->HasSessionConfigEntry(options, key, &there) != NULL || !there ||
+        api->GetSessionConfigEntry(options, key, text, &size) != NULL)
         *text = 0;
 }
 
 static OrtStatus *factory_ep(plugin_factory *self, const OrtHardwareDevice *const *devices,
     const OrtKeyValuePairs *const *metadata, size_t count, const OrtSessionOptions *options, const OrtLogger *logger,
-    plugin_ep **made)
-{
+    plugin_ep **made) {
     (void)self, (void)devices, (void)metadata, (void)count, (void)logger;
     if (option(options, PREFIX "refuse", 0))
         return api->CreateStatus(ORT_EP_FAIL, "the test provider was told to refuse the session");
@@ -496,19 +513,36 @@ static OrtStatus *factory_ep(plugin_factory *self, const OrtHardwareDevice *cons
     *made = &ep->base;
     return NULL;
 }
-static void factory_release_ep(plugin_factory *self, plugin_ep *ep) { (void)self; free(ep); }
+static void factory_release_ep(plugin_factory *self, plugin_ep *ep) {
+    (void)self;
+    free(ep);
+}
 
 /* The factory: a device with memory of its own on the processor, and one without on an NPU that it invents. */
 
-static const char *factory_name(const plugin_factory *self) { (void)self; return NAME; }
-static const char *factory_vendor(const plugin_factory *self) { (void)self; return "the tests"; }
-static uint32_t factory_vendor_id(const plugin_factory *self) { (void)self; return VENDOR_ID; }
-static const char *factory_version(const plugin_factory *self) { (void)self; return "1.2.3"; }
-static bool factory_streams(const plugin_factory *self) { (void)self; return true; }
+static const char *factory_name(const plugin_factory *self) {
+    (void)self;
+    return NAME;
+}
+static const char *factory_vendor(const plugin_factory *self) {
+    (void)self;
+    return "the tests";
+}
+static uint32_t factory_vendor_id(const plugin_factory *self) {
+    (void)self;
+    return VENDOR_ID;
+}
+static const char *factory_version(const plugin_factory *self) {
+    (void)self;
+    return "1.2.3";
+}
+static bool factory_streams(const plugin_factory *self) {
+    (void)self;
+    return true;
+}
 
 static OrtStatus *factory_devices(plugin_factory *self, const OrtHardwareDevice *const *devices, size_t count,
-    OrtEpDevice **ep_devices, size_t room, size_t *ep_count)
-{
+    OrtEpDevice **ep_devices, size_t room, size_t *ep_count) {
     factory *made = (factory *)self;
     const OrtHardwareDevice *processor = NULL;
     for (size_t i = 0; i < count; i++)
@@ -538,9 +572,8 @@ static OrtStatus *factory_devices(plugin_factory *self, const OrtHardwareDevice 
     return status;
 }
 
-static OrtStatus *factory_incompatibility(plugin_factory *self, const OrtHardwareDevice *hardware,
-    OrtDeviceEpIncompatibilityDetails *details)
-{
+static OrtStatus *factory_incompatibility(
+    plugin_factory *self, const OrtHardwareDevice *hardware, OrtDeviceEpIncompatibilityDetails *details) {
     if (hardware != ((factory *)self)->npu)
         return NULL;
     return ep_api->DeviceEpIncompatibilityDetails_SetDetails(details,
@@ -549,8 +582,7 @@ static OrtStatus *factory_incompatibility(plugin_factory *self, const OrtHardwar
 }
 
 EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base, const OrtLogger *logger,
-    plugin_factory **factories, size_t room, size_t *count)
-{
+    plugin_factory **factories, size_t room, size_t *count) {
     (void)logger;
     *count = 0;
     api = base->GetApi(VERSION);
@@ -583,15 +615,14 @@ EXPORT OrtStatus *CreateEpFactories(const char *name, const OrtApiBase *base, co
         OrtDeviceMemoryType_DEFAULT, 0, OrtDeviceAllocator, &made->memory));
     RETURN_IF_FAILED(api->CreateMemoryInfo_V2("ZrtTestHost", OrtMemoryInfoDeviceType_GPU, VENDOR_ID, 0,
         OrtDeviceMemoryType_HOST_ACCESSIBLE, 0, OrtDeviceAllocator, &made->host_memory));
-    RETURN_IF_FAILED(ep_api->CreateHardwareDevice(OrtHardwareDeviceType_NPU, VENDOR_ID, 3, "the tests", NULL,
-        &made->npu));
+    RETURN_IF_FAILED(
+        ep_api->CreateHardwareDevice(OrtHardwareDeviceType_NPU, VENDOR_ID, 3, "the tests", NULL, &made->npu));
     factories[0] = &made->base;
     *count = 1;
     return NULL;
 }
 
-EXPORT OrtStatus *ReleaseEpFactory(plugin_factory *gone)
-{
+EXPORT OrtStatus *ReleaseEpFactory(plugin_factory *gone) {
     factory *made = (factory *)gone;
     api->ReleaseMemoryInfo(made->memory);
     api->ReleaseMemoryInfo(made->host_memory);

@@ -15,8 +15,8 @@ typedef struct plugin_api {
     OrtStatus *(*CreateEpDevice)(struct plugin_factory *factory, const OrtHardwareDevice *hardware,
         const OrtKeyValuePairs *metadata, const OrtKeyValuePairs *options, OrtEpDevice **device);
     void (*ReleaseEpDevice)(OrtEpDevice *device);
-    OrtStatus *(*EpGraphSupportInfo_AddNodesToFuse)(OrtEpGraphSupportInfo *info, const OrtNode *const *nodes,
-        size_t count, const OrtNodeFusionOptions *options);
+    OrtStatus *(*EpGraphSupportInfo_AddNodesToFuse)(
+        OrtEpGraphSupportInfo *info, const OrtNode *const *nodes, size_t count, const OrtNodeFusionOptions *options);
     void *single_node, *node_name;
     OrtStatus *(*EpDevice_AddAllocatorInfo)(OrtEpDevice *device, const OrtMemoryInfo *memory);
     void *memory_devices[5];
@@ -26,16 +26,16 @@ typedef struct plugin_api {
         const char *vendor, const OrtKeyValuePairs *metadata, OrtHardwareDevice **device);
     void (*ReleaseHardwareDevice)(OrtHardwareDevice *device);
     void *kernels[26];
-    OrtStatus *(*DeviceEpIncompatibilityDetails_SetDetails)(OrtDeviceEpIncompatibilityDetails *details,
-        uint32_t reasons, int32_t error_code, const char *notes);
+    OrtStatus *(*DeviceEpIncompatibilityDetails_SetDetails)(
+        OrtDeviceEpIncompatibilityDetails *details, uint32_t reasons, int32_t error_code, const char *notes);
 } plugin_api;
 
 typedef struct plugin_transfer {
     uint32_t ort_version_supported;
     void (*Release)(struct plugin_transfer *self);
     bool (*CanCopy)(const struct plugin_transfer *self, const OrtMemoryDevice *from, const OrtMemoryDevice *to);
-    OrtStatus *(*CopyTensors)(struct plugin_transfer *self, const OrtValue **from, OrtValue **to,
-        OrtSyncStream **streams, size_t count);
+    OrtStatus *(*CopyTensors)(
+        struct plugin_transfer *self, const OrtValue **from, OrtValue **to, OrtSyncStream **streams, size_t count);
 } plugin_transfer;
 
 typedef struct plugin_notification {
@@ -70,8 +70,8 @@ typedef struct plugin_ep {
         plugin_compute **computes, OrtNode **context_nodes);
     void (*ReleaseNodeComputeInfos)(struct plugin_ep *self, plugin_compute **computes, size_t count);
     void *layout[2];
-    OrtStatus *(*SetDynamicOptions)(struct plugin_ep *self, const char *const *keys, const char *const *values,
-        size_t count);
+    OrtStatus *(*SetDynamicOptions)(
+        struct plugin_ep *self, const char *const *keys, const char *const *values, size_t count);
     void *OnRunStart;
     OrtStatus *(*OnRunEnd)(struct plugin_ep *self, const OrtRunOptions *options, bool synchronize);
     void *CreateAllocator, *CreateSyncStreamForDevice, *compatibility, *registry, *concurrent, *sync, *profiler;
@@ -100,8 +100,8 @@ typedef struct plugin_semaphore {
 typedef struct plugin_importer {
     uint32_t ort_version_supported;
     bool (*CanImportMemory)(const struct plugin_importer *self, OrtExternalMemoryHandleType type);
-    OrtStatus *(*ImportMemory)(struct plugin_importer *self, const OrtExternalMemoryDescriptor *descriptor,
-        OrtExternalMemoryHandle **memory);
+    OrtStatus *(*ImportMemory)(
+        struct plugin_importer *self, const OrtExternalMemoryDescriptor *descriptor, OrtExternalMemoryHandle **memory);
     void (*ReleaseMemory)(struct plugin_importer *self, OrtExternalMemoryHandle *memory);
     OrtStatus *(*CreateTensorFromMemory)(struct plugin_importer *self, const OrtExternalMemoryHandle *memory,
         const OrtExternalTensorDescriptor *descriptor, OrtValue **tensor);
@@ -109,10 +109,10 @@ typedef struct plugin_importer {
     OrtStatus *(*ImportSemaphore)(struct plugin_importer *self, const OrtExternalSemaphoreDescriptor *descriptor,
         OrtExternalSemaphoreHandle **semaphore);
     void (*ReleaseSemaphore)(struct plugin_importer *self, OrtExternalSemaphoreHandle *semaphore);
-    OrtStatus *(*WaitSemaphore)(struct plugin_importer *self, OrtExternalSemaphoreHandle *semaphore,
-        OrtSyncStream *stream, uint64_t value);
-    OrtStatus *(*SignalSemaphore)(struct plugin_importer *self, OrtExternalSemaphoreHandle *semaphore,
-        OrtSyncStream *stream, uint64_t value);
+    OrtStatus *(*WaitSemaphore)(
+        struct plugin_importer *self, OrtExternalSemaphoreHandle *semaphore, OrtSyncStream *stream, uint64_t value);
+    OrtStatus *(*SignalSemaphore)(
+        struct plugin_importer *self, OrtExternalSemaphoreHandle *semaphore, OrtSyncStream *stream, uint64_t value);
     void (*Release)(struct plugin_importer *self);
 } plugin_importer;
 
@@ -136,18 +136,18 @@ typedef struct plugin_factory {
     bool (*IsStreamAware)(const struct plugin_factory *self);
     OrtStatus *(*CreateSyncStreamForDevice)(struct plugin_factory *self, const OrtMemoryDevice *device,
         const OrtKeyValuePairs *options, plugin_stream **stream);
-    OrtStatus *(*GetHardwareDeviceIncompatibilityDetails)(struct plugin_factory *self,
-        const OrtHardwareDevice *hardware, OrtDeviceEpIncompatibilityDetails *details);
-    OrtStatus *(*CreateExternalResourceImporterForDevice)(struct plugin_factory *self, const OrtEpDevice *device,
-        plugin_importer **importer);
+    OrtStatus *(*GetHardwareDeviceIncompatibilityDetails)(
+        struct plugin_factory *self, const OrtHardwareDevice *hardware, OrtDeviceEpIncompatibilityDetails *details);
+    OrtStatus *(*CreateExternalResourceImporterForDevice)(
+        struct plugin_factory *self, const OrtEpDevice *device, plugin_importer **importer);
     void *domains[2];
-    OrtStatus *(*InitGraphicsInterop)(struct plugin_factory *self, const OrtEpDevice *device,
-        const OrtGraphicsInteropConfig *config);
+    OrtStatus *(*InitGraphicsInterop)(
+        struct plugin_factory *self, const OrtEpDevice *device, const OrtGraphicsInteropConfig *config);
     OrtStatus *(*DeinitGraphicsInterop)(struct plugin_factory *self, const OrtEpDevice *device);
 } plugin_factory;
 
 #ifdef ZRT_EXACT
-#define SAME(ours, theirs, member) \
+#define SAME(ours, theirs, member)                                                                                     \
     _Static_assert(offsetof(ours, member) == offsetof(theirs, member), #theirs "::" #member)
 SAME(plugin_api, OrtEpApi, CreateEpDevice);
 SAME(plugin_api, OrtEpApi, ReleaseEpDevice);

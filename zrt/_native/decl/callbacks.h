@@ -9,12 +9,11 @@ struct OrtAllocator {
     OrtStatusPtr (*Shrink)(OrtAllocator *allocator);
 };
 
-typedef void (*OrtLoggingFunction)(void *user_data, OrtLoggingLevel logging_level, const char *category,
-    const char *id, const char *location, const char *message);
+typedef void (*OrtLoggingFunction)(void *user_data, OrtLoggingLevel logging_level, const char *category, const char *id,
+    const char *location, const char *message);
 
-typedef OrtStatus *(*EpSelectionDelegate)(const OrtEpDevice **devices, size_t count,
-    const OrtKeyValuePairs *model, const OrtKeyValuePairs *runtime, const OrtEpDevice **chosen,
-    size_t room, size_t *chosen_count, void *user_data);
+typedef OrtStatus *(*EpSelectionDelegate)(const OrtEpDevice **devices, size_t count, const OrtKeyValuePairs *model,
+    const OrtKeyValuePairs *runtime, const OrtEpDevice **chosen, size_t room, size_t *chosen_count, void *user_data);
 
 typedef OrtStatus *(*OrtWriteBufferFunc)(void *user_data, const void *data, size_t size);
 
@@ -27,8 +26,7 @@ typedef const struct OrtCustomHandleType {
     char __place_holder;
 } *OrtCustomThreadHandle;
 
-typedef OrtCustomThreadHandle (*OrtCustomCreateThreadFn)(void *user_data, OrtThreadWorkerFn worker,
-    void *worker_data);
+typedef OrtCustomThreadHandle (*OrtCustomCreateThreadFn)(void *user_data, OrtThreadWorkerFn worker, void *worker_data);
 
 typedef void (*OrtCustomJoinThreadFn)(OrtCustomThreadHandle handle);
 

@@ -22,8 +22,7 @@ struct OrtCustomOp {
     int (*GetVariadicInputHomogeneity)(const OrtCustomOp *op);
     int (*GetVariadicOutputMinArity)(const OrtCustomOp *op);
     int (*GetVariadicOutputHomogeneity)(const OrtCustomOp *op);
-    OrtStatusPtr (*CreateKernelV2)(const OrtCustomOp *op, const OrtApi *api, const OrtKernelInfo *kernel,
-        void **out);
+    OrtStatusPtr (*CreateKernelV2)(const OrtCustomOp *op, const OrtApi *api, const OrtKernelInfo *kernel, void **out);
     OrtStatusPtr (*KernelComputeV2)(void *data, OrtKernelContext *context);
     OrtStatusPtr (*InferOutputShapeFn)(const OrtCustomOp *op, OrtShapeInferContext *context);
     int (*GetStartVersion)(const OrtCustomOp *op);

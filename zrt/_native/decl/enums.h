@@ -98,10 +98,7 @@ typedef enum GraphOptimizationLevel {
     ORT_ENABLE_ALL = 99
 } GraphOptimizationLevel;
 
-typedef enum ExecutionMode {
-    ORT_SEQUENTIAL = 0,
-    ORT_PARALLEL = 1
-} ExecutionMode;
+typedef enum ExecutionMode { ORT_SEQUENTIAL = 0, ORT_PARALLEL = 1 } ExecutionMode;
 
 typedef enum OrtLanguageProjection {
     ORT_PROJECTION_C = 0,

@@ -47,26 +47,25 @@ typedef struct OrtExternalTensorDescriptor {
 } OrtExternalTensorDescriptor;
 
 struct OrtInteropApi {
-    OrtStatusPtr (*CreateExternalResourceImporterForDevice)(const OrtEpDevice *device,
-        OrtExternalResourceImporter **out);
+    OrtStatusPtr (*CreateExternalResourceImporterForDevice)(
+        const OrtEpDevice *device, OrtExternalResourceImporter **out);
     void (*ReleaseExternalResourceImporter)(OrtExternalResourceImporter *importer);
-    OrtStatusPtr (*CanImportMemory)(const OrtExternalResourceImporter *importer,
-        OrtExternalMemoryHandleType type, bool *out);
-    OrtStatusPtr (*ImportMemory)(OrtExternalResourceImporter *importer,
-        const OrtExternalMemoryDescriptor *descriptor, OrtExternalMemoryHandle **out);
+    OrtStatusPtr (*CanImportMemory)(
+        const OrtExternalResourceImporter *importer, OrtExternalMemoryHandleType type, bool *out);
+    OrtStatusPtr (*ImportMemory)(OrtExternalResourceImporter *importer, const OrtExternalMemoryDescriptor *descriptor,
+        OrtExternalMemoryHandle **out);
     void (*ReleaseExternalMemoryHandle)(OrtExternalMemoryHandle *handle);
-    OrtStatusPtr (*CreateTensorFromMemory)(OrtExternalResourceImporter *importer,
-        const OrtExternalMemoryHandle *handle, const OrtExternalTensorDescriptor *descriptor, OrtValue **out);
-    OrtStatusPtr (*CanImportSemaphore)(const OrtExternalResourceImporter *importer,
-        OrtExternalSemaphoreType type, bool *out);
+    OrtStatusPtr (*CreateTensorFromMemory)(OrtExternalResourceImporter *importer, const OrtExternalMemoryHandle *handle,
+        const OrtExternalTensorDescriptor *descriptor, OrtValue **out);
+    OrtStatusPtr (*CanImportSemaphore)(
+        const OrtExternalResourceImporter *importer, OrtExternalSemaphoreType type, bool *out);
     OrtStatusPtr (*ImportSemaphore)(OrtExternalResourceImporter *importer,
         const OrtExternalSemaphoreDescriptor *descriptor, OrtExternalSemaphoreHandle **out);
     void (*ReleaseExternalSemaphoreHandle)(OrtExternalSemaphoreHandle *semaphore);
-    OrtStatusPtr (*WaitSemaphore)(OrtExternalResourceImporter *importer,
-        OrtExternalSemaphoreHandle *semaphore, OrtSyncStream *stream, uint64_t number);
-    OrtStatusPtr (*SignalSemaphore)(OrtExternalResourceImporter *importer,
-        OrtExternalSemaphoreHandle *semaphore, OrtSyncStream *stream, uint64_t number);
-    OrtStatusPtr (*InitGraphicsInteropForEpDevice)(const OrtEpDevice *device,
-        const OrtGraphicsInteropConfig *config);
+    OrtStatusPtr (*WaitSemaphore)(OrtExternalResourceImporter *importer, OrtExternalSemaphoreHandle *semaphore,
+        OrtSyncStream *stream, uint64_t number);
+    OrtStatusPtr (*SignalSemaphore)(OrtExternalResourceImporter *importer, OrtExternalSemaphoreHandle *semaphore,
+        OrtSyncStream *stream, uint64_t number);
+    OrtStatusPtr (*InitGraphicsInteropForEpDevice)(const OrtEpDevice *device, const OrtGraphicsInteropConfig *config);
     OrtStatusPtr (*DeinitGraphicsInteropForEpDevice)(const OrtEpDevice *device);
 };

@@ -3,8 +3,7 @@
 #include "ort.h"
 #include "allocation.h"
 
-zrt_allocation *zrt_allocation_empty(const OrtApi *api, OrtAllocator *allocator)
-{
+zrt_allocation *zrt_allocation_empty(const OrtApi *api, OrtAllocator *allocator) {
     zrt_allocation *allocation = calloc(1, sizeof *allocation);
     if (allocation != NULL) {
         allocation->api = api;
@@ -13,8 +12,7 @@ zrt_allocation *zrt_allocation_empty(const OrtApi *api, OrtAllocator *allocator)
     return allocation;
 }
 
-OrtStatus *zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t bytes, zrt_allocation **result)
-{
+OrtStatus *zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t bytes, zrt_allocation **result) {
     zrt_allocation *allocation = zrt_allocation_empty(api, allocator);
     if (allocation == NULL)
         return NULL;
@@ -28,8 +26,7 @@ OrtStatus *zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t
     return NULL;
 }
 
-void zrt_allocation_free(void *pointer)
-{
+void zrt_allocation_free(void *pointer) {
     zrt_allocation *allocation = pointer;
     OrtStatus *status = NULL;
     if (allocation->data != NULL)

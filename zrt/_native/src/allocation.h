@@ -11,7 +11,8 @@ typedef struct zrt_allocation {
 /* One without memory yet, for what ONNX Runtime allocates and stores in it. NULL when memory is short. */
 zrt_allocation *zrt_allocation_empty(const OrtApi *api, OrtAllocator *allocator);
 
-/* Stores an allocation of `bytes` in `result`; where that stays as it was and there is no status, there is no memory. */
+/* Stores an allocation of `bytes` in `result`; where that stays as it was and there is no status, there is no memory.
+ */
 OrtStatus *zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t bytes, zrt_allocation **result);
 
 /* Gives it back; a zrt_release. */

@@ -26,33 +26,28 @@ static size_t at_once;
 static zrt_queue jobs;
 static size_t workers, idle, most;
 
-static void before_fork(void)
-{
+static void before_fork(void) {
     pthread_mutex_lock(&lock);
 }
 
-static void in_parent(void)
-{
+static void in_parent(void) {
     pthread_mutex_unlock(&lock);
 }
 
-static void in_child(void)
-{
+static void in_child(void) {
     /* The runs go on in the parent; its threads are not here. */
     queued.length = jobs.length = at_once = workers = idle = 0;
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&arrived, NULL);
 }
 
-int zrt_run_open(size_t limit)
-{
+int zrt_run_open(size_t limit) {
     most = limit;
     return pthread_atfork(before_fork, in_parent, in_child);
 }
 
 OrtStatus *zrt_run_new(zrt_handle *handle, OrtRunOptions *run_options, void *const *inputs, int values,
-    void *const *outputs, zrt_run **result)
-{
+    void *const *outputs, zrt_run **result) {
     const zrt_call *call = handle->pointer;
     zrt_run *run = calloc(1, sizeof *run + (call->input_count + call->output_count) * sizeof(OrtValue *));
     if (run == NULL)
@@ -82,8 +77,7 @@ OrtStatus *zrt_run_new(zrt_handle *handle, OrtRunOptions *run_options, void *con
     return status;
 }
 
-void zrt_run_free(void *pointer)
-{
+void zrt_run_free(void *pointer) {
     zrt_run *run = pointer;
     const zrt_call *call = run->call;
     for (size_t i = 0; run->wrapped && i < call->input_count; i++)
@@ -99,15 +93,13 @@ void zrt_run_free(void *pointer)
     free(run);
 }
 
-static void finish(zrt_run *run, OrtStatus *status)
-{
+static void finish(zrt_run *run, OrtStatus *status) {
     run->status = status != NULL ? status : zrt_call_drop_absent(run->call, run->outputs);
     /* Taken at once perhaps: the run is not to be touched any more. */
     zrt_bridge_push(&run->message);
 }
 
-static void *worker(void *unused)
-{
+static void *worker(void *unused) {
     (void)unused;
 #ifdef __APPLE__
     pthread_setname_np("zrt-run");
@@ -123,15 +115,14 @@ static void *worker(void *unused)
         zrt_run *run = (zrt_run *)zrt_queue_pop(&jobs);
         pthread_mutex_unlock(&lock);
         const zrt_call *call = run->call;
-        finish(run, call->api->Run(call->session, run->run_options, call->input_names,
-            (const OrtValue *const *)run->inputs, call->input_count, call->output_names, call->output_count,
-            run->outputs));
+        finish(run,
+            call->api->Run(call->session, run->run_options, call->input_names, (const OrtValue *const *)run->inputs,
+                call->input_count, call->output_names, call->output_count, run->outputs));
     }
     return NULL;
 }
 
-static int start_worker(void)
-{
+static int start_worker(void) {
     /* Signals are for the threads that Python knows. */
     sigset_t every, before;
     sigfillset(&every);
@@ -144,8 +135,7 @@ static int start_worker(void)
     return !failed;
 }
 
-static void give_to_worker(zrt_run *run)
-{
+static void give_to_worker(zrt_run *run) {
     pthread_mutex_lock(&lock);
     if (jobs.length >= idle && workers < most && start_worker())
         workers++;
@@ -160,8 +150,7 @@ static void give_to_worker(zrt_run *run)
 }
 
 /* The next run for ONNX Runtime's threads in place of one that ended, if there is one. */
-static zrt_run *replace(void)
-{
+static zrt_run *replace(void) {
     pthread_mutex_lock(&lock);
     zrt_run *run = (zrt_run *)zrt_queue_pop(&queued);
     if (run == NULL)
@@ -172,16 +161,14 @@ static zrt_run *replace(void)
 
 static void run_next(zrt_run *run);
 
-static void ended(void *run, OrtValue **outputs, size_t count, OrtStatusPtr status)
-{
+static void ended(void *run, OrtValue **outputs, size_t count, OrtStatusPtr status) {
     (void)outputs;
     (void)count;
     finish(run, status);
     run_next(replace());
 }
 
-static void run_next(zrt_run *run)
-{
+static void run_next(zrt_run *run) {
     while (run != NULL) {
         const zrt_call *call = run->call;
         OrtStatus *status = call->api->RunAsync(call->session, run->run_options, call->input_names,
@@ -196,8 +183,7 @@ static void run_next(zrt_run *run)
     }
 }
 
-void zrt_run_start(zrt_handle *handle, int on_worker)
-{
+void zrt_run_start(zrt_handle *handle, int on_worker) {
     zrt_run *run = handle->pointer;
     zrt_handle_ref(handle);
     run->handle = handle;

@@ -28,6 +28,6 @@ OrtStatus *zrt_run_new(zrt_handle *call, OrtRunOptions *run_options, void *const
 /* Releases what the run still owns; a zrt_release. */
 void zrt_run_free(void *run);
 
-/* Starts the run that `handle` owns, with a reference to it: whoever takes the message gives that back. `on_worker` keeps
-   it off OrtApi::RunAsync. */
+/* Starts the run that `handle` owns, with a reference to it: whoever takes the message gives that back. `on_worker`
+   keeps it off OrtApi::RunAsync. */
 void zrt_run_start(zrt_handle *handle, int on_worker);

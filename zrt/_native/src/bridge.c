@@ -17,18 +17,15 @@ static uint64_t pushed_count;
 static uint64_t delivered_count;
 static int ended;
 
-static void before_fork(void)
-{
+static void before_fork(void) {
     pthread_mutex_lock(&lock);
 }
 
-static void in_parent(void)
-{
+static void in_parent(void) {
     pthread_mutex_unlock(&lock);
 }
 
-static void in_child(void)
-{
+static void in_child(void) {
     /* What waits is the parent's to deliver, and so is what its thread has in hand. */
     zrt_message *messages = zrt_queue_take(&queue);
     delivered_count = pushed_count;
@@ -38,13 +35,11 @@ static void in_child(void)
     zrt_bridge_release(messages);
 }
 
-int zrt_bridge_open(void)
-{
+int zrt_bridge_open(void) {
     return pthread_atfork(before_fork, in_parent, in_child);
 }
 
-int zrt_bridge_push(zrt_message *message)
-{
+int zrt_bridge_push(zrt_message *message) {
     pthread_mutex_lock(&lock);
     int accepted = !ended;
     if (accepted) {
@@ -56,8 +51,7 @@ int zrt_bridge_push(zrt_message *message)
     return accepted;
 }
 
-zrt_message *zrt_bridge_take(size_t count)
-{
+zrt_message *zrt_bridge_take(size_t count) {
     pthread_mutex_lock(&lock);
     if (count != 0) {
         delivered_count += count;
@@ -70,8 +64,7 @@ zrt_message *zrt_bridge_take(size_t count)
     return messages;
 }
 
-void zrt_bridge_release(zrt_message *messages)
-{
+void zrt_bridge_release(zrt_message *messages) {
     while (messages != NULL) {
         zrt_message *next = messages->next;
         if (messages->kind == ZRT_MESSAGE_LOG)
@@ -80,16 +73,14 @@ void zrt_bridge_release(zrt_message *messages)
     }
 }
 
-uint64_t zrt_bridge_pushed(void)
-{
+uint64_t zrt_bridge_pushed(void) {
     pthread_mutex_lock(&lock);
     uint64_t count = pushed_count;
     pthread_mutex_unlock(&lock);
     return count;
 }
 
-int zrt_bridge_flush(uint64_t count, double seconds)
-{
+int zrt_bridge_flush(uint64_t count, double seconds) {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
     int64_t nanoseconds = end.tv_nsec + (int64_t)(seconds * 1e9);
@@ -104,8 +95,7 @@ int zrt_bridge_flush(uint64_t count, double seconds)
     return done;
 }
 
-void zrt_bridge_end(void)
-{
+void zrt_bridge_end(void) {
     pthread_mutex_lock(&lock);
     ended = 1;
     zrt_message *messages = zrt_queue_take(&queue);

@@ -11,8 +11,8 @@ int zrt_bridge_open(void);
 /* Queues a message; 0 once the bridge has ended: then nobody will take it, and it stays the caller's. */
 int zrt_bridge_push(zrt_message *message);
 
-/* Waits for messages and hands out all there are, oldest first; NULL once the bridge has ended. `delivered` counts those
-   of the times before that are delivered since. */
+/* Waits for messages and hands out all there are, oldest first; NULL once the bridge has ended. `delivered` counts
+   those of the times before that are delivered since. */
 zrt_message *zrt_bridge_take(size_t delivered);
 
 /* Frees the log records among messages that were taken; the others belong to whoever pushed them. */

@@ -10,22 +10,19 @@
    stack may be small. */
 #define ON_STACK 64
 
-static OrtValue **room(OrtValue **stack, size_t count)
-{
+static OrtValue **room(OrtValue **stack, size_t count) {
     if (count > ON_STACK)
         return calloc(count, sizeof *stack);
     memset(stack, 0, count * sizeof *stack);
     return stack;
 }
 
-static uintptr_t no_room(const zrt_call *call)
-{
+static uintptr_t no_room(const zrt_call *call) {
     return (uintptr_t)call->api->CreateStatus(ORT_FAIL, "no memory for the values of a run");
 }
 
-OrtStatus *zrt_call_wrap(const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory,
-    OrtValue **values)
-{
+OrtStatus *zrt_call_wrap(
+    const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory, OrtValue **values) {
     for (size_t i = 0; i < count; i++) {
         if (memory[i] == NULL)
             continue;
@@ -33,16 +30,15 @@ OrtStatus *zrt_call_wrap(const zrt_call *call, const zrt_tensor *tensors, size_t
         /* calls.py knows it by these words. */
         if ((uintptr_t)memory[i] & (tensor->alignment - 1))
             return call->api->CreateStatus(ORT_INVALID_ARGUMENT, "zrt: this memory is misaligned");
-        OrtStatus *status = call->api->CreateTensorWithDataAsOrtValue(call->memory, memory[i], tensor->bytes,
-            tensor->dims, tensor->rank, tensor->type, &values[i]);
+        OrtStatus *status = call->api->CreateTensorWithDataAsOrtValue(
+            call->memory, memory[i], tensor->bytes, tensor->dims, tensor->rank, tensor->type, &values[i]);
         if (status != NULL)
             return status;
     }
     return NULL;
 }
 
-OrtStatus *zrt_call_drop_absent(const zrt_call *call, OrtValue **results)
-{
+OrtStatus *zrt_call_drop_absent(const zrt_call *call, OrtValue **results) {
     OrtStatus *status = NULL;
     for (size_t i = 0; status == NULL && i < call->output_count; i++) {
         int there = 0;
@@ -55,8 +51,7 @@ OrtStatus *zrt_call_drop_absent(const zrt_call *call, OrtValue **results)
     return status;
 }
 
-static void release(const zrt_call *call, OrtValue **values, size_t count)
-{
+static void release(const zrt_call *call, OrtValue **values, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (values[i] != NULL)
             call->api->ReleaseValue(values[i]);
@@ -65,8 +60,7 @@ static void release(const zrt_call *call, OrtValue **values, size_t count)
 }
 
 uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_options, OrtValue *const *inputs,
-    void *const *outputs, OrtValue **values)
-{
+    void *const *outputs, OrtValue **values) {
     const zrt_call *call = handle->pointer;
     size_t count = call->output_count;
     OrtValue *stack[ON_STACK];
@@ -75,9 +69,8 @@ uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_optio
         return no_room(call);
     OrtStatus *status = zrt_call_wrap(call, call->outputs, count, outputs, results);
     if (status == NULL)
-        status = call->api->Run(call->session, run_options != NULL ? run_options : call->run_options,
-            call->input_names, (const OrtValue *const *)inputs, call->input_count, call->output_names, count,
-            results);
+        status = call->api->Run(call->session, run_options != NULL ? run_options : call->run_options, call->input_names,
+            (const OrtValue *const *)inputs, call->input_count, call->output_names, count, results);
     if (status == NULL && values != NULL)
         status = zrt_call_drop_absent(call, results);
     for (size_t i = 0; status == NULL && values != NULL && i < count; i++)
@@ -89,9 +82,8 @@ uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_optio
     return (uintptr_t)status;
 }
 
-uintptr_t zrt_call_run(zrt_handle *handle, const OrtRunOptions *run_options, void *const *inputs,
-    void *const *outputs, OrtValue **values)
-{
+uintptr_t zrt_call_run(zrt_handle *handle, const OrtRunOptions *run_options, void *const *inputs, void *const *outputs,
+    OrtValue **values) {
     const zrt_call *call = handle->pointer;
     size_t count = call->input_count;
     OrtValue *stack[ON_STACK];
@@ -99,9 +91,8 @@ uintptr_t zrt_call_run(zrt_handle *handle, const OrtRunOptions *run_options, voi
     if (wrapped == NULL)
         return no_room(call);
     OrtStatus *status = zrt_call_wrap(call, call->inputs, count, inputs, wrapped);
-    uintptr_t result = status != NULL
-        ? (uintptr_t)status
-        : zrt_call_run_values(handle, run_options, wrapped, outputs, values);
+    uintptr_t result =
+        status != NULL ? (uintptr_t)status : zrt_call_run_values(handle, run_options, wrapped, outputs, values);
     release(call, wrapped, count);
     return result;
 }

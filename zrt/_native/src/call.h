@@ -25,8 +25,8 @@ typedef struct zrt_call {
 
 /* A value over each tensor's memory, into `values`; where memory[i] is NULL values[i] stays as it is. Memory that is
    not aligned is refused: a kernel may crash on it. */
-OrtStatus *zrt_call_wrap(const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory,
-    OrtValue **values);
+OrtStatus *zrt_call_wrap(
+    const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory, OrtValue **values);
 
 /* Of a run that succeeded: an optional output that is absent becomes NULL, since what reads such a value crashes. */
 OrtStatus *zrt_call_drop_absent(const zrt_call *call, OrtValue **results);
@@ -34,8 +34,8 @@ OrtStatus *zrt_call_drop_absent(const zrt_call *call, OrtValue **results);
 /* `call` is a handle on a zrt_call. inputs[i] and outputs[i] are the arrays' memory; an output that is NULL is
    left to ONNX Runtime and comes back in values[i], which then belongs to the caller; NULL stands for an optional
    output that is absent. Returns 0 or the address of an OrtStatus. */
-uintptr_t zrt_call_run(zrt_handle *call, const OrtRunOptions *run_options, void *const *inputs,
-    void *const *outputs, OrtValue **values);
+uintptr_t zrt_call_run(
+    zrt_handle *call, const OrtRunOptions *run_options, void *const *inputs, void *const *outputs, OrtValue **values);
 
 /* The same with inputs that are values already, borrowed for the time of the call. */
 uintptr_t zrt_call_run_values(zrt_handle *call, const OrtRunOptions *run_options, OrtValue *const *inputs,

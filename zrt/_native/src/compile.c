@@ -5,14 +5,12 @@
 #include "compile.h"
 
 /* Once it failed nothing more is asked: ONNX Runtime flushes its stream again when it gives up. */
-static OrtStatus *fail(zrt_compilation *compilation)
-{
+static OrtStatus *fail(zrt_compilation *compilation) {
     compilation->failed = 1;
     return compilation->api->CreateStatus(ORT_FAIL, "a function of the caller's raised an exception");
 }
 
-OrtStatus *zrt_compile_write(void *state, const void *data, size_t size)
-{
+OrtStatus *zrt_compile_write(void *state, const void *data, size_t size) {
     zrt_compilation *compilation = state;
     if (compilation->failed || compilation->write(compilation->python, data, size))
         return fail(compilation);
@@ -20,8 +18,7 @@ OrtStatus *zrt_compile_write(void *state, const void *data, size_t size)
 }
 
 OrtStatus *zrt_compile_place(void *state, const char *name, const OrtValue *value,
-    const OrtExternalInitializerInfo *there, OrtExternalInitializerInfo **placed)
-{
+    const OrtExternalInitializerInfo *there, OrtExternalInitializerInfo **placed) {
     zrt_compilation *compilation = state;
     *placed = NULL;
     if (compilation->failed || compilation->place(compilation->python, name, value, there, placed))

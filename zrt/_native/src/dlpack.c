@@ -15,28 +15,24 @@ static const char PLAIN[] = "dltensor", VERSIONED[] = "dltensor_versioned";
 static const char PLAIN_TAKEN[] = "used_dltensor", VERSIONED_TAKEN[] = "used_dltensor_versioned";
 
 /* Deleters are called from any thread, with or without the GIL, and after Python's end: a handle minds all that. */
-static void delete_plain(zrt_dl_plain *self)
-{
+static void delete_plain(zrt_dl_plain *self) {
     zrt_handle_unref(self->context);
 }
 
-static void delete_versioned(zrt_dl_versioned *self)
-{
+static void delete_versioned(zrt_dl_versioned *self) {
     zrt_handle_unref(self->context);
 }
 
 /* A capsule that goes with its own name still on it was taken by nobody. */
-static void drop_capsule(PyObject *capsule)
-{
+static void drop_capsule(PyObject *capsule) {
     if (PyCapsule_IsValid(capsule, PLAIN))
         delete_plain(PyCapsule_GetPointer(capsule, PLAIN));
     else if (PyCapsule_IsValid(capsule, VERSIONED))
         delete_versioned(PyCapsule_GetPointer(capsule, VERSIONED));
 }
 
-int zrt_dlpack_export(uintptr_t box, zrt_handle *owner, const zrt_dl_tensor *tensor, uint32_t major, uint32_t minor,
-    uint64_t flags)
-{
+int zrt_dlpack_export(
+    uintptr_t box, zrt_handle *owner, const zrt_dl_tensor *tensor, uint32_t major, uint32_t minor, uint64_t flags) {
     struct {
         union {
             zrt_dl_plain plain;
@@ -78,16 +74,14 @@ int zrt_dlpack_export(uintptr_t box, zrt_handle *owner, const zrt_dl_tensor *ten
 }
 
 /* Other libraries' deleters may need the GIL without taking it, and nothing of theirs is there after Python's end. */
-static int enter(PyGILState_STATE *gil)
-{
+static int enter(PyGILState_STATE *gil) {
     if (!Py_IsInitialized())
         return 0;
     *gil = PyGILState_Ensure();
     return 1;
 }
 
-static void give_back_plain(void *tensor)
-{
+static void give_back_plain(void *tensor) {
     zrt_dl_plain *plain = tensor;
     PyGILState_STATE gil;
     if (plain->deleter == NULL || !enter(&gil))
@@ -96,8 +90,7 @@ static void give_back_plain(void *tensor)
     PyGILState_Release(gil);
 }
 
-void zrt_dlpack_give_back(void *tensor)
-{
+void zrt_dlpack_give_back(void *tensor) {
     zrt_dl_versioned *versioned = tensor;
     PyGILState_STATE gil;
     if (versioned->deleter == NULL || !enter(&gil))
@@ -106,8 +99,7 @@ void zrt_dlpack_give_back(void *tensor)
     PyGILState_Release(gil);
 }
 
-int zrt_dlpack_take(uintptr_t capsule, zrt_handle *handle)
-{
+int zrt_dlpack_take(uintptr_t capsule, zrt_handle *handle) {
     PyObject *object = (PyObject *)capsule;
     PyGILState_STATE gil = PyGILState_Ensure();
     int kind = 0;

@@ -38,8 +38,8 @@ typedef struct zrt_dl_versioned {
 
 /* Appends to the Python list at `box` a capsule with a copy of what `tensor` says, which keeps `owner` until whoever
    took it is done, or until the capsule itself goes. Versioned if `major` is not 0. Returns 0, or -1 without memory. */
-int zrt_dlpack_export(uintptr_t box, zrt_handle *owner, const zrt_dl_tensor *tensor, uint32_t major, uint32_t minor,
-    uint64_t flags);
+int zrt_dlpack_export(
+    uintptr_t box, zrt_handle *owner, const zrt_dl_tensor *tensor, uint32_t major, uint32_t minor, uint64_t flags);
 
 /* A zrt_release that hands a zrt_dl_versioned back to whose it is. */
 void zrt_dlpack_give_back(void *versioned);

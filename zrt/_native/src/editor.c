@@ -7,13 +7,11 @@
 
 #include "editor.h"
 
-static OrtStatus *no_memory(const OrtApi *api)
-{
+static OrtStatus *no_memory(const OrtApi *api) {
     return api->CreateStatus(ORT_FAIL, "no memory for the model editor");
 }
 
-OrtStatus *zrt_editor_new(const OrtApi *api, zrt_editor **out)
-{
+OrtStatus *zrt_editor_new(const OrtApi *api, zrt_editor **out) {
     const OrtModelEditorApi *table = api->GetModelEditorApi();
     if (table == NULL)
         return api->CreateStatus(ORT_NOT_IMPLEMENTED, "this library was built without the model editor");
@@ -30,8 +28,7 @@ OrtStatus *zrt_editor_new(const OrtApi *api, zrt_editor **out)
     return status;
 }
 
-void zrt_editor_free(void *pointer)
-{
+void zrt_editor_free(void *pointer) {
     zrt_editor *editor = pointer;
     if (editor->graph != NULL)
         editor->api->ReleaseGraph(editor->graph);
@@ -40,8 +37,7 @@ void zrt_editor_free(void *pointer)
     free(editor);
 }
 
-OrtStatus *zrt_editor_takes(const OrtApi *api, const OrtTypeInfo *type)
-{
+OrtStatus *zrt_editor_takes(const OrtApi *api, const OrtTypeInfo *type) {
     const OrtModelEditorApi *table = api->GetModelEditorApi();
     OrtValueInfo *info = NULL;
     if (table == NULL)
@@ -52,9 +48,8 @@ OrtStatus *zrt_editor_takes(const OrtApi *api, const OrtTypeInfo *type)
     return status;
 }
 
-OrtStatus *zrt_editor_values(zrt_editor *editor, bool outputs, const char *const *names, const OrtTypeInfo *const *types,
-    size_t count)
-{
+OrtStatus *zrt_editor_values(
+    zrt_editor *editor, bool outputs, const char *const *names, const OrtTypeInfo *const *types, size_t count) {
     const OrtApi *api = editor->api;
     OrtStatus *status = NULL;
     OrtValueInfo **infos = calloc(count ? count : 1, sizeof *infos);
@@ -63,8 +58,8 @@ OrtStatus *zrt_editor_values(zrt_editor *editor, bool outputs, const char *const
     for (size_t i = 0; i < count && status == NULL; i++)
         status = editor->editor->CreateValueInfo(names[i], types[i], &infos[i]);
     if (status == NULL)
-        status = (outputs ? editor->editor->SetGraphOutputs : editor->editor->SetGraphInputs)(
-            editor->graph, infos, count);
+        status =
+            (outputs ? editor->editor->SetGraphOutputs : editor->editor->SetGraphInputs)(editor->graph, infos, count);
     /* Of a call that fails the graph may have some: those it has taken out of the array. */
     if (status != NULL)
         for (size_t i = 0; i < count; i++)
@@ -81,28 +76,24 @@ typedef struct witness {
     bool freed;
 } witness;
 
-static void *witness_alloc(OrtAllocator *allocator, size_t size)
-{
+static void *witness_alloc(OrtAllocator *allocator, size_t size) {
     (void)allocator;
     (void)size;
     return NULL;
 }
 
-static void witness_free(OrtAllocator *allocator, void *data)
-{
+static void witness_free(OrtAllocator *allocator, void *data) {
     (void)data;
     ((witness *)allocator)->freed = true;
 }
 
-static const OrtMemoryInfo *witness_info(const OrtAllocator *allocator)
-{
+static const OrtMemoryInfo *witness_info(const OrtAllocator *allocator) {
     return ((const witness *)allocator)->info;
 }
 
 /* Whether AddInitializerToGraph takes the value over, as in the released libraries, or leaves it to the caller, as some
    headers of the same version say: a value in a graph that is released goes with it, or does not. */
-static OrtStatus *takes_over(const zrt_editor *editor, bool *answer)
-{
+static OrtStatus *takes_over(const zrt_editor *editor, bool *answer) {
     /* Nothing known yet, no, yes. */
     static int known;
     int found = __atomic_load_n(&known, __ATOMIC_RELAXED);
@@ -145,8 +136,7 @@ static OrtStatus *takes_over(const zrt_editor *editor, bool *answer)
 }
 
 static OrtStatus *tensor_over(const OrtApi *api, ONNXTensorElementDataType type, const int64_t *dims, size_t rank,
-    void *data, size_t size, OrtValue **out)
-{
+    void *data, size_t size, OrtValue **out) {
     OrtMemoryInfo *info = NULL;
     OrtStatus *status = api->CreateMemoryInfo("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault, &info);
     if (status == NULL)
@@ -157,8 +147,7 @@ static OrtStatus *tensor_over(const OrtApi *api, ONNXTensorElementDataType type,
 }
 
 static OrtStatus *tensor_of(const OrtApi *api, ONNXTensorElementDataType type, const int64_t *dims, size_t rank,
-    const void *data, size_t size, OrtValue **out)
-{
+    const void *data, size_t size, OrtValue **out) {
     OrtAllocator *allocator = NULL;
     void *place = NULL;
     size_t room = 0;
@@ -178,8 +167,7 @@ static OrtStatus *tensor_of(const OrtApi *api, ONNXTensorElementDataType type, c
 }
 
 OrtStatus *zrt_editor_initializer(zrt_editor *editor, const char *name, ONNXTensorElementDataType type,
-    const int64_t *dims, size_t rank, void *data, size_t size, bool borrowed)
-{
+    const int64_t *dims, size_t rank, void *data, size_t size, bool borrowed) {
     OrtValue *value = NULL;
     bool taken = false;
     OrtStatus *status = takes_over(editor, &taken);
@@ -195,8 +183,7 @@ OrtStatus *zrt_editor_initializer(zrt_editor *editor, const char *name, ONNXTens
 
 OrtStatus *zrt_editor_node(zrt_editor *editor, const char *op, const char *domain, const char *name,
     const char *const *inputs, size_t input_count, const char *const *outputs, size_t output_count,
-    const zrt_attribute *attributes, size_t attribute_count)
-{
+    const zrt_attribute *attributes, size_t attribute_count) {
     const OrtApi *api = editor->api;
     OrtNode *node = NULL;
     OrtStatus *status = NULL;
@@ -221,8 +208,7 @@ OrtStatus *zrt_editor_node(zrt_editor *editor, const char *op, const char *domai
     return status;
 }
 
-OrtStatus *zrt_editor_model(zrt_editor *editor, const char *const *domains, const int *versions, size_t count)
-{
+OrtStatus *zrt_editor_model(zrt_editor *editor, const char *const *domains, const int *versions, size_t count) {
     OrtStatus *status = editor->editor->CreateModel(domains, versions, count, &editor->model);
     if (status == NULL)
         status = editor->editor->AddGraphToModel(editor->model, editor->graph);

@@ -26,8 +26,8 @@ OrtStatus *zrt_editor_new(const OrtApi *api, zrt_editor **out);
 OrtStatus *zrt_editor_takes(const OrtApi *api, const OrtTypeInfo *type);
 
 /* The graph's inputs, or its outputs. */
-OrtStatus *zrt_editor_values(zrt_editor *editor, bool outputs, const char *const *names, const OrtTypeInfo *const *types,
-    size_t count);
+OrtStatus *zrt_editor_values(
+    zrt_editor *editor, bool outputs, const char *const *names, const OrtTypeInfo *const *types, size_t count);
 
 /* A tensor of `size` bytes at `data`: copied, or used where it lies for as long as anything made of the graph lives. */
 OrtStatus *zrt_editor_initializer(zrt_editor *editor, const char *name, ONNXTensorElementDataType type,

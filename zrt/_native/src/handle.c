@@ -12,14 +12,12 @@ static unsigned generation;
 static _Thread_local int releasing;
 static _Thread_local zrt_handle *dying;
 
-zrt_handle *zrt_handle_ref(zrt_handle *handle)
-{
+zrt_handle *zrt_handle_ref(zrt_handle *handle) {
     __atomic_fetch_add(&handle->references, 1, __ATOMIC_RELAXED);
     return handle;
 }
 
-zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const *parents, size_t count)
-{
+zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const *parents, size_t count) {
     zrt_handle *handle = malloc(sizeof *handle + count * sizeof *parents);
     if (handle == NULL)
         return NULL;
@@ -37,8 +35,7 @@ zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const
     return handle;
 }
 
-zrt_handle *zrt_handle_block(size_t size, zrt_handle *const *parents, size_t count)
-{
+zrt_handle *zrt_handle_block(size_t size, zrt_handle *const *parents, size_t count) {
     void *block = calloc(1, size ? size : 1);
     zrt_handle *handle = block ? zrt_handle_new(block, free, parents, count) : NULL;
     if (handle == NULL)
@@ -46,8 +43,7 @@ zrt_handle *zrt_handle_block(size_t size, zrt_handle *const *parents, size_t cou
     return handle;
 }
 
-static void release_object(void *object)
-{
+static void release_object(void *object) {
     /* After the interpreter's end there is nobody to give the reference back to. */
     if (!Py_IsInitialized())
         return;
@@ -56,8 +52,7 @@ static void release_object(void *object)
     PyGILState_Release(state);
 }
 
-zrt_handle *zrt_handle_object(uintptr_t object)
-{
+zrt_handle *zrt_handle_object(uintptr_t object) {
     zrt_handle *handle = zrt_handle_new((void *)object, release_object, NULL, 0);
     if (handle != NULL) {
         PyGILState_STATE state = PyGILState_Ensure();
@@ -67,8 +62,7 @@ zrt_handle *zrt_handle_object(uintptr_t object)
     return handle;
 }
 
-static void release_one(zrt_handle *handle)
-{
+static void release_one(zrt_handle *handle) {
     if (handle->generation == generation) {
         if (handle->pointer != NULL)
             handle->release(handle->pointer);
@@ -78,8 +72,7 @@ static void release_one(zrt_handle *handle)
     free(handle);
 }
 
-void zrt_handle_unref(zrt_handle *handle)
-{
+void zrt_handle_unref(zrt_handle *handle) {
     if (__atomic_sub_fetch(&handle->references, 1, __ATOMIC_ACQ_REL) != 0)
         return;
     /* A list rather than recursion: a chain of parents, or of Python objects with handles, may be longer than the
@@ -97,18 +90,15 @@ void zrt_handle_unref(zrt_handle *handle)
     releasing = 0;
 }
 
-void zrt_handle_unref_kept(void *kept, zrt_handle *handle)
-{
+void zrt_handle_unref_kept(void *kept, zrt_handle *handle) {
     (void)kept;
     zrt_handle_unref(handle);
 }
 
-void zrt_handle_forked(void)
-{
+void zrt_handle_forked(void) {
     generation++;
 }
 
-int zrt_handle_inherited(const zrt_handle *handle)
-{
+int zrt_handle_inherited(const zrt_handle *handle) {
     return handle->oldest != generation;
 }

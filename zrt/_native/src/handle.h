@@ -16,8 +16,8 @@ typedef struct zrt_handle {
     struct zrt_handle **parents;
 } zrt_handle;
 
-/* Takes over `pointer`, or what is stored there later; keeps every parent alive until after `release(pointer)`. NULL when memory is short:
-   then nothing was taken over. */
+/* Takes over `pointer`, or what is stored there later; keeps every parent alive until after `release(pointer)`. NULL
+   when memory is short: then nothing was taken over. */
 zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const *parents, size_t count);
 
 /* The same around `size` zeroed bytes of the C heap. */

@@ -5,28 +5,25 @@
 #include "handle.h"
 #include "lane.h"
 
-#define RETURN_IF_FAILED(expression)                      \
-    do {                                                  \
-        OrtStatus *status_ = (expression);                \
-        if (__builtin_expect(status_ != NULL, 0))         \
-            return (uintptr_t)status_;                    \
+#define RETURN_IF_FAILED(expression)                                                                                   \
+    do {                                                                                                               \
+        OrtStatus *status_ = (expression);                                                                             \
+        if (__builtin_expect(status_ != NULL, 0))                                                                      \
+            return (uintptr_t)status_;                                                                                 \
     } while (0)
 
-uint64_t zrt_clock(void)
-{
+uint64_t zrt_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uintptr_t run(const zrt_lane *lane, const OrtRunOptions *run_options)
-{
+static uintptr_t run(const zrt_lane *lane, const OrtRunOptions *run_options) {
     const OrtApi *api = lane->api;
     for (size_t i = 0; i < lane->input_count; i++)
         RETURN_IF_FAILED(api->BindInput(lane->binding, lane->input_names[i], lane->input_values[i]));
     for (size_t i = 0; i < lane->output_count; i++)
-        RETURN_IF_FAILED(
-            api->BindOutputToDevice(lane->binding, lane->output_names[i], lane->output_memories[i]));
+        RETURN_IF_FAILED(api->BindOutputToDevice(lane->binding, lane->output_names[i], lane->output_memories[i]));
     if (lane->synchronize)
         RETURN_IF_FAILED(api->SynchronizeBoundInputs(lane->binding));
     RETURN_IF_FAILED(api->RunWithBinding(lane->session, run_options, lane->binding));
@@ -35,18 +32,15 @@ static uintptr_t run(const zrt_lane *lane, const OrtRunOptions *run_options)
     return ZRT_OK;
 }
 
-static int take(int *busy)
-{
+static int take(int *busy) {
     return __atomic_exchange_n(busy, 1, __ATOMIC_ACQUIRE);
 }
 
-static void give(int *busy)
-{
+static void give(int *busy) {
     __atomic_store_n(busy, 0, __ATOMIC_RELEASE);
 }
 
-uintptr_t zrt_lane_run_with(zrt_handle *handle, const OrtRunOptions *run_options)
-{
+uintptr_t zrt_lane_run_with(zrt_handle *handle, const OrtRunOptions *run_options) {
     zrt_lane *lane = handle->pointer;
     if (__builtin_expect(take(&lane->busy), 0))
         return ZRT_BUSY;
@@ -55,30 +49,26 @@ uintptr_t zrt_lane_run_with(zrt_handle *handle, const OrtRunOptions *run_options
     return result;
 }
 
-uintptr_t zrt_lane_run(zrt_handle *handle)
-{
+uintptr_t zrt_lane_run(zrt_handle *handle) {
     const zrt_lane *lane = handle->pointer;
     return zrt_lane_run_with(handle, lane->run_options);
 }
 
-int zrt_claim_begin(zrt_claim *claim, int *busy)
-{
+int zrt_claim_begin(zrt_claim *claim, int *busy) {
     if (take(busy))
         return 1;
     claim->busy = busy;
     return 0;
 }
 
-void zrt_claim_end(zrt_claim *claim)
-{
+void zrt_claim_end(zrt_claim *claim) {
     if (claim->busy == NULL)
         return;
     give(claim->busy);
     claim->busy = NULL;
 }
 
-uintptr_t zrt_lane_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds)
-{
+uintptr_t zrt_lane_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds) {
     uint64_t start = zrt_clock();
     uintptr_t result = ZRT_OK;
     for (size_t i = 0; i < count && result == ZRT_OK; i++)
@@ -87,8 +77,7 @@ uintptr_t zrt_lane_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds)
     return result;
 }
 
-static uintptr_t plain_run(const zrt_lane *lane)
-{
+static uintptr_t plain_run(const zrt_lane *lane) {
     const OrtApi *api = lane->api;
     RETURN_IF_FAILED(api->SynchronizeBoundInputs(lane->binding));
     RETURN_IF_FAILED(api->RunWithBinding(lane->session, lane->run_options, lane->binding));
@@ -96,8 +85,7 @@ static uintptr_t plain_run(const zrt_lane *lane)
     return ZRT_OK;
 }
 
-uintptr_t zrt_plain_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds)
-{
+uintptr_t zrt_plain_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds) {
     zrt_lane *lane = handle->pointer;
     if (take(&lane->busy))
         return ZRT_BUSY;
@@ -110,8 +98,7 @@ uintptr_t zrt_plain_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds
     return result;
 }
 
-uintptr_t zrt_lane_times(zrt_handle *handle, size_t count, uint64_t *nanoseconds)
-{
+uintptr_t zrt_lane_times(zrt_handle *handle, size_t count, uint64_t *nanoseconds) {
     uintptr_t result = ZRT_OK;
     for (size_t i = 0; i < count && result == ZRT_OK; i++) {
         uint64_t start = zrt_clock();

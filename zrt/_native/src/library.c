@@ -5,8 +5,7 @@
 #include "ort.h"
 #include "library.h"
 
-const OrtApiBase *zrt_library_builtin(void)
-{
+const OrtApiBase *zrt_library_builtin(void) {
 #ifdef ZRT_STATIC_CORE
     return OrtGetApiBase();
 #else
@@ -14,8 +13,7 @@ const OrtApiBase *zrt_library_builtin(void)
 #endif
 }
 
-const OrtApiBase *zrt_library_open(const char *path, char *message, size_t size)
-{
+const OrtApiBase *zrt_library_open(const char *path, char *message, size_t size) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         snprintf(message, size, "%s", dlerror());

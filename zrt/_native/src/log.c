@@ -16,14 +16,12 @@
 
 static size_t strayed;
 
-static struct iovec piece(const char *text)
-{
+static struct iovec piece(const char *text) {
     return (struct iovec){(void *)text, strlen(text)};
 }
 
-void zrt_log_write(int severity, uint64_t nanoseconds, const char *category, const char *id, const char *location,
-    const char *text)
-{
+void zrt_log_write(
+    int severity, uint64_t nanoseconds, const char *category, const char *id, const char *location, const char *text) {
     static const char *const letters[] = {"V", "I", "W", "E", "F"};
     static const char *const colours[] = {"", "", "\033[0;93m", "\033[1;31m", "\033[1;37;41m"};
     int known = severity >= 0 && severity < 5 ? severity : 4;
@@ -53,21 +51,18 @@ void zrt_log_write(int severity, uint64_t nanoseconds, const char *category, con
     }
 }
 
-void zrt_log_print(const zrt_log *log)
-{
+void zrt_log_print(const zrt_log *log) {
     zrt_log_write(log->severity, log->nanoseconds, log->category, log->id, log->location, log->text);
 }
 
-static const char *store(char **place, const char *text, size_t size)
-{
+static const char *store(char **place, const char *text, size_t size) {
     char *stored = memcpy(*place, text, size);
     *place += size;
     return stored;
 }
 
 void zrt_log_sink(void *sink, OrtLoggingLevel severity, const char *category, const char *id, const char *location,
-    const char *text)
-{
+    const char *text) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     uint64_t nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;

@@ -20,11 +20,11 @@ typedef struct zrt_log {
 } zrt_log;
 
 /* An OrtLoggingFunction; `sink` is a number. */
-void zrt_log_sink(void *sink, OrtLoggingLevel severity, const char *category, const char *id, const char *location,
-    const char *text);
+void zrt_log_sink(
+    void *sink, OrtLoggingLevel severity, const char *category, const char *id, const char *location, const char *text);
 
 /* Writes a line to standard error as ONNX Runtime does. Allocates nothing. */
-void zrt_log_write(int severity, uint64_t nanoseconds, const char *category, const char *id, const char *location,
-    const char *text);
+void zrt_log_write(
+    int severity, uint64_t nanoseconds, const char *category, const char *id, const char *location, const char *text);
 
 void zrt_log_print(const zrt_log *log);

@@ -13,19 +13,16 @@
 /* From here on the heap would map pages of its own anyway. */
 #define MAPPED_FROM ((size_t)1 << 20)
 
-static size_t page_size(void)
-{
+static size_t page_size(void) {
     long size = sysconf(_SC_PAGESIZE);
     return size > 0 ? (size_t)size : 4096;
 }
 
-static size_t round_up(size_t size, size_t step)
-{
+static size_t round_up(size_t size, size_t step) {
     return (size + step - 1) & ~(step - 1);
 }
 
-static int from_heap(zrt_memory *memory, size_t bytes, size_t alignment)
-{
+static int from_heap(zrt_memory *memory, size_t bytes, size_t alignment) {
     memory->length = bytes ? bytes : 1;
     int error = posix_memalign(&memory->data, alignment, memory->length);
     if (error == 0)
@@ -35,8 +32,7 @@ static int from_heap(zrt_memory *memory, size_t bytes, size_t alignment)
 
 /* Whole pages of our own between two read-only ones. Those keep the kernel from merging the mapping with a neighbour,
    so that what its map says of huge pages is about this memory alone; reading past the end stays harmless. */
-static int from_pages(zrt_memory *memory, size_t bytes, size_t alignment)
-{
+static int from_pages(zrt_memory *memory, size_t bytes, size_t alignment) {
     size_t page = page_size();
     if (alignment < page)
         alignment = page;
@@ -68,23 +64,21 @@ static int from_pages(zrt_memory *memory, size_t bytes, size_t alignment)
     return 0;
 }
 
-static void touch(zrt_memory *memory)
-{
+static void touch(zrt_memory *memory) {
     size_t page = page_size();
     volatile char *bytes = memory->data;
     for (size_t at = 0; at < memory->length; at += page)
         bytes[at] = 0;
 }
 
-int zrt_memory_new(size_t bytes, size_t alignment, int asked, zrt_memory **result)
-{
+int zrt_memory_new(size_t bytes, size_t alignment, int asked, zrt_memory **result) {
     zrt_memory *memory = calloc(1, sizeof *memory);
     if (memory == NULL)
         return ENOMEM;
     memory->file = -1;
     /* A lock and a hint are about whole pages, which the heap would share with others. */
-    int own_pages = (asked & (ZRT_MEMORY_HUGEPAGE | ZRT_MEMORY_LOCK)) || bytes >= MAPPED_FROM
-        || alignment > page_size();
+    int own_pages =
+        (asked & (ZRT_MEMORY_HUGEPAGE | ZRT_MEMORY_LOCK)) || bytes >= MAPPED_FROM || alignment > page_size();
     int error = own_pages ? from_pages(memory, bytes, alignment) : from_heap(memory, bytes, alignment);
     if (error != 0) {
         free(memory);
@@ -103,8 +97,7 @@ int zrt_memory_new(size_t bytes, size_t alignment, int asked, zrt_memory **resul
     return 0;
 }
 
-int zrt_memory_advise(zrt_memory *memory, int advice)
-{
+int zrt_memory_advise(zrt_memory *memory, int advice) {
     int system = -1;
     switch (advice) {
     case ZRT_ADVICE_SEQUENTIAL:
@@ -128,14 +121,12 @@ int zrt_memory_advise(zrt_memory *memory, int advice)
     return error;
 }
 
-int zrt_memory_lock(zrt_memory *memory)
-{
+int zrt_memory_lock(zrt_memory *memory) {
     return mlock(memory->data, memory->length) != 0 ? errno : 0;
 }
 
 /* The file over the first of the pages, with one more behind it: reading past the end stays harmless. */
-static int from_file(zrt_memory *memory, size_t bytes)
-{
+static int from_file(zrt_memory *memory, size_t bytes) {
     size_t page = page_size();
     if (bytes > SIZE_MAX - 2 * page)
         return ENOMEM;
@@ -154,8 +145,7 @@ static int from_file(zrt_memory *memory, size_t bytes)
     return 0;
 }
 
-int zrt_memory_map(const char *path, zrt_memory **result)
-{
+int zrt_memory_map(const char *path, zrt_memory **result) {
     struct stat stated;
     *result = NULL;
     /* Without waiting, should it be a pipe. */
@@ -184,14 +174,12 @@ int zrt_memory_map(const char *path, zrt_memory **result)
     return 0;
 }
 
-int64_t zrt_memory_file_size(const zrt_memory *memory)
-{
+int64_t zrt_memory_file_size(const zrt_memory *memory) {
     struct stat stated;
     return fstat(memory->file, &stated) == 0 ? (int64_t)stated.st_size : -1;
 }
 
-void zrt_memory_free(void *pointer)
-{
+void zrt_memory_free(void *pointer) {
     zrt_memory *memory = pointer;
     /* Unmapping unlocks too. */
     if (memory->mapping != NULL)

@@ -18,123 +18,101 @@ extern int zrt_python_turn(void *job, size_t index);
 
 static int ended;
 
-static int has_ended(void)
-{
+static int has_ended(void) {
     return __atomic_load_n(&ended, __ATOMIC_ACQUIRE);
 }
 
-void zrt_ops_end(void)
-{
+void zrt_ops_end(void) {
     __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
 }
 
 /* When the interpreter ends, a thread that was in Python and wants to go on there is made to exit: not through the
    frames of ORT that called us. It stays here, as it would in later Pythons. */
-static void stay(void *nothing)
-{
+static void stay(void *nothing) {
     (void)nothing;
     for (;;)
         pause();
 }
 
-#define IN_PYTHON(call)                  \
-    do {                                 \
-        pthread_cleanup_push(stay, NULL) \
-        call;                            \
-        pthread_cleanup_pop(0);          \
+#define IN_PYTHON(call)                                                                                                \
+    do {                                                                                                               \
+        pthread_cleanup_push(stay, NULL) call;                                                                         \
+        pthread_cleanup_pop(0);                                                                                        \
     } while (0)
 
-static OrtStatus *failed(const zrt_op *op, const char *what)
-{
+static OrtStatus *failed(const zrt_op *op, const char *what) {
     char message[256];
     snprintf(message, sizeof message, "operator %s: %s", op->name, what);
     return op->api->CreateStatus(ORT_FAIL, message);
 }
 
-static OrtStatus *outcome(const zrt_op *op, int code, OrtStatus *status)
-{
+static OrtStatus *outcome(const zrt_op *op, int code, OrtStatus *status) {
     if (code == 0)
         return NULL;
     return status ? status : failed(op, "its Python code failed");
 }
 
-static const char *get_name(const OrtCustomOp *table)
-{
+static const char *get_name(const OrtCustomOp *table) {
     return ((const zrt_op *)table)->name;
 }
 
-static const char *get_provider(const OrtCustomOp *table)
-{
+static const char *get_provider(const OrtCustomOp *table) {
     return ((const zrt_op *)table)->provider;
 }
 
-static size_t get_input_count(const OrtCustomOp *table)
-{
+static size_t get_input_count(const OrtCustomOp *table) {
     return ((const zrt_op *)table)->input_count;
 }
 
-static size_t get_output_count(const OrtCustomOp *table)
-{
+static size_t get_output_count(const OrtCustomOp *table) {
     return ((const zrt_op *)table)->output_count;
 }
 
-static ONNXTensorElementDataType get_input_type(const OrtCustomOp *table, size_t index)
-{
+static ONNXTensorElementDataType get_input_type(const OrtCustomOp *table, size_t index) {
     return ((const zrt_op *)table)->inputs[index].element_type;
 }
 
-static ONNXTensorElementDataType get_output_type(const OrtCustomOp *table, size_t index)
-{
+static ONNXTensorElementDataType get_output_type(const OrtCustomOp *table, size_t index) {
     return ((const zrt_op *)table)->outputs[index].element_type;
 }
 
-static OrtCustomOpInputOutputCharacteristic get_input_characteristic(const OrtCustomOp *table, size_t index)
-{
+static OrtCustomOpInputOutputCharacteristic get_input_characteristic(const OrtCustomOp *table, size_t index) {
     return ((const zrt_op *)table)->inputs[index].characteristic;
 }
 
-static OrtCustomOpInputOutputCharacteristic get_output_characteristic(const OrtCustomOp *table, size_t index)
-{
+static OrtCustomOpInputOutputCharacteristic get_output_characteristic(const OrtCustomOp *table, size_t index) {
     return ((const zrt_op *)table)->outputs[index].characteristic;
 }
 
-static OrtMemType get_input_memory(const OrtCustomOp *table, size_t index)
-{
+static OrtMemType get_input_memory(const OrtCustomOp *table, size_t index) {
     return ((const zrt_op *)table)->inputs[index].memory;
 }
 
-static int get_least_inputs(const OrtCustomOp *table)
-{
+static int get_least_inputs(const OrtCustomOp *table) {
     return ((const zrt_op *)table)->input_arity.least;
 }
 
-static int get_least_outputs(const OrtCustomOp *table)
-{
+static int get_least_outputs(const OrtCustomOp *table) {
     return ((const zrt_op *)table)->output_arity.least;
 }
 
-static int get_homogeneous_inputs(const OrtCustomOp *table)
-{
+static int get_homogeneous_inputs(const OrtCustomOp *table) {
     return ((const zrt_op *)table)->input_arity.homogeneous;
 }
 
-static int get_homogeneous_outputs(const OrtCustomOp *table)
-{
+static int get_homogeneous_outputs(const OrtCustomOp *table) {
     return ((const zrt_op *)table)->output_arity.homogeneous;
 }
 
-static int get_first_version(const OrtCustomOp *table)
-{
+static int get_first_version(const OrtCustomOp *table) {
     return ((const zrt_op *)table)->first_version;
 }
 
-static int get_last_version(const OrtCustomOp *table)
-{
+static int get_last_version(const OrtCustomOp *table) {
     return ((const zrt_op *)table)->last_version;
 }
 
-static OrtStatusPtr create_kernel(const OrtCustomOp *table, const OrtApi *api, const OrtKernelInfo *info, void **out)
-{
+static OrtStatusPtr create_kernel(const OrtCustomOp *table, const OrtApi *api, const OrtKernelInfo *info, void **out) {
     const zrt_op *op = (const zrt_op *)table;
     (void)api;
     zrt_kernel *kernel = calloc(1, sizeof *kernel);
@@ -158,8 +136,7 @@ static OrtStatusPtr create_kernel(const OrtCustomOp *table, const OrtApi *api, c
     return NULL;
 }
 
-static void destroy_kernel(void *data)
-{
+static void destroy_kernel(void *data) {
     zrt_kernel *kernel = data;
     if (kernel->kept != NULL) {
         if (!has_ended())
@@ -170,8 +147,7 @@ static void destroy_kernel(void *data)
 }
 
 /* The tensor behind a value, or nothing where it is absent. */
-static OrtStatus *describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor)
-{
+static OrtStatus *describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor) {
     ONNXTensorElementDataType element_type;
     *tensor = (zrt_op_tensor){0};
     if (value == NULL)
@@ -188,9 +164,8 @@ static OrtStatus *describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *te
 }
 
 /* Where the inputs are: the first `count` of `tensors`. */
-static OrtStatus *describe_inputs(const OrtApi *api, const OrtKernelContext *context, zrt_op_tensor *tensors,
-    size_t count)
-{
+static OrtStatus *describe_inputs(
+    const OrtApi *api, const OrtKernelContext *context, zrt_op_tensor *tensors, size_t count) {
     OrtStatus *status = NULL;
     for (size_t i = 0; i < count && status == NULL; i++) {
         const OrtValue *value = NULL;
@@ -202,27 +177,23 @@ static OrtStatus *describe_inputs(const OrtApi *api, const OrtKernelContext *con
 }
 
 static OrtStatus *make_output(const OrtApi *api, OrtKernelContext *context, size_t index, const int64_t *shape,
-    size_t rank, zrt_op_tensor *tensor)
-{
+    size_t rank, zrt_op_tensor *tensor) {
     OrtValue *value = NULL;
     OrtStatus *status = api->KernelContext_GetOutput(context, index, shape, rank, &value);
     return status != NULL ? status : describe(api, value, tensor);
 }
 
 uintptr_t zrt_op_output(const OrtApi *api, OrtKernelContext *context, size_t index, const int64_t *shape, size_t rank,
-    zrt_op_tensor *tensor)
-{
+    zrt_op_tensor *tensor) {
     return (uintptr_t)make_output(api, context, index, shape, rank, tensor);
 }
 
-uintptr_t zrt_op_describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor)
-{
+uintptr_t zrt_op_describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor) {
     return (uintptr_t)describe(api, value, tensor);
 }
 
-static OrtStatus *compute_in_c(const zrt_op *op, OrtKernelContext *context, zrt_op_tensor *tensors, size_t input_count,
-    size_t output_count)
-{
+static OrtStatus *compute_in_c(
+    const zrt_op *op, OrtKernelContext *context, zrt_op_tensor *tensors, size_t input_count, size_t output_count) {
     zrt_op_tensor *outputs = tensors + input_count;
     for (size_t i = 0; i < output_count; i++) {
         int64_t room[ZRT_MOST_DIMENSIONS];
@@ -257,8 +228,7 @@ static OrtStatus *compute_in_c(const zrt_op *op, OrtKernelContext *context, zrt_
 }
 
 static OrtStatus *compute_in_python(const zrt_kernel *kernel, OrtKernelContext *context, const zrt_op_tensor *tensors,
-    size_t input_count, size_t output_count)
-{
+    size_t input_count, size_t output_count) {
     OrtStatus *status = NULL;
     if (has_ended())
         return failed(kernel->op, "the interpreter has ended");
@@ -269,8 +239,7 @@ static OrtStatus *compute_in_python(const zrt_kernel *kernel, OrtKernelContext *
 
 enum { FEW = 16 };
 
-static OrtStatusPtr compute(void *data, OrtKernelContext *context)
-{
+static OrtStatusPtr compute(void *data, OrtKernelContext *context) {
     const zrt_kernel *kernel = data;
     const zrt_op *op = kernel->op;
     size_t input_count = 0, output_count = 0;
@@ -301,8 +270,7 @@ static OrtStatusPtr compute(void *data, OrtKernelContext *context)
     return status;
 }
 
-static OrtStatusPtr infer(const OrtCustomOp *table, OrtShapeInferContext *context)
-{
+static OrtStatusPtr infer(const OrtCustomOp *table, OrtShapeInferContext *context) {
     /* ORT drops what is returned here: Python keeps the error for the load. */
     if (!has_ended())
         IN_PYTHON(zrt_python_infer(((const zrt_op *)table)->python, context));
@@ -313,38 +281,32 @@ static OrtStatusPtr infer(const OrtCustomOp *table, OrtShapeInferContext *contex
    an operator right after its provider. */
 static _Thread_local const zrt_op *asked;
 
-static const char *get_provider_and_remember(const OrtCustomOp *table)
-{
+static const char *get_provider_and_remember(const OrtCustomOp *table) {
     asked = (const zrt_op *)table;
     return get_provider(table);
 }
 
-static size_t get_pairs(const zrt_pairs *pairs, int **inputs, int **outputs)
-{
+static size_t get_pairs(const zrt_pairs *pairs, int **inputs, int **outputs) {
     *inputs = pairs->inputs;
     *outputs = pairs->outputs;
     return pairs->count;
 }
 
-static size_t get_inplace(int **inputs, int **outputs)
-{
+static size_t get_inplace(int **inputs, int **outputs) {
     return asked ? get_pairs(&asked->inplace, inputs, outputs) : 0;
 }
 
-static size_t get_aliases(int **inputs, int **outputs)
-{
+static size_t get_aliases(int **inputs, int **outputs) {
     return asked ? get_pairs(&asked->aliases, inputs, outputs) : 0;
 }
 
-static void keep_pairs(int *inputs, int *outputs)
-{
+static void keep_pairs(int *inputs, int *outputs) {
     /* They are the operator's. */
     (void)inputs;
     (void)outputs;
 }
 
-zrt_op *zrt_op_new(void)
-{
+zrt_op *zrt_op_new(void) {
     zrt_op *op = calloc(1, sizeof *op);
     pthread_mutex_t *lock = malloc(sizeof *lock);
     if (op == NULL || lock == NULL) {
@@ -362,8 +324,7 @@ zrt_op *zrt_op_new(void)
     return op;
 }
 
-void zrt_op_complete(zrt_op *op)
-{
+void zrt_op_complete(zrt_op *op) {
     op->table = (OrtCustomOp){
         .version = ORT_API_VERSION,
         .GetName = get_name,
@@ -392,43 +353,38 @@ void zrt_op_complete(zrt_op *op)
     };
 }
 
-void zrt_op_free(void *data)
-{
+void zrt_op_free(void *data) {
     zrt_op *op = data;
     pthread_mutex_destroy(op->lock);
     free(op->lock);
     free(op);
 }
 
-zrt_standard *zrt_standard_new(const OrtApi *api)
-{
+zrt_standard *zrt_standard_new(const OrtApi *api) {
     zrt_standard *standard = calloc(1, sizeof *standard);
     if (standard != NULL)
         standard->api = api;
     return standard;
 }
 
-void zrt_standard_end(void *data)
-{
+void zrt_standard_end(void *data) {
     zrt_standard *standard = data;
     OrtOp *op = __atomic_exchange_n(&standard->op, NULL, __ATOMIC_ACQ_REL);
     if (op != NULL)
         standard->api->ReleaseOp(op);
 }
 
-void zrt_standard_free(void *data)
-{
+void zrt_standard_free(void *data) {
     zrt_standard_end(data);
     free(data);
 }
 
-static void turn(void *job, size_t index)
-{
+static void turn(void *job, size_t index) {
     if (!has_ended())
         IN_PYTHON(zrt_python_turn(job, index));
 }
 
-uintptr_t zrt_parallel_for(const OrtApi *api, const OrtKernelContext *context, size_t count, size_t batches, void *job)
-{
+uintptr_t zrt_parallel_for(
+    const OrtApi *api, const OrtKernelContext *context, size_t count, size_t batches, void *job) {
     return (uintptr_t)api->KernelContext_ParallelFor(context, turn, count, batches, job);
 }

@@ -19,8 +19,8 @@ typedef int (*zrt_compute)(const zrt_op_tensor *inputs, size_t input_count, cons
 
 /* The shape of an output: at most ZRT_MOST_DIMENSIONS entries, and their number. */
 enum { ZRT_MOST_DIMENSIONS = 64 };
-typedef int (*zrt_shape)(const zrt_op_tensor *inputs, size_t input_count, size_t output, int64_t *shape,
-    size_t *rank, void *user_data);
+typedef int (*zrt_shape)(
+    const zrt_op_tensor *inputs, size_t input_count, size_t output, int64_t *shape, size_t *rank, void *user_data);
 
 typedef struct zrt_port {
     ONNXTensorElementDataType element_type;

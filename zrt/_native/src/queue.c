@@ -2,8 +2,7 @@
 
 #include "queue.h"
 
-void zrt_queue_append(zrt_queue *queue, zrt_message *message)
-{
+void zrt_queue_append(zrt_queue *queue, zrt_message *message) {
     message->next = NULL;
     if (queue->length++ == 0)
         queue->first = message;
@@ -12,8 +11,7 @@ void zrt_queue_append(zrt_queue *queue, zrt_message *message)
     queue->last = message;
 }
 
-zrt_message *zrt_queue_pop(zrt_queue *queue)
-{
+zrt_message *zrt_queue_pop(zrt_queue *queue) {
     if (queue->length == 0)
         return NULL;
     zrt_message *message = queue->first;
@@ -22,8 +20,7 @@ zrt_message *zrt_queue_pop(zrt_queue *queue)
     return message;
 }
 
-zrt_message *zrt_queue_take(zrt_queue *queue)
-{
+zrt_message *zrt_queue_take(zrt_queue *queue) {
     zrt_message *messages = queue->length ? queue->first : NULL;
     queue->length = 0;
     return messages;

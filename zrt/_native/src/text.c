@@ -5,8 +5,7 @@
 #include "text.h"
 
 /* Not FillStringTensor, which takes a NUL for a string's end. */
-uintptr_t zrt_text_fill(const OrtApi *api, OrtValue *tensor, const char *text, const size_t *lengths, size_t count)
-{
+uintptr_t zrt_text_fill(const OrtApi *api, OrtValue *tensor, const char *text, const size_t *lengths, size_t count) {
     for (size_t i = 0; i < count; i++) {
         char *place;
         OrtStatus *status = api->GetResizedStringTensorElementBuffer(tensor, i, lengths[i], &place);

@@ -16,8 +16,7 @@ struct zrt_thread {
     int references;
 };
 
-static zrt_thread *new_thread(OrtThreadWorkerFn worker, void *worker_data)
-{
+static zrt_thread *new_thread(OrtThreadWorkerFn worker, void *worker_data) {
     zrt_thread *thread = calloc(1, sizeof *thread);
     if (thread == NULL)
         return NULL;
@@ -29,14 +28,12 @@ static zrt_thread *new_thread(OrtThreadWorkerFn worker, void *worker_data)
     return thread;
 }
 
-zrt_thread *zrt_thread_take(zrt_thread *thread)
-{
+zrt_thread *zrt_thread_take(zrt_thread *thread) {
     __atomic_fetch_add(&thread->references, 1, __ATOMIC_RELAXED);
     return thread;
 }
 
-static void drop(zrt_thread *thread)
-{
+static void drop(zrt_thread *thread) {
     if (__atomic_sub_fetch(&thread->references, 1, __ATOMIC_ACQ_REL) != 0)
         return;
     pthread_cond_destroy(&thread->changed);
@@ -45,8 +42,7 @@ static void drop(zrt_thread *thread)
 }
 
 /* Goes to another state if it is in this one; returns the one that it was in. */
-static int change(zrt_thread *thread, int from, int to)
-{
+static int change(zrt_thread *thread, int from, int to) {
     pthread_mutex_lock(&thread->mutex);
     int found = thread->state;
     if (found == from) {
@@ -57,8 +53,7 @@ static int change(zrt_thread *thread, int from, int to)
     return found;
 }
 
-static int wait_while(zrt_thread *thread, int state)
-{
+static int wait_while(zrt_thread *thread, int state) {
     pthread_mutex_lock(&thread->mutex);
     while (thread->state == state)
         pthread_cond_wait(&thread->changed, &thread->mutex);
@@ -67,8 +62,7 @@ static int wait_while(zrt_thread *thread, int state)
     return found;
 }
 
-int zrt_thread_await(zrt_thread *thread, int milliseconds)
-{
+int zrt_thread_await(zrt_thread *thread, int milliseconds) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += milliseconds / 1000;
@@ -86,33 +80,28 @@ int zrt_thread_await(zrt_thread *thread, int milliseconds)
     return found;
 }
 
-void zrt_thread_unfit(zrt_thread *thread)
-{
+void zrt_thread_unfit(zrt_thread *thread) {
     change(thread, ZRT_THREAD_AWAITED, ZRT_THREAD_UNFIT);
 }
 
-void zrt_thread_forget(zrt_thread *thread)
-{
+void zrt_thread_forget(zrt_thread *thread) {
     change(thread, ZRT_THREAD_AWAITED, ZRT_THREAD_FORGOTTEN);
     drop(thread);
 }
 
-static void work(zrt_thread *thread)
-{
+static void work(zrt_thread *thread) {
     thread->worker(thread->worker_data);
     change(thread, ZRT_THREAD_RUNNING, ZRT_THREAD_DONE);
 }
 
-int zrt_thread_work(zrt_thread *thread)
-{
+int zrt_thread_work(zrt_thread *thread) {
     int found = change(thread, ZRT_THREAD_AWAITED, ZRT_THREAD_ARRIVED);
     if (found == ZRT_THREAD_AWAITED && wait_while(thread, ZRT_THREAD_ARRIVED) == ZRT_THREAD_RUNNING)
         work(thread);
     return found;
 }
 
-static void *work_alone(void *pointer)
-{
+static void *work_alone(void *pointer) {
     work(pointer);
     drop(pointer);
     return NULL;
@@ -120,8 +109,7 @@ static void *work_alone(void *pointer)
 
 /* A thread of the system's for a worker whose pool is half made: ONNX Runtime waits forever for the workers of a pool
    that it cannot complete. */
-static int start_alone(zrt_thread *thread)
-{
+static int start_alone(zrt_thread *thread) {
     pthread_t started;
     thread->state = ZRT_THREAD_RUNNING;
     if (pthread_create(&started, NULL, work_alone, zrt_thread_take(thread)) != 0) {
@@ -132,8 +120,7 @@ static int start_alone(zrt_thread *thread)
     return 1;
 }
 
-static int ask(zrt_crew *crew, zrt_thread *thread)
-{
+static int ask(zrt_crew *crew, zrt_thread *thread) {
     /* At the interpreter's end a thread that asks for the GIL does not come back. */
     int arrived = Py_IsInitialized() && crew->ask(crew->python, thread) == 0;
     /* Decided here, where no exception can come between the decision and what ONNX Runtime is told. */
@@ -141,8 +128,7 @@ static int ask(zrt_crew *crew, zrt_thread *thread)
 }
 
 /* Sends away whoever comes or has come. */
-static void refuse(zrt_thread *thread)
-{
+static void refuse(zrt_thread *thread) {
     pthread_mutex_lock(&thread->mutex);
     thread->state = ZRT_THREAD_REFUSED;
     pthread_cond_broadcast(&thread->changed);
@@ -150,8 +136,7 @@ static void refuse(zrt_thread *thread)
     drop(thread);
 }
 
-OrtCustomThreadHandle zrt_thread_create(void *pointer, OrtThreadWorkerFn worker, void *worker_data)
-{
+OrtCustomThreadHandle zrt_thread_create(void *pointer, OrtThreadWorkerFn worker, void *worker_data) {
     zrt_crew *crew = pointer;
     zrt_thread *thread = new_thread(worker, worker_data);
     if (thread == NULL)
@@ -174,8 +159,7 @@ OrtCustomThreadHandle zrt_thread_create(void *pointer, OrtThreadWorkerFn worker,
     return (OrtCustomThreadHandle)thread;
 }
 
-void zrt_thread_join(OrtCustomThreadHandle handle)
-{
+void zrt_thread_join(OrtCustomThreadHandle handle) {
     zrt_thread *thread = (zrt_thread *)handle;
     wait_while(thread, ZRT_THREAD_RUNNING);
     drop(thread);
