@@ -33,7 +33,7 @@ def declared(table: str) -> list[str]:
     text = (PACKAGE / "_native" / "decl" / TABLES[table]).read_text()
     body = re.search(rf"struct {table} \{{(.*?)\n\}};", text, re.DOTALL)
     assert body
-    return re.findall(r"^    [^()]*?\(\*(\w+)\)", body[1], re.MULTILINE)
+    return re.findall(r"^ {4}(?! )[^()]*?\(\*(\w+)\)", body[1], re.MULTILINE)
 
 
 @cache
