@@ -260,3 +260,23 @@ def python() -> Callable[..., subprocess.CompletedProcess[str]]:
         return done
 
     return run
+
+
+@pytest.fixture
+def script(request: pytest.FixtureRequest) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a file of the folder `scripts` beside the test in a process of its own, which must exit with status 0."""
+
+    def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        path = request.path.parent / "scripts" / name
+        done = subprocess.run(
+            [sys.executable, str(path), *map(str, arguments)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.fspath(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
