@@ -1,53 +1,50 @@
-"""Empty sequences, which ``OrtApi::CreateValue`` refuses: small models make them, one for each type."""
+"""Empty sequences: ONNX Runtime has no function that creates one, so a small model returns it."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from zrt._common.protobuf_writer import field
+from zrt._native import ffi, status
 from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.environment.environment import current
 from zrt.errors import Error, UnsupportedError
-from zrt.types import ElementType
+from zrt.types import ElementType, LogSeverity
 from zrt.values.type_info import type_name
-
-if TYPE_CHECKING:
-    from zrt.values.value import Value
+from zrt.values.value import Value
 
 _made: dict[tuple[ElementType, ElementType | None], Handle] = {}
 
-# ONNX's own numbers for what an attribute holds.
+# Members of ``AttributeProto.AttributeType``.
 _INT, _INTS, _STRINGS = 2, 7, 8
+
+# Names of the input and the output of the models.
+_INPUT, _OUTPUT = ffi.new("char[]", b"x"), ffi.new("char[]", b"s")
 
 
 def sequence(element_type: ElementType, key_type: ElementType | None, subject: str) -> Handle:
-    """An empty sequence of tensors, or with `key_type` of maps to float; nothing ever writes into it.
-
-    There is one for each type in the process.
-    """
+    """The process's empty sequence of tensors, or with `key_type` of maps to float; nothing writes into it."""
     wanted = (element_type, key_type)
     found = _made.get(wanted)
-    # Two threads may make one each: the first to be there stays.
+    # Where two threads create one at the same time, the first one is kept.
     return found if found is not None else _made.setdefault(wanted, _make(element_type, key_type, subject))
 
 
 def _make(element_type: ElementType, key_type: ElementType | None, subject: str) -> Handle:
-    # Above this module: values know nothing of sessions otherwise.
-    from zrt.loading.session_options import SessionOptions
-    from zrt.session.session import Session
-
     model = _of_tensors(element_type) if key_type is None else _of_maps(key_type)
-    options = SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
+    # ZipMap returns one map for each row of its input, so an input without rows gives an empty sequence.
+    feeds = [] if key_type is None else [Value.from_array(np.empty((0, 1), np.float32))._open()]
+    table = api()
     try:
-        with Session(model, options) as session, session.binding() as binding:
-            if key_type is not None:
-                # No rows of scores: no maps.
-                binding.bind_input("x", np.empty((0, 1), np.float32))
-            binding.bind_output("s")
-            binding.run()
-            made: Value = binding.outputs()["s"]
-            return made._open()
+        options = Handle.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
+        status.check(table.SetIntraOpNumThreads(options.pointer, 1))
+        status.check(table.SetSessionLogSeverityLevel(options.pointer, int(LogSeverity.FATAL)))
+        load = (table.CreateSessionFromArray, "OrtSession", current().pointer, model, len(model), options.pointer)
+        session = Handle.make(table.ReleaseSession, [], *load)
+        inputs = ([_INPUT][: len(feeds)], [feed.pointer for feed in feeds], len(feeds))
+        run = (table.Run, "OrtValue", session.pointer, ffi.NULL, *inputs, [_OUTPUT], 1)
+        return Handle.make(table.ReleaseValue, [], *run)
     except Error as error:
         raise UnsupportedError(
             f"{subject}: ONNX Runtime makes no empty sequence of {type_name(element_type)}: {error}"
@@ -72,7 +69,7 @@ def _of_maps(key_type: ElementType) -> bytes:
     return _model(node, _value(b"s", field(4, field(1, kind))), _value(b"x", scores))
 
 
-# What ``onnx.ModelProto`` serializes to, of which so little is needed that the onnx package is not.
+# The functions below serialize an ``onnx.ModelProto`` without the onnx package.
 
 
 def _attribute(name: bytes, kind: int, number: int, content: int | bytes) -> bytes:
