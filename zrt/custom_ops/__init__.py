@@ -2,9 +2,10 @@
 
 from zrt.custom_ops.context import DeviceTensor, KernelContext
 from zrt.custom_ops.declare import Attribute, CFunction, Input, Output
+from zrt.custom_ops.domain import CustomOpDomain
 from zrt.custom_ops.info import KernelInfo, OpLogger
 from zrt.custom_ops.invoke import Op
-from zrt.custom_ops.op import CustomOp, CustomOpDomain
+from zrt.custom_ops.op import CustomOp
 from zrt.custom_ops.shapes import ShapeContext
 
 __all__ = [

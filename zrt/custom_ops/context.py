@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,14 +17,12 @@ from zrt._native.library import api
 from zrt.custom_ops.call_scoped import Borrowed
 from zrt.custom_ops.call_views import Loans, kept_beyond
 from zrt.custom_ops.info import KernelInfo, OpLogger
+from zrt.custom_ops.kernel import Kernel
 from zrt.errors import ArgumentError, Error, OutOfRangeError, ShapeError, UnsupportedError
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.types import ElementType
 from zrt.values import strings
-
-if TYPE_CHECKING:
-    from zrt.custom_ops.op import Kernel
 
 new = ffi.new
 unpack = ffi.unpack
@@ -134,7 +132,7 @@ class KernelContext(Borrowed):
             self._made.append(index)
             if not tensor.element_type:
                 return None
-            aliased = self._kernel.description.aliased
+            aliased = self._kernel.aliased
             if index in aliased:
                 return self._aliased(index, tensor, self._tensors[aliased[index]])
             return self._seen("output", index, tensor, True)
@@ -153,7 +151,7 @@ class KernelContext(Borrowed):
                 raise ShapeError(f"output {index} has {tensor.count} elements, and the input that it is {source.count}")
             room = self._seen("output", index, tensor, True)
             if isinstance(room, np.ndarray):
-                room[...] = self.inputs[self._kernel.description.aliased[index]].reshape(room.shape)
+                room[...] = self.inputs[self._kernel.aliased[index]].reshape(room.shape)
                 room.setflags(write=False)
             return room
         return self._seen("output", index, tensor, False)

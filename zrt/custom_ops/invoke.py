@@ -25,6 +25,7 @@ from zrt.errors import (
     UnsupportedError,
 )
 from zrt.loading.session_options import SessionOptions
+from zrt.session.session import Session
 from zrt.types import ElementType
 from zrt.values import Value, as_value
 
@@ -124,8 +125,6 @@ class Op(Owner):
         return one_node(self.name, self._domain, self._version, inputs, self.outputs, self._attributes, shapes)
 
     def _check(self) -> None:
-        from zrt.session.session import Session
-
         try:
             Session(self._model(None), _QUIET)
         except NotImplementedByOrtError:
@@ -145,8 +144,6 @@ class Op(Owner):
 
     def _shapes(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...] | None, ...]:
         """The outputs' shapes for those of the inputs, as ONNX Runtime knows them without the inputs' content."""
-        from zrt.session.session import Session
-
         found = self._made.get(shapes)
         if found is None:
             try:

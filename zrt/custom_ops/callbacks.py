@@ -1,0 +1,145 @@
+"""The functions that C calls for an operator in Python: create, compute, destroy a kernel, and infer shapes."""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import weakref
+from types import TracebackType
+from typing import Any
+
+from zrt._native import callback, callback_errors, ffi, lib
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.custom_ops.call_scoped import Borrowed
+from zrt.custom_ops.context import KernelContext
+from zrt.custom_ops.info import KernelInfo, end_standards
+from zrt.custom_ops.kernel import Kernel
+from zrt.custom_ops.shapes import ShapeContext
+from zrt.errors import ClosedError
+
+
+class _Link:
+    """What C holds of a kernel."""
+
+    __slots__ = ("kernel", "standards")
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = weakref.ref(kernel)
+        self.standards = kernel.info._standards
+
+
+def _gone(name: str) -> ClosedError:
+    return ClosedError(f"{name} has been collected with its session")
+
+
+def _fail(place: Any, error: BaseException) -> int:
+    place[0] = api().CreateStatus(1, callback_errors.keep(error))
+    return 1
+
+
+def _stray(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
+    """An interrupt between the steps of a function below."""
+    names = trace.tb_frame.f_locals
+    for lent in ("info", "context"):
+        if isinstance(names.get(lent), Borrowed):
+            names[lent]._abandon()
+    return _fail(names["place"], error) if not names["place"][0] else 1
+
+
+@callback(_stray)
+def zrt_python_create(op: Any, pointer: Any, kernel: Any, place: Any) -> int:
+    info = None
+    try:
+        description = ffi.from_handle(op)()
+        if description is None:
+            raise _gone("the operator")
+        info = KernelInfo(pointer, description.attributes)
+        load = callback_errors.load()
+        made = Kernel(
+            info,
+            description.op.compute,
+            description.lock,
+            description.aliased,
+            description.on_device,
+            description.kernels if load is None else load.kept,
+        )
+        made.state = description.op.create(info)
+        info._finish()
+        held = ffi.new_handle(_Link(made))
+        kept = Handle.pin(held)
+        made.home.add(made)
+        kernel.python = held
+        kernel.kept = lib.zrt_handle_ref(kept.reference)
+        return 0
+    except BaseException as error:
+        code = _fail(place, error)
+        if info is not None:
+            info._abandon()
+        return code
+
+
+@callback(_stray)
+def zrt_python_compute(kernel: Any, pointer: Any, tensors: Any, inputs: int, outputs: int, place: Any) -> int:
+    context = None
+    try:
+        made = ffi.from_handle(kernel).kernel()
+        if made is None:
+            raise _gone("the kernel")
+        context = KernelContext(made, pointer, tensors, inputs, outputs)
+        if made.lock is None:
+            made.compute(context)
+        else:
+            with made.lock:
+                made.compute(context)
+        context._finish()
+        return 0
+    except BaseException as error:
+        code = _fail(place, error)
+        if context is not None:
+            context._abandon()
+        return code
+
+
+def _stray_end(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
+    # Nothing can be raised here: the interrupt comes again in the main thread.
+    if isinstance(error, KeyboardInterrupt):
+        _thread.interrupt_main()
+    end_standards(ffi.from_handle(trace.tb_frame.f_locals["kernel"]).standards)
+    return 1
+
+
+@callback(_stray_end)
+def zrt_python_destroy(kernel: Any) -> int:
+    link = ffi.from_handle(kernel)
+    end_standards(link.standards)
+    made = link.kernel()
+    if made is not None:
+        made.home.discard(made)
+    return 0
+
+
+def _stray_infer(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
+    context = trace.tb_frame.f_locals.get("context")
+    if context is not None:
+        context._pointer = None
+    callback_errors.collect("infer_shapes", error)
+    return 1
+
+
+@callback(_stray_infer)
+def zrt_python_infer(op: Any, pointer: Any) -> int:
+    description = ffi.from_handle(op)()
+    if description is None:
+        return 1
+    context = ShapeContext(pointer, description.name, description.attributes, description.certain)
+    try:
+        description.op.infer_shapes(context)
+    except BaseException as error:
+        callback_errors.collect(f"operator {description.name!r}, infer_shapes", error)
+    context._pointer = None
+    return 0
+
+
+# Threads that outlive the interpreter must not come back into it.
+atexit.register(lib.zrt_ops_end)

@@ -1,0 +1,189 @@
+"""An operator's declaration, checked and in the form that C reads."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from zrt._common.arguments import boolean, choose, integer, text, wrong_type
+from zrt._native import ffi, lib
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.custom_ops.declare import Attribute, CFunction, Input, Output, Port
+from zrt.custom_ops.op import CustomOp
+from zrt.errors import AllocationError, ArgumentError
+from zrt.providers import full_name
+from zrt.types import MemType, creation_code
+
+
+class Description:
+    """An operator as C has it; `handle` owns that and everything that it points to."""
+
+    def __init__(self, op: CustomOp) -> None:
+        kind = type(op)
+        self.op = op
+        name = op.name or kind.__name__
+        subject = f"operator {name!r}"
+        encoded = text(name, f"{kind.__name__}.name")
+        self.name = name
+        self.attributes = _attributes(op.attributes, subject)
+        inputs = _ports(op.inputs, Input, f"{subject}, input")
+        outputs = _ports(op.outputs, Output, f"{subject}, output")
+        if not outputs:
+            raise ArgumentError(f"{subject} has no outputs")
+        first = integer(op.since_version, f"{subject}.since_version", 1)
+        last = integer(op.end_version, f"{subject}.end_version", first)
+        provider = full_name(op.provider)
+        self.on_device = provider != "CPUExecutionProvider"
+        self.infers = kind.infer_shapes is not CustomOp.infer_shapes
+        _check_types(inputs, outputs, self.infers, subject)
+        inplace = _pairs(op.inplace, inputs, outputs, self.infers, f"{subject}.inplace")
+        aliases = _pairs(op.aliases, inputs, outputs, self.infers, f"{subject}.aliases")
+        # The input that each such output is.
+        self.aliased = {target: source for source, target in aliases.items()}
+        self.lock = threading.RLock() if boolean(op.serialize, f"{subject}.serialize") else None
+        self.function = op.function
+        # How many outputs every node of it has.
+        self.certain = max((i + _least(port) for i, port in enumerate(outputs)), default=0)
+        # Where kernels live that were made outside of a load.
+        self.kernels: set[object] = set()
+        held = ffi.new_handle(weakref.ref(self))
+        pointer = lib.zrt_op_new()
+        if not pointer:
+            raise AllocationError(f"no memory for {subject}")
+        kept: list[Any] = [held]
+        self.handle = Handle.own(pointer, lib.zrt_op_free, [Handle.pin(kept)])
+
+        def keep(thing: Any) -> Any:
+            kept.append(thing)
+            return thing
+
+        pointer.api = api()
+        pointer.name = keep(ffi.new("char[]", encoded))
+        pointer.provider = keep(ffi.new("char[]", provider.encode()))
+        pointer.first_version, pointer.last_version = first, last
+        pointer.input_count, pointer.output_count = len(inputs), len(outputs)
+        pointer.inputs = keep(ffi.new("zrt_port[]", [_port(each, subject) for each in inputs]))
+        pointer.outputs = keep(ffi.new("zrt_port[]", [_port(each, subject) for each in outputs]))
+        for arity, ports in ((pointer.input_arity, inputs), (pointer.output_arity, outputs)):
+            last_port = ports[-1] if ports else Port()
+            arity.least, arity.homogeneous = last_port.least, last_port.homogeneous
+        for pairs, checked in ((pointer.inplace, inplace), (pointer.aliases, aliases)):
+            pairs.count = len(checked)
+            pairs.inputs = keep(ffi.new("int[]", list(checked)))
+            pairs.outputs = keep(ffi.new("int[]", list(checked.values())))
+        pointer.python = held
+        pointer.infers = self.infers
+        pointer.serialize = self.lock is not None
+        if op.function is not None:
+            self._in_c(pointer, op.function, len(inputs), len(outputs), keep, subject)
+        elif kind.compute is CustomOp.compute:
+            raise ArgumentError(f"{subject} has neither compute nor function")
+        lib.zrt_op_complete(pointer)
+
+    def _in_c(self, pointer: Any, function: CFunction, inputs: int, outputs: int, keep: Any, subject: str) -> None:
+        if not isinstance(function, CFunction):
+            raise wrong_type(f"{subject}.function", "a CFunction", function)
+        if self.on_device:
+            raise ArgumentError(f"{subject}.function: functions in C compute on the host, not with {self.op.provider}")
+        pointer.compute = ffi.cast("zrt_compute", _address(function.compute, f"{subject}.function.compute"))
+        pointer.user_data = ffi.cast("void *", _address(function.user_data, f"{subject}.function.user_data", 0))
+        if function.shape is not None:
+            pointer.shape = ffi.cast("zrt_shape", _address(function.shape, f"{subject}.function.shape"))
+            return
+        like = [0] * outputs if function.shaped_like is None else function.shaped_like
+        if isinstance(like, str) or not isinstance(like, Sequence):
+            raise wrong_type(f"{subject}.function.shaped_like", "a list of inputs", like)
+        if len(like) != outputs:
+            raise ArgumentError(f"{subject}.function.shaped_like: {outputs} outputs, {len(like)} inputs are named")
+        for each in like:
+            if integer(each, f"{subject}.function.shaped_like") >= inputs:
+                raise ArgumentError(f"{subject}.function.shaped_like: there is no input {each}")
+        pointer.shaped_like = keep(ffi.new("size_t[]", list(like)))
+
+
+def _attributes(given: Any, subject: str) -> dict[str, Attribute]:
+    if not isinstance(given, Mapping):
+        raise wrong_type(f"{subject}.attributes", "a dict", given)
+    found = {}
+    for name, each in given.items():
+        text(name, f"{subject}, attribute")
+        found[name] = each if isinstance(each, Attribute) else Attribute(each)
+        found[name].check(f"{subject}, attribute {name!r}")
+    return found
+
+
+def _ports(given: Any, kind: type[Port], subject: str) -> list[Port]:
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise wrong_type(f"{subject}s", "a list", given)
+    ports = []
+    for number, each in enumerate(given):
+        if isinstance(each, Port) and not isinstance(each, kind):
+            raise wrong_type(f"{subject} {number}", kind.__name__, each)
+        port = each if isinstance(each, Port) else kind(dtype=each)
+        port.check(f"{subject} {number}")
+        port.element_type(f"{subject} {number}")
+        if port.variadic and number != len(given) - 1:
+            raise ArgumentError(f"{subject} {number}: only the last one may be variadic")
+        ports.append(port)
+    return ports
+
+
+def _check_types(inputs: list[Port], outputs: list[Port], infers: bool, subject: str) -> None:
+    """ORT gives an output of any type that of the one such input, or what the shapes' inference says."""
+    open_inputs = sum(port.dtype is None for port in inputs)
+    if any(port.dtype is None for port in outputs) and open_inputs != 1 and not infers:
+        raise ArgumentError(
+            f"{subject}: an output of any type takes the type of the one input of any type, of which there are "
+            f"{open_inputs}: say the type, or write infer_shapes"
+        )
+
+
+def _least(port: Port) -> int:
+    if port.variadic:
+        return port.least
+    # (of an optional one, the required ones after it say that it is there)
+    return 0 if port.optional else 1
+
+
+def _port(port: Port, subject: str) -> tuple[int, int, int]:
+    element_type = port.element_type(subject)
+    characteristic = 2 if port.variadic else int(port.optional)
+    memory = choose(MemType, port.memory, subject) if isinstance(port, Input) else MemType.DEFAULT
+    # ORT reads the declared type by the numbers that models have.
+    return creation_code(element_type) if element_type else 0, characteristic, int(memory)
+
+
+def _pairs(given: Any, inputs: list[Port], outputs: list[Port], infers: bool, subject: str) -> dict[int, int]:
+    """ORT compares how many elements such a pair has, not how large they are."""
+    if not isinstance(given, Mapping):
+        raise wrong_type(subject, "a dict of inputs to outputs", given)
+    for source, target in given.items():
+        for number, ports, what in ((source, inputs, "input"), (target, outputs, "output")):
+            if integer(number, subject) >= len(ports):
+                raise ArgumentError(f"{subject}: there is no {what} {number}")
+        types = inputs[source].element_type(subject), outputs[target].element_type(subject)
+        if types[0] is not types[1] or (not types[0] and infers):
+            raise ArgumentError(f"{subject}: input {source} and output {target} must be of one declared type")
+    if len(set(given.values())) < len(given):
+        raise ArgumentError(f"{subject}: an output has the memory of one input, not of several")
+    return dict(given)
+
+
+def _address(given: Any, subject: str, least: int = 1) -> int:
+    """An address as an int, from an int, a pointer of cffi's or ctypes', or what has one (Numba's cfunc)."""
+    if isinstance(given, ffi.CData):
+        given = int(ffi.cast("uintptr_t", given))
+    elif not isinstance(given, int) and isinstance(getattr(given, "address", None), int):
+        given = given.address
+    elif not isinstance(given, int):
+        # ctypes' classes are in use where an object is of one.
+        import ctypes
+        from _ctypes import CFuncPtr, _Pointer
+
+        if not isinstance(given, (CFuncPtr, _Pointer, ctypes.c_void_p)):
+            raise wrong_type(subject, "an address", given)
+        given = ctypes.cast(given, ctypes.c_void_p).value or 0
+    return integer(given, subject, least, 2**64 - 1)
