@@ -11,7 +11,7 @@ from zrt.bench import synthetic
 from zrt.bench.harness import Contender, python_contender
 from zrt.lanes.lane import Lane
 from zrt.lanes.ports import LaneMemory
-from zrt.session.io_binding import run_failure
+from zrt.session.bound_run import run_failure
 from zrt.session.session import Session
 from zrt.values.symbolic_shapes import Shape
 

@@ -23,8 +23,8 @@ from zrt.lanes.ports import LaneMemory, Port, Ports, View, checked_memory, make_
 from zrt.loading.session_options import RunOptions
 from zrt.memory.allocators import Allocator, AllocatorStats, MemoryInfo, session_memories
 from zrt.memory.arrays import address_of
+from zrt.session.bound_run import BUSY, bound_values, busy_flag, lane_block, run_failure
 from zrt.session.call import shape_was_wrong
-from zrt.session.io_binding import BUSY, bound_values, busy_flag, lane_block, run_failure
 from zrt.session.session import Session
 from zrt.types import ValueKind
 from zrt.values import Value
@@ -171,17 +171,17 @@ class Lane(Owner):
             synchronize = len(session.providers) > 1 or not all(memory.is_host for memory in places)
         self.rebound = frozenset(port.info.name for port in copied)
         self.synchronize = boolean(synchronize, "synchronize")
-        if session._captures:
+        captures = session._captures
+        if captures:
             _require_captured(zip(ports_in, places_in, strict=True), zip(ports_out, places_out, strict=True))
         self._handle = lane_block(
-            session,
             owner,
             binding,
+            RunOptions(gpu_graph_id=next(_graphs))._open() if captures else session._run_options,
             synchronize=self.synchronize,
             rebound=[(port.info.name, port.handle()) for port in copied],
             left=[(port.info.name, port.where.memory) for port in ports_out if port.value is None],
             parents=[port.handle() for port in (*ports_in, *ports_out) if port.value is not None],
-            run_options=RunOptions(gpu_graph_id=next(_graphs))._open() if session._captures else None,
         )
         self._reference = self._handle.reference
         reader = _Reader(self._handle, binding, ports_in, ports_out)

@@ -14,98 +14,18 @@ from zrt._native import ffi, lib, status
 from zrt._native.busy import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.errors import ArgumentError, BusyError, ClosedError, Error, ShapeError, UnknownNameError
+from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnknownNameError
 from zrt.loading.session_options import RunOptions
-from zrt.memory.allocators import CPU, MemoryInfo, default_allocator
+from zrt.memory.allocators import CPU, MemoryInfo
 from zrt.memory.buffers import Buffer
-from zrt.session.call import failure, shape_was_wrong
+from zrt.session.bound_run import bound_values, busy_flag, lane_block, run_failure
+from zrt.session.call import shape_was_wrong
 from zrt.session.feeds import check_kind, check_type, names_of, right_value
 from zrt.session.session import Session
 from zrt.types import ValueKind
 from zrt.values import Value, as_value
 from zrt.values.symbolic_shapes import check
 from zrt.values.type_info import ValueInfo, is_plain
-
-BUSY = lib.ZRT_BUSY
-
-
-def lane_block(
-    session: Session,
-    owner: Handle,
-    binding: Handle,
-    *,
-    synchronize: bool,
-    rebound: Sequence[tuple[str, Handle]] = (),
-    left: Sequence[tuple[str, MemoryInfo]] = (),
-    parents: Sequence[Handle] = (),
-    run_options: Handle | None = None,
-) -> Handle:
-    """The ``zrt_lane`` for a binding: what each run does, and the flag that keeps a second thread out.
-
-    `rebound` are inputs to bind anew before each run, `left` outputs to hand back to ORT.
-    """
-    options = run_options or session._run_options
-    memories = [memory.handle() for _, memory in left]
-    names = [ffi.new("char[]", name.encode()) for name, _ in (*rebound, *left)]
-    input_names = ffi.new("const char *[]", names[: len(rebound)])
-    output_names = ffi.new("const char *[]", names[len(rebound) :])
-    input_values = ffi.new("OrtValue *[]", [value.pointer for _, value in rebound])
-    output_memories = ffi.new("const OrtMemoryInfo *[]", [memory.pointer for memory in memories])
-    kept = Handle.pin((names, input_names, output_names, input_values, output_memories))
-    values = [value for _, value in rebound]
-    block = Handle.block("zrt_lane", [owner, binding, options, kept, *values, *memories, *parents])
-    lane = block.pointer
-    lane.api = api()
-    lane.session = owner.pointer
-    lane.binding = binding.pointer
-    lane.run_options = options.pointer
-    lane.synchronize = synchronize
-    lane.input_count, lane.output_count = len(rebound), len(left)
-    lane.input_names, lane.output_names = input_names, output_names
-    lane.input_values, lane.output_memories = input_values, output_memories
-    return block
-
-
-def busy_flag(block: Handle) -> Any:
-    """The flag of a ``zrt_lane``, for `claimed`: whoever holds it keeps runs out."""
-    return ffi.addressof(block.pointer, "busy")
-
-
-def run_failure(code: int, what: str) -> Error:
-    """The exception for what a run of a lane returned."""
-    if code == BUSY:
-        return BusyError(f"this {what} is in use by another thread")
-    return failure(code)
-
-
-def bound_values(
-    binding: Handle, keepers: Sequence[Handle], places: Iterable[Handle | MemoryInfo]
-) -> list[Value | None]:
-    """The values bound as outputs, in the order of their binding; `keepers` own the memory that was bound.
-
-    `places` says what was bound as each. None stands for what ORT has not made yet, and for an optional output that
-    is absent.
-    """
-    table = api()
-    allocator = default_allocator()
-    values, count = ffi.new("OrtValue ***"), ffi.new("size_t *")
-    status.check(table.GetBoundOutputValues(binding.pointer, allocator, values, count))
-    if not values[0]:
-        return []
-    try:
-        owned = [Handle.own(values[0][i], table.ReleaseValue, keepers) for i in range(count[0])]
-    finally:
-        table.AllocatorFree(allocator, values[0])
-    # Of what is no tensor ORT does not tell where it lies.
-    memories = [place if isinstance(place, MemoryInfo) else CPU for place in places]
-    made = [
-        Value(handle, memory=memory) if status.fetch(table.HasValue, "int", handle.pointer) else None
-        for handle, memory in zip(owned, memories, strict=True)
-    ]
-    for value in made:
-        if value is not None:
-            value.hold(binding)
-    return made
 
 
 def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:
@@ -259,7 +179,7 @@ class IoBinding(Owner):
         table = api()
         owner = session._open()
         binding = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
-        self._handle = lane_block(session, owner, binding, synchronize=len(session.providers) > 1)
+        self._handle = lane_block(owner, binding, session._run_options, synchronize=len(session.providers) > 1)
         self._bound = _Bound(session, owner, binding, self._handle)
 
     def _opened(self) -> _Bound:

@@ -1,0 +1,95 @@
+"""A run over bound inputs and outputs (``zrt_lane`` in C), which `IoBinding` and `Lane` share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.errors import BusyError, Error
+from zrt.memory.allocators import CPU, MemoryInfo, default_allocator
+from zrt.session.call import failure
+from zrt.values import Value
+
+BUSY = lib.ZRT_BUSY
+
+
+def lane_block(
+    session: Handle,
+    binding: Handle,
+    run_options: Handle,
+    *,
+    synchronize: bool,
+    rebound: Sequence[tuple[str, Handle]] = (),
+    left: Sequence[tuple[str, MemoryInfo]] = (),
+    parents: Sequence[Handle] = (),
+) -> Handle:
+    """The ``zrt_lane`` that runs `binding`: the steps of each run, and the flag that keeps a second thread out.
+
+    Each run binds the inputs in `rebound` again, and returns the outputs in `left` to ORT, which allocates them anew.
+    The block keeps `parents` alive.
+    """
+    memories = [memory.handle() for _, memory in left]
+    names = [ffi.new("char[]", name.encode()) for name, _ in (*rebound, *left)]
+    input_names = ffi.new("const char *[]", names[: len(rebound)])
+    output_names = ffi.new("const char *[]", names[len(rebound) :])
+    input_values = ffi.new("OrtValue *[]", [value.pointer for _, value in rebound])
+    output_memories = ffi.new("const OrtMemoryInfo *[]", [memory.pointer for memory in memories])
+    kept = Handle.pin((names, input_names, output_names, input_values, output_memories))
+    values = [value for _, value in rebound]
+    block = Handle.block("zrt_lane", [session, binding, run_options, kept, *values, *memories, *parents])
+    lane = block.pointer
+    lane.api = api()
+    lane.session = session.pointer
+    lane.binding = binding.pointer
+    lane.run_options = run_options.pointer
+    lane.synchronize = synchronize
+    lane.input_count, lane.output_count = len(rebound), len(left)
+    lane.input_names, lane.output_names = input_names, output_names
+    lane.input_values, lane.output_memories = input_values, output_memories
+    return block
+
+
+def busy_flag(block: Handle) -> Any:
+    """The flag of a ``zrt_lane`` for `claimed`: a thread that holds it keeps runs out."""
+    return ffi.addressof(block.pointer, "busy")
+
+
+def run_failure(code: int, what: str) -> Error:
+    """The exception for what a run of a lane returned."""
+    if code == BUSY:
+        return BusyError(f"this {what} is in use by another thread")
+    return failure(code)
+
+
+def bound_values(
+    binding: Handle, keepers: Sequence[Handle], places: Iterable[Handle | MemoryInfo]
+) -> list[Value | None]:
+    """The values bound as outputs, in the order of binding.
+
+    `places` has for each output the value that was bound, or the memory on which ORT allocates it. The values keep
+    `keepers` alive, which own the bound memory. None stands for an output that ORT has not made yet, and for an
+    optional output that is absent.
+    """
+    table = api()
+    allocator = default_allocator()
+    values, count = ffi.new("OrtValue ***"), ffi.new("size_t *")
+    status.check(table.GetBoundOutputValues(binding.pointer, allocator, values, count))
+    if not values[0]:
+        return []
+    try:
+        owned = [Handle.own(values[0][i], table.ReleaseValue, keepers) for i in range(count[0])]
+    finally:
+        table.AllocatorFree(allocator, values[0])
+    # ORT reports a memory location for tensors only.
+    memories = [place if isinstance(place, MemoryInfo) else CPU for place in places]
+    made = [
+        Value(handle, memory=memory) if status.fetch(table.HasValue, "int", handle.pointer) else None
+        for handle, memory in zip(owned, memories, strict=True)
+    ]
+    for value in made:
+        if value is not None:
+            value.hold(binding)
+    return made
