@@ -2,7 +2,7 @@
 
 from zrt.graph.builder import Graph, GraphValue
 from zrt.graph.editing import GraphEdit, edit
-from zrt.graph.sessions import Engine
+from zrt.graph.engine import Engine
 from zrt.graph.types import GraphType, MapType, OptionalType, SequenceType, SparseTensorType, TensorType
 
 __all__ = [

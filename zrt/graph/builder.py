@@ -5,25 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from zrt._common.arguments import boolean, integer, shown, text, wrong_type
 from zrt._common.public import public
 from zrt.errors import ArgumentError, DTypeError, ModelError, OutOfRangeError, UnknownNameError, UnsupportedError
 from zrt.graph import attributes as attribute_kinds
-from zrt.graph import files, initializers, model_proto, schemas, sessions, types
+from zrt.graph import files, initializers, metadata, model_proto, schemas, sessions, types
+from zrt.graph.engine import Engine
 from zrt.graph.names import Names, checked
-from zrt.graph.sessions import Engine
 from zrt.graph.types import GraphType
 from zrt.loading import model_source
+from zrt.loading.session_options import SessionOptions
+from zrt.providers.selection import ProvidersLike
+from zrt.session.session import Session
 from zrt.types import nbytes
 from zrt.values import Value
-from zrt.values.type_info import NO_VERSION, ModelMetadata
-
-if TYPE_CHECKING:
-    from zrt.loading.session_options import SessionOptions
-    from zrt.providers.selection import ProvidersLike
-    from zrt.session.session import Session
+from zrt.values.type_info import ModelMetadata
 
 # The opset of ONNX's own operators that a graph has where nothing else is said.
 OPSET = 21
@@ -137,16 +135,7 @@ class Graph:
     @property
     def metadata(self) -> ModelMetadata:
         """What `describe` said of the model."""
-        model = self._model
-        return ModelMetadata(
-            producer_name=model.producer_name,
-            graph_name=model.graph.name,
-            domain=model.domain,
-            description=model.doc_string,
-            graph_description=model.graph.doc_string,
-            version=model.model_version if model.HasField("model_version") else NO_VERSION,
-            custom_metadata_map={entry.key: entry.value for entry in model.metadata_props},
-        )
+        return metadata.read(self._model)
 
     def value(self, name: str) -> GraphValue:
         """The value of that name, in this graph or one around it; `UnknownNameError` where there is none."""
@@ -183,27 +172,7 @@ class Graph:
         """Writes the model's metadata, as `Session.metadata` reads it; what is None stays as it was."""
         self._root_only("describe")
         self._change()
-        model = self._model
-        for subject, target, field, value in (
-            ("producer_name", model, "producer_name", producer_name),
-            ("domain", model, "domain", domain),
-            ("description", model, "doc_string", description),
-            ("graph_description", model.graph, "doc_string", graph_description),
-        ):
-            if value is not None:
-                setattr(target, field, text(value, subject).decode())
-        if version is not None:
-            model.model_version = integer(version, "version", 0, NO_VERSION)
-        if custom_metadata_map is not None:
-            if not isinstance(custom_metadata_map, Mapping):
-                raise wrong_type("custom_metadata_map", "a dict of strings", custom_metadata_map)
-            entries = {
-                text(key, "custom_metadata_map").decode(): text(entry, f"custom_metadata_map[{key!r}]").decode()
-                for key, entry in custom_metadata_map.items()
-            }
-            del model.metadata_props[:]
-            for key, entry in entries.items():
-                model.metadata_props.add(key=key, value=entry)
+        metadata.write(self._model, producer_name, domain, description, graph_description, version, custom_metadata_map)
 
     # Building.
 
@@ -426,20 +395,6 @@ class Graph:
         it, and through the model's bytes elsewhere; `engine` says which, and why. As an argument `engine` insists on
         "editor" or "onnx": `UnsupportedError` names what the editor cannot be given. Borrowed initializers are used in
         place both ways, and the session keeps their memory. The other arguments are `Session`'s.
-
-        ``OrtModelEditorApi::CreateGraph``, ``OrtModelEditorApi::CreateTensorTypeInfo``,
-        ``OrtModelEditorApi::CreateSparseTensorTypeInfo``, ``OrtModelEditorApi::CreateSequenceTypeInfo``,
-        ``OrtModelEditorApi::CreateMapTypeInfo``, ``OrtModelEditorApi::CreateOptionalTypeInfo``,
-        ``OrtModelEditorApi::CreateValueInfo``, ``OrtModelEditorApi::SetGraphInputs``,
-        ``OrtModelEditorApi::SetGraphOutputs``, ``OrtModelEditorApi::AddInitializerToGraph``,
-        ``OrtModelEditorApi::CreateNode``, ``OrtModelEditorApi::AddNodeToGraph``, ``OrtModelEditorApi::CreateModel``,
-        ``OrtModelEditorApi::AddGraphToModel``, ``OrtModelEditorApi::CreateSessionFromModel``; with them
-        ``OrtApi::GetModelEditorApi``, ``OrtApi::CreateTensorTypeAndShapeInfo``, ``OrtApi::SetTensorElementType``,
-        ``OrtApi::SetDimensions``, ``OrtApi::SetSymbolicDimensions``, ``OrtApi::CreateOpAttr``,
-        ``OrtApi::CreateTensorWithDataAndDeleterAsOrtValue``, ``OrtApi::ReleaseTensorTypeAndShapeInfo``,
-        ``OrtApi::ReleaseTypeInfo``, ``OrtApi::ReleaseValueInfo``, ``OrtApi::ReleaseOpAttr``, ``OrtApi::ReleaseNode``,
-        ``OrtApi::ReleaseGraph``, ``OrtApi::ReleaseModel``; ``OrtApi::AddExternalInitializers`` and
-        ``OrtApi::AddInitializer`` the other way.
         """
         model = self._finished()
         if not model.graph.output:

@@ -17,8 +17,9 @@ from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import CallbackError, Error, FailError, UnknownNameError
 from zrt.graph import model_proto
 from zrt.graph.builder import Graph
-from zrt.graph.engine import Assembly, editor_api, refusals
-from zrt.graph.sessions import EDITOR, Engine, add, make, weights_given
+from zrt.graph.editor import Assembly, editor_api
+from zrt.graph.engine import EDITOR, Engine, refusals, weights_given
+from zrt.graph.sessions import add, make
 from zrt.loading import caller_weights, model_source
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.selection import ProvidersLike, parse

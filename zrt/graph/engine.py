@@ -1,19 +1,21 @@
-"""ONNX Runtime's model editor: models for it, made of an ``onnx.ModelProto`` without serializing that."""
+"""`Engine`: whether a session is made through ONNX Runtime's model editor or through the model's bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from zrt._common.arguments import INT32_MAX
-from zrt._native import ffi, lib, status
-from zrt._native.handle import Handle
+from zrt._common.arguments import INT32_MAX, shown
+from zrt._common.public import public_in
+from zrt._native import lib, status
 from zrt._native.library import api
-from zrt.errors import Error, UnsupportedError
+from zrt.errors import ArgumentError, UnsupportedError
 from zrt.graph import types
-from zrt.graph.model_proto import called, native, package
+from zrt.graph.editor import Borrowed, type_info
+from zrt.graph.model_proto import called, package
+from zrt.loading.session_options import SessionOptions
 from zrt.types import ElementType
-from zrt.values import Value
 
 # The operators of these are ONNX Runtime's own. Others may be custom operators, which a session that is made of the
 # editor's model does not see.
@@ -21,58 +23,67 @@ BUILT_IN = frozenset(
     ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "com.microsoft", "com.microsoft.experimental")
 )
 
-# Borrowed initializers must have as many bytes.
-LEAST_BORROWED = 128
-
-Borrowed = Mapping[str, Value]
+EDITOR, ONNX = "editor", "onnx"
 
 
-def _texts(names: Sequence[str]) -> tuple[Any, list[Any]]:
-    """Strings for C, and what keeps them."""
-    kept = [ffi.new("char[]", name.encode()) for name in names]
-    return ffi.new("char *[]", kept), kept
+@public_in("zrt.graph")
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What a graph's session is made through.
+
+    `name` is "editor" for ONNX Runtime's model editor and "onnx" for the model's bytes; `reasons` say what the editor
+    cannot be given.
+    """
+
+    name: str
+    reasons: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, model: Any, borrowed: Borrowed, options: SessionOptions | None = None) -> Engine:
+        """What serves a model, under these options."""
+        graph = model.graph
+        values = (*graph.input, *graph.output)
+        reasons = [*refusals(model, graph.node, graph.initializer, values), *_whole(graph)]
+        if options is not None:
+            reasons.extend(weights_given(options))
+            if options.optimized_model_filepath is not None:
+                reasons.append("the optimized model that is to be written would lack the model's metadata")
+            if options.prepacked_weights is not None:
+                reasons.append("prepacked weights are for models that come as bytes")
+        return cls.because(reasons)
+
+    @classmethod
+    def because(cls, reasons: Iterable[str]) -> Engine:
+        """The editor, unless there are reasons against it."""
+        found = tuple(reasons)
+        return cls(ONNX if found else EDITOR, found)
+
+    def insisted(self, wanted: str | None) -> Engine:
+        """The engine that the caller insists on; `UnsupportedError` where it will not do."""
+        if wanted is None or wanted == self.name:
+            return self
+        if wanted == ONNX:
+            return Engine(ONNX, ("the caller asked for it",))
+        if wanted == EDITOR:
+            raise UnsupportedError(f"ONNX Runtime's model editor cannot be given this: {'; '.join(self.reasons)}")
+        raise ArgumentError(f"engine: {shown(wanted)} is neither {EDITOR!r} nor {ONNX!r}")
 
 
-def editor_api() -> Any:
-    """The table of the model editor; `UnsupportedError` where the library was built without it."""
-    table = api().GetModelEditorApi()
-    if not table:
-        raise UnsupportedError("this ONNX Runtime was built without the model editor")
-    return table
+def _whole(graph: Any) -> Iterable[str]:
+    """What else the editor would lose where the whole model goes through it."""
+    if graph.sparse_initializer:
+        yield "the graph has sparse initializers"
+    if graph.value_info:
+        yield "the graph says types of values in between"
+    for domain in sorted({node.domain for node in graph.node} - BUILT_IN):
+        yield f"domain {domain!r} may be of custom operators, which a session of the editor's model does not see"
 
 
-def type_info(kind: types.GraphType) -> Handle:
-    """A new ``OrtTypeInfo`` of a type."""
-    release = api().ReleaseTypeInfo
-    editor = editor_api()
-    if isinstance(kind, types.TensorType):
-        shape = _tensor_info(kind)
-        make = (
-            editor.CreateSparseTensorTypeInfo
-            if isinstance(kind, types.SparseTensorType)
-            else editor.CreateTensorTypeInfo
-        )
-        return Handle.make(release, [], make, "OrtTypeInfo", shape.pointer)
-    if isinstance(kind, types.MapType):
-        value = type_info(kind.value)
-        return Handle.make(release, [], editor.CreateMapTypeInfo, "OrtTypeInfo", int(kind.key), value.pointer)
-    make = editor.CreateSequenceTypeInfo if isinstance(kind, types.SequenceType) else editor.CreateOptionalTypeInfo
-    element = type_info(kind.element)
-    return Handle.make(release, [], make, "OrtTypeInfo", element.pointer)
-
-
-def _tensor_info(kind: types.TensorType) -> Handle:
-    table = api()
-    handle = Handle.make(
-        table.ReleaseTensorTypeAndShapeInfo, [], table.CreateTensorTypeAndShapeInfo, "OrtTensorTypeAndShapeInfo"
-    )
-    status.check(table.SetTensorElementType(handle.pointer, int(kind.element_type)))
-    if kind.shape is not None:
-        names, _kept = _texts([dim if isinstance(dim, str) else "" for dim in kind.shape])
-        sizes = [dim if isinstance(dim, int) else -1 for dim in kind.shape]
-        status.check(table.SetDimensions(handle.pointer, sizes, len(sizes)))
-        status.check(table.SetSymbolicDimensions(handle.pointer, names, len(sizes)))
-    return handle
+def weights_given(options: SessionOptions) -> Iterator[str]:
+    """What the options give that the editor knows nothing of."""
+    for field in ("initializers", "external_initializer_files"):
+        if getattr(options, field):
+            yield f"options.{field} replace weights"
 
 
 def refusals(
@@ -157,102 +168,3 @@ def _refused_value(info: Any, known: bool) -> Iterator[str]:
 
 def _first_name(shape: Sequence[Any]) -> str | None:
     return shape[0] if isinstance(shape[0], str) else None
-
-
-class Assembly:
-    """A model for the editor, under way."""
-
-    def __init__(self) -> None:
-        self.handle = Handle.make(lib.zrt_editor_free, [], lib.zrt_editor_new, "zrt_editor", api())
-
-    def values(self, infos: Sequence[Any], outputs: bool) -> None:
-        """The graph's inputs or outputs."""
-        handles = [_type_of(info) for info in infos]
-        names, _kept = _texts([info.name for info in infos])
-        pointers = ffi.new("OrtTypeInfo *[]", [handle.pointer for handle in handles])
-        status.check(lib.zrt_editor_values(self.handle.pointer, outputs, names, pointers, len(infos)))
-
-    def initializer(self, tensor: Any, borrowed: Value | None) -> None:
-        """A copy of a tensor's content, or the memory that it borrows."""
-        kind = types.of_code(tensor.data_type, tensor.name)
-        # Both are held until the call is over.
-        content: Any = ffi.from_buffer(native(tensor)) if borrowed is None else borrowed._open()
-        memory = content if borrowed is None else ffi.cast("void *", borrowed.address)
-        size = len(content) if borrowed is None else borrowed.nbytes
-        try:
-            status.check(
-                lib.zrt_editor_initializer(
-                    self.handle.pointer,
-                    tensor.name.encode(),
-                    int(kind),
-                    list(tensor.dims),
-                    len(tensor.dims),
-                    memory,
-                    size,
-                    borrowed is not None,
-                )
-            )
-        except Error as error:
-            raise status.about(f"initializer {tensor.name!r}", error) from error
-
-    def node(self, node: Any) -> None:
-        """One node."""
-        inputs, _inputs = _texts(node.input)
-        outputs, _outputs = _texts(node.output)
-        filled = [_attribute(attribute) for attribute in node.attribute]
-        attributes = ffi.new("zrt_attribute[]", [each for each, _ in filled])
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        try:
-            status.check(
-                lib.zrt_editor_node(
-                    self.handle.pointer,
-                    node.op_type.encode(),
-                    domain.encode(),
-                    node.name.encode(),
-                    inputs,
-                    len(node.input),
-                    outputs,
-                    len(node.output),
-                    attributes,
-                    len(filled),
-                )
-            )
-        except Error as error:
-            raise status.about(called(node), error) from error
-
-    def model(self, opsets: Mapping[str, int]) -> Any:
-        """The finished ``OrtModel``, which this object owns."""
-        domains, _kept = _texts(list(opsets))
-        versions = ffi.new("int[]", list(opsets.values()))
-        status.check(lib.zrt_editor_model(self.handle.pointer, domains, versions, len(opsets)))
-        return self.handle.pointer.model
-
-
-def _type_of(info: Any) -> Handle:
-    kind = types.from_proto(info.type, info.name)
-    # `refusals` names a value without one.
-    assert kind is not None
-    return type_info(kind)
-
-
-def _attribute(attribute: Any) -> tuple[dict[str, Any], Any]:
-    """An attribute for C, and what keeps it."""
-    kinds = package().AttributeProto
-    name = ffi.new("char[]", attribute.name.encode())
-    length = 1
-    kept: Any = None
-    if attribute.type == kinds.INT:
-        data, code = ffi.new("int64_t *", attribute.i), lib.ORT_OP_ATTR_INT
-    elif attribute.type == kinds.FLOAT:
-        data, code = ffi.new("float *", attribute.f), lib.ORT_OP_ATTR_FLOAT
-    elif attribute.type == kinds.STRING:
-        data, code, length = ffi.new("char[]", attribute.s), lib.ORT_OP_ATTR_STRING, len(attribute.s)
-    elif attribute.type == kinds.INTS:
-        data, code, length = ffi.new("int64_t[]", list(attribute.ints)), lib.ORT_OP_ATTR_INTS, len(attribute.ints)
-    elif attribute.type == kinds.FLOATS:
-        data, code, length = ffi.new("float[]", list(attribute.floats)), lib.ORT_OP_ATTR_FLOATS, len(attribute.floats)
-    else:
-        kept = [ffi.new("char[]", each) for each in attribute.strings]
-        data, code, length = ffi.new("char *[]", kept), lib.ORT_OP_ATTR_STRINGS, len(kept)
-    made = {"name": name, "data": ffi.cast("void *", data), "length": length, "type": code}
-    return made, (name, data, kept)

@@ -6,7 +6,7 @@ from typing import Any
 
 from zrt.errors import ArgumentError, UnsupportedError
 from zrt.graph import attributes, model_proto
-from zrt.graph.engine import LEAST_BORROWED
+from zrt.graph.editor import LEAST_BORROWED
 from zrt.types import ElementType
 from zrt.values import Value
 

@@ -2,85 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from zrt._common.arguments import shown
-from zrt._common.public import public_in
 from zrt._native import callback_errors, status
 from zrt._native.handle import Handle
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
-from zrt.errors import ArgumentError, CallbackError, Error, UnsupportedError
-from zrt.graph.engine import BUILT_IN, Assembly, Borrowed, editor_api, refusals
+from zrt.errors import CallbackError, Error
+from zrt.graph.editor import Assembly, Borrowed, editor_api
+from zrt.graph.engine import EDITOR, Engine
 from zrt.loading import caller_weights, model_source
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.node_assignment import Strictness
 from zrt.providers.selection import ProvidersLike, parse
 from zrt.session.session import Session, prepare_options
-
-EDITOR, ONNX = "editor", "onnx"
-
-
-@public_in("zrt.graph")
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """What a graph's session is made through.
-
-    `name` is "editor" for ONNX Runtime's model editor and "onnx" for the model's bytes; `reasons` say what the editor
-    cannot be given.
-    """
-
-    name: str
-    reasons: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, model: Any, borrowed: Borrowed, options: SessionOptions | None = None) -> Engine:
-        """What serves a model, under these options."""
-        graph = model.graph
-        values = (*graph.input, *graph.output)
-        reasons = [*refusals(model, graph.node, graph.initializer, values), *_whole(graph)]
-        if options is not None:
-            reasons.extend(weights_given(options))
-            if options.optimized_model_filepath is not None:
-                reasons.append("the optimized model that is to be written would lack the model's metadata")
-            if options.prepacked_weights is not None:
-                reasons.append("prepacked weights are for models that come as bytes")
-        return cls.because(reasons)
-
-    @classmethod
-    def because(cls, reasons: Iterable[str]) -> Engine:
-        """The editor, unless there are reasons against it."""
-        found = tuple(reasons)
-        return cls(ONNX if found else EDITOR, found)
-
-    def insisted(self, wanted: str | None) -> Engine:
-        """The engine that the caller insists on; `UnsupportedError` where it will not do."""
-        if wanted is None or wanted == self.name:
-            return self
-        if wanted == ONNX:
-            return Engine(ONNX, ("the caller asked for it",))
-        if wanted == EDITOR:
-            raise UnsupportedError(f"ONNX Runtime's model editor cannot be given this: {'; '.join(self.reasons)}")
-        raise ArgumentError(f"engine: {shown(wanted)} is neither {EDITOR!r} nor {ONNX!r}")
-
-
-def _whole(graph: Any) -> Iterable[str]:
-    """What else the editor would lose where the whole model goes through it."""
-    if graph.sparse_initializer:
-        yield "the graph has sparse initializers"
-    if graph.value_info:
-        yield "the graph says types of values in between"
-    for domain in sorted({node.domain for node in graph.node} - BUILT_IN):
-        yield f"domain {domain!r} may be of custom operators, which a session of the editor's model does not see"
-
-
-def weights_given(options: SessionOptions) -> Iterator[str]:
-    """What the options give that the editor knows nothing of."""
-    for field in ("initializers", "external_initializer_files"):
-        if getattr(options, field):
-            yield f"options.{field} replace weights"
 
 
 def make(

@@ -190,7 +190,7 @@ def test_nothing_leaks(python: Any) -> None:
         import numpy as np
         import zrt
         from zrt.bench.machine import resident_bytes
-        from zrt.graph.engine import Assembly
+        from zrt.graph.editor import Assembly
 
         graph = zrt.Graph()
         x = graph.input("x", "float32", ("n", 64))
