@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from zrt.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from zrt import custom_ops as custom_ops

@@ -28,6 +28,9 @@ let
   inherit (pkgs) lib;
   inherit (pkgs.stdenv.hostPlatform) isDarwin;
   project = (lib.importTOML ../../pyproject.toml).project;
+  version = builtins.head (
+    builtins.match ''.*__version__ = "([^"]+)".*'' (builtins.readFile ../../zrt/version.py)
+  );
   requirements = import ./requirements.nix { inherit lib python; };
   static = onnxruntime.linkage == "static";
   native = "$out/${python.sitePackages}/zrt/_native";
@@ -41,7 +44,7 @@ assert lib.assertMsg (
 
 python.pkgs.buildPythonPackage {
   pname = "zrt";
-  inherit (project) version;
+  inherit version;
   pyproject = true;
 
   src = import ./source.nix { inherit lib; };

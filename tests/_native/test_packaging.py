@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-import zrt
 from zrt._native import build
+from zrt.version import __version__
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -29,7 +29,7 @@ class TestMetadata:
     def test_project(self) -> None:
         project = PROJECT["project"]
         assert project["name"] == "zrt"
-        assert project["version"] == "0.1.0" == zrt.__version__
+        assert project["dynamic"] == ["version"]
         assert project["requires-python"] == ">=3.11"
         assert project["license"] == "Apache-2.0"
         assert project["scripts"] == {"zrt": "zrt.cli:main"}
@@ -78,8 +78,8 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestDistributions:
     @pytest.fixture
     def sdist(self, distributions: Path) -> set[str]:
-        with tarfile.open(distributions / "zrt-0.1.0.tar.gz") as archive:
-            return {name.removeprefix("zrt-0.1.0/") for name in archive.getnames()}
+        with tarfile.open(distributions / f"zrt-{__version__}.tar.gz") as archive:
+            return {name.removeprefix(f"zrt-{__version__}/") for name in archive.getnames()}
 
     @pytest.fixture
     def wheel(self, distributions: Path) -> zipfile.ZipFile:
@@ -94,8 +94,8 @@ class TestDistributions:
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         interpreter = f"cp{sys.version_info.major}{sys.version_info.minor}"
         tag = f"cp311-abi3-{platform}" if build.abi3() else f"{interpreter}-{interpreter}t-{platform}"
-        assert [path.name for path in distributions.glob("*.whl")] == [f"zrt-0.1.0-{tag}.whl"]
-        lines = wheel.read("zrt-0.1.0.dist-info/WHEEL").decode().splitlines()
+        assert [path.name for path in distributions.glob("*.whl")] == [f"zrt-{__version__}-{tag}.whl"]
+        lines = wheel.read(f"zrt-{__version__}.dist-info/WHEEL").decode().splitlines()
         assert f"Tag: {tag}" in lines
         assert "Root-Is-Purelib: false" in lines
 
@@ -104,8 +104,8 @@ class TestDistributions:
         module = f"zrt/_native/{build.extension_filename()}"
         assert {name for name in names if name.endswith(".so")} == {module}
         assert names >= {"zrt/py.typed", "zrt/models/digits.onnx", "zrt/models/digits.npz"} | native_sources
-        assert "zrt-0.1.0.dist-info/licenses/LICENSE" in names
-        assert all(name.startswith(("zrt/", "zrt-0.1.0.dist-info/")) for name in names)
+        assert f"zrt-{__version__}.dist-info/licenses/LICENSE" in names
+        assert all(name.startswith(("zrt/", f"zrt-{__version__}.dist-info/")) for name in names)
 
     def test_sdist(self, sdist: set[str], native_sources: set[str]) -> None:
         assert sdist >= native_sources
@@ -117,7 +117,8 @@ class TestDistributions:
         assert not [name for name in sdist if name.endswith((".so", ".pyc")) or "__pycache__" in name]
 
     def test_metadata_of_the_wheel(self, wheel: zipfile.ZipFile) -> None:
-        lines = wheel.read("zrt-0.1.0.dist-info/METADATA").decode().splitlines()
+        lines = wheel.read(f"zrt-{__version__}.dist-info/METADATA").decode().splitlines()
+        assert f"Version: {__version__}" in lines
         assert "License-Expression: Apache-2.0" in lines
         assert "Requires-Dist: onnxruntime==1.27.0; extra == 'cpu'" in lines
         assert "Requires-Dist: onnxruntime-gpu==1.27.0; extra == 'cuda'" in lines

@@ -280,3 +280,6 @@ class TestWords:
     def test_the_version_is_the_package_s(self) -> None:
         assert zrt.__version__ in (DOCS / "index.md").read_text("utf-8")
         assert zrt.__version__ in (ROOT / "CHANGELOG.md").read_text("utf-8")
+        shown = re.findall(r"\bzrt +(\d+\.\d+\.\d+)", (DOCS / "cli.md").read_text("utf-8"))
+        assert shown
+        assert set(shown) == {zrt.__version__}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-import zrt
 from zrt._native.library import library
+from zrt.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def describe() -> Machine:
 def versions() -> Versions:
     """What is loaded; raises `LibraryError` where there is no ONNX Runtime."""
     loaded = library()
-    return Versions(zrt.__version__, loaded.version, loaded.api_version, loaded.path, loaded.source, loaded.build_info)
+    return Versions(__version__, loaded.version, loaded.api_version, loaded.path, loaded.source, loaded.build_info)
 
 
 @cache

@@ -11,11 +11,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from zrt import __version__
 from zrt.bench.synthetic import InputShapeError
 from zrt.cli import bench, compile, info, inspect, profile, run
 from zrt.cli.common import CommandError, UsageError
 from zrt.errors import Error
+from zrt.version import __version__
 
 FAILED = 1
 USED_WRONGLY = 2
