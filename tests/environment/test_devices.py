@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import zrt
-from zrt.environment import devices
+from zrt.environment import device_memory, devices
 from zrt.errors import ArgumentError, DTypeError, NotCopyableError
 
 CPU = "CPUExecutionProvider"
@@ -98,7 +98,7 @@ class TestEpDevices:
         with pytest.raises(DTypeError, match="users make none"):
             hardware.incompatibility(CPU)
         with pytest.raises(DTypeError, match="users make none"):
-            devices.DeviceMemory("ZrtTest").handle()
+            device_memory.DeviceMemory("ZrtTest").handle()
 
 
 class TestIncompatibility:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 from zrt._common.arguments import text
 from zrt._common.public import public
@@ -14,9 +14,12 @@ from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
+from zrt.environment.device_memory import DeviceMemory, DevicePointer, opened
 from zrt.environment.environment import current
-from zrt.errors import ArgumentError, DTypeError, Error, NotCopyableError
-from zrt.memory.allocators import MemoryInfo, read_pairs
+from zrt.environment.provider_libraries import Library
+from zrt.errors import ArgumentError, Error
+from zrt.memory.allocators import read_pairs
+from zrt.types import DeviceMemType
 
 
 @public
@@ -53,31 +56,6 @@ class Incompatibility:
         return bool(self.reasons)
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A thing of ONNX Runtime's, by address, and the library that it goes with; for zrt alone to make."""
-
-    address: int
-    library: provider_libraries.Library | None
-
-    @classmethod
-    def of(cls, pointer: Any, library: provider_libraries.Library | None) -> Source:
-        return cls(int(ffi.cast("uintptr_t", pointer)), library)
-
-    def open(self, kind: str) -> Handle:
-        """The pointer, with what keeps it valid; `ClosedError` where its library was unregistered."""
-        return Handle(provider_libraries.hold([self.library]).reference, ffi.cast(kind, self.address))
-
-    def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise NotCopyableError("a device stands for one thing in ONNX Runtime: no copy, no pickle")
-
-
-def _opened(source: Any, kind: str, subject: str) -> Handle:
-    if not isinstance(source, Source):
-        raise DTypeError(f"{subject}: zrt makes these, users make none; see zrt.ep_devices and zrt.hardware_devices")
-    return source.open(kind)
-
-
 @public
 @dataclass(frozen=True, slots=True)
 class HardwareDevice:
@@ -90,10 +68,10 @@ class HardwareDevice:
     device_id: int = field(compare=False)
     """The device's number among the vendor's models: two alike have the same."""
     metadata: Mapping[str, str] = field(compare=False)
-    _source: Source = field(repr=False)
+    _pointer: DevicePointer = field(repr=False)
 
     @classmethod
-    def read(cls, pointer: Any, library: provider_libraries.Library | None = None) -> HardwareDevice:
+    def read(cls, pointer: Any, library: Library | None = None) -> HardwareDevice:
         """What a borrowed ``OrtHardwareDevice`` says."""
         table = api()
         return cls(
@@ -102,7 +80,7 @@ class HardwareDevice:
             table.HardwareDevice_VendorId(pointer),
             table.HardwareDevice_DeviceId(pointer),
             _pairs(table.HardwareDevice_Metadata(pointer)),
-            Source.of(pointer, library),
+            DevicePointer.of(pointer, library),
         )
 
     def incompatibility(self, provider: str) -> Incompatibility:
@@ -110,7 +88,7 @@ class HardwareDevice:
 
         `ArgumentError` where no provider of that name has devices here (see `ep_devices`).
         """
-        handle = _opened(self._source, "const OrtHardwareDevice *", "HardwareDevice")
+        handle = opened(self._pointer, "const OrtHardwareDevice *", "HardwareDevice")
         table = api()
         name = text(provider, "provider")
         try:
@@ -133,34 +111,6 @@ class HardwareDevice:
             status.fetch(table.DeviceEpIncompatibilityDetails_GetErrorCode, "int32_t", details.pointer),
             status.string(notes) if notes else "",
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DeviceMemory(MemoryInfo):
-    """A memory of an `EpDevice`: a `MemoryInfo` for lanes, bindings and allocators, equal to any that says the same."""
-
-    _source: Source | None = field(default=None, repr=False)
-    _own: bool = field(default=True, repr=False)
-
-    def _key(self) -> MemoryInfo:
-        return MemoryInfo(self.name, self.device_id, self.allocator_type, self.mem_type, self.device_type)
-
-    def __eq__(self, other: object) -> bool:
-        return self._key() == (other._key() if isinstance(other, DeviceMemory) else other)
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def device(self) -> tuple[Handle, int]:
-        """The ``OrtEpDevice``, with what keeps its library registered, and which of its memories this is."""
-        return _opened(
-            self._source, "const OrtEpDevice *", "DeviceMemory"
-        ), provider_libraries.OWN if self._own else provider_libraries.HOST
-
-    def handle(self) -> Handle:
-        """The device's own ``OrtMemoryInfo``, which keeps the device's library registered."""
-        device, kind = self.device()
-        return Handle(device.reference, api().EpDevice_MemoryInfo(device.pointer, kind))
 
 
 @public
@@ -186,14 +136,14 @@ class EpDevice:
     """Memory of the host that the device reaches; None where there is none of its own."""
     library: str | None = field(compare=False)
     """The name that its library was registered under; None for providers inside ONNX Runtime."""
-    _source: Source = field(repr=False)
+    _pointer: DevicePointer = field(repr=False)
 
     @classmethod
     def read(cls, pointer: Any) -> EpDevice:
-        """What a borrowed ``OrtEpDevice`` says; to be called under `plugins.lock`."""
+        """What a borrowed ``OrtEpDevice`` says; to be called under `provider_libraries.lock`."""
         table = api()
         library = provider_libraries.owner_of(pointer)
-        source = Source.of(pointer, library)
+        source = DevicePointer.of(pointer, library)
         hardware = table.EpDevice_Device(pointer)
         return cls(
             status.string(table.EpDevice_EpName(pointer)),
@@ -201,15 +151,15 @@ class EpDevice:
             _pairs(table.EpDevice_EpMetadata(pointer)),
             _pairs(table.EpDevice_EpOptions(pointer)),
             HardwareDevice.read(hardware, None if hardware in _machine() else library),
-            _memory(pointer, source, own=True),
-            _memory(pointer, source, own=False),
+            DeviceMemory.of_device(pointer, source, DeviceMemType.DEFAULT),
+            DeviceMemory.of_device(pointer, source, DeviceMemType.HOST_ACCESSIBLE),
             None if library is None else library.name,
             source,
         )
 
     def _open(self) -> Handle:
         """The ``OrtEpDevice``, with what keeps its library registered; `ClosedError` where it was unregistered."""
-        return _opened(self._source, "const OrtEpDevice *", "EpDevice")
+        return opened(self._pointer, "const OrtEpDevice *", "EpDevice")
 
     def __str__(self) -> str:
         where = self.hardware
@@ -218,16 +168,6 @@ class EpDevice:
 
 def _pairs(pointer: Any) -> Mapping[str, str]:
     return MappingProxyType(read_pairs(pointer))
-
-
-def _memory(pointer: Any, source: Source, own: bool) -> DeviceMemory | None:
-    memory = api().EpDevice_MemoryInfo(pointer, provider_libraries.OWN if own else provider_libraries.HOST)
-    if not memory:
-        return None
-    info = MemoryInfo.read(memory)
-    return DeviceMemory(
-        info.name, info.device_id, info.allocator_type, info.mem_type, info.device_type, _source=source, _own=own
-    )
 
 
 @public
@@ -259,5 +199,5 @@ def _machine() -> list[Any]:
 
 
 def device_at(pointer: Any) -> EpDevice | None:
-    """The device at a pointer that ONNX Runtime handed out, None where it is NULL; under `plugins.lock`."""
+    """The device at a pointer that ONNX Runtime handed out, None where it is NULL; under `provider_libraries.lock`."""
     return EpDevice.read(pointer) if pointer else None

@@ -14,8 +14,7 @@ from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.environment import allocator_registry
-from zrt.environment import provider_libraries as plugins
+from zrt.environment import allocator_registry, provider_libraries, shared_allocators
 from zrt.errors import ArgumentError, Error, NotCopyableError, ProviderError, UnsupportedError
 from zrt.memory.allocators import CPU, Allocator, ArenaConfig, MemoryInfo, write_pairs
 from zrt.types import AllocatorType, LogSeverity
@@ -162,7 +161,7 @@ class Environment:
         config = (arena or ArenaConfig()).handle()
         where = (memory if arena is None else replace(memory, allocator_type=AllocatorType.ARENA)).handle()
         register = api().CreateAndRegisterAllocatorV2
-        with plugins.freeing([allocator_registry.place_of(where.pointer)], f"memory {memory.name!r}"):
+        with provider_libraries.freeing([allocator_registry.place_of(where.pointer)], f"memory {memory.name!r}"):
             status.check(register(self.pointer, provider, where.pointer, config.pointer, ffi.NULL, ffi.NULL, 0))
 
     @staticmethod
@@ -190,7 +189,7 @@ class Environment:
         if not isinstance(memory, MemoryInfo):
             raise wrong_type("memory", "a MemoryInfo", memory)
         where = memory.handle()
-        with plugins.freeing([allocator_registry.place_of(where.pointer)], f"memory {memory.name!r}"):
+        with provider_libraries.freeing([allocator_registry.place_of(where.pointer)], f"memory {memory.name!r}"):
             try:
                 status.check(api().UnregisterAllocator(self.pointer, where.pointer))
             except Error as error:
@@ -203,9 +202,7 @@ class Environment:
         host has a plain one. As long as the allocator, or what it allocated, is alive nothing takes its place and its
         library stays: those are a `BusyError` then.
         """
-        from zrt.environment import shared_allocators
-
-        return shared_allocators.find(memory)
+        return shared_allocators.find(self.pointer, memory)
 
     def create_shared_allocator(self, memory: MemoryInfo, options: Mapping[str, str] | None = None) -> Allocator:
         """Has a device make another allocator for its `memory`, with options that its provider knows.
@@ -214,18 +211,14 @@ class Environment:
         the provider then refuses; sessions loaded with ``use_env_allocators=True`` keep theirs.
         `BusyError` while zrt has handed out an allocator for that memory, `UnsupportedError` for memory of no device.
         """
-        from zrt.environment import shared_allocators
-
-        return shared_allocators.create(memory, options)
+        return shared_allocators.create(self.pointer, memory, options)
 
     def release_shared_allocator(self, memory: MemoryInfo) -> None:
         """Takes away the environment's allocator for a device's memory; sessions that have it keep it.
 
         `ArgumentError` where there is none, `BusyError` while zrt has handed it out.
         """
-        from zrt.environment import shared_allocators
-
-        shared_allocators.release(memory)
+        shared_allocators.release(self.pointer, memory)
 
     def register_provider_library(self, name: str, path: str | os.PathLike[str]) -> None:
         """Loads a library with execution providers, under a name of the caller's; `ep_devices` lists what it offers.
@@ -233,7 +226,7 @@ class Environment:
         Raises `ProviderNotFoundError` where there is no such file, `ProviderError` where it is no such library or
         refuses, `ArgumentError` for a name that is taken, `BusyError` while a session is loaded by policy.
         """
-        plugins.register(self.pointer, name, path)
+        provider_libraries.register(self.pointer, name, path)
 
     def unregister_provider_library(self, name: str) -> None:
         """Unloads a provider library; its devices are closed with it.
@@ -241,12 +234,12 @@ class Environment:
         Raises `BusyError` as long as sessions (and their lanes and values), streams or options of it are alive:
         ONNX Runtime itself would unload the code under them. `UnknownNameError` where there is no such name.
         """
-        plugins.unregister(self.pointer, name)
+        provider_libraries.unregister(self.pointer, name)
 
     @property
     def provider_libraries(self) -> dict[str, str]:
         """The path of each registered provider library, by its name."""
-        return plugins.registered()
+        return provider_libraries.registered()
 
     def __repr__(self) -> str:
         more = _with(self.logger, self.threading, self.config_entries)

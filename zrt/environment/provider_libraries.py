@@ -28,6 +28,7 @@ from zrt.errors import (
     UnknownNameError,
     UnsupportedError,
 )
+from zrt.types import DeviceMemType
 
 LOADING = "a session is being loaded by policy or with the environment's allocators, over what there is"
 
@@ -38,9 +39,6 @@ _selecting = 0
 # What a registration that failed half-way left in ONNX Runtime's list: devices that are gone; and which it was.
 _dangling: set[int] = set()
 _spoiled_by = ""
-
-# ``OrtDeviceMemoryType``: a device's own memory, and the host's that the device reaches.
-_KINDS_OF_MEMORY = OWN, HOST = 0, 5
 
 
 class Library:
@@ -64,7 +62,7 @@ class Library:
         """Where its devices have memory."""
         table = api()
         devices = [ffi.cast("const OrtEpDevice *", address) for address in self.devices]
-        memories = [table.EpDevice_MemoryInfo(device, kind) for device in devices for kind in _KINDS_OF_MEMORY]
+        memories = [table.EpDevice_MemoryInfo(device, kind) for device in devices for kind in DeviceMemType]
         return {allocator_registry.place_of(memory) for memory in memories if memory}
 
 

@@ -10,21 +10,20 @@ from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import allocator_registry, provider_libraries
-from zrt.environment.devices import DeviceMemory
-from zrt.environment.environment import current
+from zrt.environment.device_memory import DeviceMemory
 from zrt.errors import ArgumentError, Error, UnsupportedError
 from zrt.memory.allocators import Allocator, MemoryInfo, write_pairs
-from zrt.types import AllocatorType
+from zrt.types import AllocatorType, DeviceMemType
 
 
-def find(memory: MemoryInfo) -> Allocator | None:
+def find(environment: Any, memory: MemoryInfo) -> Allocator | None:
     """The allocator for a memory, None where there is none."""
     if not isinstance(memory, MemoryInfo):
         raise wrong_type("memory", "a MemoryInfo", memory)
     where = memory.handle()
     with provider_libraries.lock:
         provider_libraries.check_whole()
-        pointer = _get(where)
+        pointer = _get(environment, where)
         if not pointer:
             return None
         place = allocator_registry.place_of(where.pointer)
@@ -33,16 +32,16 @@ def find(memory: MemoryInfo) -> Allocator | None:
         return Allocator.adopt(Handle.borrow(pointer) if plain else allocator_registry.lend(pointer, place))
 
 
-def create(memory: MemoryInfo, options: Mapping[str, str] | None) -> Allocator:
+def create(environment: Any, memory: MemoryInfo, options: Mapping[str, str] | None) -> Allocator:
     """A new allocator for a device's memory, in the place of the one before."""
     device, kind = _device_of(memory)
     pairs = write_pairs(options, "options")
     where = memory.handle()
     subject = f"shared allocator of {memory.name!r}"
-    table, environment = api(), current().pointer
+    table = api()
     with provider_libraries.freeing([allocator_registry.place_of(where.pointer)], subject):
         provider_libraries.check_whole()
-        before = _get(where)
+        before = _get(environment, where)
         if before:
             # ORT frees that of another name and keeps it in a list, which it then walks.
             there = status.fetch(table.AllocatorGetInfo, "const OrtMemoryInfo *", before)
@@ -56,7 +55,7 @@ def create(memory: MemoryInfo, options: Mapping[str, str] | None) -> Allocator:
         return Allocator.adopt(allocator_registry.lend(pointer, allocator_registry.place_of(where.pointer)))
 
 
-def release(memory: MemoryInfo) -> None:
+def release(environment: Any, memory: MemoryInfo) -> None:
     """Takes a device's allocator away."""
     device, kind = _device_of(memory)
     where = memory.handle()
@@ -65,16 +64,16 @@ def release(memory: MemoryInfo) -> None:
     ):
         provider_libraries.check_whole()
         try:
-            status.check(api().ReleaseSharedAllocator(current().pointer, device.pointer, kind))
+            status.check(api().ReleaseSharedAllocator(environment, device.pointer, kind))
         except Error as error:
             raise ArgumentError(f"memory {memory.name!r}: {error}") from error
 
 
-def _get(where: Handle) -> Any:
-    return status.make(api().GetSharedAllocator, "OrtAllocator", current().pointer, where.pointer)
+def _get(environment: Any, where: Handle) -> Any:
+    return status.make(api().GetSharedAllocator, "OrtAllocator", environment, where.pointer)
 
 
-def _device_of(memory: MemoryInfo) -> tuple[Handle, int]:
+def _device_of(memory: MemoryInfo) -> tuple[Handle, DeviceMemType]:
     if memory is None:
         raise UnsupportedError("memory: this device computes in the host's memory, for which there is no allocator")
     if not isinstance(memory, MemoryInfo):

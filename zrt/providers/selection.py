@@ -170,7 +170,7 @@ class Selection:
 
     def _hold(self) -> Handle:
         devices = [device for part in self.parts if isinstance(part, Devices) for device in part.devices]
-        return provider_libraries.hold(device._source.library for device in devices)
+        return provider_libraries.hold(device._pointer.library for device in devices)
 
     @contextmanager
     def loading(self, options: Handle) -> Iterator[Handle]:
