@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from zrt.graph import GraphEdit as GraphEdit
     from zrt.graph import GraphValue as GraphValue
     from zrt.graph import edit as edit
-    from zrt.interop.copy import copy as copy
-    from zrt.interop.copy import copy_all as copy_all
     from zrt.interop.dlpack import from_dlpack as from_dlpack
     from zrt.interop.external_memory import ExternalMemory as ExternalMemory
     from zrt.interop.external_memory import ExternalMemoryType as ExternalMemoryType
@@ -98,6 +96,8 @@ if TYPE_CHECKING:
     from zrt.types import ValueKind as ValueKind
     from zrt.values import SparseTensor as SparseTensor
     from zrt.values import Value as Value
+    from zrt.values.copy import copy as copy
+    from zrt.values.copy import copy_all as copy_all
     from zrt.values.type_info import ModelMetadata as ModelMetadata
     from zrt.values.type_info import ValueInfo as ValueInfo
 
@@ -172,8 +172,8 @@ _HOMES: dict[str, str | None] = {
     "available_providers": "providers",
     "compatibility_info": "session.compatibility",
     "compile": "session.compile",
-    "copy": "interop.copy",
-    "copy_all": "interop.copy",
+    "copy": "values.copy",
+    "copy_all": "values.copy",
     "deinit_graphics_interop": "interop.external_memory",
     "custom_ops": None,
     "edit": "graph",

@@ -10,10 +10,10 @@ from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt.errors import AllocationError, ArgumentError, DLPackError, DTypeError, Error, UnsupportedError
-from zrt.interop.copy import copy as copy_tensor
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU, MemoryInfo
 from zrt.types import DeviceType, ElementType, MemType, nbytes
+from zrt.values.copy import copy as copy_tensor
 from zrt.values.value import MOST_DIMENSIONS, Value, over
 
 VERSION: Final = (1, 1)

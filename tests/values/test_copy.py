@@ -15,8 +15,8 @@ from zrt import Buffer, LaneMemory, MemoryInfo, Session, Value, copy, copy_all
 from zrt._native import ffi, status
 from zrt._native.library import api, library
 from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
-from zrt.interop import copy as transfer
 from zrt.types import ElementType, creation_code, pack
+from zrt.values import copy as transfer
 
 NUMBERS = np.arange(6, dtype=np.float32).reshape(2, 3)
 

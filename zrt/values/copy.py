@@ -21,8 +21,8 @@ from zrt.memory import arrays
 from zrt.memory.allocators import MemoryInfo
 from zrt.memory.buffers import Buffer
 from zrt.types import ElementType
-from zrt.values import Value, as_value
 from zrt.values.type_info import phrase, type_name
+from zrt.values.value import Value, as_value
 
 Copyable: TypeAlias = "np.ndarray[Any, Any] | Value | Buffer"
 # A stream, and its handle for the time of a call.
