@@ -260,7 +260,7 @@ class TestMistakes:
         assert factory.ended()
 
     def test_a_failure_that_nobody_kept_is_one_too(self, monkeypatch):
-        monkeypatch.setattr(thread_factory.Crew, "fail", lambda self, error: None)
+        monkeypatch.setattr(thread_factory.Crew, "keep", lambda self, error: None)
         for before in (0, 1):
             factory = Factory(*[unstarted] * before, raises)
             with pytest.raises(CallbackError, match="thread_factory: it was cut short"):

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from zrt._native import ffi, lib
+from zrt._native import callback_errors, ffi, lib
 from zrt._native.thread_start import start_thread
 from zrt.errors import AllocationError
 
@@ -108,7 +108,7 @@ def _loop() -> None:
                 kind = _kinds[message.kind]
                 taken.append((kind, kind.read(message)))
             except BaseException:
-                _report()
+                callback_errors.report()
             message = message.next
         lib.zrt_bridge_release(first)
         _waiting.extend(taken)
@@ -121,17 +121,7 @@ def _loop() -> None:
             try:
                 kind.deliver(thing)
             except BaseException:
-                _report()
-
-
-def _report() -> None:
-    """Says what was raised as of any thread that ends by an exception; this one goes on."""
-    try:
-        kind, error, trace = sys.exc_info()
-        threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))
-    except BaseException:
-        with contextlib.suppress(BaseException):
-            sys.__excepthook__(*sys.exc_info())
+                callback_errors.report()
 
 
 def _end_with_multiprocessing(_: object = None) -> None:

@@ -75,9 +75,11 @@ SOURCES = (
     "src/operator.c",
 )
 
-# Functions in Python that C calls: by pointers that Python hands over, or by name.
-CALLED_BACK = """
+# Functions in Python that C calls: by function pointers that Python sets, or by name.
+CALLBACKS = """
 extern "Python" int zrt_thread_asked(void *python, zrt_thread *thread);
+extern "Python" int zrt_policy_asked(void *python, const OrtEpDevice **devices, size_t count,
+    const OrtKeyValuePairs *model, const OrtEpDevice **chosen, size_t room, size_t *chosen_count);
 extern "Python" int zrt_compile_chunk(void *python, const void *data, size_t size);
 extern "Python" int zrt_compile_initializer(void *python, const char *name, const OrtValue *value,
     const OrtExternalInitializerInfo *there, OrtExternalInitializerInfo **placed);
@@ -87,7 +89,7 @@ extern "Python+C" {
         size_t output_count, OrtStatus **status);
     int zrt_python_destroy(void *kernel);
     int zrt_python_infer(void *op, OrtShapeInferContext *context);
-    int zrt_python_turn(void *job, size_t index);
+    int zrt_python_turn(void *python, size_t index);
 }
 """
 
@@ -140,7 +142,7 @@ def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) ->
     if include_dir:
         text = as_in((Path(include_dir) / "onnxruntime_c_api.h").read_text("utf-8"), text)
     ffi = cffi.FFI()
-    ffi.cdef(text + CALLED_BACK)
+    ffi.cdef(text + CALLBACKS)
     macros: list[tuple[str, str | None]] = []
     include_dirs = [str(folder), str(folder / "src")]
     if abi3():

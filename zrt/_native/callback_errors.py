@@ -1,56 +1,147 @@
-"""Exceptions of the caller's own code on their way through ONNX Runtime, which carries a message and nothing else."""
+"""How an exception that the caller's code raises in a callback gets through C to the code that waits for the result.
+
+ONNX Runtime calls C, C calls a function that `callback` registers, and that calls the caller's code. No exception may
+cross C, so C gets an error code instead. The exception travels in one of three ways:
+
+- In the message of an ``OrtStatus``, where ORT passes that on (a kernel's `compute`): `to_message` keeps the exception
+  and marks the message with its number, and `status.to_error` gets it back by `from_message`, in any thread.
+- In a `Carrier`, where ORT drops the message, or where it is not wanted: the object behind the callbacks keeps the
+  first exception, and whoever started the operation takes it from there when C returns. `Load` is the carrier of what
+  is raised while a model is loaded by operators that know of no carrier of their own.
+- To `threading.excepthook`, where nobody waits (the receivers of `bridge`): `report`.
+
+In the first two ways the exception comes out as the cause of a `CallbackError`. One that is no `Exception`, a
+`KeyboardInterrupt` or `SystemExit`, comes out as it is: `as_callback_error` is the only place that tells them apart.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
+import sys
 import threading
 import traceback
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, TypeVar
 
+from zrt._native import ffi
 from zrt.errors import CallbackError
 
-# A message with such a mark belongs to a kept exception.
+Function = TypeVar("Function", bound=Callable[..., int])
+OnError = Callable[[type[BaseException], BaseException, TracebackType], int | None]
+
+# In the message of a status: the number of the exception that belongs to it.
 _MARK = re.compile(r"\[zrt: raised (\d+)\] ")
 
-# ORT drops some of the statuses that it is given: their exceptions go when others come.
-_MOST = 64
+# ORT drops some of the statuses that it gets, and nobody asks for their exceptions: keep only the newest.
+_MOST_KEPT = 64
 
-# How much of an exception's own words the message has.
-MOST_SAID = 1000
+# How much of an exception's own message the status has.
+MOST_TEXT = 1000
 
 _lock = threading.Lock()
 _kept: OrderedDict[int, BaseException] = OrderedDict()
 _numbers = itertools.count(1)
 
 
-def keep(error: BaseException) -> bytes:
-    """Keeps an exception until its message comes back in an error of ORT's; the message to give to ORT.
+def _keep_in_carrier(kind: type[BaseException], error: BaseException, trace: TracebackType) -> None:
+    ffi.from_handle(trace.tb_frame.f_locals["python"]).keep(error)
 
-    What its frames held is let go: it may lie in memory that is ORT's again.
+
+def callback(on_error: OnError = _keep_in_carrier) -> Callable[[Function], Function]:
+    """Registers the Python side of a function that C calls by this name (`CALLBACKS` in build.py); it returns 0.
+
+    `on_error` gets what the function raises, also a KeyboardInterrupt between two of its steps, as type, exception
+    and traceback, whose first frame has the function's arguments. C gets what `on_error` returns, 1 for None. The
+    default keeps the exception in the `Carrier` whose handle is the argument `python`.
     """
-    _let_go(error)
+
+    def register(function: Function) -> Function:
+        registered: Function = ffi.def_extern(error=1, onerror=on_error)(function)
+        return registered
+
+    return register
+
+
+class Carrier:
+    """Base of an object that callbacks use: it keeps the first exception that they raise."""
+
+    __slots__ = ("raised",)
+
+    raised: BaseException | None
+
+    def __init__(self) -> None:
+        self.raised = None
+
+    def handle(self) -> Any:
+        """The argument `python` of the callbacks. The caller keeps it for as long as C may call them."""
+        return ffi.new_handle(self)
+
+    def keep(self, error: BaseException) -> None:
+        """Keeps `error` unless there is one already."""
+        if self.raised is None:
+            self.raised = error
+
+    def take(self) -> BaseException | None:
+        """What is kept, which it keeps no longer."""
+        error, self.raised = self.raised, None
+        return error
+
+    def settle(self, subject: str) -> None:
+        """Raises what is kept, if anything is, as the cause of a `CallbackError` about `subject`."""
+        error = self.take()
+        if error is not None:
+            raise as_callback_error(error, f"{subject}: {describe(error)}")
+
+
+def as_callback_error(cause: BaseException, message: str) -> CallbackError:
+    """The `CallbackError` with this cause and message; raises a cause that is no `Exception` as it is."""
+    if not isinstance(cause, Exception):
+        raise cause
+    error = CallbackError(message)
+    error.__cause__ = cause
+    return error
+
+
+def describe(error: BaseException) -> str:
+    """An exception's type and its message, which may be cut short."""
+    try:
+        # The message of a CallbackError may have a mark, which belongs to another exception.
+        text = _MARK.sub("", str(error))
+    except Exception:
+        text = "its message cannot be read"
+    return f"{type(error).__name__}: {text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + ' ...'}"
+
+
+def to_message(error: BaseException) -> bytes:
+    """Keeps an exception until the message returned here comes back in an error of ORT's.
+
+    Clears the frames of its traceback: they may hold views of memory that belongs to ORT again.
+    """
+    _clear_frames(error)
     number = next(_numbers)
     with _lock:
         _kept[number] = error
-        if len(_kept) > _MOST:
+        if len(_kept) > _MOST_KEPT:
             _kept.popitem(last=False)
-    # ORT's messages are C strings, which it cuts short.
-    return f"[zrt: raised {number}] {_said(error)}".replace("\0", "\\0").encode(errors="replace")
+    # ORT reads messages as C strings.
+    return f"[zrt: raised {number}] {describe(error)}".replace("\0", "\\0").encode(errors="replace")
 
 
-def _said(error: BaseException) -> str:
-    try:
-        # A mark in it would be another's.
-        said = _MARK.sub("", str(error))
-    except Exception:
-        said = "it cannot say what"
-    return f"{type(error).__name__}: {said if len(said) <= MOST_SAID else said[:MOST_SAID] + ' ...'}"
+def from_message(message: str) -> tuple[str, BaseException | None]:
+    """A status's message without marks, and the exception that it belongs to, if any."""
+    found = _MARK.search(message)
+    if found is None:
+        return message, None
+    with _lock:
+        error = _kept.pop(int(found[1]), None)
+    return _MARK.sub("", message), error
 
 
-def _let_go(error: BaseException | None) -> None:
+def _clear_frames(error: BaseException | None) -> None:
     seen: set[int] = set()
     waiting = [error]
     while waiting:
@@ -61,58 +152,59 @@ def _let_go(error: BaseException | None) -> None:
             waiting += [each.__cause__, each.__context__]
 
 
-class Load:
-    """A load during which the caller's code is called."""
+class Load(Carrier):
+    """The load of a model, during which operators in Python are called."""
 
-    __slots__ = ("errors", "kept")
+    __slots__ = ("kept", "subject")
+
+    subject: str
+    """The callback that raised."""
+    kept: set[object]
+    """Objects that callbacks made and that live as long as the session: for the session's `Handle.kept`."""
 
     def __init__(self) -> None:
-        self.errors: list[tuple[str, BaseException]] = []
-        """What it raised where ORT drops the status, and in what."""
-        self.kept: set[object] = set()
-        """What it made that lives as long as the session: for the session's `Handle.kept`."""
+        super().__init__()
+        self.subject = ""
+        self.kept = set()
 
 
 _loads = threading.local()
 
 
-def load() -> Load | None:
-    """The load that is under way in this thread."""
+def current_load() -> Load | None:
+    """The load that runs in this thread."""
     return getattr(_loads, "load", None)
 
 
-@contextmanager
+@contextlib.contextmanager
 def loading() -> Iterator[Load]:
-    """Around a load: the first of its errors is raised in place of what ORT says, which follows from it."""
-    before = load()
+    """Around a load: what a callback raised takes the place of ORT's error, which only follows from it."""
+    before = current_load()
     this = _loads.load = Load()
     try:
         yield this
     except Exception:
-        if not this.errors:
+        if this.raised is None:
             raise
     finally:
         _loads.load = before
-    if this.errors:
-        subject, error = this.errors[0]
-        if not isinstance(error, Exception):
-            raise error
-        raise CallbackError(f"{subject}: {_said(error)}") from error
+    this.settle(this.subject)
 
 
-def collect(subject: str, error: BaseException) -> None:
-    """Leaves an exception to the load that is under way in this thread."""
-    _let_go(error)
-    this = load()
-    if this is not None:
-        this.errors.append((subject, error))
+def keep_for_load(subject: str, error: BaseException) -> None:
+    """Keeps an exception for the load that runs in this thread, where ORT drops the callback's status."""
+    _clear_frames(error)
+    this = current_load()
+    if this is not None and this.raised is None:
+        this.subject = subject
+        this.keep(error)
 
 
-def take(message: str) -> tuple[str, BaseException | None]:
-    """An error's message without marks, and the exception that it belongs to, if any."""
-    found = _MARK.search(message)
-    if found is None:
-        return message, None
-    with _lock:
-        error = _kept.pop(int(found[1]), None)
-    return _MARK.sub("", message), error
+def report() -> None:
+    """Hands the exception that is being handled to `threading.excepthook`, as any thread that ends by one does."""
+    try:
+        kind, error, trace = sys.exc_info()
+        threading.excepthook(threading.ExceptHookArgs((kind, error, trace, threading.current_thread())))
+    except BaseException:
+        with contextlib.suppress(BaseException):
+            sys.__excepthook__(*sys.exc_info())

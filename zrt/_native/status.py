@@ -6,7 +6,7 @@ from typing import Any
 
 from zrt._native import callback_errors, ffi
 from zrt._native.library import api
-from zrt.errors import CallbackError, Error, OrtError, from_code
+from zrt.errors import Error, OrtError, from_code
 
 
 def string(pointer: Any) -> str:
@@ -25,14 +25,8 @@ def to_error(status: Any) -> Error:
         message = string(table.GetErrorMessage(status)).strip()
     finally:
         table.ReleaseStatus(status)
-    message, cause = callback_errors.take(message)
-    if cause is None:
-        return from_code(code, message)
-    if not isinstance(cause, Exception):
-        raise cause
-    error = CallbackError(message)
-    error.__cause__ = cause
-    return error
+    message, cause = callback_errors.from_message(message)
+    return from_code(code, message) if cause is None else callback_errors.as_callback_error(cause, message)
 
 
 def check(status: Any) -> None:

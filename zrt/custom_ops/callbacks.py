@@ -8,7 +8,8 @@ import weakref
 from types import TracebackType
 from typing import Any
 
-from zrt._native import callback, callback_errors, ffi, lib
+from zrt._native import callback_errors, ffi, lib
+from zrt._native.callback_errors import callback
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import Borrowed
@@ -34,7 +35,7 @@ def _gone(name: str) -> ClosedError:
 
 
 def _fail(place: Any, error: BaseException) -> int:
-    place[0] = api().CreateStatus(1, callback_errors.keep(error))
+    place[0] = api().CreateStatus(1, callback_errors.to_message(error))
     return 1
 
 
@@ -55,7 +56,7 @@ def zrt_python_create(op: Any, pointer: Any, kernel: Any, place: Any) -> int:
         if description is None:
             raise _gone("the operator")
         info = KernelInfo(pointer, description.attributes)
-        load = callback_errors.load()
+        load = callback_errors.current_load()
         made = Kernel(
             info,
             description.op.compute,
@@ -123,7 +124,7 @@ def _stray_infer(kind: type[BaseException], error: BaseException, trace: Traceba
     context = trace.tb_frame.f_locals.get("context")
     if context is not None:
         context._pointer = None
-    callback_errors.collect("infer_shapes", error)
+    callback_errors.keep_for_load("infer_shapes", error)
     return 1
 
 
@@ -136,7 +137,7 @@ def zrt_python_infer(op: Any, pointer: Any) -> int:
     try:
         description.op.infer_shapes(context)
     except BaseException as error:
-        callback_errors.collect(f"operator {description.name!r}, infer_shapes", error)
+        callback_errors.keep_for_load(f"operator {description.name!r}, infer_shapes", error)
     context._pointer = None
     return 0
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from zrt._common.arguments import integer, wrong_type
 from zrt._common.public import public_in
-from zrt._native import callback, ffi, lib, status
+from zrt._native import ffi, lib, status
+from zrt._native.callback_errors import Carrier, callback
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import Borrowed
@@ -228,11 +228,11 @@ class KernelContext(Borrowed):
         if not callable(function):
             raise wrong_type("function", "a callable", function)
         job = _Job(function, self._threads)
-        held = ffi.new_handle(job)
+        held = job.handle()
         turns, parts = integer(count, "count", 0, 2**63 - 1), integer(batches, "batches", 0, 2**31 - 1)
         code = lib.zrt_parallel_for(api(), pointer, turns, parts, held)
-        if job.error is not None:
-            raise job.error
+        if job.raised is not None:
+            raise job.raised
         if code:
             raise status.to_error_at(code)
 
@@ -299,19 +299,18 @@ def _is_plain(shape: Any) -> bool:
     return True
 
 
-class _Job:
-    """The turns of one `parallel_for`, and the threads in which its context is good."""
+class _Job(Carrier):
+    """The calls of one `parallel_for`, and the threads that may use its context."""
 
-    __slots__ = ("_lock", "error", "function", "threads")
+    __slots__ = ("function", "threads")
 
     def __init__(self, function: Callable[[int], object], threads: set[int]) -> None:
+        super().__init__()
         self.function = function
-        self.error: BaseException | None = None
         self.threads = threads
-        self._lock = threading.Lock()
 
     def turn(self, index: int) -> None:
-        if self.error is not None:
+        if self.raised is not None:
             return
         thread = threading.get_ident()
         guest = thread not in self.threads
@@ -320,22 +319,13 @@ class _Job:
                 self.threads.add(thread)
             self.function(index)
         except BaseException as error:
-            self.fail(error)
+            self.keep(error)
         finally:
             if guest:
                 self.threads.discard(thread)
 
-    def fail(self, error: BaseException) -> None:
-        with self._lock:
-            self.error = self.error or error
 
-
-def _stray(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
-    ffi.from_handle(trace.tb_frame.f_locals["job"]).fail(error)
-    return 1
-
-
-@callback(_stray)
-def zrt_python_turn(job: Any, index: int) -> int:
-    ffi.from_handle(job).turn(index)
+@callback()
+def zrt_python_turn(python: Any, index: int) -> int:
+    ffi.from_handle(python).turn(index)
     return 0

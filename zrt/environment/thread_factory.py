@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from zrt._common.arguments import text, wrong_type
-from zrt._native import callback, ffi, lib, status
+from zrt._native import ffi, lib, status
+from zrt._native.callback_errors import Carrier, as_callback_error, callback, describe
 from zrt._native.handle import Handle
 from zrt._native.thread_start import start_thread
 from zrt.errors import ArgumentError, CallbackError
@@ -77,14 +78,14 @@ class Work:
             raise CallbackError("thread_factory: another thread does this work, or did")
 
 
-class Crew:
+class Crew(Carrier):
     """The threads that a factory makes for the pools of a session, or of the environment.
 
     ONNX Runtime asks for them one by one while it makes the pools, in the thread that loads; `settle` ends that time
     and says what went wrong in it.
     """
 
-    __slots__ = ("__weakref__", "_error", "_factory", "_handle", "block")
+    __slots__ = ("__weakref__", "_factory", "_handle", "block")
 
     block: Handle
     """What C knows of the crew; it must outlive the pools."""
@@ -92,9 +93,9 @@ class Crew:
     def __init__(self, factory: Any) -> None:
         if not callable(factory):
             raise wrong_type("thread_factory", "a function of a thread's work", factory)
+        super().__init__()
         self._factory: ThreadFactory | None = factory
-        self._error: BaseException | None = None
-        self._handle: Any = ffi.new_handle(self)
+        self._handle: Any = self.handle()
         self.block = Handle.block("zrt_crew")
         self.block.pointer.ask = lib.zrt_thread_asked
         self.block.pointer.python = self._handle
@@ -128,28 +129,20 @@ class Crew:
                 "and it for the session's end"
             )
 
-    def fail(self, error: BaseException) -> None:
-        """Keeps what `hire` raised, for `settle`."""
-        self._error = error
-
     def settle(self, subject: str) -> None:
         """To be called when the pools are made or given up; raises what the factory raised, as a `CallbackError`."""
         self.block.pointer.ask = ffi.NULL
         # The factory often belongs to what owns the session: together they would never be collected.
         self._factory = self._handle = None
-        error, self._error = self._error, None
+        error = self.take()
         failed, self.block.pointer.failed = self.block.pointer.failed, 0
         if error is None and failed:
             # The interpreter is ending, or an interrupt came between the failure and its keeping.
             error = CallbackError("thread_factory: it was cut short")
         if error is None:
             return
-        if not isinstance(error, Exception):
-            # An interrupt is nobody's mistake.
-            raise error
-        if isinstance(error, CallbackError):
-            raise CallbackError(f"{subject}: {error}") from error
-        raise CallbackError(f"{subject}: thread_factory raised {type(error).__name__}: {error}") from error
+        message = str(error) if isinstance(error, CallbackError) else f"thread_factory raised {describe(error)}"
+        raise as_callback_error(error, f"{subject}: {message}")
 
 
 class PoolOptions(Handle):
@@ -173,11 +166,7 @@ class PoolOptions(Handle):
         return held
 
 
-def _failed(kind: object, error: BaseException, trace: Any) -> None:
-    ffi.from_handle(trace.tb_frame.f_locals["python"]).fail(error)
-
-
-@callback(_failed)
+@callback()
 def zrt_thread_asked(python: Any, thread: Any) -> int:
     ffi.from_handle(python).hire(thread)
     return 0

@@ -13,12 +13,13 @@ from zrt._common.arguments import entries
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
+from zrt._native.callback_errors import Carrier, as_callback_error, callback, describe
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
-from zrt.errors import ArgumentError, CallbackError, DTypeError, Error, ProviderError
+from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
 from zrt.loading.model_source import says
 from zrt.memory.allocators import read_pairs
 from zrt.providers import CPU, Provider, ProviderLike, node_assignment
@@ -85,21 +86,22 @@ class Devices:
             raise ProviderError(f"{self.name}: {error}") from error
 
 
-class _Asking:
-    """A policy of the caller's, as ONNX Runtime asks it in the middle of a load; devices.c sets `failure`."""
+class _Asking(Carrier):
+    """A policy of the caller's, which ONNX Runtime asks during a load."""
 
     def __init__(self, choose: Chooser) -> None:
+        super().__init__()
         self.choose = choose
-        self.failure: BaseException | None = None
-        self.selector = ffi.new("zrt_selector *", {"api": api(), "ask": ffi.cast("void *", id(self))})
+        self._handle = self.handle()
+        self.selector = ffi.new("zrt_selector *", {"api": api(), "python": self._handle, "ask": lib.zrt_policy_asked})
 
-    def __call__(self, devices: int, count: int, model: int, chosen: int, room: int) -> int:
+    def ask(self, devices: Sequence[Any], model: Any, room: int) -> list[Any]:
+        """The pointers that the policy chooses, at most `room` of the pointers `devices`."""
         from zrt.environment.devices import EpDevice
 
-        pointers = ffi.unpack(ffi.cast("const OrtEpDevice **", devices), count)
         with provider_libraries.lock:
-            offered = {EpDevice.read(pointer): pointer for pointer in pointers}
-        answer = self.choose(tuple(offered), read_pairs(ffi.cast("const OrtKeyValuePairs *", model)))
+            offered = {EpDevice.read(pointer): pointer for pointer in devices}
+        answer = self.choose(tuple(offered), read_pairs(model))
         if isinstance(answer, EpDevice) or not isinstance(answer, Iterable):
             raise DTypeError(f"a policy returns a list of devices, not {answer!r:.80}")
         given = list(answer)
@@ -110,9 +112,17 @@ class _Asking:
                 raise ArgumentError(f"a policy returns some of the devices that it is given, and not {device}")
         if not 1 <= len(given) <= room:
             raise ArgumentError(f"a policy returns between 1 and {room} devices, not {len(given)}")
-        for index, device in enumerate(given):
-            ffi.cast("const OrtEpDevice **", chosen)[index] = offered[device]
-        return len(given)
+        return [offered[device] for device in given]
+
+
+@callback()
+def zrt_policy_asked(
+    python: Any, devices: Any, count: int, model: Any, chosen: Any, room: int, chosen_count: Any
+) -> int:
+    pointers = ffi.from_handle(python).ask(ffi.unpack(devices, count), model, room)
+    chosen[0 : len(pointers)] = pointers
+    chosen_count[0] = len(pointers)
+    return 0
 
 
 class Selection:
@@ -186,15 +196,13 @@ class Selection:
             try:
                 yield libraries
             except Error as error:
-                failure = self._asking and self._asking.failure
-                if not failure:
+                raised = None if self._asking is None else self._asking.take()
+                if raised is None:
                     raise
-                if not isinstance(failure, Exception):
-                    raise failure from None
-                raise CallbackError(f"{error} ({type(failure).__name__}: {failure})") from failure
+                raise as_callback_error(raised, f"{error} ({describe(raised)})") from raised
             finally:
-                if self._asking:
-                    self._asking.failure = None
+                if self._asking is not None:
+                    self._asking.take()
 
     def asked(self) -> list[str]:
         """The providers that it names; a policy names none."""

@@ -13,12 +13,13 @@ import numpy as np
 from zrt._common.arguments import boolean, choose, integer, path_bytes, shown, text, wrong_type
 from zrt._common.files import replacing
 from zrt._common.public import public
-from zrt._native import callback, ffi, lib, status
+from zrt._native import ffi, lib, status
+from zrt._native.callback_errors import Carrier, callback
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
-from zrt.errors import AllocationError, ArgumentError, CallbackError, ClosedError, DTypeError, Error, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, Error, UnsupportedError
 from zrt.loading import caller_weights, model_source
 from zrt.loading.initializers import Initializer
 from zrt.loading.session_options import SessionOptions
@@ -156,22 +157,21 @@ def _writing(output: Output, beside: Sequence[str], new: bool, work: _Compilatio
         raise wrong_type("output", "a path, a function or None", output)
 
 
-class _Compilation:
+class _Compilation(Carrier):
     """One compilation: what is set, the functions of the caller's, and what came of it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.result: bytes | None = None
         self._settings: list[tuple[str, tuple[Any, ...]]] = []
         self._memory: Handle | None = None
         self._writer: Writer | None = None
         self._locator: Locator | None = None
         self._asked = ""
-        self._failure: tuple[str, BaseException] | None = None
         self._table = api().GetCompileApi()
         if not self._table:
             raise UnsupportedError("this library has no compile API: it is a minimal build")
-        # The functions in Python find the way back with it.
-        self._python = ffi.new_handle(self)
+        self._python = self.handle()
         self._state = ffi.new("zrt_compilation *")
         self._state.api = api()
         self._state.python = self._python
@@ -233,26 +233,18 @@ class _Compilation:
                 status.check(getattr(table, f"ModelCompilationOptions_{name}")(handle.pointer, *arguments))
             status.check(table.CompileModel(environment, handle.pointer))
         except Error as error:
-            self._settle(settings, source.subject)
+            self._settle_all(settings, source.subject)
             raise model_source.refusal(source, error) from error
-        self._settle(settings, source.subject)
+        self._settle_all(settings, source.subject)
         if self._memory is not None:
             made = self._memory.pointer
             self.result = bytes(ffi.buffer(made.data, made.bytes))
             self._memory = None
 
-    def _settle(self, settings: PoolOptions, subject: str) -> None:
+    def _settle_all(self, settings: PoolOptions, subject: str) -> None:
         """Raises what the caller's code raised, if it did."""
         model_source.settle(settings, subject)
-        if self._failure is not None:
-            what, failure = self._failure
-            if not isinstance(failure, Exception):
-                raise failure
-            raise CallbackError(f"{subject}: {what}: {type(failure).__name__}: {failure}") from failure
-
-    def fail(self, error: BaseException) -> None:
-        """Keeps what one of the functions below raised."""
-        self._failure = self._asked, error
+        self.settle(f"{subject}: {self._asked}")
 
     def write(self, data: Any, size: int) -> None:
         """Hands a piece of the model to the caller's function."""
@@ -277,17 +269,13 @@ class _Compilation:
             status.check(api().CreateExternalInitializerInfo(file, offset, weight.info.nbytes, placed))
 
 
-def _failed(kind: object, error: BaseException, trace: Any) -> None:
-    ffi.from_handle(trace.tb_frame.f_locals["python"]).fail(error)
-
-
-@callback(_failed)
+@callback()
 def zrt_compile_chunk(python: Any, data: Any, size: int) -> int:
     ffi.from_handle(python).write(data, size)
     return 0
 
 
-@callback(_failed)
+@callback()
 def zrt_compile_initializer(python: Any, name: Any, value: Any, there: Any, placed: Any) -> int:
     ffi.from_handle(python).place(name, value, there, placed)
     return 0
