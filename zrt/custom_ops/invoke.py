@@ -159,7 +159,7 @@ class Op(Owner):
         return found
 
     def invoke(self, context: KernelContext, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Calls it: from arrays (or `Value`s) into arrays of the right shapes, None for those that are left out.
+        """Calls it: from arrays or `Value` objects into arrays of the right shapes, None for those that are left out.
 
         The first call with inputs of new shapes takes a millisecond more, to learn the outputs' shapes.
         """
