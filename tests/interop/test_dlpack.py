@@ -1,4 +1,4 @@
-"""Tensors to and from other libraries, by DLPack: numpy, and libraries that do not exist."""
+"""`from_dlpack`, with numpy and with a made-up library (`Foreign`) whose tensors have any field a test asks for."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from hypothesis.extra import numpy as npst
 
 import zrt
 from tests.support.arrays import Tracked, f32
-from tests.support.capsules import Foreign, Plain, Versioned, read, watched
+from tests.support.capsules import Foreign, read, watched
 from zrt.errors import ArgumentError, DLPackError, DTypeError, UnsupportedError
 from zrt.interop import dlpack
-from zrt.interop.dlpack import Device
 from zrt.types import pack
+from zrt.values import dlpack_export
+from zrt.values.dlpack_export import Device
 
 NUMBERS = [np.dtype(name) for name in ["?", "b", "h", "i", "q", "B", "H", "I", "Q", "e", "f", "d"]]
 SMALL = [
@@ -40,7 +41,7 @@ tensors = st.sampled_from(NUMBERS).flatmap(lambda dtype: npst.arrays(dtype, npst
 
 
 class Carried:
-    """A value under DLPack's protocol alone."""
+    """A value that shows only its DLPack methods."""
 
     def __init__(self, value: zrt.Value) -> None:
         self.value = value
@@ -54,7 +55,7 @@ class Carried:
 
 class TestNumpy:
     @given(array=tensors)
-    def test_there_and_back_over_the_same_memory(self, array: np.ndarray) -> None:
+    def test_round_trip_shares_the_memory(self, array: np.ndarray) -> None:
         value = zrt.from_dlpack(array)
         assert (value.shape, value.element_type.dtype, value.writeable) == (array.shape, array.dtype, True)
         back = np.from_dlpack(value)
@@ -64,7 +65,7 @@ class TestNumpy:
             assert value.address == array.ctypes.data == back.ctypes.data
 
     @given(array=tensors, data=st.data())
-    def test_what_is_strided_is_refused_or_copied(self, array: np.ndarray, data: st.DataObject) -> None:
+    def test_strided_arrays_are_refused_or_copied(self, array: np.ndarray, data: st.DataObject) -> None:
         if array.ndim:
             steps = data.draw(st.tuples(*[st.sampled_from([1, 2, -1])] * array.ndim))
             array = array[tuple(slice(None, None, step) for step in steps)].T
@@ -78,14 +79,14 @@ class TestNumpy:
             with pytest.raises(DLPackError, match=r"weights: is not C-contiguous .* copy=True"):
                 zrt.from_dlpack(array, subject="weights")
 
-    def test_later_writes_are_seen_on_both_sides(self) -> None:
+    def test_both_sides_see_later_writes(self) -> None:
         array = np.zeros(3, np.float32)
         value = zrt.from_dlpack(array)
         array[0] = 1
         np.from_dlpack(value)[1] = 2
         assert value.numpy().tolist() == array.tolist() == [1, 2, 0]
 
-    def test_read_only_stays_read_only(self) -> None:
+    def test_read_only_arrays_stay_read_only(self) -> None:
         array = np.zeros(3, np.float32)
         array.flags.writeable = False
         value = zrt.from_dlpack(array)
@@ -96,7 +97,7 @@ class TestNumpy:
         assert np.from_dlpack(value, copy=True).flags.writeable
 
     @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
-    def test_by_both_kinds_of_capsules(self, dtype: np.dtype) -> None:
+    def test_plain_and_versioned_capsules(self, dtype: np.dtype) -> None:
         array = np.array([[0, 1], [1, 0]], dtype)
         value = zrt.Value.from_array(array)
 
@@ -109,11 +110,11 @@ class TestNumpy:
             assert taken.address == value.address
             np.testing.assert_array_equal(taken.numpy(), array)
 
-    def test_what_numpy_does_not_give_away_is_an_error_with_its_words(self) -> None:
-        with pytest.raises(DLPackError, match=r"feed: the ndarray is not given away: .*byte order"):
+    def test_error_quotes_the_reason_of_the_other_library(self) -> None:
+        with pytest.raises(DLPackError, match=r"feed: ndarray does not export it: .*byte order"):
             zrt.from_dlpack(np.zeros(3, ">f4"), subject="feed")
 
-    def test_outputs_lanes_and_elements_of_sequences(self, relu: zrt.Session) -> None:
+    def test_outputs_lane_outputs_and_sequence_elements_can_be_exported(self, relu: zrt.Session) -> None:
         bound = relu.binding()
         bound.bind_input("x", np.array([-1, 2], np.float32))
         bound.bind_output("y")
@@ -136,7 +137,7 @@ class TestNumpy:
 
 class TestElementTypes:
     @pytest.mark.parametrize("dtype", SMALL, ids=lambda dtype: dtype.__name__)
-    def test_of_ml_dtypes(self, dtype: type) -> None:
+    def test_ml_dtypes_types(self, dtype: type) -> None:
         array = np.array([1, 2, 0.5], dtype)
         value = zrt.from_dlpack(Carried(zrt.Value.from_array(array)))
         assert value.numpy().dtype == dtype
@@ -145,7 +146,7 @@ class TestElementTypes:
         np.testing.assert_array_equal(copied.numpy(), array)
 
     @pytest.mark.parametrize("name", PACKED)
-    def test_packed_stay_packed(self, name: str) -> None:
+    def test_packed_types_stay_packed(self, name: str) -> None:
         array = np.array([[1, 0, 1], [0, 1, 1]]).astype(name)
         value = zrt.Value.from_packed(pack(array, name), name, (2, 3))
         tensor = read(value.__dlpack__(max_version=(1, 1))).tensor
@@ -153,116 +154,10 @@ class TestElementTypes:
         for taken in (zrt.from_dlpack(Carried(value)), zrt.from_dlpack(Carried(value), copy=True)):
             np.testing.assert_array_equal(taken.unpack(), array)
 
-    def test_the_library_s_numbers_for_types(self) -> None:
-        codes = {
-            "bool": (6, 8),
-            "int64": (0, 64),
-            "uint8": (1, 8),
-            "float16": (2, 16),
-            "bfloat16": (4, 16),
-            "float8_e4m3fn": (10, 8),
-            "float8_e8m0fnu": (14, 8),
-        }
-        for name, (code, bits) in codes.items():
-            tensor = read(zrt.Value.from_array(np.zeros(1, name)).__dlpack__()).tensor
-            assert (tensor.code, tensor.bits, tensor.lanes) == (code, bits, 1)
-
-    @pytest.mark.parametrize(
-        "value",
-        [
-            zrt.Value.from_strings(["a"]),
-            zrt.Value.from_sequence([np.ones(1)]),
-            zrt.Value.from_map({"a": 1.5}),
-            zrt.Value.from_sparse(zrt.SparseTensor("coo", (3,), np.ones(1), [1])),
-        ],
-        ids=repr,
-    )
-    def test_what_dlpack_does_not_carry(self, value: zrt.Value) -> None:
-        for ask in (value.__dlpack__, value.__dlpack_device__):
-            with pytest.raises(DLPackError, match="tensors of numbers"):
-                ask()
-
-
-class TestCapsule:
-    def test_what_it_says(self) -> None:
-        array = np.zeros((2, 3, 1), np.int16)
-        value = zrt.Value.from_array(array)
-        assert value.__dlpack_device__() == (Device.CPU, 0)
-        for asked, kind in ((None, Plain), ((0, 8), Plain), ((1, 0), Versioned), ((9, 9), Versioned)):
-            capsule = value.__dlpack__(max_version=asked)
-            said = read(capsule)
-            assert type(said) is kind
-            tensor = said.tensor
-            assert (tensor.data, tensor.byte_offset) == (array.ctypes.data, 0)
-            assert (tensor.device_type, tensor.device_id) == (1, 0)
-            assert (tensor.ndim, tensor.shape[:3], tensor.strides[:3]) == (3, [2, 3, 1], [3, 1, 1])
-            if isinstance(said, Versioned):
-                assert (said.major, said.minor) == min(asked or (0, 0), (1, 1))
-                assert said.flags == 0
-
-    def test_copies_say_so(self) -> None:
-        value = zrt.Value.from_array(np.arange(3))
-        capsule = value.__dlpack__(max_version=(1, 0), copy=True)
-        said = read(capsule)
-        assert isinstance(said, Versioned)
-        assert said.flags == 2
-        assert said.tensor.data != value.address
-
-    def test_an_empty_tensor_has_no_address(self) -> None:
-        capsule = zrt.Value.from_array(np.zeros((0, 2))).__dlpack__()
-        assert read(capsule).tensor.data is None
-
-    @pytest.mark.parametrize(
-        ("asked", "error", "words"),
-        [
-            ({"stream": 1}, ArgumentError, "the host has none, got 1"),
-            ({"stream": "1"}, DTypeError, "stream"),
-            ({"max_version": 1}, DTypeError, "max_version"),
-            ({"max_version": ("1", 0)}, DTypeError, "max_version"),
-            ({"dl_device": (2, 0)}, DLPackError, r"\(2, 0\)"),
-            ({"dl_device": 2}, DTypeError, "dl_device"),
-            ({"copy": "yes"}, DTypeError, "copy"),
-            ({"dl_device": (2, 0), "copy": False}, DLPackError, "copy=False"),
-        ],
-        ids=str,
-    )
-    def test_what_cannot_be_asked(self, asked: dict[str, Any], error: type[Exception], words: str) -> None:
-        with pytest.raises(error, match=words):
-            zrt.Value.from_array(np.zeros(1)).__dlpack__(**asked)
-
-    def test_of_a_closed_value_there_is_none(self) -> None:
-        value = zrt.Value.from_array(np.zeros(1))
-        value.close()
-        for ask in (value.__dlpack__, value.__dlpack_device__):
-            with pytest.raises(zrt.errors.ClosedError):
-                ask()
-
 
 class TestLifetimes:
-    @pytest.mark.parametrize("version", [None, (1, 0)])
-    def test_a_capsule_that_nobody_takes_lets_go(self, version: tuple[int, int] | None) -> None:
-        value, alive = watched()
-        capsule = value.__dlpack__(max_version=version)
-        value.close()
-        gc.collect()
-        assert alive() is not None
-        del capsule
-        assert alive() is None
-
-    def test_what_was_taken_stays_until_the_last_view_goes(self) -> None:
-        value, alive = watched()
-        array = np.from_dlpack(value)
-        part = array[10:]
-        value.close()
-        del value, array
-        gc.collect()
-        assert alive() is not None
-        part[0] = 1
-        del part
-        assert alive() is None
-
     @pytest.mark.parametrize("version", [None, (1, 0), (1, 7)])
-    def test_the_deleter_is_called_once_and_last(self, version: tuple[int, int] | None) -> None:
+    def test_deleter_is_called_once_after_the_last_view(self, version: tuple[int, int] | None) -> None:
         foreign = Foreign(version=version)
         value = zrt.from_dlpack(foreign)
         view = value.numpy()
@@ -274,7 +169,7 @@ class TestLifetimes:
         del again
         assert foreign.deleted == 1
 
-    def test_the_deleter_is_called_where_the_tensor_is_refused(self) -> None:
+    def test_deleter_is_called_for_a_refused_tensor(self) -> None:
         for fields in ({"lanes": 2}, {"device_type": 8}, {"strides": (1, 2)}, {"version": (2, 0)}, {"ndim": -1}):
             foreign = Foreign(**fields)
             with pytest.raises(zrt.Error):
@@ -282,18 +177,18 @@ class TestLifetimes:
             gc.collect()
             assert foreign.deleted == 1, fields
 
-    def test_the_deleter_is_called_after_a_copy(self) -> None:
+    def test_deleter_is_called_after_a_copy(self) -> None:
         foreign = Foreign(strides=(1, 2))
         value = zrt.from_dlpack(foreign, copy=True)
         assert foreign.deleted == 1
         assert value.numpy().tolist() == [[0, 2, 4], [1, 3, 5]]
 
-    def test_a_tensor_without_a_deleter(self) -> None:
+    def test_tensor_without_a_deleter(self) -> None:
         foreign = Foreign()
         foreign.managed.deleter = type(foreign.deleter)()
         assert zrt.from_dlpack(foreign).shape == (2, 3)
 
-    def test_a_capsule_is_taken_once(self) -> None:
+    def test_capsule_is_consumed_once(self) -> None:
         capsule = zrt.Value.from_array(np.zeros(1)).__dlpack__()
 
         class Twice:
@@ -307,7 +202,7 @@ class TestLifetimes:
         with pytest.raises(DLPackError, match="used_dltensor"):
             zrt.from_dlpack(Twice())
 
-    def test_deleters_from_many_threads(self) -> None:
+    def test_deleters_are_called_on_many_threads(self) -> None:
         kept = [watched() for _ in range(200)]
         taken = [np.from_dlpack(value) for value, _ in kept]
         alive = [reference for _, reference in kept]
@@ -329,25 +224,18 @@ class TestLifetimes:
         gc.collect()
         assert not any(reference() is not None for reference in alive)
 
-    def test_at_the_end_of_the_process(self, python: Callable[..., Any]) -> None:
-        python("""
-            import numpy as np, zrt
-            a = np.ones(5)
-            value = zrt.from_dlpack(a)
-            kept = [value.__dlpack__(), value.__dlpack__(max_version=(1, 0)), np.from_dlpack(value)]
-            cycle = [kept]; cycle.append(cycle)
-            import sys; sys.modules["kept"] = cycle
-        """)
+    def test_capsules_are_released_at_exit(self, script: Callable[..., Any]) -> None:
+        script("dlpack_at_exit.py")
 
-    def test_an_interrupt_at_any_bytecode_loses_nothing(self) -> None:
+    def test_interrupt_at_any_bytecode_leaks_nothing(self) -> None:
         def interrupts(number: int) -> bool:
-            """Whether the module has a bytecode of that number to be interrupted at; the array must go in any case."""
+            """Interrupts at that bytecode; False if there are fewer. The array must be released in either case."""
             left = number
 
             def trace(frame: Any, event: str, _: object) -> Any:
                 nonlocal left
                 frame.f_trace_opcodes = True
-                if event == "opcode" and frame.f_code.co_filename == dlpack.__file__:
+                if event == "opcode" and frame.f_code.co_filename in (dlpack.__file__, dlpack_export.__file__):
                     left -= 1
                     if left < 0:
                         raise KeyboardInterrupt
@@ -371,17 +259,8 @@ class TestLifetimes:
         reached = next(number for number in itertools.count() if not interrupts(number))
         assert reached > 100
 
-    def test_in_the_child_of_a_fork(self, python: Callable[..., Any]) -> None:
-        python("""
-            import os, numpy as np, zrt
-            kept = [np.from_dlpack(zrt.Value.from_array(np.ones(5))), zrt.from_dlpack(np.ones(5))]
-            child = os.fork()
-            del kept
-            if child == 0:
-                assert np.from_dlpack(zrt.from_dlpack(np.ones(5))).sum() == 5
-                os._exit(0)
-            assert os.waitpid(child, 0)[1] == 0
-        """)
+    def test_tensors_work_and_are_released_after_a_fork(self, script: Callable[..., Any]) -> None:
+        script("dlpack_after_fork.py")
 
 
 class TestForeign:
@@ -406,13 +285,13 @@ class TestForeign:
         ],
         ids=str,
     )
-    def test_what_is_refused(self, fields: dict[str, Any], error: type[Exception], words: str) -> None:
+    def test_unusable_tensor_is_refused(self, fields: dict[str, Any], error: type[Exception], words: str) -> None:
         with pytest.raises(error, match=f"tensor: .*{words}"):
             zrt.from_dlpack(Foreign(**fields))
 
     def test_offsets_and_strides(self) -> None:
         assert zrt.from_dlpack(Foreign(byte_offset=8)).numpy().tolist() == [[2, 3, 4], [5, 6, 7]]
-        # The stride of an axis with one element says nothing.
+        # The stride of an axis with one element is ignored.
         assert zrt.from_dlpack(Foreign((1, 3), (77, 1))).numpy().tolist() == [[0, 1, 2]]
         assert zrt.from_dlpack(Foreign((2, 0), (5, 9))).shape == (2, 0)
         assert zrt.from_dlpack(Foreign((2, 0), data=None)).shape == (2, 0)
@@ -422,11 +301,11 @@ class TestForeign:
         misplaced = zrt.from_dlpack(Foreign((2,), byte_offset=2), copy=True)
         assert misplaced.shape == (2,)
 
-    def test_read_only(self) -> None:
+    def test_read_only_flag(self) -> None:
         assert not zrt.from_dlpack(Foreign(flags=1)).writeable
         assert zrt.from_dlpack(Foreign(flags=1), copy=True).writeable
 
-    def test_what_is_asked_of_it(self) -> None:
+    def test_keywords_passed_to_the_other_library(self) -> None:
         foreign = Foreign()
         zrt.from_dlpack(foreign)
         assert foreign.asked == {"max_version": (1, 1)}
@@ -438,7 +317,7 @@ class TestForeign:
         zrt.from_dlpack(on_device, device=zrt.MemoryInfo.cpu())
         assert on_device.asked == {"max_version": (1, 1), "dl_device": (1, 0)}
 
-    def test_what_one_of_before_1_0_cannot_be_asked(self) -> None:
+    def test_libraries_before_dlpack_1_0_get_no_new_keywords(self) -> None:
         assert zrt.from_dlpack(Foreign(version=None), copy=True).shape == (2, 3)
         assert zrt.from_dlpack(Foreign(version=None), copy=False).shape == (2, 3)
         with pytest.raises(DLPackError, match="keyword"):
@@ -452,8 +331,8 @@ class TestForeign:
             (Device.CUDA_HOST, zrt.MemoryInfo.cuda_pinned(3)),
         ],
     )
-    def test_where_it_lies(self, device_type: int, memory: zrt.MemoryInfo) -> None:
-        # Nothing reads the memory, so that it may be said to lie anywhere.
+    def test_memory_of_each_device_type(self, device_type: int, memory: zrt.MemoryInfo) -> None:
+        # The test never reads the memory, so the tensor may claim to lie on any device.
         value = zrt.from_dlpack(Foreign(device_type=device_type, device_id=3))
         assert value.memory == memory
         assert value.memory.is_host == (device_type == Device.CUDA_HOST)
@@ -462,7 +341,7 @@ class TestForeign:
         if value.memory.is_host:
             return
         assert read(value.__dlpack__(stream=7)).tensor.device_id == 3
-        with pytest.raises(ArgumentError, match="stream: 0 stands for none"):
+        with pytest.raises(ArgumentError, match="DLPack does not allow 0"):
             value.__dlpack__(stream=0)
         with pytest.raises(UnsupportedError, match=r"Cuda:3; zrt\.copy"):
             value.numpy()
@@ -470,14 +349,14 @@ class TestForeign:
             value.__dlpack__(copy=True)
 
     @pytest.mark.parametrize(("device_type", "name"), [(Device.ROCM, "Hip"), (Device.ROCM_HOST, "HipPinned")])
-    def test_rocm(self, device_type: int, name: str) -> None:
+    def test_rocm_memory(self, device_type: int, name: str) -> None:
         value = zrt.from_dlpack(Foreign(device_type=device_type, device_id=1))
         assert (value.memory.name, value.memory.device_id) == (name, 1)
         assert value.__dlpack_device__() == (device_type, 1)
 
 
 class Bare:
-    """What another library's tensor has: nothing that numpy knows, but DLPack."""
+    """Another library's tensor with DLPack's methods only, which numpy cannot read through ``__array__``."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -490,14 +369,14 @@ class Bare:
 
 
 class Readable(Bare):
-    """... and a way of numpy's own."""
+    """A `Bare` tensor that numpy can also read through ``__array__``."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self.array
 
 
 class TestFeeds:
-    def test_tensors_of_other_libraries_are_fed_as_they_are(self, add: zrt.Session) -> None:
+    def test_tensors_of_other_libraries_are_fed_without_a_copy(self, add: zrt.Session) -> None:
         x = np.arange(4, dtype=np.float32)
         for feed in (Bare(x), Readable(x), Readable(x[::-1][::-1])):
             assert add.run([feed, x])[0].tolist() == [0, 2, 4, 6]
@@ -506,7 +385,7 @@ class TestFeeds:
         x[0] = 5
         assert prepared.run()[0].tolist() == [10, 2, 4, 6]
 
-    def test_refusals_name_the_input(self, add: zrt.Session) -> None:
+    def test_errors_name_the_input(self, add: zrt.Session) -> None:
         x = np.arange(4, dtype=np.float32)
         with pytest.raises(DTypeError, match="input 'y': expected float32, got int64"):
             add.run([x, Bare(np.arange(4))])
@@ -515,7 +394,7 @@ class TestFeeds:
         with pytest.raises(zrt.Error, match="input 'y'"):
             add.run([x, Foreign((4,), device_type=8)])
 
-    def test_a_bfloat16_that_numpy_cannot_read(self, load: Callable[..., zrt.Session]) -> None:
+    def test_bfloat16_that_numpy_cannot_read_is_fed(self, load: Callable[..., zrt.Session]) -> None:
         cast = load("(bfloat16[n] x) => (float[n] y) { y = Cast <to = 1> (x) }")
 
         class Torch(Carried):
@@ -526,10 +405,10 @@ class TestFeeds:
         assert cast.run([Torch(value)])[0].tolist() == [1, 2.5]
 
 
-class TestReach:
-    """ORT would read a device's address as the host's in a session that has none: such values are refused by name."""
+class TestDeviceValues:
+    """A CPU-only session refuses values on a device, since ORT would read their addresses as host memory."""
 
-    def test_without_a_device(self, add: zrt.Session) -> None:
+    def test_session_without_a_device_refuses_device_values(self, add: zrt.Session) -> None:
         x = np.ones(4, np.float32)
         away = zrt.from_dlpack(Foreign((4,), device_type=Device.CUDA, device_id=1))
         binding = add.binding()
@@ -545,6 +424,6 @@ class TestReach:
         with pytest.raises(UnsupportedError, match="output 'z' lies on Cuda:1"):
             binding.bind_output("z", away)
 
-    def test_pinned_memory_is_the_host_s(self, add: zrt.Session) -> None:
+    def test_session_without_a_device_takes_pinned_memory(self, add: zrt.Session) -> None:
         x = np.ones(4, np.float32)
         assert add.run([Foreign((4,), device_type=Device.CUDA_HOST), x])[0].tolist() == [1, 2, 3, 4]

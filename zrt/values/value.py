@@ -365,10 +365,10 @@ class Value(Owner):
         return arrays.view(handle, self.address, self._shape, self._element_type, self._writeable)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Where it lies in DLPack's numbers: (1, 0) is the host, (2, n) CUDA device n."""
-        from zrt.interop import dlpack
+        """The device in DLPack's numbers: (1, 0) is the host, (2, n) CUDA device n."""
+        from zrt.values import dlpack_export
 
-        return dlpack.device_of(self)
+        return dlpack_export.device_of(self)
 
     def __dlpack__(
         self,
@@ -378,15 +378,17 @@ class Value(Owner):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule with which another library takes the tensor without a copy, and keeps its memory alive.
+        """A capsule through which another library uses the tensor without a copy, and keeps its memory alive.
 
-        The library's ``from_dlpack`` calls this, as the array API describes it. `stream` is checked and waited for
-        by none: a value is there when the call that made it has returned. `dl_device` and `copy` make a copy on the
-        host. Raises `DLPackError`, which is a `BufferError`, for what cannot be carried.
+        The library's ``from_dlpack`` calls this, as the array API describes it. `stream` is checked, but nothing
+        waits for it: a value is complete when the call that made it has returned. `dl_device` and `copy` can ask for
+        a copy on the host. Raises `DLPackError`, which is a `BufferError`, for a value that DLPack cannot describe.
+
+        Not tested on hardware: CUDA and ROCm.
         """
-        from zrt.interop import dlpack
+        from zrt.values import dlpack_export
 
-        return dlpack.export(self, stream, max_version, dl_device, copy)
+        return dlpack_export.export(self, stream, max_version, dl_device, copy)
 
     def unpack(self) -> np.ndarray[Any, Any]:
         """A packed tensor's elements as a new ml_dtypes array of the logical shape."""

@@ -48,7 +48,7 @@ THINGS = [
     Bad(Kind.WRONG_TYPE, lambda w: Gives(None), DLPackError, "capsule", "None"),
     Bad(Kind.WRONG_TYPE, lambda w: Gives(5), DLPackError, "capsule", "5"),
     Bad(Kind.WRONG_TYPE, lambda w: Gives(w.value().__dlpack__(), device=None), DTypeError, "__dlpack_device__"),
-    Bad(Kind.WRONG_VALUE, lambda w: Gives(BufferError("mine alone")), DLPackError, "not given away", "mine alone"),
+    Bad(Kind.WRONG_VALUE, lambda w: Gives(BufferError("mine alone")), DLPackError, "does not export it", "mine alone"),
     Bad(Kind.WRONG_VALUE, lambda w: Gives(TypeError("no such keyword")), DLPackError, "no such keyword"),
     Bad(Kind.WRONG_VALUE, foreign(device_type=8), DLPackError, "8"),
     Bad(Kind.WRONG_VALUE, foreign(version=(2, 0)), DLPackError, "2.0"),
