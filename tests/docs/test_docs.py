@@ -24,6 +24,7 @@ import pytest
 import zrt
 from zrt import errors
 from zrt.cli import main
+from zrt.cli.entry import COMMANDS
 from zrt.types import ElementType
 
 ROOT = Path(__file__).parents[2]
@@ -218,12 +219,12 @@ class TestTables:
         named = {name for row in table(DOCS / "sessions.md", "field") for name in re.findall(r"`(\w+)`", row[0])}
         assert named == set(inspect.signature(zrt.SessionOptions).parameters)
 
-    @pytest.mark.parametrize("command", ["bench", "info", "inspect", "run"])
+    @pytest.mark.parametrize("command", sorted(command.__name__.rpartition(".")[2] for command in COMMANDS))
     def test_options_of_the_command(self, command: str, capsys: pytest.CaptureFixture[str]) -> None:
         _, _, section = (DOCS / "cli.md").read_text("utf-8").partition(f"\n## zrt {command}\n")
         section, _, _ = section.partition("\n## ")
         assert main([command, "--help"]) == 0
-        options = set(re.findall(r"--[a-z]+", capsys.readouterr().out)) - {"--help"}
+        options = set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out)) - {"--help"}
         assert {option for option in options if f"`{option}" not in section} == set()
 
 
