@@ -14,7 +14,7 @@ from zrt import providers
 from zrt._native import ffi
 from zrt._native.handle import Handle
 from zrt.errors import ProviderError, UnsupportedError
-from zrt.providers import attach, choice
+from zrt.providers import attach, choice, config_entries
 
 X = np.array([-1, 2], np.float32)
 MODEL = "(float[n] x) => (float[n] y) { y = Relu(x) }"
@@ -66,7 +66,7 @@ class Recorder:
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     table = Recorder()
     monkeypatch.setattr(attach, "api", lambda: table)
-    monkeypatch.setattr(choice, "api", lambda: table)
+    monkeypatch.setattr(config_entries, "api", lambda: table)
     monkeypatch.setattr("zrt.providers.vendors.cuda.api", lambda: table)
     return table
 

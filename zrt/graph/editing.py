@@ -21,9 +21,10 @@ from zrt.graph.editor import Assembly, editor_api
 from zrt.graph.engine import EDITOR, Engine, refusals, weights_given
 from zrt.graph.sessions import add, make
 from zrt.loading import caller_weights, model_source
+from zrt.loading.load import data_of, make_session, prepare_options, settle_threads
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.selection import ProvidersLike, parse
-from zrt.session.session import Session, prepare_options
+from zrt.session.session import Session
 
 
 @public
@@ -186,7 +187,7 @@ def _open_session(
     """The ``OrtSession`` of a model that is still to be added to."""
     editor = editor_api()
     environment = current().pointer
-    data = model_source.data_of(source, settings)
+    data = data_of(source, settings)
     if data is None:
         create = editor.CreateModelEditorSession
         given: tuple[Any, ...] = (source.path,)
@@ -195,11 +196,11 @@ def _open_session(
     try:
         with callback_errors.loading() as load:
             parents = [settings, Handle.pin(lent)]
-            handle = model_source.make(
+            handle = make_session(
                 settings, source.subject, parents, (kernels,), create, environment, *given, settings.pointer
             )
     except Error as error:
-        model_source.settle(settings, source.subject)
+        settle_threads(settings, source.subject)
         if isinstance(error, CallbackError):
             raise
         raise status.about(source.subject, error) from error

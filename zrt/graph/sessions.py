@@ -13,11 +13,12 @@ from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import CallbackError, Error
 from zrt.graph.editor import Assembly, Borrowed, editor_api
 from zrt.graph.engine import EDITOR, Engine
-from zrt.loading import caller_weights, model_source
+from zrt.loading import model_source
+from zrt.loading.load import load_model, make_session, prepare_options, settle_threads
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.node_assignment import Strictness
 from zrt.providers.selection import ProvidersLike, parse
-from zrt.session.session import Session, prepare_options
+from zrt.session.session import Session
 
 
 def make(
@@ -68,11 +69,11 @@ def _through_editor(
         create = editor_api().CreateSessionFromModel
         with callback_errors.loading() as load:
             parents = [settings, *lent]
-            return model_source.make(
+            return make_session(
                 settings, subject, parents, (load.kept,), create, current().pointer, made, settings.pointer
             )
     except Error as error:
-        model_source.settle(settings, subject)
+        settle_threads(settings, subject)
         if isinstance(error, CallbackError):
             raise
         raise status.about(subject, error) from error
@@ -86,5 +87,5 @@ def _through_bytes(
         options = replace(options, initializers={**options.initializers, **borrowed})
     with model_source.Source(model) as source:
         source.subject = subject
-        session: Handle = caller_weights.load(source, settings, options)
+        session: Handle = load_model(source, settings, options)
         return session

@@ -10,10 +10,11 @@ from typing import Any, TypeAlias
 from zrt._common.arguments import boolean, integer, wrong_type
 from zrt.errors import DTypeError
 from zrt.loading import model_source
+from zrt.loading.load import prepare_options
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.node_assignment import Strictness
 from zrt.providers.selection import ProvidersLike, parse
-from zrt.session.session import Session, prepare_options
+from zrt.session.session import Session
 
 Factory: TypeAlias = Callable[[int], Session]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,10 @@ from zrt._common.public import public
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
-from zrt.loading import model_source
+from zrt.loading.model_source import Source
 from zrt.loading.session_options import SessionOptions
+from zrt.providers.config_entries import EXTERNAL_DATA_DIR, add_entry, has_entry
 from zrt.values import Value, as_value
 from zrt.values.type_info import type_name
 
@@ -56,20 +56,14 @@ class PrepackedWeights(Owner):
         return "PrepackedWeights(closed)" if self.closed else "PrepackedWeights()"
 
 
-def load(
-    source: model_source.Source,
-    settings: PoolOptions,
-    options: SessionOptions | None = None,
-    create: Callable[..., Any] = model_source.create,
-) -> Any:
-    """The session of a model, with the weights that its options supply; or what else `create` makes of them."""
-    if options is None:
-        return create(source, settings)
-    container = container_of(options)
+@contextmanager
+def supplied(source: Source, settings: Handle, options: SessionOptions) -> Iterator[tuple[Source, Sequence[Handle]]]:
+    """The model to load with the weights that the options supply, and the handles that the session must keep alive."""
     given = mapping(options.initializers, "initializers", "arrays")
     files = mapping(options.external_initializer_files, "external_initializer_files", "bytes")
     if not given and not files:
-        return create(source, settings, container)
+        yield source, ()
+        return
     from zrt.loading import initializers
 
     with initializers.opened(source) as model:
@@ -78,13 +72,14 @@ def load(
         with _in_memory(files, infos, given, settings):
             handles = _lend(lent, model.names_below() if lent else set(), settings)
             if not written:
-                return create(source, settings, container, handles)
-            # Embedded weights would win over the caller's while ORT optimizes: they leave the model.
+                yield source, handles
+                return
+            # While ORT optimizes, embedded weights take precedence over the caller's: take them out of the model.
             if source.path is not None:
                 _stay_beside(source.path, settings)
-            with model_source.Source(model.with_weights(written)) as rewritten:
+            with Source(model.with_weights(written)) as rewritten:
                 rewritten.subject = source.subject
-                return create(rewritten, settings, container, handles)
+                yield rewritten, handles
 
 
 def container_of(options: SessionOptions) -> Handle | None:
@@ -171,9 +166,9 @@ def _lend(lent: Mapping[str, Value], below: set[str], settings: Handle) -> list[
 
 def _stay_beside(path: bytes, settings: Handle) -> None:
     """What lies outside the model is looked for beside its file, though it comes from memory now."""
-    if not model_source.says(settings, model_source.EXTERNAL_DATA_DIR):
+    if not has_entry(settings, EXTERNAL_DATA_DIR):
         folder = os.path.dirname(os.path.abspath(path))
-        status.check(api().AddSessionConfigEntry(settings.pointer, model_source.EXTERNAL_DATA_DIR, folder))
+        add_entry(settings, EXTERNAL_DATA_DIR, folder)
 
 
 def names_by_path(files: Iterable[str], infos: Iterable[initializers.Initializer]) -> dict[str, str]:

@@ -1,28 +1,16 @@
-"""From a model, in whatever form it comes, to an ``OrtSession``."""
+"""`Source`: a model to load, from a path, bytes or an ``onnx.ModelProto``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from zrt._common.arguments import path_bytes, wrong_type
-from zrt._common.config_keys import SessionConfigKey
-from zrt._native import callback_errors, ffi, status
-from zrt._native.handle import Handle
-from zrt._native.library import api
-from zrt.environment.environment import current
-from zrt.environment.thread_factory import PoolOptions
-from zrt.errors import CallbackError, Error, ModelError, ModelNotFoundError
+from zrt._native import ffi
+from zrt.errors import ModelError, ModelNotFoundError
 
 # protobuf's own limit for one message.
 LARGEST_IN_MEMORY = 2**31 - 1
-
-# With this setting a session reads a model in ORT's own format from the caller's bytes for as long as it lives.
-BYTES_IN_USE = SessionConfigKey.USE_ORT_MODEL_BYTES_DIRECTLY.encode()
-
-# Where the weights of a model in memory lie; ORT heeds it only there.
-EXTERNAL_DATA_DIR = SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH.encode()
 
 
 @runtime_checkable
@@ -126,91 +114,3 @@ def _serialize(model: ModelProto, subject: str) -> Any:
     # protobuf raises classes of its own, which differ between its implementations.
     except Exception as error:
         raise ModelError(f"{subject} cannot be serialized ({error}); if it is larger than 2 GB, {advice}") from error
-
-
-def says(options: Handle, key: bytes) -> bool:
-    """Whether options have a config entry of that key."""
-    return bool(status.fetch(api().HasSessionConfigEntry, "int", options.pointer, key))
-
-
-def data_of(source: Source, options: Handle) -> Any:
-    """The bytes to load a model from; None where its path is better."""
-    return source.read() if source.path is None or says(options, EXTERNAL_DATA_DIR) else None
-
-
-def refusal(source: Source, error: Error) -> Error:
-    """What to raise where ONNX Runtime did not load a model."""
-    if "model IR version" in str(error):
-        return ModelError(
-            f"{source.subject} is written in a newer form than this library reads ({error}): "
-            "set the model's ir_version to what the library supports"
-        )
-    return status.about(source.subject, error)
-
-
-def create(
-    source: Source, options: PoolOptions, container: Handle | None = None, lent: Sequence[Handle] = ()
-) -> Handle:
-    """The session, which keeps alive what it was `lent`.
-
-    ``CreateSession`` or ``CreateSessionFromArray``, with a prepacked-weights container or not.
-    """
-    table = api()
-    environment = current().pointer
-    shared = () if container is None else (container.pointer,)
-    data = data_of(source, options)
-    if data is None:
-        function = table.CreateSessionWithPrepackedWeightsContainer if shared else table.CreateSession
-        model: tuple[Any, ...] = (source.path,)
-    else:
-        function = table.CreateSessionFromArrayWithPrepackedWeightsContainer if shared else table.CreateSessionFromArray
-        model = data, ffi.sizeof(data)
-    # What the options refer to (custom operators, say) goes after the session.
-    parents = [options, *([] if container is None else [container]), *lent]
-    if data is not None and says(options, BYTES_IN_USE):
-        source.kept = True
-        parents.append(Handle.pin(data))
-    try:
-        with callback_errors.loading() as load:
-            arguments = (environment, *model, options.pointer, *shared)
-            return make(options, source.subject, parents, (load.kept,), function, *arguments)
-    except Error as error:
-        source.kept = False
-        settle(options, source.subject)
-        if isinstance(error, CallbackError):
-            # What the caller's own code raised is its direct cause.
-            raise
-        raise refusal(source, error) from error
-
-
-def _pools(options: PoolOptions) -> list[Handle]:
-    """What the threads of a session need: what made them, or what stands for the environment's."""
-    made_by = [] if options.crew is None else [options.crew.block]
-    # After a fork this one tells that they are not here.
-    return made_by if options.pools is None else [*made_by, options.pools]
-
-
-def settle(options: PoolOptions, subject: str) -> None:
-    """To be called when a session's threads are made, or will not be; raises what their factory raised."""
-    if options.crew is not None:
-        options.crew.settle(subject)
-
-
-def make(
-    options: PoolOptions,
-    subject: str,
-    parents: Sequence[Handle],
-    kept: tuple[object, ...],
-    function: Any,
-    *arguments: Any,
-) -> Handle:
-    """A new ``OrtSession`` of a function of the table; it keeps alive `parents`, what made its threads, and `kept`."""
-    parents = [*parents, *_pools(options)]
-    session = Handle.make(api().ReleaseSession, parents, function, "OrtSession", *arguments, kept=kept)
-    try:
-        settle(options, subject)
-    except BaseException:
-        # It was loaded nonetheless, and goes at once, whatever the error's traceback keeps.
-        ffi.release(session.reference)
-        raise
-    return session

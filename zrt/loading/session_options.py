@@ -17,7 +17,8 @@ from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.environment.thread_factory import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affinities
 from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
-from zrt.memory.allocators import MemoryInfo, read_pairs
+from zrt.memory.allocators import MemoryInfo
+from zrt.providers.config_entries import read_entries
 from zrt.types import DeviceType, ExecutionMode, GraphOptimizationLevel, LogSeverity
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class SessionOptions(OptionData):
     def handle(self) -> PoolOptions:
         """A new ``OrtSessionOptions`` with these settings; a bad field is an error that names it.
 
-        The weights are not in it: they depend on the model (`zrt.loading.caller_weights.load`).
+        The weights are not in it: they depend on the model (`zrt.loading.load.load_model`).
         """
         table = api()
         crew = None if self.thread_factory is None else Crew(self.thread_factory)
@@ -154,10 +155,7 @@ class SessionOptions(OptionData):
 
     def effective_config_entries(self) -> dict[str, str]:
         """All config entries as ONNX Runtime has them: those of the fields and those of `config_entries`."""
-        table, handle = api(), self.handle()
-        function = table.GetSessionOptionsConfigEntries
-        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", handle.pointer)
-        return read_pairs(pairs.pointer)
+        return read_entries(self.handle())
 
     def _check(self) -> None:
         self._calls(api())

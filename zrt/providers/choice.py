@@ -17,6 +17,7 @@ from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
 from zrt.providers import known
 from zrt.providers.attach import ByKeys
 from zrt.providers.base import Provider, routed
+from zrt.providers.config_entries import add_entry
 from zrt.providers.option import Route
 from zrt.providers.vendors.cpu import CPU
 
@@ -127,7 +128,7 @@ def append(options: Handle, name: str, settings: Mapping[str, str]) -> None:
         routes = routed(kind, settings)
         # First: some look there when they are added.
         for key, value in routes[Route.SESSION].items():
-            status.check(api().AddSessionConfigEntry(options.pointer, key.encode(), value.encode()))
+            add_entry(options, key.encode(), value.encode())
         attach = kind.attach if kind else ByKeys()
         try:
             attach(options, name, routes[Route.PROVIDER])

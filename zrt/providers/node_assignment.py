@@ -13,6 +13,7 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import ArgumentError, ProviderError
 from zrt.providers import CPU
+from zrt.providers.config_entries import add_entry
 
 RECORD = SessionConfigKey.RECORD_EP_GRAPH_ASSIGNMENT_INFO.encode()
 
@@ -56,7 +57,7 @@ class Assignment:
 
 def record(options: Handle) -> None:
     """Has a session that is loaded with these options remember the assignment."""
-    status.check(api().AddSessionConfigEntry(options.pointer, RECORD, b"1"))
+    add_entry(options, RECORD, b"1")
 
 
 def read(session: Handle) -> tuple[Assignment, ...]:

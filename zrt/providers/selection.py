@@ -20,9 +20,9 @@ from zrt.environment import provider_libraries
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
-from zrt.loading.model_source import says
 from zrt.memory.allocators import read_pairs
 from zrt.providers import CPU, Provider, ProviderLike, node_assignment
+from zrt.providers.config_entries import has_entry, read_entries
 
 if TYPE_CHECKING:
     from zrt.environment.devices import EpDevice
@@ -169,10 +169,7 @@ class Selection:
 
     def _told_to_capture(self, options: Handle) -> bool:
         """Looks among the options by name, and among the config entries, where those of devices are."""
-        table = api()
-        function = table.GetSessionOptionsConfigEntries
-        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", options.pointer)
-        told = list(read_pairs(pairs.pointer).items())
+        told = list(read_entries(options).items())
         for part in self.parts:
             if not isinstance(part, Devices):
                 told += part[1].items()
@@ -188,7 +185,7 @@ class Selection:
 
         What a policy raised comes out as the reason why the load failed.
         """
-        if self._policy is None and not says(options, ENV_ALLOCATORS):
+        if self._policy is None and not has_entry(options, ENV_ALLOCATORS):
             # These hold the libraries of the devices that they name.
             yield options
             return

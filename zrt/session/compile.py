@@ -20,12 +20,12 @@ from zrt._native.library import api
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, Error, UnsupportedError
-from zrt.loading import caller_weights, model_source
+from zrt.loading import model_source
 from zrt.loading.initializers import Initializer
+from zrt.loading.load import data_of, load_error, load_model, prepare_options, settle_threads
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import default_allocator
 from zrt.providers.selection import ProvidersLike, parse
-from zrt.session.session import prepare_options
 from zrt.types import ElementType, GraphOptimizationLevel, nbytes
 
 Read: TypeAlias = "Callable[[], np.ndarray[Any, Any]]"
@@ -107,7 +107,7 @@ def compile(
             chosen = parse(providers)
             settings = prepare_options(options, chosen, external_data_dir)
             with chosen.loading(settings):
-                caller_weights.load(source, settings, options, work.run)
+                load_model(source, settings, options, work.run)
     return work.result
 
 
@@ -222,7 +222,7 @@ class _Compilation(Carrier):
             environment,
             settings.pointer,
         )
-        data = model_source.data_of(source, settings)
+        data = data_of(source, settings)
         try:
             if data is None:
                 status.check(table.ModelCompilationOptions_SetInputModelPath(handle.pointer, source.path))
@@ -234,7 +234,7 @@ class _Compilation(Carrier):
             status.check(table.CompileModel(environment, handle.pointer))
         except Error as error:
             self._settle_all(settings, source.subject)
-            raise model_source.refusal(source, error) from error
+            raise load_error(source, error) from error
         self._settle_all(settings, source.subject)
         if self._memory is not None:
             made = self._memory.pointer
@@ -243,7 +243,7 @@ class _Compilation(Carrier):
 
     def _settle_all(self, settings: PoolOptions, subject: str) -> None:
         """Raises what the caller's code raised, if it did."""
-        model_source.settle(settings, subject)
+        settle_threads(settings, subject)
         self.settle(f"{subject}: {self._asked}")
 
     def write(self, data: Any, size: int) -> None:

@@ -8,22 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zrt._common.arguments import entries, integer, path_bytes, shown, wrong_type
+from zrt._common.arguments import entries, integer, shown, wrong_type
 from zrt._common.public import public
 from zrt._native import ffi, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.environment.environment import current
-from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import (
     ArgumentError,
     Error,
     FileError,
-    ModelNotFoundError,
     UnknownNameError,
     UnsupportedError,
 )
-from zrt.loading import caller_weights, model_source
+from zrt.loading import model_source
+from zrt.loading.load import load_model, prepare_options
 from zrt.loading.session_options import RunOptions, SessionOptions
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, default_allocator, has_device, take_string
 from zrt.memory.buffers import Buffer
@@ -54,32 +52,6 @@ ndarray = np.ndarray
 CALLS_KEPT = 64
 
 REPLAYS = "this session captures graphs, and replays them over the memory of the first run: run it with lanes"
-
-
-def prepare_options(
-    options: SessionOptions | None,
-    providers: ProvidersLike,
-    external_data_dir: str | os.PathLike[str] | None = None,
-) -> PoolOptions:
-    """The ``OrtSessionOptions`` of a load."""
-    if options is not None and not isinstance(options, SessionOptions):
-        raise wrong_type("options", "SessionOptions", options)
-    settings = options or SessionOptions()
-    handle = settings.handle()
-    if not settings.use_per_session_threads:
-        handle.pools = current().pools
-        if handle.pools is None:
-            raise ArgumentError(
-                "use_per_session_threads=False: the environment of this process has no thread pools; make it with "
-                "zrt.Environment(threading=zrt.ThreadingOptions()) before the first session"
-            )
-    handle = parse(providers).apply(handle)
-    if external_data_dir is not None:
-        folder = path_bytes(external_data_dir, "external_data_dir")
-        if not os.path.isdir(folder):
-            raise ModelNotFoundError(f"external_data_dir {os.fsdecode(folder)!r}: there is no such folder")
-        status.check(api().AddSessionConfigEntry(handle.pointer, model_source.EXTERNAL_DATA_DIR, folder))
-    return handle
 
 
 @public
@@ -147,7 +119,7 @@ class Session(Owner):
             settings = prepare_options(options, chosen, external_data_dir)
             strictness.record(settings)
             with chosen.loading(settings) as kept:
-                handle = caller_weights.load(source, settings, options).holding(kept)
+                handle = load_model(source, settings, options).holding(kept)
             strictness.check(handle, source.subject)
         self._adopt(handle, chosen)
 

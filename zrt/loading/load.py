@@ -1,0 +1,144 @@
+"""The load of a model: its ``OrtSessionOptions``, its weights, its ``OrtSession``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from zrt._common.arguments import path_bytes, wrong_type
+from zrt._common.config_keys import SessionConfigKey
+from zrt._native import callback_errors, ffi, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.environment.environment import current
+from zrt.environment.thread_factory import PoolOptions
+from zrt.errors import ArgumentError, CallbackError, Error, ModelError, ModelNotFoundError
+from zrt.loading import caller_weights
+from zrt.loading.model_source import Source
+from zrt.loading.session_options import SessionOptions
+from zrt.providers.config_entries import EXTERNAL_DATA_DIR, add_entry, has_entry
+from zrt.providers.selection import ProvidersLike, parse
+
+# With this entry a session reads a model in ORT's own format from the caller's bytes for as long as it lives.
+BYTES_IN_USE = SessionConfigKey.USE_ORT_MODEL_BYTES_DIRECTLY.encode()
+
+
+def prepare_options(
+    options: SessionOptions | None,
+    providers: ProvidersLike,
+    external_data_dir: str | os.PathLike[str] | None = None,
+) -> PoolOptions:
+    """The ``OrtSessionOptions`` of a load."""
+    if options is not None and not isinstance(options, SessionOptions):
+        raise wrong_type("options", "SessionOptions", options)
+    settings = options or SessionOptions()
+    handle = settings.handle()
+    if not settings.use_per_session_threads:
+        handle.pools = current().pools
+        if handle.pools is None:
+            raise ArgumentError(
+                "use_per_session_threads=False: the environment of this process has no thread pools; make it with "
+                "zrt.Environment(threading=zrt.ThreadingOptions()) before the first session"
+            )
+    handle = parse(providers).apply(handle)
+    if external_data_dir is not None:
+        folder = path_bytes(external_data_dir, "external_data_dir")
+        if not os.path.isdir(folder):
+            raise ModelNotFoundError(f"external_data_dir {os.fsdecode(folder)!r}: there is no such folder")
+        add_entry(handle, EXTERNAL_DATA_DIR, folder)
+    return handle
+
+
+def data_of(source: Source, options: Handle) -> Any:
+    """The bytes to load a model from; None where ONNX Runtime reads the path itself."""
+    return source.read() if source.path is None or has_entry(options, EXTERNAL_DATA_DIR) else None
+
+
+def load_error(source: Source, error: Error) -> Error:
+    """The exception for a model that ONNX Runtime did not load."""
+    if "model IR version" in str(error):
+        return ModelError(
+            f"{source.subject} is written in a newer form than this library reads ({error}): "
+            "set the model's ir_version to what the library supports"
+        )
+    return status.about(source.subject, error)
+
+
+def create_session(
+    source: Source, options: PoolOptions, container: Handle | None = None, lent: Sequence[Handle] = ()
+) -> Handle:
+    """An ``OrtSession`` of the model, which keeps alive the container and the weights that it was `lent`."""
+    table = api()
+    environment = current().pointer
+    shared = () if container is None else (container.pointer,)
+    data = data_of(source, options)
+    if data is None:
+        function = table.CreateSessionWithPrepackedWeightsContainer if shared else table.CreateSession
+        model: tuple[Any, ...] = (source.path,)
+    else:
+        function = table.CreateSessionFromArrayWithPrepackedWeightsContainer if shared else table.CreateSessionFromArray
+        model = data, ffi.sizeof(data)
+    # The session keeps its options alive: they hold custom operators, for example.
+    parents = [options, *([] if container is None else [container]), *lent]
+    if data is not None and has_entry(options, BYTES_IN_USE):
+        source.kept = True
+        parents.append(Handle.pin(data))
+    try:
+        with callback_errors.loading() as load:
+            arguments = (environment, *model, options.pointer, *shared)
+            return make_session(options, source.subject, parents, (load.kept,), function, *arguments)
+    except Error as error:
+        source.kept = False
+        settle_threads(options, source.subject)
+        if isinstance(error, CallbackError):
+            # Its direct cause is the exception that the caller's own code raised.
+            raise
+        raise load_error(source, error) from error
+
+
+def _pools(options: PoolOptions) -> list[Handle]:
+    """The owners of a session's threads: their factory, or the environment's thread pools."""
+    owners = [] if options.crew is None else [options.crew.block]
+    # After a fork, the handle of the pools reports that the threads are missing.
+    return owners if options.pools is None else [*owners, options.pools]
+
+
+def settle_threads(options: PoolOptions, subject: str) -> None:
+    """Ends the making of a session's threads, also after a failed load; raises what their factory raised."""
+    if options.crew is not None:
+        options.crew.settle(subject)
+
+
+def make_session(
+    options: PoolOptions,
+    subject: str,
+    parents: Sequence[Handle],
+    kept: tuple[object, ...],
+    function: Any,
+    *arguments: Any,
+) -> Handle:
+    """A new ``OrtSession`` from a function of the table; it keeps `parents`, its threads' owners and `kept` alive."""
+    parents = [*parents, *_pools(options)]
+    session = Handle.make(api().ReleaseSession, parents, function, "OrtSession", *arguments, kept=kept)
+    try:
+        settle_threads(options, subject)
+    except BaseException:
+        # The load itself succeeded: release the session now, even if the error's traceback keeps the handle.
+        ffi.release(session.reference)
+        raise
+    return session
+
+
+def load_model(
+    source: Source,
+    settings: PoolOptions,
+    options: SessionOptions | None = None,
+    create: Callable[..., Any] = create_session,
+) -> Any:
+    """Loads a model, with the weights that its options supply, through `create`; returns what `create` returns."""
+    if options is None:
+        return create(source, settings)
+    container = caller_weights.container_of(options)
+    with caller_weights.supplied(source, settings, options) as (model, lent):
+        return create(model, settings, container, lent)
