@@ -22,8 +22,7 @@ class TestHits:
             for module, name in (
                 (lane_shapes, "by_name"),
                 (lane_shapes, "input_shapes"),
-                (lane_shapes, "output_shapes"),
-                (lane_shapes, "try_out"),
+                (lane_shapes, "resolve"),
                 (symbolic_shapes, "check"),
                 (symbolic_shapes, "bind"),
                 (symbolic_shapes, "solve"),

@@ -1,48 +1,57 @@
-"""The shapes that a lane is bound with: given, solved from the inputs', or found by trial runs."""
+"""`zrt.lanes.lane_shapes`: a lane's shapes are given, solved from the inputs' shapes, or found by trial runs."""
 
 from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from onnx import TensorProto
 
 from tests.support import models
-from zrt import LaneMemory, Session
-from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError
+from zrt import DynamicRuntime, LaneMemory, Runtime, Session
+from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError, UnknownNameError
 from zrt.lanes import lane_shapes
-from zrt.lanes.lane_shapes import by_name, input_shapes, output_shapes, try_out
+from zrt.lanes.lane_shapes import DEPENDS_ON_DATA, LaneShapes, PortShape, by_name, input_shapes, resolve
 from zrt.memory.buffers import Buffer
 from zrt.types import ElementType
 from zrt.values import Value
 
 
-def fed(session: Session, *shapes: tuple[int, ...]) -> list:
-    """Inputs for trial runs, with data that must be gone afterwards."""
-    values = [
-        Value.from_buffer(Buffer(shape, info.element_type)) for info, shape in zip(session.inputs, shapes, strict=True)
-    ]
-    for value in values:
-        value.numpy()[...] = 1
-    return list(zip(session.inputs, values, strict=True))
-
-
 @pytest.fixture
-def no_trial_runs(monkeypatch):
-    def refuse(session, inputs, outputs):
-        assert not outputs, "a trial run"
-        return {}
+def trials(monkeypatch) -> list[int]:
+    """Counts the trial runs: one entry for each."""
+    runs: list[int] = []
+    run_trial = lane_shapes._run_trial
 
-    monkeypatch.setattr(lane_shapes, "try_out", refuse)
+    def counted(binding, options):
+        runs.append(1)
+        return run_trial(binding, options)
+
+    monkeypatch.setattr(lane_shapes, "_run_trial", counted)
+    return runs
 
 
-class TestGiven:
+def outputs(session: Session, shapes=None, output_shapes=None, **keywords) -> dict[str, tuple[int, ...] | str]:
+    """The resolved outputs: each one's shape, or why it has none."""
+    resolved = resolve(session, shapes, output_shapes, **keywords)
+    return {
+        name: port.why if port.shape is None else port.shape
+        for name, port in zip(session.output_names, resolved.outputs, strict=True)
+    }
+
+
+class TestGivenShapes:
     session = Session(models.tokens())
 
-    def test_a_dict_may_leave_some_out(self):
+    def test_dict_may_omit_names(self):
         assert by_name({"mask": [2, 3]}, self.session.inputs, "input") == {"mask": (2, 3)}
         assert by_name({}, self.session.inputs, "input") == by_name(None, self.session.inputs, "input") == {}
 
-    def test_a_list_may_not(self):
+    def test_list_has_one_shape_for_each_input(self):
         assert by_name([(1, 2), (3, 4)], self.session.inputs, "input") == {"ids": (1, 2), "mask": (3, 4)}
         with pytest.raises(ArgumentError, match=r"2 inputs \('ids', 'mask'\), got 3 shapes"):
             by_name([(1, 2)] * 3, self.session.inputs, "input")
@@ -50,10 +59,10 @@ class TestGiven:
     def test_dimensions_become_ints(self):
         named = by_name({"ids": (np.int32(2), np.int64(3))}, self.session.inputs, "input")
         assert [type(dim) for dim in named["ids"]] == [int, int]
-        # One size alone stands for the shape of rank 1.
+        # An int alone is a shape of rank 1.
         assert by_name({"x": 7}, Session(models.non_zero("n")).inputs, "input") == {"x": (7,)}
 
-    def test_bad_ones(self):
+    def test_wrong_shapes_raise(self):
         for given in ("ids", b"ids", 5, {(1, 2)}):
             with pytest.raises(DTypeError, match="shapes: expected a dict or a list of shapes"):
                 by_name(given, self.session.inputs, "input")
@@ -62,38 +71,52 @@ class TestGiven:
         with pytest.raises(ShapeError, match=r"input 'mask'.*\[batch, length\].*\[1\]"):
             by_name({"mask": (1,)}, self.session.inputs, "input")
 
-    def test_inputs_come_from_the_model_where_it_says(self):
+    def test_static_input_shapes_come_from_the_model(self):
         assert input_shapes(Session(models.mixed()), None) == [(2, 3)] * 5
         assert input_shapes(Session(models.scalar_and_empty()), {}) == [(), (0, 3)]
         with pytest.raises(ShapeError, match=r"input 'mask'.*open; give shapes=\{'mask': ...\}"):
             input_shapes(self.session, {"ids": (1, 2)})
 
 
-class TestSolved:
-    def test_from_the_inputs_sizes(self):
+class TestSolvedShapes:
+    def test_outputs_follow_from_the_inputs(self):
         session = Session(models.tokens())
-        assert output_shapes(session, [(3, 5), (3, 5)], None) == {"score": (3,)}
+        assert resolve(session, [(3, 5), (3, 5)], None) == LaneShapes(
+            (PortShape((3, 5)), PortShape((3, 5))), (PortShape((3,)),)
+        )
 
-    def test_inputs_that_contradict_each_other_settle_nothing(self):
+    def test_contradicting_inputs_resolve_no_output(self):
         session = Session(models.tokens())
-        assert output_shapes(session, [(3, 5), (1, 5)], None) == {}
-        # ORT broadcasts, and so does the lane.
+        assert outputs(session, [(3, 5), (1, 5)], trials=False) == {"score": DEPENDS_ON_DATA}
+        # ORT broadcasts these inputs, so trial runs find the shape.
+        assert outputs(session, [(3, 5), (1, 5)]) == {"score": (3,)}
         lane = session.lane([(3, 5), (1, 5)])
         assert lane.outputs["score"].shape == (3,)
 
-    def test_what_is_given_wins(self):
+    def test_given_output_shapes_win(self):
         session = Session(models.tokens())
-        assert output_shapes(session, [(3, 5), (1, 5)], {"score": [3]}) == {"score": (3,)}
-        assert output_shapes(session, [(3, 5), (3, 5)], {"score": (9,)}) == {"score": (9,)}
+        assert outputs(session, [(3, 5), (1, 5)], {"score": [3]}, trials=False) == {"score": (3,)}
+        assert outputs(session, [(3, 5), (3, 5)], {"score": (9,)}) == {"score": (9,)}
 
-    @pytest.mark.usefixtures("no_trial_runs")
-    def test_then_nothing_is_run(self):
+    def test_known_shapes_need_no_trial_runs(self, trials):
         for model, shapes in ((models.tokens(), [(3, 5)] * 2), (models.mixed(), None), (models.double(), [(2, 4)])):
             Session(model).lane(shapes)
         Session(models.non_zero()).lane(output_shapes={"indices": (1, 4)})
         Session(models.non_zero()).lane(outputs=LaneMemory.left())
-        with pytest.raises(AssertionError, match="a trial run"):
-            Session(models.non_zero()).lane()
+        assert trials == []
+        Session(models.non_zero()).lane()
+        assert len(trials) == 3
+
+    def test_ports_without_memory_have_a_reason(self, trials):
+        assert outputs(Session(models.to_strings())) == {"y": "holds strings"}
+        assert outputs(Session(models.to_sequence())) == {"y": "is a sequence"}
+        assert outputs(Session(models.passing_through())) == {
+            "x": "is an input as well, and ORT hands that out",
+            "y": (3,),
+        }
+        for model, why in ((models.from_strings, "holds strings"), (models.from_sequence, "is a sequence")):
+            assert resolve(Session(model()), None, None).inputs == (PortShape(None, why),)
+        assert trials == []
 
 
 class TestTrialRuns:
@@ -108,32 +131,30 @@ class TestTrialRuns:
             (models.gather, [(4, 2)], (4, 2, 3)),
         ],
     )
-    def test_what_shapes_alone_settle(self, model, shapes, expected):
+    def test_find_shapes_that_follow_from_the_inputs_shapes(self, trials, model, shapes, expected):
         session = Session(model())
-        inputs = fed(session, *shapes)
-        assert try_out(session, inputs, session.outputs) == {session.outputs[0].name: expected}
-        for _, value in inputs:
-            assert not value.numpy().any()
+        assert outputs(session, shapes) == {session.outputs[0].name: expected}
+        assert len(trials) == 3
         lane = session.lane(shapes)
         assert lane.outputs[0].shape == expected
         assert not lane.inputs[0].any()
         lane.run()
         lane.audit().require_zero_copy()
 
-    def test_what_the_data_settles_is_left_alone(self):
+    def test_leave_shapes_that_depend_on_the_data(self, trials):
         session = Session(models.non_zero())
-        inputs = fed(session, (4,))
-        assert try_out(session, inputs, session.outputs) == {}
-        assert not inputs[0][1].numpy().any()
-        assert session.lane().audit().allocations == ("indices: its shape depends on the data",)
-
-    def test_a_model_that_refuses_made_up_data(self, capfd):
-        session = Session(models.picky_reshape())
-        inputs = fed(session, (6,), (2,))
-        assert try_out(session, inputs, session.outputs) == {}
-        assert not any(value.numpy().any() for _, value in inputs)
+        assert outputs(session) == {"indices": DEPENDS_ON_DATA}
+        assert len(trials) == 3
         lane = session.lane()
-        # ORT's own line about the failed trial stays out of sight.
+        assert not lane.inputs["x"].any()
+        assert lane.audit().allocations == ("indices: its shape depends on the data",)
+
+    def test_failed_trial_leaves_the_output_to_ort(self, capfd):
+        session = Session(models.picky_reshape())
+        assert outputs(session) == {"y": DEPENDS_ON_DATA}
+        lane = session.lane()
+        assert not any(view.any() for view in lane.inputs.values())
+        # ORT does not log the failure of a trial.
         assert capfd.readouterr() == ("", "")
         for shape in ((2, 3), (6, 1)):
             lane.inputs["x"][...] = range(6)
@@ -141,8 +162,7 @@ class TestTrialRuns:
             lane.run()
             np.testing.assert_array_equal(lane.outputs["y"], np.arange(6, dtype=np.float32).reshape(shape))
 
-    def test_some_outputs_of_many(self):
-        """What is settled without a trial is bound, and the rest found out or left, each by itself."""
+    def test_each_output_is_resolved_by_itself(self):
         model = models.build(
             [
                 models.node("NonZero", ["x"], ["indices"]),
@@ -174,8 +194,8 @@ class TestTrialRuns:
     @pytest.mark.parametrize(
         "kind", [kind for kind in ElementType if kind.bits and not kind.refused], ids=lambda kind: kind.name
     )
-    def test_made_up_data_of_every_type(self, kind):
-        """Three trials: zeros, ones, and something else that is finite."""
+    def test_data_is_made_for_every_type(self, kind):
+        """Zeros, then ones, then other finite numbers."""
         value = Value.from_buffer(Buffer((64,), kind))
         seen = []
         for trial in range(3):
@@ -184,16 +204,137 @@ class TestTrialRuns:
         if not kind.packed:
             zeros, ones, others = (array.astype(np.float64) for array in seen)
             np.testing.assert_array_equal(ones, np.ones(64))
-            # The one type without a zero has a NaN in its place.
-            nothing = np.nan if kind is ElementType.FLOAT8E8M0 else 0
-            np.testing.assert_array_equal(zeros, np.full(64, nothing))
+            # float8e8m0 has no zero, and 0 becomes NaN.
+            zero = np.nan if kind is ElementType.FLOAT8E8M0 else 0
+            np.testing.assert_array_equal(zeros, np.full(64, zero))
             assert len(np.unique(others)) > 1
             assert np.isfinite(others).any()
         assert not np.array_equal(seen[0], seen[1])
 
 
+SHAPES = {"x": (1, 6, 1)}
+
+
+class TestKeptResults:
+    def test_lanes_of_one_session_share_the_trial_runs(self, trials):
+        session = Session(models.squeeze())
+        for _ in range(3):
+            assert session.lane(SHAPES).outputs["y"].shape == (6,)
+        assert len(trials) == 3
+        assert session.lane({"x": (1, 5, 1)}).outputs["y"].shape == (5,)
+        assert len(trials) == 6
+
+    def test_result_without_a_shape_is_kept_too(self, trials):
+        session = Session(models.non_zero())
+        for _ in range(3):
+            assert session.lane().audit().allocations
+        assert len(trials) == 3
+
+    def test_runtime_runs_trials_once(self, trials):
+        runtime = Runtime(Session(models.squeeze()), lanes=8, shapes=SHAPES)
+        assert {lane.outputs["y"].shape for lane in runtime} == {(6,)}
+        assert len(trials) == 3
+
+    def test_dynamic_runtime_runs_trials_once_for_each_bucket(self, trials):
+        runtime = DynamicRuntime(Session(models.squeeze()), lanes=4, max_buckets=2)
+        runtime.prebuild([{"x": (1, size, 1)} for size in (2, 3)])
+        runtime.prebuild([{"x": (1, size, 1)} for size in (4, 5)])
+        assert len(trials) == 4 * 3
+        # A bucket that is made again after its eviction needs no trials.
+        assert runtime.lane({"x": (1, 2, 1)}).outputs["y"].shape == (2,)
+        assert runtime.counters.misses == 5
+        assert len(trials) == 4 * 3
+
+    @pytest.mark.parametrize("share_weights", [False, True])
+    def test_replicated_sessions_share_the_trial_runs(self, trials, share_weights):
+        runtime = Runtime.replicate(models.squeeze(), lanes=8, share_weights=share_weights, shapes=SHAPES)
+        assert len(set(runtime.sessions)) == 8
+        assert {lane.outputs["y"].shape for lane in runtime} == {(6,)}
+        assert len(trials) == 3
+
+    def test_sessions_of_a_factory_run_trials_of_their_own(self, trials):
+        made = [models.squeeze(), models.flatten_of_unknown_rank()]
+        runtime = Runtime.from_factory(lambda index: Session(made[index]), lanes=2, shapes=SHAPES)
+        assert [lane.outputs["y"].shape for lane in runtime] == [(6,), (1, 6)]
+        assert len(trials) == 6
+
+    def test_lanes_without_trials_neither_store_nor_use_results(self, trials):
+        session = Session(models.squeeze())
+        assert outputs(session, SHAPES, trials=False) == {"y": DEPENDS_ON_DATA}
+        assert outputs(session, SHAPES) == {"y": (6,)}
+        assert outputs(session, SHAPES, trials=False) == {"y": DEPENDS_ON_DATA}
+        assert len(trials) == 3
+
+    @pytest.mark.parametrize("failing", [0, 1, 2])
+    @pytest.mark.parametrize("error", [AllocationError, KeyboardInterrupt])
+    def test_failure_is_not_kept(self, monkeypatch, error, failing):
+        session = Session(models.squeeze())
+        run_trial, runs = lane_shapes._run_trial, []
+
+        def fails(binding, options):
+            runs.append(1)
+            if len(runs) == failing + 1:
+                raise error
+            return run_trial(binding, options)
+
+        monkeypatch.setattr(lane_shapes, "_run_trial", fails)
+        if error is KeyboardInterrupt:
+            with pytest.raises(KeyboardInterrupt):
+                session.lane(SHAPES)
+        else:
+            assert session.lane(SHAPES).audit().allocations == ("y: its shape depends on the data",)
+        assert session.lane(SHAPES).outputs["y"].shape == (6,)
+        assert len(runs) == failing + 1 + 3
+
+    def test_no_memory_for_the_trials_data_is_not_kept(self, monkeypatch):
+        session = Session(models.squeeze())
+
+        def refuse(*_):
+            raise AllocationError("no memory")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(lane_shapes, "Buffer", refuse)
+            assert session.lane(SHAPES).audit().allocations
+        assert session.lane(SHAPES).outputs["y"].shape == (6,)
+
+    def test_results_keep_no_session_alive(self):
+        gc.collect()
+        gc.disable()
+        try:
+            before = len(lane_shapes._results)
+            session = Session(models.squeeze())
+            replicas = Runtime.replicate(models.squeeze(), lanes=2, shapes=SHAPES)
+            session.lane(SHAPES)
+            assert len(lane_shapes._results) == before + 3
+            dead = [weakref.ref(each) for each in (session, *replicas.sessions)]
+            del session, replicas
+            assert [ref() for ref in dead] == [None] * 3
+            assert len(lane_shapes._results) == before
+        finally:
+            gc.enable()
+
+    def test_number_of_results_is_bounded(self, monkeypatch, trials):
+        monkeypatch.setattr(lane_shapes, "RESULTS_KEPT", 4)
+        session = Session(models.squeeze())
+        for size in range(2, 20):
+            assert outputs(session, {"x": (1, size, 1)}) == {"y": (size,)}
+            assert 1 <= len(lane_shapes._results[session]) <= 4
+        assert len(trials) == 18 * 3
+
+    def test_threads_agree(self):
+        session = Session(models.squeeze())
+        start = threading.Barrier(8)
+
+        def resolve_all(_: int) -> list:
+            start.wait()
+            return [outputs(session, {"x": (1, size, 1)})["y"] for size in range(2, 30)]
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(resolve_all, range(8))) == [[(size,) for size in range(2, 30)]] * 8
+
+
 @pytest.mark.gpu
-def test_inputs_on_a_device_settle_nothing():
+def test_inputs_on_a_device_get_no_trial_runs():
     from zrt import MemoryInfo
 
     session = Session(models.squeeze(), providers=["CUDA"])

@@ -18,7 +18,7 @@ from zrt._native.library import api
 from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError
 from zrt.lanes import lane_shapes
 from zrt.lanes.audit import LaneAudit, PortAudit
-from zrt.lanes.lane_shapes import ShapesLike
+from zrt.lanes.lane_shapes import PortShape, ShapesLike
 from zrt.lanes.ports import LaneMemory, Port, Ports, View, checked_memory, make_port, unbindable, view
 from zrt.loading.session_options import RunOptions
 from zrt.memory.allocators import Allocator, AllocatorStats, MemoryInfo, session_memories
@@ -28,6 +28,7 @@ from zrt.session.call import shape_was_wrong
 from zrt.session.session import Session
 from zrt.types import ValueKind
 from zrt.values import Value
+from zrt.values.type_info import ValueInfo
 
 _run = lib.zrt_lane_run
 _run_with = lib.zrt_lane_run_with
@@ -150,13 +151,17 @@ class Lane(Owner):
         where_in, where_out = checked_memory(inputs, owner, "inputs"), checked_memory(outputs, owner, "outputs")
         if where_in.kind == "left":
             raise ArgumentError("inputs: only outputs can be left to ORT")
-        wanted = lane_shapes.input_shapes(session, shapes)
+        trials = where_out.kind != "left" and where_in.memory.is_host
+        resolved = lane_shapes.resolve(session, shapes, output_shapes, trials=trials)
+        # An input without a shape is one that no memory can be bound for: `make_port` raises the error.
         ports_in = [
-            make_port(session, info, shape, where_in, f"input {info.name!r}")
-            for info, shape in zip(session.inputs, wanted, strict=True)
+            make_port(session, info, port.shape or (), where_in, f"input {info.name!r}")
+            for info, port in zip(session.inputs, resolved.inputs, strict=True)
         ]
-        settled = lane_shapes.output_shapes(session, wanted, output_shapes)
-        ports_out = _output_ports(session, where_out, settled, ports_in)
+        ports_out = [
+            _output_port(session, info, port, where_out)
+            for info, port in zip(session.outputs, resolved.outputs, strict=True)
+        ]
 
         table = api()
         binding = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
@@ -306,33 +311,13 @@ def _describe(port: Port) -> str:
     return str(port.info) if port.value is None else f"{port.info.name}: {list(port.value.shape)}"
 
 
-def _output_ports(
-    session: Session, where: LaneMemory, settled: dict[str, tuple[int, ...]], inputs: Sequence[Port]
-) -> list[Port]:
-    """A port for each output: bound where its shape is settled, else left to ORT with the reason."""
-    left = LaneMemory.left(where.memory)
-    passing = set(session.input_names)
-    wanted = [
-        info
-        for info in session.outputs
-        if info.name not in passing and info.name not in settled and not unbindable(info)
-    ]
-    if where.kind != "left":
-        fed = [(port.info, port.value) for port in inputs if port.value is not None]
-        settled = settled | lane_shapes.try_out(session, fed, wanted)
-    ports = []
-    for info in session.outputs:
-        if where.kind == "left":
-            ports.append(Port(info, left, why="left to ORT"))
-        elif info.name in passing:
-            ports.append(Port(info, left, why="is an input as well, and ORT hands that out"))
-        elif unbindable(info):
-            ports.append(Port(info, left, why=unbindable(info)))
-        elif info.name not in settled:
-            ports.append(Port(info, left, why="its shape depends on the data"))
-        else:
-            ports.append(make_port(session, info, settled[info.name], where, f"output {info.name!r}"))
-    return ports
+def _output_port(session: Session, info: ValueInfo, port: PortShape, where: LaneMemory) -> Port:
+    """The port of an output: memory of its shape, or left to ORT with the reason."""
+    if where.kind == "left":
+        return Port(info, where, why="left to ORT")
+    if port.shape is None:
+        return Port(info, LaneMemory.left(where.memory), why=port.why)
+    return make_port(session, info, port.shape, where, f"output {info.name!r}")
 
 
 def _bind(binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:

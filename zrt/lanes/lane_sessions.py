@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from zrt._common.arguments import boolean, integer, wrong_type
 from zrt.errors import DTypeError
+from zrt.lanes.lane_shapes import share_trials
 from zrt.loading import model_source
 from zrt.loading.load import prepare_options
 from zrt.loading.session_options import SessionOptions
@@ -48,7 +49,9 @@ def replicated(
     strictness = Strictness.of(strict, allow, parsed.asked())
     keywords: dict[str, Any] = {"external_data_dir": external_data_dir, "strict": strict, "allow": strictness.allow}
     if not boolean(share_weights, "share_weights"):
-        return [Session(model, options, parsed, **keywords) for _ in range(count)]
+        sessions = [Session(model, options, parsed, **keywords) for _ in range(count)]
+        share_trials(sessions)
+        return sessions
     from zrt.loading.caller_weights import PrepackedWeights
     from zrt.loading.read_weights import read_weights, trim_heap
 
@@ -63,6 +66,7 @@ def replicated(
     )
     sessions = [Session(model, shared_options, parsed, **keywords) for _ in range(count)]
     trim_heap()
+    share_trials(sessions)
     return sessions
 
 

@@ -1,17 +1,20 @@
-"""The shapes that a lane is bound with: given, solved from the inputs', or found by trial runs."""
+"""The shapes of a lane's inputs and outputs: given, solved from the inputs' shapes, or found by trial runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from zrt._common.arguments import shown, wrong_type
 from zrt.errors import ArgumentError, Error, ShapeError, UnknownNameError
-from zrt.lanes.ports import clear
+from zrt.lanes.ports import unbindable
 from zrt.loading.session_options import RunOptions
 from zrt.memory import arrays
+from zrt.memory.buffers import Buffer
 from zrt.session.feeds import names_of
 from zrt.session.io_binding import IoBinding
 from zrt.session.session import Session
@@ -22,22 +25,84 @@ from zrt.values.type_info import ValueInfo, format_shape
 
 ShapesLike: TypeAlias = "Mapping[str, Any] | Sequence[Any] | None"
 
+DEPENDS_ON_DATA = "its shape depends on the data"
 
-def by_name(given: ShapesLike, infos: Sequence[ValueInfo], what: str) -> dict[str, Shape]:
-    """Given shapes by name; a list has one for each, in order."""
+# The results of trial runs that a session keeps.
+RESULTS_KEPT = 256
+
+TrialKey: TypeAlias = "tuple[tuple[Shape, ...], tuple[str, ...]]"
+
+# The sessions are weak keys, so that results keep no session alive. Every operation on these dictionaries is atomic:
+# threads that miss the same result at the same time each run the trials, and store equal results.
+_results: WeakKeyDictionary[Session, dict[TrialKey, dict[str, Shape]]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class PortShape:
+    """The shape of one input or output; None where no memory can be bound, for the reason `why`."""
+
+    shape: Shape | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneShapes:
+    """The shapes of a lane's inputs and outputs, in the session's order."""
+
+    inputs: tuple[PortShape, ...]
+    outputs: tuple[PortShape, ...]
+
+
+def resolve(session: Session, shapes: ShapesLike, output_shapes: ShapesLike, *, trials: bool = True) -> LaneShapes:
+    """The shape of every input and output of a lane, or the reason why it has none.
+
+    An input's shape is given or fixed by the model; anything else is a `ShapeError`. An output's shape is given, or
+    follows from the inputs' shapes, or is found by trial runs; without `trials` it stays unknown.
+    """
+    fed = input_shapes(session, shapes)
+    inputs = tuple(_port_shape(unbindable(info), shape) for info, shape in zip(session.inputs, fed, strict=True))
+    given = by_name(output_shapes, session.outputs, "output")
+    sizes = symbolic_shapes.bind(session.inputs, fed)
+    outputs = [_declared(session, info, given, sizes) for info in session.outputs]
+    unknown = tuple(
+        name for name, port in zip(session.output_names, outputs, strict=True) if port.why == DEPENDS_ON_DATA
+    )
+    if trials and unknown and not any(port.why for port in inputs):
+        found = _find_by_trials(session, tuple(fed), unknown)
+        outputs = [
+            PortShape(found[name]) if name in found else port
+            for name, port in zip(session.output_names, outputs, strict=True)
+        ]
+    return LaneShapes(inputs, tuple(outputs))
+
+
+def _port_shape(why: str, shape: Shape | None) -> PortShape:
+    return PortShape(None, why) if why else PortShape(shape)
+
+
+def _declared(session: Session, info: ValueInfo, given: Mapping[str, Shape], sizes: dict[str, int]) -> PortShape:
+    """An output's shape as far as the caller and the model's declaration say it."""
+    if info.name in session.input_names:
+        return PortShape(None, "is an input as well, and ORT hands that out")
+    shape = given[info.name] if info.name in given else symbolic_shapes.solve(info, sizes)
+    return _port_shape(unbindable(info) or (DEPENDS_ON_DATA if shape is None else ""), shape)
+
+
+def by_name(given: ShapesLike, infos: Sequence[ValueInfo], role: str) -> dict[str, Shape]:
+    """Given shapes by name; a list has one shape for each of `infos`, in order. `role` is "input" or "output"."""
     if given is None:
         return {}
     if isinstance(given, Mapping):
         known = {info.name for info in infos}
         for name in given:
             if name not in known:
-                raise UnknownNameError(f"shapes: the model has no {what} {shown(name)}; it has {names_of(infos)}")
+                raise UnknownNameError(f"shapes: the model has no {role} {shown(name)}; it has {names_of(infos)}")
         named = dict(given)
     elif isinstance(given, Sequence) and not isinstance(given, (str, bytes, memoryview)):
         each = list(given)
         if len(each) != len(infos):
             raise ArgumentError(
-                f"shapes: the model has {len(infos)} {what}s ({names_of(infos)}), got {len(each)} shapes"
+                f"shapes: the model has {len(infos)} {role}s ({names_of(infos)}), got {len(each)} shapes"
             )
         named = {info.name: shape for info, shape in zip(infos, each, strict=True)}
     else:
@@ -45,40 +110,83 @@ def by_name(given: ShapesLike, infos: Sequence[ValueInfo], what: str) -> dict[st
     checked = {}
     for info in infos:
         if info.name in named:
-            subject = f"{what} {info.name!r}"
+            subject = f"{role} {info.name!r}"
             checked[info.name] = arrays.check_dims(named[info.name], subject)
             symbolic_shapes.check(info, checked[info.name], subject)
     return checked
 
 
 def input_shapes(session: Session, given: ShapesLike) -> list[Shape]:
-    """The shape of each input: given, or fixed by the model."""
+    """The shape of each input: given, or fixed by the model; () for an input that is not a tensor."""
     named = by_name(given, session.inputs, "input")
-    settled = []
+    shapes = []
     for info in session.inputs:
         shape = named.get(info.name, info.static_shape)
         if shape is None and info.is_tensor:
             raise ShapeError(
                 f"input {info.name!r}: its shape {format_shape(info.shape)} is open; give shapes={{{info.name!r}: ...}}"
             )
-        # What is no tensor has no shape, and is refused where memory would be made for it.
-        settled.append(shape or ())
-    return settled
+        shapes.append(shape or ())
+    return shapes
 
 
-def output_shapes(session: Session, inputs: Sequence[Shape], given: ShapesLike) -> dict[str, Shape]:
-    """The shapes of the outputs that are given, or that the inputs' shapes settle."""
-    named = by_name(given, session.outputs, "output")
-    sizes = symbolic_shapes.bind(session.inputs, inputs)
-    for info in session.outputs:
-        solved = symbolic_shapes.solve(info, sizes)
-        if solved is not None:
-            named.setdefault(info.name, solved)
-    return named
+def share_trials(sessions: Sequence[Session]) -> None:
+    """Lets sessions of one model with the same options use each other's trial results."""
+    shared: dict[TrialKey, dict[str, Shape]] = {}
+    for session in sessions:
+        _results[session] = shared
+
+
+def _find_by_trials(session: Session, shapes: tuple[Shape, ...], outputs: tuple[str, ...]) -> dict[str, Shape]:
+    """The shapes of those `outputs` that do not depend on the data: kept from an earlier lane, or from trial runs now.
+
+    A failure is not kept: its cause may be gone for the next lane, as with a lack of memory.
+    """
+    results = _results.setdefault(session, {})
+    found = results.get((shapes, outputs))
+    if found is None:
+        binding = IoBinding(session)
+        try:
+            found = _run_trials(binding, session.inputs, shapes, outputs)
+        except Error:
+            return {}
+        if len(results) >= RESULTS_KEPT:
+            results.clear()
+        results[shapes, outputs] = found
+    return found
+
+
+def _run_trials(
+    binding: IoBinding, infos: Sequence[ValueInfo], shapes: Sequence[Shape], outputs: Sequence[str]
+) -> dict[str, Shape]:
+    """The shapes that are the same in three runs on different made-up data; raises the error of a run that fails."""
+    generator = np.random.default_rng(0)
+    # A trial may fail, so ORT's log is silenced; and it must not capture a graph.
+    options = RunOptions(log_severity_level=LogSeverity.FATAL, gpu_graph_id=-1)
+    inputs = [
+        (info, Value.from_buffer(Buffer(shape, info.element_type))) for info, shape in zip(infos, shapes, strict=True)
+    ]
+    for name in outputs:
+        binding.bind_output(name)
+    seen = []
+    for trial in range(3):
+        for info, value in inputs:
+            _fill(value, trial, generator)
+            # Bound anew for each trial: a session on a device copies the data when it is bound.
+            binding.bind_input(info.name, value)
+        seen.append(_run_trial(binding, options))
+    first, *others = seen
+    return {name: shape for name, shape in first.items() if all(other.get(name) == shape for other in others)}
+
+
+def _run_trial(binding: IoBinding, options: RunOptions) -> dict[str, Shape]:
+    """The outputs' shapes in one run."""
+    binding.run(options)
+    return {name: value.shape for name, value in binding.outputs().items()}
 
 
 def _fill(value: Value, trial: int, generator: np.random.Generator) -> None:
-    """Data for a trial run: zeros, ones, then noise that stays small enough to be an index."""
+    """Data for a trial run: zeros, ones, then noise; integers stay 0 or 1, so that they can be indices."""
     array = value.numpy()
     if trial < 2 or value.element_type.packed:
         array[...] = trial
@@ -91,37 +199,3 @@ def _fill(value: Value, trial: int, generator: np.random.Generator) -> None:
         array[...] = generator.standard_normal(array.shape).astype(array.dtype)
     else:
         array[...] = generator.integers(0, 2, array.shape).astype(array.dtype)
-
-
-def try_out(
-    session: Session, inputs: Sequence[tuple[ValueInfo, Value]], outputs: Sequence[ValueInfo]
-) -> dict[str, Shape]:
-    """The shapes of the outputs that come out alike in three runs on different data.
-
-    Inputs are filled with made-up data, and with zeros at the end. Nothing is found where a run fails, or where
-    the inputs lie on a device.
-    """
-    if not outputs or not all(value.memory.is_host for _, value in inputs):
-        return {}
-    generator = np.random.default_rng(0)
-    # A trial that fails is no news, and ORT would write it to standard error; and none is worth a captured graph.
-    quiet = RunOptions(log_severity_level=LogSeverity.FATAL, gpu_graph_id=-1)
-    seen: list[dict[str, Shape]] = []
-    binding = IoBinding(session)
-    try:
-        for info in outputs:
-            binding.bind_output(info.name)
-        for trial in range(3):
-            for info, value in inputs:
-                _fill(value, trial, generator)
-                binding.bind_input(info.name, value)
-            binding.run(quiet)
-            seen.append({name: value.shape for name, value in binding.outputs().items()})
-    except Error:
-        # Made-up data may well be none that the model takes.
-        return {}
-    finally:
-        for _, value in inputs:
-            clear(value.numpy())
-    first, *others = seen
-    return {name: shape for name, shape in first.items() if all(other.get(name) == shape for other in others)}
