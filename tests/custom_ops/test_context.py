@@ -151,7 +151,7 @@ def test_after_its_call_a_context_is_closed() -> None:
         lambda: context.resource(1, 1),
         lambda: context.parallel_for(print, 1),
     ):
-        with pytest.raises(ClosedError, match="KernelContext was good for its call alone"):
+        with pytest.raises(ClosedError, match="KernelContext is valid only during its call"):
             ask()
     assert context.info.op_type == "Op"
     logger = within(lambda context: context.logger)
@@ -206,7 +206,7 @@ def test_create_has_the_info() -> None:
         "types": ["x: float32[4]", "w: float32[4]", "y: float32[...]"],
     } or seen["types"][2].startswith("y: float32")
     for ask in (lambda: info.constant_input(1), lambda: info.allocator(), lambda: info.logger):
-        with pytest.raises(ClosedError, match="KernelInfo was good"):
+        with pytest.raises(ClosedError, match="KernelInfo is valid only"):
             ask()
 
 

@@ -1,4 +1,4 @@
-"""Operators of your own: declared and computed in Python, or computed in C."""
+"""Custom operators: declared in Python, computed in Python or in C."""
 
 from zrt.custom_ops.context import DeviceTensor, KernelContext
 from zrt.custom_ops.declare import Attribute, CFunction, Input, Output

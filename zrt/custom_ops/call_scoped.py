@@ -1,4 +1,4 @@
-"""What ONNX Runtime lends to one call of the caller's code."""
+"""Objects of ONNX Runtime that are valid during one call of the user's code."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from zrt.errors import BusyError, ClosedError
 
 
-class Borrowed:
-    """Something of ONNX Runtime's that is good during one call, in that call's own threads.
+class CallScoped:
+    """A pointer that ONNX Runtime passes to a callback: valid during that call, in the call's own threads.
 
-    Another thread could still be at it when the call ends and ONNX Runtime takes it back.
+    Other threads are refused: one of them could still use the pointer when the call ends and ONNX Runtime frees it.
     """
 
     __slots__ = ("_pointer", "_threads")
@@ -19,14 +19,14 @@ class Borrowed:
     _pointer: Any
     _threads: set[int]
 
-    def _lend(self, pointer: Any) -> None:
+    def _begin(self, pointer: Any) -> None:
         self._pointer = pointer
         self._threads = {get_ident()}
 
     def _opened(self) -> Any:
         pointer = self._pointer
         if pointer is None:
-            raise ClosedError(f"this {type(self).__name__} was good for its call alone")
+            raise ClosedError(f"this {type(self).__name__} is valid only during its call")
         if get_ident() not in self._threads:
             raise BusyError(f"this {type(self).__name__} belongs to the thread of its call")
         return pointer

@@ -1,4 +1,4 @@
-"""numpy arrays over memory that is good during a call alone."""
+"""numpy arrays over memory that is valid only during a call."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ Array = np.ndarray[Any, Any]
 buffer = ffi.buffer
 frombuffer = np.frombuffer
 
-# What an array of each element type has, and the bits of an element, by the type's number.
+# For each element type, by its number: the dtype of its array and the bits of an element.
 LAYOUTS = {int(kind): (np.dtype(np.uint8) if kind.packed else kind.dtype, kind.bits) for kind in ElementType}
 
-# How long a view may outlive its call, in seconds: what another thread has just used goes a moment later.
+# How long to wait, in seconds, for views to be released after their call: another thread may be about to drop one.
 PATIENCE = (0.0, 0.001, 0.01, 0.03)
 
 
-class Loans:
-    """Lends arrays over ORT's memory, and takes them back: nothing may show memory that is others' by then."""
+class CallViews:
+    """The arrays over ORT's memory that a call has handed out.
 
-    __slots__ = ("_lent",)
+    When the call ends, none of them may still point to that memory, which ORT then reuses.
+    """
+
+    __slots__ = ("_arrays",)
 
     def __init__(self) -> None:
-        # What it is, and the memory and the array as far as they are still in use.
-        self._lent: list[tuple[tuple[str, int], ref[Any], ref[Array]]] = []
+        # For each array: its kind and index, and weak references to its memory and to itself.
+        self._arrays: list[tuple[tuple[str, int], ref[Any], ref[Array]]] = []
 
-    def lend(
+    def add(
         self,
-        what: str,
+        role: str,
         index: int,
         address: Any,
         count: int,
@@ -44,7 +47,7 @@ class Loans:
         code: int,
         writeable: bool,
     ) -> Array:
-        """An array over the memory of `count` elements; packed types come as the uint8 array of their packed bytes."""
+        """An array over `count` elements at `address`; a packed type gives the uint8 array of its packed bytes."""
         dtype, bits = LAYOUTS[code]
         size = (count * bits + 7) >> 3
         dims = shape if bits >= 8 else (size,)
@@ -52,51 +55,54 @@ class Loans:
             return np.empty(dims, dtype)
         memory = buffer(address, size)
         array: Array = np.ndarray(dims, dtype, memory) if writeable else _read_only(memory, dtype, dims)
-        self._lent.append(((what, index), ref(memory), ref(array)))
+        self._arrays.append(((role, index), ref(memory), ref(array)))
         return array
 
     def end(self) -> list[tuple[str, int]]:
-        """Takes all back; says what was kept."""
-        for _, memory, _ in self._lent:
+        """Ends the call: waits briefly for the views to be released, then revokes them all; returns those kept."""
+        for _, memory, _ in self._arrays:
             if memory() is not None:
                 break
         else:
-            self._lent = []
+            self._arrays = []
             return []
         for patience in PATIENCE:
             if patience:
                 time.sleep(patience)
             else:
-                # What is in a cycle was not kept: it is not collected yet.
+                # A view in a reference cycle is garbage that the GC has not collected yet.
                 gc.collect()
-            if all(memory() is None for _, memory, _ in self._lent):
+            if all(memory() is None for _, memory, _ in self._arrays):
                 break
         return self.revoke()
 
     def revoke(self) -> list[tuple[str, int]]:
-        """Takes all back at once: arrays that were kept become copies. Of a part of one numpy does not say where
-        it is, and what else uses an array's memory has its address: so whatever was kept is told."""
+        """Revokes all arrays at once and returns the kind and index of those still in use.
+
+        An array that is still referenced becomes a copy. Slices and other objects over its memory cannot be found and
+        still have its address, so every array that was kept is reported.
+        """
         kept = []
-        while self._lent:
-            what, memory, whole = self._lent.pop()
+        while self._arrays:
+            place, memory, whole = self._arrays.pop()
             array = whole()
             if array is not None or memory() is not None:
-                kept.append(what)
+                kept.append(place)
             if array is not None:
-                # (numpy's own stubs want a bool of numpy's, which numpy itself refuses)
+                # `Any`: numpy's stubs ask for np.bool_ here, which numpy itself refuses.
                 state: Any = (1, array.shape, array.dtype, False, array.tobytes())
                 array.__setstate__(state)
         return kept
 
 
 def _read_only(memory: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> Array:
-    # Over a memory that numpy itself sees to be read-only, so that nobody makes the array writeable.
+    # The memoryview is read-only too, so that `setflags` cannot make the array writeable.
     return frombuffer(memoryview(memory).toreadonly(), dtype).reshape(dims)
 
 
-def kept_beyond(names: list[str], call: str) -> ArgumentError:
-    """The error for what was kept."""
+def kept_after(names: list[str], call: str) -> ArgumentError:
+    """The error for arrays that were kept after their call."""
     return ArgumentError(
-        f"{', '.join(names)}: an array, or a view of it, was kept beyond the call of {call}, for which alone its "
-        "memory is good: keep a copy"
+        f"{', '.join(names)}: an array, or a view of it, was kept after {call} returned, and its memory is valid only "
+        "during the call: keep a copy"
     )

@@ -12,7 +12,7 @@ from zrt._native import callback_errors, ffi, lib
 from zrt._native.callback_errors import callback
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.custom_ops.call_scoped import Borrowed
+from zrt.custom_ops.call_scoped import CallScoped
 from zrt.custom_ops.context import KernelContext
 from zrt.custom_ops.info import KernelInfo, end_standards
 from zrt.custom_ops.kernel import Kernel
@@ -21,7 +21,7 @@ from zrt.errors import ClosedError
 
 
 class _Link:
-    """What C holds of a kernel."""
+    """C's reference to a kernel; a weak one, see `Kernel`."""
 
     __slots__ = ("kernel", "standards")
 
@@ -31,7 +31,7 @@ class _Link:
 
 
 def _gone(name: str) -> ClosedError:
-    return ClosedError(f"{name} has been collected with its session")
+    return ClosedError(f"{name} was collected with its session")
 
 
 def _fail(place: Any, error: BaseException) -> int:
@@ -40,11 +40,11 @@ def _fail(place: Any, error: BaseException) -> int:
 
 
 def _stray(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
-    """An interrupt between the steps of a function below."""
+    """Handles an interrupt that arrives outside of the `try` of `zrt_python_create` or `zrt_python_compute`."""
     names = trace.tb_frame.f_locals
-    for lent in ("info", "context"):
-        if isinstance(names.get(lent), Borrowed):
-            names[lent]._abandon()
+    for name in ("info", "context"):
+        if isinstance(names.get(name), CallScoped):
+            names[name]._abandon()
     return _fail(names["place"], error) if not names["place"][0] else 1
 
 
@@ -103,7 +103,7 @@ def zrt_python_compute(kernel: Any, pointer: Any, tensors: Any, inputs: int, out
 
 
 def _stray_end(kind: type[BaseException], error: BaseException, trace: TracebackType) -> int:
-    # Nothing can be raised here: the interrupt comes again in the main thread.
+    # A destructor cannot raise: send the interrupt to the main thread again.
     if isinstance(error, KeyboardInterrupt):
         _thread.interrupt_main()
     end_standards(ffi.from_handle(trace.tb_frame.f_locals["kernel"]).standards)
@@ -142,5 +142,5 @@ def zrt_python_infer(op: Any, pointer: Any) -> int:
     return 0
 
 
-# Threads that outlive the interpreter must not come back into it.
+# Daemon threads may still run operators when the interpreter ends: they must not call into Python from then on.
 atexit.register(lib.zrt_ops_end)

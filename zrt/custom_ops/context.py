@@ -1,4 +1,4 @@
-"""What `compute` is given: the inputs, room for the outputs, and what ONNX Runtime has for kernels."""
+"""`KernelContext`, the argument of `compute`: inputs, outputs and ONNX Runtime's services for kernels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, callback
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.custom_ops.call_scoped import Borrowed
-from zrt.custom_ops.call_views import Loans, kept_beyond
+from zrt.custom_ops.call_scoped import CallScoped
+from zrt.custom_ops.call_views import CallViews, kept_after
 from zrt.custom_ops.info import KernelInfo, OpLogger
 from zrt.custom_ops.kernel import Kernel
 from zrt.errors import ArgumentError, Error, OutOfRangeError, ShapeError, UnsupportedError
@@ -33,7 +33,7 @@ STRING = int(ElementType.STRING)
 
 @public_in("zrt.custom_ops")
 class DeviceTensor(NamedTuple):
-    """A tensor on a device, for a library that computes there; good during the call."""
+    """A tensor on a device, for a library that computes there; valid during the call."""
 
     address: int
     shape: tuple[int, ...]
@@ -42,46 +42,46 @@ class DeviceTensor(NamedTuple):
 
 
 @public_in("zrt.custom_ops")
-class KernelContext(Borrowed):
+class KernelContext(CallScoped):
     """One call of a kernel (``OrtKernelContext``).
 
-    It is good during the call alone, in the call's own thread and in those of `parallel_for`; the arrays that it
-    gives are good during the call, in any thread.
+    It is valid only during the call, in the call's own thread and in those of `parallel_for`. Its arrays are valid
+    during the call in every thread.
     """
 
     __slots__ = (
         "_input_count",
         "_inputs",
         "_kernel",
-        "_loans",
         "_lock",
         "_made",
         "_output_count",
         "_tensors",
         "_texts",
+        "_views",
     )
 
     def __init__(self, kernel: Kernel, pointer: Any, tensors: Any, input_count: int, output_count: int) -> None:
-        self._lend(pointer)
+        self._begin(pointer)
         self._kernel = kernel
         self._tensors = tensors
         self._input_count = input_count
         self._output_count = output_count
         self._inputs: tuple[Any, ...] | None = None
-        self._loans = Loans()
+        self._views = CallViews()
         self._lock = threading.RLock()
-        # The outputs that were made, and the strings for those of strings.
+        # The indices of the outputs made so far, and for string outputs their value and array of `str`.
         self._made: list[int] = []
         self._texts: dict[int, tuple[Any, np.ndarray[Any, Any]]] | None = None
 
     @property
     def state(self) -> Any:
-        """What the operator's `create` made for this kernel."""
+        """The object that the operator's `create` returned for this kernel."""
         return self._kernel.state
 
     @property
     def info(self) -> KernelInfo:
-        """The kernel's node."""
+        """The kernel's node: names, types, attributes."""
         return self._kernel.info
 
     @property
@@ -91,10 +91,10 @@ class KernelContext(Borrowed):
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        """The inputs as read-only numpy views, without a copy; None for one that is absent.
+        """The inputs as read-only numpy views, zero-copy; None for an absent input.
 
-        Packed types come as uint8 arrays of packed bytes, strings as arrays of `str` (a copy), what lies on a device
-        as `DeviceTensor`.
+        A packed type gives a uint8 array of its packed bytes, strings an array of `str` (a copy), a tensor in device
+        memory a `DeviceTensor`.
         """
         self._opened()
         inputs = self._inputs
@@ -102,7 +102,7 @@ class KernelContext(Borrowed):
             found = []
             for index in range(self._input_count):
                 tensor = self._tensors[index]
-                found.append(self._seen("input", index, tensor, False) if tensor.element_type else None)
+                found.append(self._view("input", index, tensor, False) if tensor.element_type else None)
             inputs = self._inputs = tuple(found)
         return inputs
 
@@ -112,11 +112,11 @@ class KernelContext(Borrowed):
         return self._output_count
 
     def output(self, index: int, shape: Any) -> Any:
-        """Room for an output of that shape, to be written: a numpy view on ORT's memory, its content undefined.
+        """An output of that shape: a writeable numpy view of ORT's memory, whose content is undefined.
 
-        None where the model does not take an optional output; an array of None for strings, each to be replaced by a
-        `str`; a `DeviceTensor` on a device. An output that is always an input's memory (`CustomOp.aliases`) comes
-        with that input's content, read-only.
+        Returns None for an optional output that the model does not use, an array of None for strings (replace each
+        element by a `str`), and a `DeviceTensor` on a device. An output that shares an input's memory
+        (`CustomOp.aliases`) already has that input's content and is read-only.
         """
         pointer = self._opened()
         if type(index) is not int or not 0 <= index < self._output_count:
@@ -124,7 +124,7 @@ class KernelContext(Borrowed):
             raise OutOfRangeError(f"the node has no output {index}: there are {self._output_count}")
         dims = shape if _is_plain(shape) else arrays.check_dims(shape, f"output {index}")
         tensor = new("zrt_op_tensor *")
-        # Two turns of `parallel_for` may want it at once, for which ORT does not provide.
+        # ORT's function is not thread-safe, and two turns of `parallel_for` may ask for the same output.
         with self._lock:
             code = make_output(self._kernel.api, pointer, index, dims, len(dims), tensor)
             if code:
@@ -135,52 +135,52 @@ class KernelContext(Borrowed):
             aliased = self._kernel.aliased
             if index in aliased:
                 return self._aliased(index, tensor, self._tensors[aliased[index]])
-            return self._seen("output", index, tensor, True)
+            return self._view("output", index, tensor, True)
 
     def _refused(self, error: Error, index: int, dims: tuple[int, ...]) -> Error:
         name = self.info.output_names[index]
         if "has shape" in str(error) or "re-use buffer" in str(error):
-            # In ORT's words, by which a run learns that it must leave the shape open.
+            # Keep ORT's words: from them the run recognizes that it must let ORT allocate this output.
             return ShapeError(f"output {name!r} of shape {list(dims)}: {error}")
         return status.about(f"output {name!r} of shape {list(dims)}", error)
 
     def _aliased(self, index: int, tensor: Any, source: Any) -> Any:
         if tensor.data != source.data:
-            # The model's own outputs have memory of their own.
+            # ORT gives a model output its own memory: copy the input there.
             if tensor.count != source.count:
                 raise ShapeError(f"output {index} has {tensor.count} elements, and the input that it is {source.count}")
-            room = self._seen("output", index, tensor, True)
+            room = self._view("output", index, tensor, True)
             if isinstance(room, np.ndarray):
                 room[...] = self.inputs[self._kernel.aliased[index]].reshape(room.shape)
                 room.setflags(write=False)
             return room
-        return self._seen("output", index, tensor, False)
+        return self._view("output", index, tensor, False)
 
-    def _seen(self, what: str, index: int, tensor: Any, writeable: bool) -> Any:
+    def _view(self, role: str, index: int, tensor: Any, writeable: bool) -> Any:
         code = tensor.element_type
         rank = tensor.rank
         shape = tuple(unpack(tensor.shape, rank)) if rank else ()
         if self._kernel.on_device:
             memory = MemoryInfo.read(
-                status.fetch(api().GetTensorMemoryInfo, "const OrtMemoryInfo *", self._value(what, index, shape))
+                status.fetch(api().GetTensorMemoryInfo, "const OrtMemoryInfo *", self._value(role, index, shape))
             )
             if not memory.is_host:
                 return DeviceTensor(int(ffi.cast("uintptr_t", tensor.data)), shape, ElementType(code), memory)
         if code == STRING:
-            return self._strings(what, index, shape, tensor.count)
-        return self._loans.lend(what, index, tensor.data, tensor.count, shape, code, writeable)
+            return self._strings(role, index, shape, tensor.count)
+        return self._views.add(role, index, tensor.data, tensor.count, shape, code, writeable)
 
-    def _value(self, what: str, index: int, shape: tuple[int, ...]) -> Any:
+    def _value(self, role: str, index: int, shape: tuple[int, ...]) -> Any:
         table = api()
-        if what == "input":
+        if role == "input":
             found = status.fetch(table.KernelContext_GetInput, "const OrtValue *", self._pointer, index)
             return ffi.cast("OrtValue *", found)
-        # Made already: with the same shape it is the same one.
+        # The output exists already: asking again with the same shape returns the same value.
         return status.fetch(table.KernelContext_GetOutput, "OrtValue *", self._pointer, index, shape, len(shape))
 
-    def _strings(self, what: str, index: int, shape: tuple[int, ...], count: int) -> np.ndarray[Any, Any]:
-        value = self._value(what, index, shape)
-        if what == "input":
+    def _strings(self, role: str, index: int, shape: tuple[int, ...], count: int) -> np.ndarray[Any, Any]:
+        value = self._value(role, index, shape)
+        if role == "input":
             array = strings.as_array(strings.read(Handle.borrow(value), count), shape)
             array.setflags(write=False)
             return array
@@ -190,9 +190,9 @@ class KernelContext(Borrowed):
         return array
 
     def scratch(self, shape: Any, dtype: Any = np.uint8) -> np.ndarray[Any, Any]:
-        """An array of memory from the provider's allocator on the host, its content undefined.
+        """An array in host memory from the provider's allocator; its content is undefined.
 
-        It goes back when the last view of it has gone.
+        The memory is freed with the last view of it.
         """
         element_type = ElementType.of(dtype)
         if not element_type.bits or element_type.packed:
@@ -204,7 +204,7 @@ class KernelContext(Borrowed):
         return self.allocator().allocate(size).numpy().view(element_type.dtype).reshape(dims)
 
     def allocator(self, memory: MemoryInfo = CPU) -> Allocator:
-        """The provider's allocator for that memory, which may be kept."""
+        """The provider's allocator for that memory; it stays valid after the call."""
         if not isinstance(memory, MemoryInfo):
             raise wrong_type("memory", "a MemoryInfo", memory)
         pointer = self._opened()
@@ -219,10 +219,10 @@ class KernelContext(Borrowed):
         return Allocator.adopt(made)
 
     def parallel_for(self, function: Callable[[int], object], count: int, batches: int = 0) -> None:
-        """``function(i)`` for each i below `count`, in the session's threads, in any order, until all are done.
+        """Calls ``function(i)`` for each i below `count` in the session's threads, in any order, and waits for all.
 
-        `batches` is into how many parts the work is cut; 0: ORT chooses. The first exception is raised when all
-        have ended, and those that have not begun by then do not begin.
+        `batches` is the number of parts that the work is split into; with 0 ORT chooses. After an exception no further
+        call starts; the first exception is raised when the running calls have ended.
         """
         pointer = self._opened()
         if not callable(function):
@@ -238,13 +238,13 @@ class KernelContext(Borrowed):
 
     @property
     def logger(self) -> OpLogger:
-        """The run's log."""
+        """ONNX Runtime's logger for this run."""
         pointer = status.fetch(api().KernelContext_GetLogger, "const OrtLogger *", self._opened())
         return OpLogger(pointer, self, self.info.op_type)
 
     @property
     def stream(self) -> int:
-        """The address of the device's compute stream; 0 on the host."""
+        """The address of the device's compute stream; 0 on the CPU."""
         found = status.fetch(api().KernelContext_GetGPUComputeStream, "void *", self._opened())
         return int(ffi.cast("uintptr_t", found))
 
@@ -262,7 +262,7 @@ class KernelContext(Borrowed):
         return int(ffi.cast("uintptr_t", found))
 
     def _finish(self) -> None:
-        """The end of a call that went well: every output is there, and what was lent is taken back."""
+        """Ends a successful call: checks that every output was made, and revokes the arrays."""
         missing = self._kernel.needed.difference(self._made)
         if missing:
             names = [self.info.output_names[index] for index in sorted(missing)]
@@ -274,23 +274,23 @@ class KernelContext(Borrowed):
             self._texts = None
         self._pointer = None
         self._inputs = None
-        kept = self._loans.end()
+        kept = self._views.end()
         if kept:
-            raise kept_beyond([self._named(*each) for each in kept], "compute")
+            raise kept_after([self._named(*each) for each in kept], "compute")
 
     def _abandon(self) -> None:
-        """The end of a call that failed."""
+        """Ends a failed call."""
         self._pointer = None
         self._inputs = None
-        self._loans.revoke()
+        self._views.revoke()
 
-    def _named(self, what: str, index: int) -> str:
-        names = self.info.input_names if what == "input" else self.info.output_names
-        return f"{what} {names[index]!r}"
+    def _named(self, role: str, index: int) -> str:
+        names = self.info.input_names if role == "input" else self.info.output_names
+        return f"{role} {names[index]!r}"
 
 
 def _is_plain(shape: Any) -> bool:
-    """Whether it is a shape as most are: a tuple of ints."""
+    """Whether a shape is a tuple of plain ints, the common case, which needs no conversion."""
     if type(shape) is not tuple:
         return False
     for size in shape:  # noqa: SIM110 (all() over a generator takes three times as long)

@@ -1,4 +1,4 @@
-"""What a custom operator says of itself: its inputs, outputs and attributes, and its function if that is in C."""
+"""The declaration of a custom operator: inputs, outputs, attributes, and its function where that is in C."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from zrt.errors import ArgumentError, DTypeError, UnsupportedError
 from zrt.types import ElementType, MemType
 
 REQUIRED: Any = object()
-"""The default of an attribute that has none."""
+"""The `default` of an attribute without one: every node must give the attribute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """What `Input` and `Output` share."""
+    """The fields that `Input` and `Output` share."""
 
     dtype: Any = None
-    """The element type, as anything that numpy or `ElementType` reads as one; None admits any."""
+    """The element type, in any form that `ElementType.of` takes; None accepts every type."""
     optional: bool = False
     """Whether a model may leave it out."""
     variadic: bool = False
-    """Whether there may be any number of it; only the last one may be so."""
+    """Whether it may occur any number of times; only the last port may be variadic."""
     least: int = 1
-    """Of a variadic one: the least number."""
+    """For a variadic port: the least number of times."""
     homogeneous: bool = True
-    """Of a variadic one: whether all are of one element type."""
+    """For a variadic port: whether all have the same element type."""
 
     def element_type(self, subject: str) -> ElementType:
-        """The element type that it declares; UNDEFINED for any."""
+        """The declared element type; UNDEFINED where every type is accepted."""
         if self.dtype is None:
             return ElementType.UNDEFINED
         found = ElementType.of(self.dtype)
@@ -42,7 +42,7 @@ class Port:
         return found
 
     def check(self, subject: str) -> None:
-        """Refuses what does not go together."""
+        """Raises an error for fields that contradict each other."""
         for name in ("optional", "variadic", "homogeneous"):
             boolean(getattr(self, name), f"{subject}.{name}")
         integer(self.least, f"{subject}.least", 0, 1 << 16)
@@ -56,10 +56,10 @@ class Input(Port):
     """An input of a `CustomOp`."""
 
     memory: MemType | str = MemType.DEFAULT
-    """DEFAULT: where the operator's provider works; CPU_INPUT: on the host, whatever the provider."""
+    """DEFAULT: the memory of the operator's execution provider; CPU_INPUT: host memory with every provider."""
 
     def check(self, subject: str) -> None:
-        # (zero-argument super() fails in a class that slots=True has made anew)
+        # Not super(): without arguments it fails in a class that dataclass(slots=True) has rebuilt.
         Port.check(self, subject)
         if choose(MemType, self.memory, f"{subject}.memory") not in (MemType.DEFAULT, MemType.CPU_INPUT):
             raise ArgumentError(f"{subject}.memory: an input's is DEFAULT or CPU_INPUT, not {shown(self.memory)}")
@@ -76,8 +76,8 @@ class Output(Port):
 class Attribute:
     """An attribute of a `CustomOp`.
 
-    `kind` is int, float or str, a list of one of them (``list[int]``), or `numpy.ndarray` for a tensor. Without
-    `default` every node must give it.
+    `kind` is int, float or str, a list of one of them (``list[int]``), or `numpy.ndarray` for a tensor. Without a
+    `default` every node must give the attribute.
     """
 
     kind: Any
@@ -86,26 +86,27 @@ class Attribute:
     KINDS = (int, float, str, list[int], list[float], list[str], np.ndarray)
 
     def check(self, subject: str) -> None:
-        """Refuses a kind that ONNX has no attributes of."""
+        """Raises a `DTypeError` for a kind that ONNX does not have."""
         if not any(self.kind is kind or self.kind == kind for kind in self.KINDS):
             kinds = ", ".join(map(kind_name, self.KINDS))
             raise DTypeError(f"{subject}: an attribute is of one of {kinds}, not {shown(self.kind)}")
 
 
 def kind_name(kind: Any) -> str:
-    """A kind of attribute, in Python's words."""
+    """The name of an attribute's kind in Python."""
     return "numpy.ndarray" if kind is np.ndarray else kind.__name__ if isinstance(kind, type) else str(kind)
 
 
 @public_in("zrt.custom_ops")
 @dataclass(frozen=True, slots=True)
 class CFunction:
-    """`compute` in C: no Python and no GIL on the path.
+    """`compute` as a function in C: the call needs neither Python nor the GIL.
 
-    `compute` is the address of a function of zrt's ``zrt_compute`` type (see the guide), as an int, or as cffi's or
-    ctypes' pointer. The shape of each output is that of an input, by default the first: `shaped_like` names one for
-    each output. Or `shape` is the address of a ``zrt_shape`` function. `user_data` is an address that both are
-    given. `keep` is held for as long as the operator lives: the library or the object that the addresses belong to.
+    `compute` is the address of a function of zrt's ``zrt_compute`` type (see the guide), as an int or a pointer of
+    cffi or ctypes. Each output has the shape of an input: by default the first, or the one whose index stands in
+    `shaped_like`. Alternatively `shape` is the address of a ``zrt_shape`` function that computes the shapes.
+    `user_data` is an address that both functions receive. The operator keeps a reference to `keep`, the library or
+    object that owns these addresses.
     """
 
     compute: Any

@@ -19,7 +19,7 @@ from zrt.types import MemType, creation_code
 
 
 class Description:
-    """An operator as C has it; `handle` owns that and everything that it points to."""
+    """An operator in its form for C; `handle` owns the C struct and everything that it points to."""
 
     def __init__(self, op: CustomOp) -> None:
         kind = type(op)
@@ -41,13 +41,13 @@ class Description:
         _check_types(inputs, outputs, self.infers, subject)
         inplace = _pairs(op.inplace, inputs, outputs, self.infers, f"{subject}.inplace")
         aliases = _pairs(op.aliases, inputs, outputs, self.infers, f"{subject}.aliases")
-        # The input that each such output is.
+        # For each output that shares an input's memory: that input.
         self.aliased = {target: source for source, target in aliases.items()}
         self.lock = threading.RLock() if boolean(op.serialize, f"{subject}.serialize") else None
         self.function = op.function
-        # How many outputs every node of it has.
+        # The number of outputs that every node of the operator has.
         self.certain = max((i + _least(port) for i, port in enumerate(outputs)), default=0)
-        # Where kernels live that were made outside of a load.
+        # The owner of kernels that were made outside of a load.
         self.kernels: set[object] = set()
         held = ffi.new_handle(weakref.ref(self))
         pointer = lib.zrt_op_new()
@@ -56,9 +56,9 @@ class Description:
         kept: list[Any] = [held]
         self.handle = Handle.own(pointer, lib.zrt_op_free, [Handle.pin(kept)])
 
-        def keep(thing: Any) -> Any:
-            kept.append(thing)
-            return thing
+        def keep(data: Any) -> Any:
+            kept.append(data)
+            return data
 
         pointer.api = api()
         pointer.name = keep(ffi.new("char[]", encoded))
@@ -132,19 +132,19 @@ def _ports(given: Any, kind: type[Port], subject: str) -> list[Port]:
 
 
 def _check_types(inputs: list[Port], outputs: list[Port], infers: bool, subject: str) -> None:
-    """ORT gives an output of any type that of the one such input, or what the shapes' inference says."""
+    """An output without a type needs exactly one input without a type, whose type ORT gives it, or shape inference."""
     open_inputs = sum(port.dtype is None for port in inputs)
     if any(port.dtype is None for port in outputs) and open_inputs != 1 and not infers:
         raise ArgumentError(
-            f"{subject}: an output of any type takes the type of the one input of any type, of which there are "
-            f"{open_inputs}: say the type, or write infer_shapes"
+            f"{subject}: an output of any type takes the type of the only input of any type, but there are "
+            f"{open_inputs} of them: declare the type, or write infer_shapes"
         )
 
 
 def _least(port: Port) -> int:
     if port.variadic:
         return port.least
-    # (of an optional one, the required ones after it say that it is there)
+    # An optional port does not count by itself; a required port after it makes the position certain.
     return 0 if port.optional else 1
 
 
@@ -152,12 +152,12 @@ def _port(port: Port, subject: str) -> tuple[int, int, int]:
     element_type = port.element_type(subject)
     characteristic = 2 if port.variadic else int(port.optional)
     memory = choose(MemType, port.memory, subject) if isinstance(port, Input) else MemType.DEFAULT
-    # ORT reads the declared type by the numbers that models have.
+    # ORT reads ONNX's numbers here, as in a model.
     return creation_code(element_type) if element_type else 0, characteristic, int(memory)
 
 
 def _pairs(given: Any, inputs: list[Port], outputs: list[Port], infers: bool, subject: str) -> dict[int, int]:
-    """ORT compares how many elements such a pair has, not how large they are."""
+    """Checks pairs that share memory: ORT compares only their element counts, not the sizes of their elements."""
     if not isinstance(given, Mapping):
         raise wrong_type(subject, "a dict of inputs to outputs", given)
     for source, target in given.items():
@@ -168,18 +168,18 @@ def _pairs(given: Any, inputs: list[Port], outputs: list[Port], infers: bool, su
         if types[0] is not types[1] or (not types[0] and infers):
             raise ArgumentError(f"{subject}: input {source} and output {target} must be of one declared type")
     if len(set(given.values())) < len(given):
-        raise ArgumentError(f"{subject}: an output has the memory of one input, not of several")
+        raise ArgumentError(f"{subject}: an output shares the memory of one input, not of several")
     return dict(given)
 
 
 def _address(given: Any, subject: str, least: int = 1) -> int:
-    """An address as an int, from an int, a pointer of cffi's or ctypes', or what has one (Numba's cfunc)."""
+    """An address as an int: of an int, a pointer of cffi or ctypes, or an object with `address` (Numba's cfunc)."""
     if isinstance(given, ffi.CData):
         given = int(ffi.cast("uintptr_t", given))
     elif not isinstance(given, int) and isinstance(getattr(given, "address", None), int):
         given = given.address
     elif not isinstance(given, int):
-        # ctypes' classes are in use where an object is of one.
+        # Deferred: only objects of ctypes need it, and their owner has imported it.
         import ctypes
         from _ctypes import CFuncPtr, _Pointer
 

@@ -1,4 +1,4 @@
-"""`CustomOpDomain`: operators under a domain's name, for sessions."""
+"""`CustomOpDomain`: custom operators under a domain's name, for sessions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from zrt.errors import ArgumentError, DTypeError
 
 @public
 class CustomOpDomain(Owner):
-    """Operators of your own under a domain's name, to be given to `SessionOptions.custom_ops`.
+    """Custom operators under a domain's name, for `SessionOptions.custom_ops`.
 
-    It may serve any number of sessions, which keep it alive.
+    One domain may serve any number of sessions, which keep it alive.
     """
 
     __slots__ = ("name", "ops")
 
     name: str
-    """The domain, as the models' nodes and opset imports name it."""
+    """The domain's name in the nodes and opset imports of models."""
     ops: tuple[CustomOp, ...]
     """The operators."""
 

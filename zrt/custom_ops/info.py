@@ -1,4 +1,4 @@
-"""What a kernel is told of its node: names, types, attributes, constant inputs."""
+"""`KernelInfo`, the argument of `create`: a node's names, types, attributes and constant inputs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.custom_ops.call_scoped import Borrowed
-from zrt.custom_ops.call_views import Loans, kept_beyond
+from zrt.custom_ops.call_scoped import CallScoped
+from zrt.custom_ops.call_views import CallViews, kept_after
 from zrt.custom_ops.declare import REQUIRED, Attribute, kind_name
 from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, UnsupportedError
 from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, read_pairs
@@ -24,7 +24,7 @@ from zrt.values.type_info import ValueInfo, read_type
 
 
 def _text(function: Any, *arguments: Any) -> str:
-    """What a function of the table writes into a buffer, whose length it tells when asked without one."""
+    """The text that a function of the table writes; called without a buffer, it returns the length."""
     size = ffi.new("size_t *")
     status.check(function(*arguments, ffi.NULL, size))
     room = ffi.new("char[]", size[0] or 1)
@@ -33,6 +33,7 @@ def _text(function: Any, *arguments: Any) -> str:
 
 
 def _numbers(function: Any, ctype: str, *arguments: Any) -> list[Any]:
+    """The numbers that a function of the table writes; called without a buffer, it returns how many there are."""
     size = ffi.new("size_t *")
     status.check(function(*arguments, ffi.NULL, size))
     room = ffi.new(f"{ctype}[]", size[0] or 1)
@@ -72,7 +73,7 @@ def _read(info: Any, name: str, kind: Any) -> Any:
 
 
 def _other_kind(info: Any, name: str, kind: Any) -> Any:
-    """The kind that the node's attribute is of in place of the one wanted; None where it has none of that name."""
+    """The kind that the node's attribute has instead of `kind`; None where the node has no such attribute."""
     for other in Attribute.KINDS:
         if other != kind:
             try:
@@ -104,22 +105,22 @@ def read_attributes(info: Any, declared: Mapping[str, Attribute], node: str) -> 
 
 @public_in("zrt.custom_ops")
 class OpLogger:
-    """ONNX Runtime's log, as an operator writes to it; good for as long as what it was asked of."""
+    """ONNX Runtime's log, for an operator to write to; valid as long as the object that returned it."""
 
     __slots__ = ("_op_type", "_owner", "_pointer")
 
-    def __init__(self, pointer: Any, owner: Borrowed, op_type: str) -> None:
+    def __init__(self, pointer: Any, owner: CallScoped, op_type: str) -> None:
         self._pointer = pointer
         self._owner = owner
         self._op_type = op_type
 
     @property
     def severity(self) -> LogSeverity:
-        """The least level that is logged."""
+        """The lowest level that is logged."""
         return LogSeverity(status.fetch(api().Logger_GetLoggingSeverityLevel, "OrtLoggingLevel", self._opened()))
 
     def log(self, severity: LogSeverity | str, message: str) -> None:
-        """Writes a line of that level, if the log takes it."""
+        """Writes a line at that level; dropped where `severity` is higher."""
         pointer = self._opened()
         level = choose(LogSeverity, severity, "severity")
         if not isinstance(message, str):
@@ -133,16 +134,15 @@ class OpLogger:
 
 
 @public_in("zrt.custom_ops")
-class KernelInfo(Borrowed):
-    """What a kernel is told of its node (``OrtKernelInfo``).
+class KernelInfo(CallScoped):
+    """A kernel's node (``OrtKernelInfo``).
 
-    The names, types and attributes were read once and stay; everything else is good during `CustomOp.create` alone,
-    in its thread.
+    Names, types and attributes stay readable; everything else is valid only during `CustomOp.create`, in its thread.
     """
 
     __slots__ = (
-        "_loans",
         "_standards",
+        "_views",
         "attributes",
         "domain",
         "input_names",
@@ -161,23 +161,23 @@ class KernelInfo(Borrowed):
     domain: str
     """The operator's domain."""
     since_version: int
-    """The opset version since which it is as it is."""
+    """The opset version that introduced this definition of the operator."""
     input_names: tuple[str, ...]
-    """The names of the node's inputs, "" for an absent one."""
+    """The names of the node's inputs; "" for an absent input."""
     output_names: tuple[str, ...]
-    """The names of the node's outputs, "" for an absent one."""
+    """The names of the node's outputs; "" for an absent output."""
     inputs: tuple[ValueInfo | None, ...]
-    """The inputs' types and shapes as far as they are known at load."""
+    """The inputs' types and shapes, as far as they are known at load; None for an absent input."""
     outputs: tuple[ValueInfo | None, ...]
-    """The outputs' types and shapes as far as they are known at load."""
+    """The outputs' types and shapes, as far as they are known at load; None for an absent output."""
     attributes: Mapping[str, Any]
-    """The operator's attributes by name, those that the node leaves out with their defaults."""
+    """The operator's attributes by name; an attribute that the node leaves out has its default."""
 
     def __init__(self, info: Any, declared: Mapping[str, Attribute]) -> None:
         table = api()
-        self._lend(info)
-        self._loans = Loans()
-        # The standard operators made for this kernel (invoke.py), which go with it.
+        self._begin(info)
+        self._views = CallViews()
+        # The standard operators made for this kernel (invoke.py), released with it.
         self._standards: list[Handle] = []
         self.node_name = _text(table.KernelInfo_GetNodeName, info)
         self.op_type = _text(table.KernelInfo_GetOperatorType, info)
@@ -192,9 +192,9 @@ class KernelInfo(Borrowed):
         self.attributes = read_attributes(info, declared, f"{self.op_type} {self.node_name!r}")
 
     def constant_input(self, index: int) -> np.ndarray[Any, Any] | None:
-        """An input that is a weight of the model, as a read-only view without a copy, else None.
+        """An input that is a weight of the model, as a read-only zero-copy view; None where the input is no weight.
 
-        Like everything that is read here it is good during `create`; in `compute` it is among the inputs.
+        The view is valid only during `create`; in `compute` the weight is among the inputs.
         """
         pointer = self._opened()
         table = api()
@@ -216,7 +216,7 @@ class KernelInfo(Borrowed):
         shape = tuple(ffi.unpack(tensor.shape, tensor.rank)) if tensor.rank else ()
         if tensor.element_type == ElementType.STRING:
             return strings.as_array(strings.read(Handle.borrow(value), tensor.count), shape)
-        return self._loans.lend("input", number, tensor.data, tensor.count, shape, tensor.element_type, False)
+        return self._views.add("input", number, tensor.data, tensor.count, shape, tensor.element_type, False)
 
     @property
     def config_entries(self) -> dict[str, str]:
@@ -227,7 +227,7 @@ class KernelInfo(Borrowed):
         return read_pairs(pairs.pointer)
 
     def allocator(self, mem_type: MemType | str = MemType.DEFAULT) -> Allocator:
-        """The provider's allocator for a kind of memory, which may be kept."""
+        """The provider's allocator for a kind of memory; it stays valid after the call."""
         pointer = self._opened()
         kind = choose(MemType, mem_type, "mem_type")
         table = api()
@@ -241,26 +241,26 @@ class KernelInfo(Borrowed):
 
     @property
     def logger(self) -> OpLogger:
-        """The provider's log."""
+        """The execution provider's logger."""
         pointer = status.fetch(api().KernelInfo_GetLogger, "const OrtLogger *", self._opened())
         return OpLogger(pointer, self, self.op_type)
 
     def _finish(self) -> None:
-        """The end of a `create` that went well."""
+        """Ends a successful `create`."""
         self._pointer = None
-        kept = self._loans.end()
+        kept = self._views.end()
         if kept:
-            raise kept_beyond([f"constant input {self.input_names[index]!r}" for _, index in kept], "create")
+            raise kept_after([f"constant input {self.input_names[index]!r}" for _, index in kept], "create")
 
     def _abandon(self) -> None:
-        """The end of a `create` that failed."""
+        """Ends a failed `create`."""
         self._pointer = None
-        self._loans.revoke()
+        self._views.revoke()
         end_standards(self._standards)
 
 
 def end_standards(standards: list[Handle]) -> None:
-    """Releases the standard operators made for a kernel, which must not outlive its session."""
+    """Releases the standard operators made for a kernel: they must not outlive its session."""
     for handle in standards:
         lib.zrt_standard_end(handle.pointer)
 
@@ -271,7 +271,7 @@ def _types(function: Any, info: Any, names: tuple[str, ...]) -> tuple[ValueInfo 
         try:
             described = Handle.make(api().ReleaseTypeInfo, [], function, "OrtTypeInfo", info, index)
         except Error:
-            # It is absent.
+            # An absent input or output has no type.
             found.append(None)
         else:
             found.append(read_type(name, described.pointer))

@@ -1,4 +1,4 @@
-"""`Op`: a standard operator, called from inside a custom one."""
+"""`Op`: a standard operator that a custom operator calls."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from zrt.session.session import Session
 from zrt.types import ElementType
 from zrt.values import Value, as_value
 
-# Only an operator with any number of inputs takes so many more than it was asked for.
+# Added to an operator's inputs to find out whether it is variadic: no other operator accepts so many more.
 MANY = 64
 
-# For how many combinations of shapes an operator remembers what it makes of them.
+# The number of combinations of input shapes whose output shapes an `Op` caches.
 SHAPES_KEPT = 256
 
 _QUIET = SessionOptions(
@@ -44,22 +44,22 @@ _QUIET = SessionOptions(
 class Op(Owner):
     """A standard operator's kernel, made in a custom operator's `create` and called in its `compute`.
 
-    `domain` and `version` are those of the operator's opset; `inputs` and `outputs` have the element type of each,
-    None for an optional one that is left out; `types` gives that of each of the operator's type constraints
-    (``{"T": "float32"}``); `attributes` are ints, floats, strings and lists of them. Many kernels want all of them:
-    ONNX's defaults are not filled in.
+    `domain` and `version` name the operator's opset. `inputs` and `outputs` list the element types, None for an
+    optional one that is left out. `types` maps each of the operator's type constraints to an element type
+    (``{"T": "float32"}``). `attributes` are ints, floats, strings and lists of them. Give all of them: ONNX Runtime
+    fills in no defaults here, and many kernels need every attribute.
 
-    ONNX Runtime calls such a kernel without the checks of a model's load, so zrt has a model of this one node
-    checked. What the kernel itself cannot do is refused: operators with any number of inputs (Concat, Sum), of which
-    it would see the first alone, and those whose output's shape depends on the inputs' content (Reshape, NonZero).
+    ONNX Runtime does not check such a kernel as it checks a model's nodes, so zrt loads a model of this one node
+    first. `UnsupportedError` is raised for variadic operators (Concat, Sum), whose kernel would see only the first
+    input, and at `invoke` for operators whose output shape depends on the content of the inputs (Reshape, NonZero).
 
-    It is the kernel's for which it was made, and ends with it.
+    An `Op` belongs to the kernel that it was made for, and is released with it.
     """
 
     __slots__ = ("_attributes", "_domain", "_info", "_made", "_version", "inputs", "name", "outputs")
 
     name: str
-    """The operator."""
+    """The operator's name."""
     inputs: tuple[ElementType | None, ...]
     """The element types of its inputs."""
     outputs: tuple[ElementType | None, ...]
@@ -91,7 +91,7 @@ class Op(Owner):
         self._info = info
         self._made: dict[Any, tuple[tuple[int, ...] | None, ...]] = {}
         names = [ffi.new("char[]", text(each, "types")) for each in types]
-        # (of these ONNX Runtime reads the numbers that a model has)
+        # ONNX Runtime reads ONNX's numbers here, as in a model, not its own.
         kinds = [ElementType.of(each).onnx_code for each in types.values()]
         where = text(domain, "domain")
         self._check()
@@ -128,7 +128,7 @@ class Op(Owner):
         try:
             Session(self._model(None), _QUIET)
         except NotImplementedByOrtError:
-            # It is sound, and another provider than the processor may have it.
+            # The node is valid, and an execution provider other than the CPU's may have a kernel.
             pass
         except Error as error:
             raise ArgumentError(f"{self.name}: {error}") from error
@@ -140,10 +140,10 @@ class Op(Owner):
             pass
         except Error:
             return
-        raise UnsupportedError(f"{self.name} takes any number of inputs: ONNX Runtime would see the first alone")
+        raise UnsupportedError(f"{self.name} takes any number of inputs: ONNX Runtime would see only the first")
 
     def _shapes(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...] | None, ...]:
-        """The outputs' shapes for those of the inputs, as ONNX Runtime knows them without the inputs' content."""
+        """The outputs' shapes for the inputs' shapes, from shape inference; None for one that depends on content."""
         found = self._made.get(shapes)
         if found is None:
             try:
@@ -159,9 +159,9 @@ class Op(Owner):
         return found
 
     def invoke(self, context: KernelContext, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Calls it: from arrays or `Value` objects into arrays of the right shapes, None for those that are left out.
+        """Computes `outputs` from `inputs`: arrays or `Value` objects of matching shapes, None for those left out.
 
-        The first call with inputs of new shapes takes a millisecond more, to learn the outputs' shapes.
+        The first call with new input shapes takes about a millisecond more, to infer the output shapes.
         """
         handle = self._open()
         if not isinstance(context, KernelContext):
@@ -215,7 +215,7 @@ def _pointers(values: Sequence[Value | None]) -> Any:
 
 
 def _attribute(name: str, value: Any) -> Attr:
-    """An attribute; its kind follows from the value."""
+    """An attribute, whose kind follows from the value."""
     subject = f"attribute {name!r}"
     text(name, subject)
     is_list = isinstance(value, (list, tuple, np.ndarray))
@@ -245,7 +245,7 @@ def _made(attribute: Attr) -> Handle:
         data = ffi.new("char *[]", texts)
         if not attribute.is_list:
             data, count = texts[0], len(texts[0]) - 1
-    # A list's is the next one.
+    # In OrtOpAttrType the kind of a list follows that of its elements.
     kind = attribute.kind + attribute.is_list
     name = attribute.name.encode()
     return Handle.make(table.ReleaseOpAttr, [], table.CreateOpAttr, "OrtOpAttr", name, data, count, kind)

@@ -1,4 +1,4 @@
-"""A model of one node, spelled in protobuf: ONNX Runtime checks by it what it does not check of a kernel alone."""
+"""A model of one node, written as protobuf: loading it checks what ONNX Runtime does not check for a lone kernel."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NODE_INPUT, NODE_OUTPUT, OP_TYPE, ATTRIBUTE, NODE_DOMAIN = 1, 2, 4, 5, 7
 NAME, FLOAT, INT, STRING, FLOATS, INTS, STRINGS, KIND = 1, 2, 3, 4, 7, 8, 9, 20
 TYPE, TENSOR, ELEMENT_TYPE, SHAPE, DIM, DIM_VALUE = 2, 1, 1, 2, 1, 1
 
-# The last one that every library of API version 27 reads.
+# The newest IR version that every library of API version 27 reads.
 NEWEST_IR = 10
 
 
 class Attr(NamedTuple):
-    """An attribute of a kind that kernels can be made with: its name, ``OrtOpAttrType`` of one value, its values."""
+    """An attribute; `kind` is the ``OrtOpAttrType`` of one of its values, also for a list."""
 
     name: str
     kind: int
@@ -31,7 +31,7 @@ class Attr(NamedTuple):
     is_list: bool
 
 
-# For each kind of ``OrtOpAttrType`` that has one value, ``AttributeProto``'s kind, and its fields for one and for many.
+# For each scalar ``OrtOpAttrType``: its number in ``AttributeProto``, and the fields for one value and for a list.
 _KINDS = {
     lib.ORT_OP_ATTR_INT: (2, INT, INTS),
     lib.ORT_OP_ATTR_FLOAT: (1, FLOAT, FLOATS),
@@ -43,7 +43,7 @@ def _attribute(attribute: Attr) -> bytes:
     kind, one, many = _KINDS[attribute.kind]
     message = field(NAME, attribute.name)
     message += b"".join(field(many if attribute.is_list else one, value) for value in attribute.values)
-    # A list's kind is five above that of one.
+    # In AttributeProto the kind of a list is five above that of its elements.
     return message + field(KIND, kind + 5 * attribute.is_list)
 
 
@@ -63,7 +63,7 @@ def one_node(
     attributes: Sequence[Attr],
     shapes: Sequence[tuple[int, ...]] | None = None,
 ) -> bytes:
-    """The model of a node with these inputs and outputs, None for an absent one, and the present inputs' `shapes`."""
+    """A model of one node; None stands for an absent input or output, `shapes` are those of the present inputs."""
     fed = [f"input {i}" if each is not None else "" for i, each in enumerate(inputs)]
     made = [f"output {i}" if each is not None else "" for i, each in enumerate(outputs)]
     node = b"".join(field(NODE_INPUT, name) for name in fed) + b"".join(field(NODE_OUTPUT, name) for name in made)

@@ -15,17 +15,17 @@ from zrt.custom_ops.shapes import ShapeContext
 
 @public
 class CustomOp:
-    """An operator of your own: a subclass says what it is and computes it.
+    """The base class of custom operators.
 
-    What it is stands in the class attributes below. An instance goes into a `CustomOpDomain`; every node of a model
-    that calls it has a kernel, made when the model is loaded.
+    A subclass declares the operator in the class attributes below and computes it in `compute`. An instance goes into
+    a `CustomOpDomain`. Each node of a model that uses the operator gets a kernel when the model is loaded.
 
-    ONNX Runtime calls one kernel in several threads when a session runs in several: `compute` must bear that, or
-    `serialize` be True.
+    When a session runs in several threads, ONNX Runtime calls one kernel in several threads at once: `compute` must
+    be thread-safe, or `serialize` be True.
     """
 
     name: ClassVar[str] = ""
-    """The operator's name in models; without one, the class's."""
+    """The operator's name in models; by default the name of the class."""
     inputs: ClassVar[Sequence[Any]] = ()
     """An `Input` for each, or just its element type."""
     outputs: ClassVar[Sequence[Any]] = ()
@@ -33,33 +33,30 @@ class CustomOp:
     attributes: ClassVar[Mapping[str, Any]] = {}
     """An `Attribute` for each name, or just its kind."""
     since_version: ClassVar[int] = 1
-    """The first version of the domain's opset in which it is as it is."""
+    """The first version of the domain's opset that has this definition of the operator."""
     end_version: ClassVar[int] = INT32_MAX
-    """The last such version. ONNX Runtime 1.27 keeps it and lets models of later ones pass."""
+    """The last such version. ONNX Runtime 1.27 stores it, but does not refuse models of later versions."""
     provider: ClassVar[str] = "CPU"
     """The execution provider that runs it, by its short or full name."""
     inplace: ClassVar[Mapping[int, int]] = {}
-    """Inputs whose memory an output of the same type may take over: {input: output}. `compute` may then find both at
-    one place."""
+    """Inputs whose memory ONNX Runtime may reuse for an output of the same type: {input: output}. In `compute` both
+    may then share their memory."""
     aliases: ClassVar[Mapping[int, int]] = {}
-    """Inputs that an output of the same type is, in another shape at most: {input: output}. Where ONNX Runtime can, it
-    is their very memory; `compute` asks for the output, and has nothing to copy."""
+    """Outputs with the content of an input of the same type, possibly in another shape: {input: output}. Where
+    possible the output shares the input's memory, else zrt copies it; `compute` only asks for the output."""
     serialize: ClassVar[bool] = False
-    """Whether only one thread at a time may be in `compute`, in all kernels and sessions of its domain."""
+    """Whether `compute` runs in one thread at a time, across all kernels and sessions of its domain."""
     function: ClassVar[CFunction | None] = None
-    """`compute` in C, in place of the method."""
+    """A function in C that is called instead of `compute`."""
 
     def create(self, info: KernelInfo) -> Any:
-        """Called for each node while a model is loaded; what it returns is that kernel's `KernelContext.state`."""
+        """Called for each node while a model is loaded; its result becomes the kernel's `KernelContext.state`."""
         return None
 
     def compute(self, context: KernelContext) -> None:
-        """Computes the outputs from the inputs; an exception ends the run, which then raises `CallbackError`.
-
-        It travels as a status of ONNX Runtime's, ``OrtApi::CreateStatus``.
-        """
+        """Computes the outputs from the inputs. An exception ends the run, which raises `CallbackError`."""
         raise NotImplementedError(f"{type(self).__name__} has no compute")
 
     def infer_shapes(self, context: ShapeContext) -> None:
-        """Says the outputs' shapes and types while a model is loaded; without it they are known at runs alone."""
+        """Sets the outputs' shapes and types while a model is loaded; without it they are known only during runs."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""What `infer_shapes` is given while a model is loaded."""
+"""`ShapeContext`, the argument of `infer_shapes`: a node whose output shapes are inferred at load."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.custom_ops.call_scoped import Borrowed
+from zrt.custom_ops.call_scoped import CallScoped
 from zrt.custom_ops.declare import REQUIRED, Attribute, kind_name
 from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, UnsupportedError
 from zrt.types import ElementType
 from zrt.values.type_info import Dim, read_shape
 
-# The kinds of attributes that can be read here, with their ``OrtOpAttrType``.
+# The kinds of attributes that can be read during shape inference, with their ``OrtOpAttrType``.
 _CODES: dict[Any, int] = {
     int: lib.ORT_OP_ATTR_INT,
     list[int]: lib.ORT_OP_ATTR_INTS,
@@ -30,11 +30,11 @@ _CODES: dict[Any, int] = {
 
 
 @public_in("zrt.custom_ops")
-class ShapeContext(Borrowed):
-    """A node whose outputs' types and shapes are wanted (``OrtShapeInferContext``); good during the call alone.
+class ShapeContext(CallScoped):
+    """A node whose output types and shapes are inferred (``OrtShapeInferContext``); valid only during the call.
 
-    A shape has a number for a size, a string for a symbolic one, and None for one that is unknown. An open rank looks
-    like that of a scalar: ONNX Runtime does not tell them apart here.
+    A dimension of a shape is an int, a string for a symbolic size, or None where it is unknown. A shape of unknown
+    rank reads as that of a scalar: ONNX Runtime does not distinguish them here.
     """
 
     __slots__ = ("_certain", "_declared", "op_type")
@@ -43,7 +43,7 @@ class ShapeContext(Borrowed):
     """The operator's name."""
 
     def __init__(self, pointer: Any, op_type: str, declared: Mapping[str, Attribute], certain: int) -> None:
-        self._lend(pointer)
+        self._begin(pointer)
         self._declared = declared
         self._certain = certain
         self.op_type = op_type
@@ -54,7 +54,7 @@ class ShapeContext(Borrowed):
         return int(status.fetch(api().ShapeInferContext_GetInputCount, "size_t", self._opened()))
 
     def input(self, index: int) -> tuple[ElementType, tuple[Dim, ...] | None]:
-        """An input's element type and shape; UNDEFINED and None where it is unknown or absent."""
+        """An input's element type and shape; UNDEFINED and None where the input is unknown or absent."""
         count = self.input_count
         if integer(index, "input") >= count:
             raise OutOfRangeError(f"{self.op_type} has no input {index} here: there are {count}")
@@ -81,14 +81,15 @@ class ShapeContext(Borrowed):
         return _read(found, declared.kind, name)
 
     def set_output(self, index: int, shape: Any, dtype: Any) -> None:
-        """Says an output's shape and element type, of one that every node of the operator has.
+        """Sets the shape and element type of an output that every node of the operator has.
 
-        Which of the optional ones, and how many of a variadic one, ONNX Runtime does not tell here.
+        Optional and variadic outputs are refused with `OutOfRangeError`: ONNX Runtime does not say here which of them
+        the node has.
         """
         pointer = self._opened()
         number = integer(index, "output")
         if number >= self._certain:
-            # ORT writes beyond its list of outputs.
+            # ORT does not check the index and would write past the end of its list of outputs.
             raise OutOfRangeError(f"{self.op_type}: only its first {self._certain} outputs are in every node")
         table = api()
         kind = ElementType.of(dtype)
@@ -117,10 +118,10 @@ def _size(dim: Any, index: int) -> int:
 
 def _read(attribute: Any, kind: Any, name: str) -> Any:
     if kind == np.ndarray:
-        raise UnsupportedError(f"attribute {name!r}: ONNX Runtime reads no tensors while it infers shapes")
+        raise UnsupportedError(f"attribute {name!r}: ONNX Runtime reads no tensors during shape inference")
     raw = _raw(attribute, kind)
     if not raw:
-        # An empty list has no kind; anything else is of one that is not wanted.
+        # ORT gives an empty list no kind. Any other attribute that reads as empty is of another kind.
         others = [other for other in _CODES if _raw(attribute, other)]
         if others or kind in (int, float):
             came = kind_name(others[0]) if others else "another"
@@ -134,11 +135,11 @@ def _read(attribute: Any, kind: Any, name: str) -> Any:
 
 
 def _raw(attribute: Any, kind: Any) -> bytes:
-    """An attribute's value as ``OrtApi::ReadOpAttr`` writes it; nothing where it is not of that kind, or empty."""
+    """An attribute's bytes as ORT's ``ReadOpAttr`` writes them; empty where it has another kind or is an empty list."""
     table = api()
     size = ffi.new("size_t *")
     room = ffi.new("char[]", 8)
-    # Without room enough it says how much it wants.
+    # Where the buffer is too small, the call fails and sets the size that it needs.
     for _ in range(2):
         refused = table.ReadOpAttr(attribute, _CODES[kind], room, ffi.sizeof(room), size)
         if not refused:

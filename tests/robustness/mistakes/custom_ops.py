@@ -154,8 +154,8 @@ IN_COMPUTE = [
         (Kind.WRONG_VALUE, lambda c: c.resource(1, 1), ["resource 1"]),
         (Kind.WRONG_VALUE, lambda c: keep(c.inputs[0]), ["'x'", "keep a copy"]),
         (Kind.WRONG_VALUE, lambda c: keep(c.inputs[0][1:]), ["'x'", "keep a copy"]),
-        (Kind.CLOSED, lambda c: c.info.constant_input(0), ["KernelInfo was good"]),
-        (Kind.CLOSED, lambda c: Standard(c.info, "Relu", [F], [F], **ADD), ["KernelInfo was good"]),
+        (Kind.CLOSED, lambda c: c.info.constant_input(0), ["KernelInfo is valid only"]),
+        (Kind.CLOSED, lambda c: Standard(c.info, "Relu", [F], [F], **ADD), ["KernelInfo is valid only"]),
     )
 ]
 
