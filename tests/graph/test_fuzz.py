@@ -67,7 +67,7 @@ def test_names_that_c_would_cut_short(three_layers: Any) -> None:
 
 def test_a_name_that_is_no_text(three_layers: Any) -> None:
     data = three_layers().to_bytes().replace(b"logits", b"log\xff\xfes")
-    with pytest.raises(ModelError, match="no UTF-8"):
+    with pytest.raises(ModelError, match="not UTF-8"):
         zrt.Graph.from_onnx(data)
 
 

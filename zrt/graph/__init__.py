@@ -1,4 +1,4 @@
-"""Models built and edited in memory: `Graph` builds one, `edit` opens one that exists."""
+"""Models built and edited in memory: `Graph` builds a new one, `edit` opens an existing one."""
 
 from zrt.graph.builder import Graph, GraphValue
 from zrt.graph.editing import GraphEdit, edit

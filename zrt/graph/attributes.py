@@ -1,4 +1,4 @@
-"""Attributes of nodes: from Python's values to ``onnx.AttributeProto``."""
+"""Attributes of nodes: converts Python values to ``onnx.AttributeProto``."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from zrt.types import ElementType
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 
-class _Mismatch(Exception):  # noqa: N818 (it never leaves this module)
-    """The value is not of the kind in question."""
+class _Mismatch(Exception):  # noqa: N818 (never raised out of this module)
+    """The value does not have the wanted kind; the argument describes it, or is empty."""
 
 
 def make(name: str, value: Any, kind: int | None, subject: str) -> Any:
-    """The ``onnx.AttributeProto``; `kind` is what its schema wants, None where only the value can say.
+    """The ``onnx.AttributeProto`` of a value; `kind` is the schema's, or None to derive it from the value.
 
-    `value` is an int, a float, a string, bytes, an array, a graph's proto, a type, a list of one of these, or one of
-    onnx's own messages.
+    `value` is an int, a float, a string, bytes, an array, a graph's proto, a type, a list of one of these, or a
+    message of the onnx package.
     """
     onnx = package()
     proto = onnx.AttributeProto
@@ -47,11 +47,11 @@ def make(name: str, value: Any, kind: int | None, subject: str) -> Any:
 
 
 def _kind(onnx: Any, value: Any) -> int:
-    """The kind of attribute that a value is by itself."""
+    """The kind of attribute that follows from a value's type."""
     kinds = onnx.AttributeProto
     if isinstance(value, (list, tuple)):
         if not value:
-            raise _Mismatch("an empty list, of which only an onnx.AttributeProto can tell the type:")
+            raise _Mismatch("an empty list, whose type only an onnx.AttributeProto can give:")
         inner = {_kind(onnx, each) for each in value}
         if inner == {kinds.INT, kinds.FLOAT}:
             inner = {kinds.FLOAT}
@@ -65,7 +65,7 @@ def _kind(onnx: Any, value: Any) -> int:
             kinds.SPARSE_TENSOR: kinds.SPARSE_TENSORS,
         }
         if len(inner) != 1 or not inner & plural.keys():
-            raise _Mismatch("a list of different things:")
+            raise _Mismatch("a list of different kinds:")
         return int(plural[inner.pop()])
     for python, kind in (
         ((bool, int, np.integer, np.bool_), kinds.INT),
@@ -83,7 +83,7 @@ def _kind(onnx: Any, value: Any) -> int:
 
 def _int(value: Any) -> int:
     if isinstance(value, ElementType):
-        # What an operator is told is ONNX's number, which is not always ONNX Runtime's.
+        # Operators take ONNX's number, which differs from ONNX Runtime's for some types.
         return value.onnx_code
     if not isinstance(value, (int, np.integer, np.bool_)):
         raise _Mismatch("")
@@ -133,7 +133,7 @@ def tensor(value: Any, name: str = "") -> Any:
             return onnx.numpy_helper.from_array(array.astype(array.dtype.newbyteorder("="), copy=False), name)
         elements = [_bytes(each) for each in array.reshape(-1).tolist()]
     except _Mismatch:
-        raise _Mismatch("an array of objects that are no strings:") from None
+        raise _Mismatch("an array of objects that are not strings:") from None
     except ArgumentError:
         raise
     except (DTypeError, TypeError, ValueError, NotImplementedError) as error:
@@ -223,7 +223,7 @@ def initializer(array: Any, name: str, subject: str) -> Any:
     try:
         return tensor(array, name)
     except _Mismatch as error:
-        what = error.args[0] or type(array).__name__
-        raise DTypeError(f"{subject}: expected an array, got {what} {shown(array)}") from None
+        came = error.args[0] or type(array).__name__
+        raise DTypeError(f"{subject}: expected an array, got {came} {shown(array)}") from None
     except ArgumentError as error:
         raise ArgumentError(f"{subject}: {error}") from None

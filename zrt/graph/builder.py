@@ -23,17 +23,17 @@ from zrt.types import nbytes
 from zrt.values import Value
 from zrt.values.type_info import ModelMetadata
 
-# The opset of ONNX's own operators that a graph has where nothing else is said.
+# The default opset of ONNX's own operators.
 OPSET = 21
 
-# The oldest form that has all element types of that opset; every ONNX Runtime that zrt takes reads it.
+# The oldest IR version with all element types of that opset; every supported ONNX Runtime reads it.
 IR_VERSION = 10
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class GraphValue:
-    """A value of a graph: an input, an initializer, or what an operator gives. `Graph` makes it."""
+    """A value of a graph: an input, an initializer, or an operator's output. The methods of `Graph` return it."""
 
     graph: Graph
     """The graph that it belongs to."""
@@ -42,7 +42,7 @@ class GraphValue:
 
     @property
     def type(self) -> GraphType | None:
-        """Its type as far as it was said; None where it follows from the operators alone."""
+        """Its declared type; None where only shape inference can find it."""
         return self.graph._types.get(self.name)
 
     def __repr__(self) -> str:
@@ -54,16 +54,16 @@ class GraphValue:
 class Graph:
     """A model under construction.
 
-    ``g = zrt.Graph(opset=21)``, then `input`, `initializer`, `op` and `output` in the order of the computation. Each
-    gives a `GraphValue`, which the next `op` takes. `session` runs the model, `save` writes it, `to_onnx` gives it as
-    an ``onnx.ModelProto`` and `from_onnx` takes one.
+    Start with ``g = zrt.Graph(opset=21)``, then call `input`, `initializer`, `op` and `output` in the order of the
+    computation. Each returns a `GraphValue` for the next `op`. `session` makes a session of the model, `save` writes
+    it, `to_onnx` returns an ``onnx.ModelProto`` and `from_onnx` takes one.
 
-    `opset` is the version of ONNX's own operators, or a dict of versions by domain. `name` is the graph's own.
-    A mistake is an error that names the operator, attribute or value, as soon as it can be known. One thread at a time
-    may use a graph. Needs the ``onnx`` package.
+    `opset` is the version of ONNX's own operators, or a dict of versions by domain. `name` is the graph's name.
+    Mistakes raise an error as early as possible, which names the operator, attribute or value. A graph is not
+    thread-safe. Needs the ``onnx`` package.
     """
 
-    # No slots, so that `GraphEdit` can be a handle's owner as well.
+    # No slots, so that `GraphEdit` can also derive from `Owner`.
     _names: Names
     _types: dict[str, GraphType]
 
@@ -71,7 +71,7 @@ class Graph:
         onnx = model_proto.package()
         opsets = opset if isinstance(opset, Mapping) else {"": opset}
         if "" not in opsets and "ai.onnx" not in opsets:
-            raise ArgumentError(f"opset: {shown(opset)} says no version for ONNX's own domain, ''")
+            raise ArgumentError(f"opset: {shown(opset)} has no version for ONNX's own domain, ''")
         model = onnx.ModelProto(ir_version=IR_VERSION)
         model.graph.name = checked(name, "name")
         self._begin(model, model.graph, None)
@@ -79,7 +79,7 @@ class Graph:
             self.import_opset(domain, version)
 
     def _begin(self, model: Any, graph: Any, parent: Graph | None) -> None:
-        """Sets the graph up around a proto, which may have content already."""
+        """Initializes the graph from a proto, which may already have content."""
         self._model = model
         self._graph = graph
         self._parent = parent
@@ -99,10 +99,10 @@ class Graph:
     def from_onnx(
         cls, model: model_source.Model | bytes, *, external_data_dir: str | os.PathLike[str] | None = None
     ) -> Graph:
-        """A graph of an existing model: a path, bytes, or an ``onnx.ModelProto``, of which this is a copy.
+        """A copy of an existing model: a path, bytes, or an ``onnx.ModelProto``.
 
-        Everything that the model has stays: functions, metadata, sparse initializers. Weights outside of it are read
-        from beside the path, or from `external_data_dir`. Raises `ModelNotFoundError` or `ModelError`.
+        It keeps everything in the model: functions, metadata, sparse initializers. External weights are read from the
+        model's folder, or from `external_data_dir`. Raises `ModelNotFoundError` or `ModelError`.
         """
         made, subject, beside = model_proto.parse(model)
         model_proto.load_weights(made, subject, model_proto.folder_of(external_data_dir, beside))
@@ -110,35 +110,35 @@ class Graph:
         graph._begin(made, made.graph, None)
         return graph
 
-    # What a graph is made of.
+    # Contents.
 
     @property
     def name(self) -> str:
-        """The graph's own name."""
+        """The graph's name."""
         return str(self._graph.name)
 
     @property
     def inputs(self) -> tuple[GraphValue, ...]:
-        """What must be fed, and the initializers that a feed may override."""
+        """The inputs, including the initializers that a feed may override."""
         return tuple(GraphValue(self, info.name) for info in self._graph.input)
 
     @property
     def outputs(self) -> tuple[GraphValue, ...]:
-        """What comes back."""
+        """The outputs."""
         return tuple(self._handle_of(info.name) for info in self._graph.output)
 
     @property
     def opsets(self) -> dict[str, int]:
-        """The versions of the operators, by domain; "" is ONNX's own."""
+        """The opset versions by domain; "" is ONNX's own."""
         return {_domain(entry.domain): int(entry.version) for entry in self._model.opset_import}
 
     @property
     def metadata(self) -> ModelMetadata:
-        """What `describe` said of the model."""
+        """The model's metadata, as set by `describe`."""
         return metadata.read(self._model)
 
     def value(self, name: str) -> GraphValue:
-        """The value of that name, in this graph or one around it; `UnknownNameError` where there is none."""
+        """The value of that name in this graph or an enclosing one; `UnknownNameError` where there is none."""
         if not isinstance(name, str):
             raise wrong_type("name", "a str", name)
         for graph in self._around():
@@ -147,7 +147,7 @@ class Graph:
         raise UnknownNameError(f"graph {self.name!r} has no value {name!r}")
 
     def import_opset(self, domain: str, version: int) -> None:
-        """Declares the version of a further domain's operators ("com.microsoft", 1)."""
+        """Declares the opset version of another domain, such as ("com.microsoft", 1)."""
         self._change()
         domain = _domain(text(domain, "domain").decode())
         version = integer(version, f"opset of domain {domain!r}", 1)
@@ -169,7 +169,7 @@ class Graph:
         version: int | None = None,
         custom_metadata_map: Mapping[str, str] | None = None,
     ) -> None:
-        """Writes the model's metadata, as `Session.metadata` reads it; what is None stays as it was."""
+        """Sets the model's metadata, which `Session.metadata` reads; an argument that is None changes nothing."""
         self._root_only("describe")
         self._change()
         metadata.write(self._model, producer_name, domain, description, graph_description, version, custom_metadata_map)
@@ -179,9 +179,9 @@ class Graph:
     def input(self, name: str, type: Any = None, shape: Sequence[int | str | None] | None = None) -> GraphValue:
         """A new input.
 
-        `type` is what `ElementType.of` takes, or "string", and `shape` has sizes, names of symbolic sizes and None for
-        nameless ones; a shape that is None as a whole leaves the rank open. For what is no tensor `type` is one of
-        `zrt.graph`'s types. Only a subgraph's inputs may go without a type: it follows from the node.
+        `type` is an element type, in any form that `ElementType.of` takes, or "string". `shape` holds sizes, names of
+        symbolic sizes, and None for unnamed ones; a `shape` of None leaves the rank open. For inputs other than tensors
+        `type` is one of `zrt.graph`'s types. Only inputs of a subgraph may omit the type: it follows from the node.
         """
         self._change()
         subject = f"input {shown(name)}"
@@ -194,13 +194,13 @@ class Graph:
         return GraphValue(self, name)
 
     def initializer(self, name: str | None, array: Any, *, borrow: bool = False) -> GraphValue:
-        """A constant: a numpy array, one of numpy's scalars, a `Value`, or an ``onnx.TensorProto``.
+        """A constant: a numpy array or scalar, a `Value`, or an ``onnx.TensorProto``.
 
-        The content is copied. With `borrow` it stays where it is: the graph and its sessions use the very memory of the
-        array or host `Value`, which must have at least 128 bytes and then must not change. `to_onnx` and `save` copy it
-        when they come to it. Without a `name` one is made up.
+        The content is copied, unless `borrow` is set: then the graph and its sessions use the memory of the array or
+        host `Value` itself, which must have at least 128 bytes and must not change from then on. `to_onnx` and `save`
+        copy it. A `name` of None generates one.
 
-        Raises `DTypeError` for what ONNX has no type for, `ArgumentError` for what cannot be borrowed.
+        Raises `DTypeError` for a type that ONNX does not have, `ArgumentError` for memory that cannot be borrowed.
         """
         self._change()
         if name is None:
@@ -210,14 +210,14 @@ class Graph:
         if boolean(borrow, "borrow"):
             if self._parent is not None:
                 raise UnsupportedError(f"{subject}: a subgraph cannot borrow; the graph around it can")
-            lent = initializers.lent(array, subject)
-            made = initializers.borrowing(lent, name)
+            borrowed = initializers.borrowed(array, subject)
+            made = initializers.placeholder(borrowed, name)
         else:
             made = initializers.copy(array, name, subject)
         element_type = types.of_code(made.data_type, subject)
         self._names.add(name, "initializer")
         if borrow:
-            self._borrowed[name] = lent
+            self._borrowed[name] = borrowed
         self._graph.initializer.append(made)
         self._types[name] = types.TensorType(element_type, tuple(made.dims))
         return GraphValue(self, name)
@@ -233,17 +233,17 @@ class Graph:
         attributes: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Any:
-        """A node; gives the `GraphValue` of its output, or a tuple of several.
+        """Adds a node; returns the `GraphValue` of its output, or a tuple for several outputs.
 
-        `inputs` are values of this graph or of one around it, None for one that is left out. `outputs` is how many
-        there are, or their names: a name gives one value, a list of names a tuple. By default it is the least that the
-        operator gives. `name` is the node's own. Further keywords are its attributes, those in `attributes` too, for
-        names that are taken here: ints, floats, strings, arrays, lists of these, types, and graphs made by `subgraph`
-        of this graph. An attribute that is None is left out.
+        `inputs` are values of this graph or an enclosing one, None for an optional input that is left out. `outputs` is
+        the number of outputs, or their names: one name returns one value, a list of names a tuple. By default it is the
+        least number that the operator has. `name` is the node's name. Further keywords are attributes; `attributes`
+        takes those whose names clash with parameters. Attributes are ints, floats, strings, arrays, lists of these,
+        types, and graphs made by `subgraph` of this graph. An attribute that is None is left out.
 
-        Where ONNX has a schema for the operator it is held against that: `UnknownNameError` for an operator or
-        attribute that there is not, `ArgumentError` for a wrong number of inputs or outputs, `DTypeError` for an
-        attribute of the wrong kind. A domain whose opset was not declared is an `ArgumentError`.
+        Where ONNX has a schema for the operator, the node is checked against it: `UnknownNameError` for an unknown
+        operator or attribute, `ArgumentError` for a wrong number of inputs or outputs, `DTypeError` for an attribute of
+        the wrong kind. A domain without a declared opset raises `ArgumentError`.
         """
         self._change()
         op_type = checked(op_type, "op")
@@ -261,7 +261,7 @@ class Graph:
             op_type=op_type, domain=domain, name=node_name, input=names, output=results, attribute=filled
         )
         self._names.add_node(node, subject)
-        # Nothing fails from here on: the node is there as a whole or not at all.
+        # Nothing below can fail: a node is added as a whole or not at all.
         for graph in _graphs(given.values()):
             graph._sealed = True
         self._graph.node.append(node)
@@ -271,10 +271,10 @@ class Graph:
     def output(
         self, value: GraphValue, type: Any = None, shape: Sequence[int | str | None] | None = None
     ) -> GraphValue:
-        """Makes a value an output of the graph; gives it back.
+        """Makes a value an output of the graph; returns the value.
 
-        Without a `type` shape inference must find it, when the model is made. The output's name is the value's, which
-        `op` takes as ``outputs="logits"``.
+        Without a `type`, shape inference must find it when the model is finished. The output has the value's name,
+        which `op` takes as ``outputs="logits"``.
         """
         self._change()
         [name] = self._usable([value], "output")
@@ -284,65 +284,65 @@ class Graph:
         if name not in self._names:
             raise ArgumentError(f"{subject}: it belongs to a graph around {self.name!r}: give an Identity of it")
         if any(info.name == name for info in self._graph.output):
-            raise ArgumentError(f"{subject}: it is an output already")
+            raise ArgumentError(f"{subject}: it is already an output")
         self._info(self._graph.output, name, self._type(type, shape, subject) or self._types.get(name))
         return value
 
     def value_info(self, value: GraphValue, type: Any, shape: Sequence[int | str | None] | None = None) -> GraphValue:
-        """Says the type of a value in between, for what ONNX cannot infer; gives the value back."""
+        """Declares the type of an intermediate value, which ONNX cannot infer; returns the value."""
         self._change()
         [name] = self._usable([value], "value_info")
         subject = f"value {name!r}"
         if not name or name in self._types:
-            raise ArgumentError(f"{subject}: its type is known already")
+            raise ArgumentError(f"{subject}: its type is already known")
         self._info(self._graph.value_info, name, self._type(type, shape, subject))
         return value
 
     def remove_input(self, value: GraphValue | str) -> None:
-        """Takes an input away. What read it stays, so that a node may give the value from now on."""
+        """Removes an input. The nodes that read it stay, so that a new node can produce the value."""
         name = self._remove(self._graph.input, value, "input")
         if all(tensor.name != name for tensor in self._graph.initializer):
             self._names.remove(name)
             self._types.pop(name, None)
 
     def remove_output(self, value: GraphValue | str) -> None:
-        """Takes an output away; the value stays."""
+        """Removes an output; the value stays."""
         self._remove(self._graph.output, value, "output")
 
-    def _remove(self, infos: Any, value: GraphValue | str, what: str) -> str:
+    def _remove(self, infos: Any, value: GraphValue | str, role: str) -> str:
         self._change()
         name = value.name if isinstance(value, GraphValue) and value.graph is self else value
         if not isinstance(name, str):
-            raise wrong_type(what, "a GraphValue of this graph or a name", value)
+            raise wrong_type(role, "a GraphValue of this graph or a name", value)
         for index, info in enumerate(infos):
             if info.name == name:
                 del infos[index]
                 return name
         known = ", ".join(repr(info.name) for info in infos) or "none"
-        raise UnknownNameError(f"graph {self.name!r} has no {what} {name!r}; it has {known}")
+        raise UnknownNameError(f"graph {self.name!r} has no {role} {name!r}; it has {known}")
 
     def subgraph(self, name: str) -> Graph:
         """A graph for an attribute of `op`: a branch of If, the body of Loop or Scan.
 
-        It may read the values of this graph. Give it to `op` of this graph, after which it cannot be changed.
+        It can read the values of this graph. Pass it to `op` of this graph; from then on it cannot be changed.
         """
         self._change()
         graph = Graph.__new__(Graph)
         graph._begin(self._model, model_proto.package().GraphProto(name=checked(name, "name")), self)
         return graph
 
-    # What comes of it.
+    # Results.
 
     def to_onnx(self) -> Any:
-        """The model as a new ``onnx.ModelProto`` that has everything in it, its nodes in order.
+        """The model as a new ``onnx.ModelProto`` with all weights in it and its nodes in topological order.
 
-        `ModelError` where nothing produces what a node or output needs, nodes form a cycle, or an output's type cannot
-        be found.
+        Raises `ModelError` where no node produces a value that a node or output needs, where nodes form a cycle, and
+        where an output's type cannot be inferred.
         """
         return files.fill(self._finished(), self._borrowed)
 
     def to_bytes(self) -> bytes:
-        """The model's bytes; `ModelError` where there are more than the 2 GB that protobuf takes."""
+        """The model's bytes; `ModelError` where they exceed the 2 GB that protobuf supports."""
         return model_proto.serialize(self.to_onnx(), f"graph {self.name!r}")
 
     def save(
@@ -353,22 +353,23 @@ class Graph:
         location: str | None = None,
         size_threshold: int = 1024,
     ) -> None:
-        """Writes the model to a file, as a whole or not at all.
+        """Writes the model to a file, atomically.
 
-        With `external_data` the initializers of at least `size_threshold` bytes go into a file beside it, `location`,
-        by default the model's name with ``.data`` at the end. `ArgumentError` for a path that cannot be written.
+        With `external_data` the initializers of at least `size_threshold` bytes go into a file `location` in the same
+        folder, by default the model's name followed by ``.data``. Raises `ArgumentError` for a path that cannot be
+        written.
         """
         files.save(self._finished(), self._borrowed, path, external_data, location, size_threshold)
 
     def check(self) -> None:
-        """Holds the model against ONNX's rules, types and shapes included; `ModelError` says what breaks them.
+        """Checks the model against ONNX's rules, types and shapes included; `ModelError` names the violation.
 
-        Large weights are not copied for that.
+        Large weights are not copied.
         """
         model = self._finished()
         model_proto.check(model, f"graph {self.name!r}")
         for tensor in model.graph.initializer:
-            # The checker looks at the kind of content alone.
+            # The checker does not compare the amount of data with the shape.
             if tensor.HasField("raw_data"):
                 subject = f"initializer {tensor.name!r}"
                 came, size = len(tensor.raw_data), nbytes(types.of_code(tensor.data_type, subject), tensor.dims)
@@ -377,7 +378,7 @@ class Graph:
 
     @property
     def engine(self) -> Engine:
-        """What `session` makes a session through, and why not through ONNX Runtime's model editor."""
+        """The engine that `session` uses, and the reasons against ONNX Runtime's model editor."""
         return Engine.of(self._finished(), self._borrowed)
 
     def session(
@@ -389,18 +390,18 @@ class Graph:
         strict: bool = False,
         allow: Iterable[str] = (),
     ) -> Session:
-        """A session that runs the model as it is now; the graph stays as it is, and may be changed further.
+        """A session that runs the model in its present state; later changes to the graph do not affect it.
 
-        It is made through ONNX Runtime's model editor, without serializing the model, where that can be given all of
-        it, and through the model's bytes elsewhere; `engine` says which, and why. As an argument `engine` insists on
-        "editor" or "onnx": `UnsupportedError` names what the editor cannot be given. Borrowed initializers are used in
-        place both ways, and the session keeps their memory. The other arguments are `Session`'s.
+        It is made through ONNX Runtime's model editor, without serializing the model, where the editor supports all of
+        the model, else through the model's bytes; the property `engine` says which, and why. The argument `engine`
+        forces "editor" or "onnx"; `UnsupportedError` names the parts that the editor does not support. Both ways use
+        borrowed initializers in place, and the session keeps their memory alive. The other arguments are `Session`'s.
         """
         model = self._finished()
         if not model.graph.output:
             raise ModelError(f"graph {self.name!r} has no outputs")
         session = sessions.make(model, self._borrowed, engine, options, providers, strict, allow)
-        # The editor's models have no place for it.
+        # ONNX Runtime's model editor has no metadata.
         session.metadata = self.metadata
         return session
 
@@ -412,21 +413,21 @@ class Graph:
         graph = self._graph
         return f"{type(self).__name__}({listed(graph.input)} -> {listed(graph.output)}; {len(graph.node)} nodes)"
 
-    # Within.
+    # Internals.
 
     def _finished(self) -> Any:
-        """The model as `proto.finished` gives it; borrowed initializers without their content."""
+        """The model as `model_proto.finished` returns it; borrowed initializers are without their content."""
         self._root_only("a model")
         return model_proto.finished(self._model)
 
     def _change(self) -> None:
-        """What every change begins with."""
+        """Checks that the graph may be changed; every change calls it first."""
         if self._sealed:
-            raise ArgumentError(f"graph {self.name!r}: it was given to a node, and cannot be changed any more")
+            raise ArgumentError(f"graph {self.name!r}: it was passed to a node and cannot be changed any more")
 
-    def _root_only(self, what: str) -> None:
+    def _root_only(self, action: str) -> None:
         if self._parent is not None:
-            raise ArgumentError(f"graph {self.name!r} is a subgraph: {what} is for the graph around it")
+            raise ArgumentError(f"graph {self.name!r} is a subgraph: {action} is for the graph around it")
 
     def _around(self) -> Iterator[Graph]:
         graph: Graph | None = self
@@ -438,7 +439,7 @@ class Graph:
         return GraphValue(next((graph for graph in self._around() if name in graph._names), self), name)
 
     def _usable(self, values: Sequence[Any], subject: str) -> list[str]:
-        """The names of values that may be used in this graph."""
+        """The names of values, each checked to be usable in this graph."""
         names = []
         for index, value in enumerate(values):
             where = f"{subject}: input {index}" if len(values) > 1 or subject.startswith("op ") else subject
@@ -458,7 +459,7 @@ class Graph:
         return names
 
     def _opset(self, domain: str, subject: str) -> int:
-        """The version of a domain's operators."""
+        """The opset version of a domain."""
         opsets = self.opsets
         if domain not in opsets:
             raise ArgumentError(f"{subject}: domain {domain!r} has no opset: declare it with import_opset")
@@ -486,7 +487,7 @@ class Graph:
         return made
 
     def _placed(self, value: Any, subject: str) -> Any:
-        """A subgraph, or a list of them, as what goes into the attribute."""
+        """The protos of a subgraph or a list of them; other values unchanged."""
         if isinstance(value, (list, tuple)) and any(isinstance(each, Graph) for each in value):
             return [self._placed(each, subject) for each in value]
         if not isinstance(value, Graph):
@@ -498,7 +499,7 @@ class Graph:
         return value._graph
 
     def _results(self, schema: Any, outputs: Any, node: str, subject: str) -> tuple[list[str], bool]:
-        """The names of a node's outputs, and whether it gives one value rather than a tuple."""
+        """The names of a node's outputs, and whether `op` returns one value instead of a tuple."""
         if outputs is None:
             outputs = 1 if schema is None else max(schema.min_output, 1)
         if isinstance(outputs, int) and not isinstance(outputs, bool):
@@ -522,7 +523,7 @@ class Graph:
     def _type(self, type: Any, shape: Any, subject: str) -> GraphType | None:
         if type is None:
             if shape is not None:
-                raise DTypeError(f"{subject}: it has a shape, and a type is missing")
+                raise DTypeError(f"{subject}: it has a shape, but a type is missing")
             return None
         return types.as_type(type, shape, subject)
 
@@ -542,5 +543,5 @@ def _graphs(values: Iterable[Any]) -> Iterator[Graph]:
 
 
 def _domain(domain: str) -> str:
-    """A domain in its short form."""
+    """A domain's canonical name: "ai.onnx" and "" are the same."""
     return "" if domain == "ai.onnx" else domain

@@ -1,4 +1,4 @@
-"""`edit`: a model that exists, opened to add to it."""
+"""`edit`: opens an existing model for additions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from zrt.session.session import Session
 class GraphEdit(Owner, Graph):
     """An existing model, open for additions; `edit` makes it.
 
-    It is a `Graph` that has the model's values already: ``value("features")`` gives one to build on. `finalize` makes
-    the session, after which, as after `close`, the edit refuses with `ClosedError`; `to_onnx` and `save` still have
-    what was built.
+    It is a `Graph` with the model's values in it: ``value("features")`` returns one to build on. `finalize` makes the
+    session and ends the edit. After that, as after `close`, changes raise `ClosedError`; `to_onnx` and `save` still
+    work.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class GraphEdit(Owner, Graph):
         self._options = options
         self._chosen = parse(providers)
         self._busy = ffi.new("int *")
-        # What the session borrows: it holds this list, which is filled later.
-        self._lent: list[Handle] = []
+        # The owners of memory that the session borrows. The session keeps this list alive; `_apply` fills it.
+        self._lenders: list[Handle] = []
         # The kernels of custom operators, which the session keeps.
         self._kernels: set[object] = set()
         self._settings = prepare_options(options, self._chosen, external_data_dir)
         with model_source.Source(model) as source:
-            handle = _open_session(source, self._settings, self._lent, self._kernels)
+            handle = _open_session(source, self._settings, self._lenders, self._kernels)
         self._begin(made, made.graph, None)
         self._base_nodes = len(made.graph.node)
         self._base_inputs = [info.name for info in made.graph.input]
@@ -69,7 +69,7 @@ class GraphEdit(Owner, Graph):
         self._handle = handle
 
     def opset(self, domain: str = "") -> int:
-        """The version of a domain's operators in the model; `UnknownNameError` for a domain that it does not use."""
+        """The opset version of a domain in the model; `UnknownNameError` for a domain that it does not use."""
         handle = self._open()
         return claimed(self._busy, "GraphEdit", self._ask_opset, handle, text(domain, "domain"))
 
@@ -81,11 +81,11 @@ class GraphEdit(Owner, Graph):
             raise UnknownNameError(f"domain {domain.decode()!r}: {error}") from None
 
     def finalize(self, *, engine: str | None = None) -> Session:
-        """The session of the edited model, with its new inputs and outputs; the edit ends.
+        """Makes the session of the edited model, with its new inputs and outputs, and ends the edit.
 
-        What was added goes to the model that ONNX Runtime has loaded already, where its model editor can be given all
-        of it; elsewhere the edited model is loaded anew. `engine` is as for `session`. Mistakes that zrt sees leave the
-        edit open; where ONNX Runtime refuses the result, the edit has ended too.
+        Where ONNX Runtime's model editor supports all additions, they are applied to the model that is already loaded;
+        else the edited model is loaded anew. `engine` is as for `session`. The edit stays open after a mistake that zrt
+        detects, and is closed after an error of ONNX Runtime.
         """
         handle = self._open()
         return claimed(self._busy, "GraphEdit", self._finalize, handle, engine)
@@ -104,7 +104,7 @@ class GraphEdit(Owner, Graph):
         return session
 
     def _reasons(self, model: Any) -> Iterator[str]:
-        """Why the editor cannot add what was added."""
+        """The reasons why the model editor does not support the additions."""
         graph = model.graph
         inputs, outputs = self._changed(graph)
         new = graph.initializer[self._base_initializers :]
@@ -116,13 +116,13 @@ class GraphEdit(Owner, Graph):
             if info.name in constants:
                 yield f"input {info.name!r} may override an initializer"
         if len(graph.value_info) > self._base_infos:
-            yield "types of values in between were said"
+            yield "types of intermediate values were declared"
 
     def _added(self) -> Any:
         return self._graph.node[self._base_nodes :]
 
     def _changed(self, graph: Any) -> tuple[list[Any], list[Any]]:
-        """All inputs and all outputs, each where they are not what they were."""
+        """All inputs if the edit changed them, else none; the same for the outputs."""
         same_inputs = [info.name for info in graph.input] == self._base_inputs
         same_outputs = [info.name for info in graph.output] == self._base_outputs
         return ([] if same_inputs else list(graph.input)), ([] if same_outputs else list(graph.output))
@@ -133,19 +133,19 @@ class GraphEdit(Owner, Graph):
         inputs, outputs = self._changed(model.graph)
         assembly.values(inputs, outputs=False)
         assembly.values(outputs, outputs=True)
-        lent = add(assembly, model.graph.initializer[self._base_initializers :], self._borrowed)
+        lenders = add(assembly, model.graph.initializer[self._base_initializers :], self._borrowed)
         for node in self._added():
             assembly.node(node)
         made = assembly.model(self.opsets)
-        # From here on the session is no longer what was opened.
+        # The calls below change the session: the edit cannot be continued, even after an error.
         self.close()
-        self._lent.extend(lent)
+        self._lenders.extend(lenders)
         container = None if self._options is None else caller_weights.container_of(self._options)
         if container is not None:
-            self._lent.append(container)
+            self._lenders.append(container)
         shared = ffi.NULL if container is None else container.pointer
         with self._chosen.loading(self._settings) as kept:
-            self._lent.append(kept)
+            self._lenders.append(kept)
             try:
                 with callback_errors.loading() as load:
                     status.check(editor.ApplyModelToModelEditorSession(handle.pointer, made))
@@ -159,7 +159,7 @@ class GraphEdit(Owner, Graph):
 
     @property
     def engine(self) -> Engine:
-        """What `finalize` makes the session through, and why not through ONNX Runtime's model editor."""
+        """The engine that `finalize` uses, and the reasons against ONNX Runtime's model editor."""
         return Engine.because(self._reasons(Graph._finished(self)))
 
     def _change(self) -> None:
@@ -167,7 +167,7 @@ class GraphEdit(Owner, Graph):
 
     def _opset(self, domain: str, subject: str) -> int:
         if domain not in self.opsets:
-            # ONNX Runtime brings domains of its own to every model.
+            # ONNX Runtime adds domains of its own to every model.
             with suppress(UnknownNameError):
                 self.import_opset(domain, self.opset(domain))
         return super()._opset(domain, subject)
@@ -182,9 +182,9 @@ class GraphEdit(Owner, Graph):
 
 
 def _open_session(
-    source: model_source.Source, settings: PoolOptions, lent: list[Handle], kernels: set[object]
+    source: model_source.Source, settings: PoolOptions, lenders: list[Handle], kernels: set[object]
 ) -> Handle:
-    """The ``OrtSession`` of a model that is still to be added to."""
+    """The ``OrtSession`` of a model, open for additions."""
     editor = editor_api()
     environment = current().pointer
     data = data_of(source, settings)
@@ -195,7 +195,7 @@ def _open_session(
         create, given = editor.CreateModelEditorSessionFromArray, (data, ffi.sizeof(data))
     try:
         with callback_errors.loading() as load:
-            parents = [settings, Handle.pin(lent)]
+            parents = [settings, Handle.pin(lenders)]
             handle = make_session(
                 settings, source.subject, parents, (kernels,), create, environment, *given, settings.pointer
             )
@@ -218,6 +218,6 @@ def edit(
 ) -> GraphEdit:
     """Opens an existing model to add operators, inputs and outputs to it; see `GraphEdit`.
 
-    The arguments are `Session`'s, and are those of the session that `finalize` makes.
+    The arguments are `Session`'s; `finalize` makes its session with them.
     """
     return GraphEdit(model, options, providers, external_data_dir=external_data_dir)

@@ -1,4 +1,4 @@
-"""ONNX Runtime's model editor: models for it, made of an ``onnx.ModelProto`` without serializing that."""
+"""ONNX Runtime's model editor: fills it from an ``onnx.ModelProto`` without serializing the model."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from zrt.graph import types
 from zrt.graph.model_proto import called, native, package
 from zrt.values import Value
 
-# Borrowed initializers must have as many bytes.
+# The least size in bytes of an initializer that ONNX Runtime can borrow.
 LEAST_BORROWED = 128
 
 Borrowed = Mapping[str, Value]
 
 
 def _texts(names: Sequence[str]) -> tuple[Any, list[Any]]:
-    """Strings for C, and what keeps them."""
+    """An array of C strings, and the objects that own them."""
     kept = [ffi.new("char[]", name.encode()) for name in names]
     return ffi.new("char *[]", kept), kept
 
@@ -68,22 +68,22 @@ def _tensor_info(kind: types.TensorType) -> Handle:
 
 
 class Assembly:
-    """A model for the editor, under way."""
+    """A model of the model editor under construction."""
 
     def __init__(self) -> None:
         self.handle = Handle.make(lib.zrt_editor_free, [], lib.zrt_editor_new, "zrt_editor", api())
 
     def values(self, infos: Sequence[Any], outputs: bool) -> None:
-        """The graph's inputs or outputs."""
+        """Sets the graph's inputs or outputs."""
         handles = [_type_of(info) for info in infos]
         names, _kept = _texts([info.name for info in infos])
         pointers = ffi.new("OrtTypeInfo *[]", [handle.pointer for handle in handles])
         status.check(lib.zrt_editor_values(self.handle.pointer, outputs, names, pointers, len(infos)))
 
     def initializer(self, tensor: Any, borrowed: Value | None) -> None:
-        """A copy of a tensor's content, or the memory that it borrows."""
+        """Adds an initializer: a copy of the tensor's content, or the borrowed memory of a value."""
         kind = types.of_code(tensor.data_type, tensor.name)
-        # Both are held until the call is over.
+        # `content` keeps the memory alive until the call returns.
         content: Any = ffi.from_buffer(native(tensor)) if borrowed is None else borrowed._open()
         memory = content if borrowed is None else ffi.cast("void *", borrowed.address)
         size = len(content) if borrowed is None else borrowed.nbytes
@@ -104,7 +104,7 @@ class Assembly:
             raise status.about(f"initializer {tensor.name!r}", error) from error
 
     def node(self, node: Any) -> None:
-        """One node."""
+        """Adds a node."""
         inputs, _inputs = _texts(node.input)
         outputs, _outputs = _texts(node.output)
         filled = [_attribute(attribute) for attribute in node.attribute]
@@ -138,13 +138,13 @@ class Assembly:
 
 def _type_of(info: Any) -> Handle:
     kind = types.from_proto(info.type, info.name)
-    # `refusals` names a value without one.
+    # `Engine` refuses values without a type.
     assert kind is not None
     return type_info(kind)
 
 
 def _attribute(attribute: Any) -> tuple[dict[str, Any], Any]:
-    """An attribute for C, and what keeps it."""
+    """An attribute for C, and the objects that own its memory."""
     kinds = package().AttributeProto
     name = ffi.new("char[]", attribute.name.encode())
     length = 1

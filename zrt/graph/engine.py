@@ -17,8 +17,8 @@ from zrt.graph.model_proto import called, package
 from zrt.loading.session_options import SessionOptions
 from zrt.types import ElementType
 
-# The operators of these are ONNX Runtime's own. Others may be custom operators, which a session that is made of the
-# editor's model does not see.
+# The domains of ONNX Runtime's own operators. Other domains may have custom operators, which a session made from the
+# editor's model does not find.
 BUILT_IN = frozenset(
     ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training", "com.microsoft", "com.microsoft.experimental")
 )
@@ -29,10 +29,10 @@ EDITOR, ONNX = "editor", "onnx"
 @public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What a graph's session is made through.
+    """The way in which a graph's session is made.
 
-    `name` is "editor" for ONNX Runtime's model editor and "onnx" for the model's bytes; `reasons` say what the editor
-    cannot be given.
+    `name` is "editor" for ONNX Runtime's model editor and "onnx" for the model's bytes; `reasons` name the parts that
+    the editor does not support.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Engine:
 
     @classmethod
     def of(cls, model: Any, borrowed: Borrowed, options: SessionOptions | None = None) -> Engine:
-        """What serves a model, under these options."""
+        """The engine for a model with these options."""
         graph = model.graph
         values = (*graph.input, *graph.output)
         reasons = [*refusals(model, graph.node, graph.initializer, values), *_whole(graph)]
@@ -49,7 +49,7 @@ class Engine:
             if options.optimized_model_filepath is not None:
                 reasons.append("the optimized model that is to be written would lack the model's metadata")
             if options.prepacked_weights is not None:
-                reasons.append("prepacked weights are for models that come as bytes")
+                reasons.append("prepacked weights need a model in bytes")
         return cls.because(reasons)
 
     @classmethod
@@ -59,28 +59,28 @@ class Engine:
         return cls(ONNX if found else EDITOR, found)
 
     def insisted(self, wanted: str | None) -> Engine:
-        """The engine that the caller insists on; `UnsupportedError` where it will not do."""
+        """This engine, or the one that the caller forces; `UnsupportedError` where that cannot make the session."""
         if wanted is None or wanted == self.name:
             return self
         if wanted == ONNX:
             return Engine(ONNX, ("the caller asked for it",))
         if wanted == EDITOR:
-            raise UnsupportedError(f"ONNX Runtime's model editor cannot be given this: {'; '.join(self.reasons)}")
+            raise UnsupportedError(f"ONNX Runtime's model editor does not support this: {'; '.join(self.reasons)}")
         raise ArgumentError(f"engine: {shown(wanted)} is neither {EDITOR!r} nor {ONNX!r}")
 
 
 def _whole(graph: Any) -> Iterable[str]:
-    """What else the editor would lose where the whole model goes through it."""
+    """The further parts that the editor would lose when it gets the whole model."""
     if graph.sparse_initializer:
         yield "the graph has sparse initializers"
     if graph.value_info:
-        yield "the graph says types of values in between"
+        yield "the graph declares types of intermediate values"
     for domain in sorted({node.domain for node in graph.node} - BUILT_IN):
-        yield f"domain {domain!r} may be of custom operators, which a session of the editor's model does not see"
+        yield f"domain {domain!r} may have custom operators, which a session of the editor's model does not find"
 
 
 def weights_given(options: SessionOptions) -> Iterator[str]:
-    """What the options give that the editor knows nothing of."""
+    """The options that replace weights, which the editor ignores."""
     for field in ("initializers", "external_initializer_files"):
         if getattr(options, field):
             yield f"options.{field} replace weights"
@@ -89,9 +89,9 @@ def weights_given(options: SessionOptions) -> Iterator[str]:
 def refusals(
     model: Any, nodes: Sequence[Any], initializers: Sequence[Any], values: Sequence[Any], known: Collection[str] = ()
 ) -> Iterator[str]:
-    """Why the editor cannot be given these parts of a model as they are, or would get them wrong.
+    """The reasons why the editor refuses these parts of a model or would change them.
 
-    `known` are values whose types the session has already.
+    `known` are values whose types the session already has.
     """
     graph = model.graph
     for field in ("functions", "training_info"):
@@ -137,7 +137,7 @@ def _refused_initializer(tensor: Any, overridable: bool) -> Iterator[str]:
     if "\0" in tensor.name:
         yield f"{subject} has a NUL character in its name"
     if overridable:
-        yield f"{subject} is an input too, which may override it"
+        yield f"{subject} is also an input, which may override it"
     if kind is ElementType.STRING or kind.refused or kind.onnx_code != kind:
         yield f"{subject} is of type {kind.name}"
 
@@ -152,16 +152,16 @@ def _refused_value(info: Any, known: bool) -> Iterator[str]:
     elif type(kind) is not types.TensorType:
         described = type_info(kind)
         reason = lib.zrt_editor_takes(api(), described.pointer)
-        # A later library may take them, and what it makes of them is not known yet.
+        # A later library may accept such types, but its results are untested: refuse them in any case.
         yield f"{subject} is a {kind}" + (f" ({status.to_error(reason)})" if reason else "")
     elif known:
-        # The session goes by the type that it has.
+        # The session ignores the new type and uses its own.
         return
     elif kind.element_type.onnx_code != kind.element_type:
         yield f"{subject} is of type {kind.element_type.name}"
     elif kind.shape and {dim for dim in kind.shape if not isinstance(dim, int)} - {_first_name(kind.shape)}:
         # 1.27 gives every symbolic size the name of the first size.
-        yield f"{subject} has sizes {kind.shape}, of which ONNX Runtime 1.27 would mix up the names"
+        yield f"{subject} has sizes {kind.shape}, whose names ONNX Runtime 1.27 would mix up"
     elif info.type.denotation or any(dim.denotation for dim in info.type.tensor_type.shape.dim):
         yield f"{subject} has denotations"
 

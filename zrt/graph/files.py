@@ -1,4 +1,4 @@
-"""Models into files, with their weights inside or beside them."""
+"""Writes models to files, with their weights inside or in a second file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zrt.errors import ArgumentError
 from zrt.graph.model_proto import outside, raw, raw_of, serialize, subgraphs
 from zrt.values import Value
 
-# Where each tensor begins in the file of weights: a page, so that it can be mapped.
+# Each tensor in the file of weights begins on a page boundary, so that it can be memory-mapped.
 ALIGNMENT = 4096
 
 
@@ -24,12 +24,12 @@ def save(
     location: str | None,
     size_threshold: int,
 ) -> None:
-    """Writes the model, whose `borrowed` initializers have no content of their own; it is used up."""
+    """Writes the model, whose `borrowed` initializers are without content; modifies `model`."""
     where = os.fsdecode(path_bytes(path, "path"))
     least = integer(size_threshold, "size_threshold", 0, 1 << 62)
     name = os.path.basename(where)
     if not name:
-        raise ArgumentError(f"path: {where!r} is no file's name")
+        raise ArgumentError(f"path: {where!r} does not name a file")
     beside = f"{name}.data" if location is None else text(location, "location").decode()
     if not boolean(external_data, "external_data"):
         if location is not None:
@@ -51,7 +51,7 @@ def save(
 
 
 def fill(model: Any, borrowed: Mapping[str, Value]) -> Any:
-    """Gives the borrowed initializers their content."""
+    """Copies the content of the borrowed initializers into the model."""
     for tensor in model.graph.initializer:
         if tensor.name in borrowed:
             _fill(tensor, borrowed[tensor.name])
@@ -65,7 +65,7 @@ def _fill(tensor: Any, value: Value) -> None:
 
 
 def _write_weights(graph: Any, borrowed: Mapping[str, Value], location: str, least: int, file: BinaryIO) -> None:
-    """Writes each large enough weight and says in the model where it is."""
+    """Writes each weight of at least `least` bytes, and replaces it in the model by a reference to the file."""
     for tensor, value in _initializers(graph, borrowed):
         content = raw_of(value) if value is not None else raw(tensor)
         if len(content) < least:
@@ -79,7 +79,7 @@ def _write_weights(graph: Any, borrowed: Mapping[str, Value], location: str, lea
 
 
 def _initializers(graph: Any, borrowed: Mapping[str, Value]) -> Iterator[tuple[Any, Value | None]]:
-    """The initializers of a graph and of those within it that may leave the model, with what they borrow."""
+    """The initializers of a graph and its subgraphs that may become external, each with the value it borrows."""
     for tensor in graph.initializer:
         if tensor.data_type != tensor.STRING:
             yield tensor, borrowed.get(tensor.name)

@@ -1,4 +1,4 @@
-"""Initializers: the content that a graph copies, and the memory that it borrows."""
+"""Initializers of a graph: copied content and borrowed memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from zrt.values import Value
 
 
 def copy(given: Any, name: str, subject: str) -> Any:
-    """The ``onnx.TensorProto`` with the content of whatever `Graph.initializer` takes."""
+    """The ``onnx.TensorProto`` with a copy of an array, a scalar, a `Value` or an ``onnx.TensorProto``."""
     onnx = model_proto.package()
     if isinstance(given, Value):
         if given._tensor() and given.element_type.packed:
@@ -26,21 +26,20 @@ def copy(given: Any, name: str, subject: str) -> Any:
     return made
 
 
-def lent(given: Any, subject: str) -> Value:
-    """The value over memory that may be borrowed."""
+def borrowed(given: Any, subject: str) -> Value:
+    """The value over the memory to borrow; an error where it cannot be borrowed."""
     value = given if isinstance(given, Value) else Value.from_array(given, subject)
     if not value._tensor() or not value.memory.is_host:
-        raise UnsupportedError(f"{subject}: it lies on {value.memory.name}; initializers are in the host's memory")
+        raise UnsupportedError(f"{subject}: it lies on {value.memory.name}; initializers must be in host memory")
     if value.element_type is ElementType.STRING:
-        raise UnsupportedError(f"{subject}: strings cannot be borrowed; let them be copied")
+        raise UnsupportedError(f"{subject}: strings cannot be borrowed; copy them")
     if value.nbytes < LEAST_BORROWED:
         raise ArgumentError(
-            f"{subject}: it has {value.nbytes} bytes, and ONNX Runtime borrows {LEAST_BORROWED} or more: "
-            "let it be copied"
+            f"{subject}: it has {value.nbytes} bytes, and ONNX Runtime borrows {LEAST_BORROWED} or more: copy it"
         )
     return value
 
 
-def borrowing(value: Value, name: str) -> Any:
-    """The ``onnx.TensorProto`` that stands for borrowed memory."""
+def placeholder(value: Value, name: str) -> Any:
+    """The ``onnx.TensorProto`` without content that stands for borrowed memory."""
     return model_proto.outside(name, value.element_type.onnx_code, value.shape, "borrowed", 0, value.nbytes)

@@ -1,4 +1,4 @@
-"""Models as ``onnx.ModelProto``: read from wherever they are, checked, put in order, made light."""
+"""Models as ``onnx.ModelProto``: parsing, external weights, serialization, topological order, checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
 from zrt.values import Value
 
-# Larger initializers than this many bytes say nothing that a check or shape inference would look at.
+# Checks and shape inference do not read the content of initializers larger than this many bytes.
 LARGEST_LIGHT = 1024
 
 
@@ -33,9 +33,9 @@ def package() -> Any:
 
 
 def parse(model: model_source.Model) -> tuple[Any, str, str]:
-    """A model as an ``onnx.ModelProto`` of our own, its name in messages, and the folder that its weights lie in.
+    """A model as a new ``onnx.ModelProto``, its name for messages, and the folder of its external weights.
 
-    Of a model in memory the folder is "".
+    The folder is "" for a model in memory.
     """
     onnx = package()
     with model_source.Source(model) as source:
@@ -43,24 +43,24 @@ def parse(model: model_source.Model) -> tuple[Any, str, str]:
         folder = "" if source.path is None else os.path.dirname(os.path.abspath(os.fsdecode(source.path)))
         try:
             proto = onnx.ModelProto.FromString(bytes(ffi.buffer(data)))
-        # protobuf in Python finds it out itself; in C it gives what `_check_text` then finds.
+        # protobuf's Python implementation raises this; the one in C returns bytes, which `_check_text` finds.
         except UnicodeDecodeError as error:
-            raise ModelError(f"{source.subject} cannot be read: a text is no UTF-8: {error.reason}") from error
+            raise ModelError(f"{source.subject} cannot be read: a string is not UTF-8: {error.reason}") from error
         # protobuf raises classes of its own, which differ between its implementations.
         except Exception as error:
             raise ModelError(f"{source.subject} cannot be read: {error}") from error
         finally:
-            # Its own bytes the source gives back itself.
+            # Bytes that the caller passed are released by the source itself.
             if source.path is not None:
                 ffi.release(data)
         if not proto.HasField("graph"):
-            raise ModelError(f"{source.subject} cannot be read: it holds no graph")
+            raise ModelError(f"{source.subject} cannot be read: it has no graph")
         _check_text(proto, source.subject)
         return proto, source.subject, folder
 
 
 def _check_text(message: Any, subject: str) -> None:
-    """Raises a `ModelError` where a string is no UTF-8: protobuf would give it as bytes, which no name can be."""
+    """Raises a `ModelError` for a string that is not UTF-8, which protobuf returns as bytes."""
     waiting = [message]
     while waiting:
         for field, content in waiting.pop().ListFields():
@@ -69,11 +69,11 @@ def _check_text(message: Any, subject: str) -> None:
             elif field.type == field.TYPE_STRING:
                 texts = [content] if isinstance(content, (str, bytes)) else content
                 if any(isinstance(each, bytes) for each in texts):
-                    raise ModelError(f"{subject} cannot be read: its {field.name} is no UTF-8")
+                    raise ModelError(f"{subject} cannot be read: its {field.name} is not UTF-8")
 
 
 def load_weights(proto: Any, subject: str, folder: str, borrowed: Collection[str] = ()) -> None:
-    """Brings the weights outside of a model into it, but for those that are borrowed."""
+    """Loads a model's external weights into it, except for those that are borrowed."""
     helper = package().external_data_helper
     found = [
         tensor for tensor in tensors(proto.graph) if helper.uses_external_data(tensor) and tensor.name not in borrowed
@@ -82,28 +82,30 @@ def load_weights(proto: Any, subject: str, folder: str, borrowed: Collection[str
         return
     if not folder:
         raise ModelError(
-            f"{subject}: the weight {found[0].name!r} and others lie outside the model: give external_data_dir"
+            f"{subject}: the weight {found[0].name!r} and others lie outside of the model: pass external_data_dir"
         )
     try:
         for tensor in found:
             helper.load_external_data_for_tensor(tensor, folder)
             tensor.ClearField("data_location")
             tensor.ClearField("external_data")
-    # A file that is missing, too short or outside the folder raises what the onnx package pleases.
+    # For a file that is missing, too short or outside of the folder the onnx package raises various classes.
     except Exception as error:
         raise ModelError(f"{subject}: {error}") from error
 
 
 def folder_of(external_data_dir: str | os.PathLike[str] | None, beside: str) -> str:
-    """The folder of a model's weights: the caller's, else the model's own."""
+    """The folder of a model's external weights: the caller's, else the model's own."""
     return beside if external_data_dir is None else os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))
 
 
 def serialize(proto: Any, subject: str) -> bytes:
-    """A model's bytes; `ModelError` where protobuf refuses, as it does above 2 GB."""
+    """A model's bytes; `ModelError` where protobuf cannot serialize it, for example above 2 GB."""
     try:
         if proto.ByteSize() > model_source.LARGEST_IN_MEMORY:
-            raise ModelError(f"{subject} is larger than the 2 GB that protobuf takes: save it with external_data=True")
+            raise ModelError(
+                f"{subject} is larger than the 2 GB that protobuf supports: save it with external_data=True"
+            )
         return bytes(proto.SerializeToString())
     except ModelError:
         raise
@@ -122,24 +124,24 @@ def outside(name: str, code: int, dims: Sequence[int], location: str, offset: in
 
 
 def raw(tensor: Any) -> bytes:
-    """A tensor's content in ONNX's form: packed, the lowest byte first."""
+    """A tensor's content as ONNX stores it: packed, little-endian."""
     if tensor.HasField("raw_data"):
         return bytes(tensor.raw_data)
     helper = package().numpy_helper
     try:
         return bytes(helper.from_array(helper.to_array(tensor)).raw_data)
-    # What has not as many elements as its shape says raises what the onnx package and numpy please.
+    # Where the number of elements does not match the shape, the onnx package and numpy raise various classes.
     except Exception as error:
         raise ModelError(f"initializer {tensor.name!r}: {error}") from error
 
 
 def native(tensor: Any) -> bytes:
-    """A tensor's content as this machine has it in memory."""
+    """A tensor's content in this machine's byte order."""
     return _swapped(np.frombuffer(raw(tensor), np.uint8), tensor.data_type)
 
 
 def raw_of(value: Value) -> bytes:
-    """A value's content in ONNX's form."""
+    """A value's content as ONNX stores it."""
     array = value.numpy()
     return _swapped(np.ascontiguousarray(array).reshape(-1).view(np.uint8), value.element_type.onnx_code)
 
@@ -160,7 +162,7 @@ def subgraphs(node: Any) -> Iterator[Any]:
 
 
 def tensors(graph: Any) -> Iterator[Any]:
-    """The initializers of a graph and of those within it, and the tensors among attributes."""
+    """The initializers of a graph and its subgraphs, and the tensors among the attributes."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:
@@ -172,7 +174,7 @@ def tensors(graph: Any) -> Iterator[Any]:
 
 
 def given(graph: Any) -> Iterator[tuple[str, str]]:
-    """The names that a graph has before any node runs, each with what it is."""
+    """The names of a graph's inputs and initializers, each with "input" or "initializer"."""
     inputs = set()
     for info in graph.input:
         inputs.add(info.name)
@@ -186,7 +188,7 @@ def given(graph: Any) -> Iterator[tuple[str, str]]:
 
 
 def defined(graph: Any) -> Iterator[tuple[str, str]]:
-    """All names of values in a graph itself, each with what it is the name of."""
+    """The names of all values of a graph, without its subgraphs, each with a description of its definition."""
     yield from given(graph)
     for node in graph.node:
         for name in node.output:
@@ -195,17 +197,17 @@ def defined(graph: Any) -> Iterator[tuple[str, str]]:
 
 
 def definitions(graph: Any) -> dict[str, str]:
-    """What `defined` gives, as a dictionary; `ModelError` names what is defined twice."""
+    """The result of `defined` as a dict; `ModelError` for a name that is defined twice."""
     found: dict[str, str] = {}
-    for name, what in defined(graph):
+    for name, definition in defined(graph):
         if name in found:
-            raise ModelError(f"{name!r} is defined twice: as {found[name]} and as {what}")
-        found[name] = what
+            raise ModelError(f"{name!r} is defined twice: as {found[name]} and as {definition}")
+        found[name] = definition
     return found
 
 
 def all_names(graph: Any) -> Iterator[str]:
-    """The names of values and nodes in a graph and those within it."""
+    """The names of the values and nodes of a graph and its subgraphs."""
     for name, _ in defined(graph):
         yield name
     for node in graph.node:
@@ -215,12 +217,12 @@ def all_names(graph: Any) -> Iterator[str]:
 
 
 def called(node: Any) -> str:
-    """A node as messages call it."""
+    """A node's name for messages."""
     return f"node {node.name!r} ({node.op_type})" if node.name else f"a node ({node.op_type})"
 
 
 def reads(node: Any) -> Iterator[str]:
-    """The values that a node needs, those that its subgraphs take from around them among them."""
+    """The values that a node reads, including those that its subgraphs take from the enclosing graphs."""
     for name in node.input:
         if name:
             yield name
@@ -232,9 +234,9 @@ def reads(node: Any) -> Iterator[str]:
 
 
 def in_order(graph: Any, around: Iterable[str] = ()) -> list[int]:
-    """The order of a graph's nodes in which each comes after those it reads from, otherwise as they are.
+    """The topological order of a graph's nodes that is closest to their present order.
 
-    `ModelError` names what is defined twice, what nothing produces, and the nodes of a cycle.
+    Raises `ModelError` for a name that is defined twice, a value that nothing produces, and a cycle.
     """
     known = definitions(graph)
     outer = set(around)
@@ -272,7 +274,7 @@ def in_order(graph: Any, around: Iterable[str] = ()) -> list[int]:
 
 
 def light(model: Any) -> Any:
-    """The model without its large weights: they become inputs, of which a check needs only the types."""
+    """The model without its large weights, which become inputs: a check needs only their types."""
     onnx = package()
     made = onnx.ModelProto()
     for field, content in model.ListFields():
@@ -307,13 +309,13 @@ def _copy_light(graph: Any, made: Any) -> None:
 
 
 def is_light(tensor: Any) -> bool:
-    """Whether an initializer is small, and here."""
+    """Whether an initializer is small and its content is in the model."""
     outside = tensor.data_location == type(tensor).EXTERNAL
     return not outside and tensor.ByteSize() <= LARGEST_LIGHT
 
 
 def check(model: Any, subject: str) -> None:
-    """Holds a model against ONNX's rules; `ModelError` says what breaks them."""
+    """Checks a model against ONNX's rules; `ModelError` names the violation."""
     onnx = package()
     in_order(model.graph)
     if not model.graph.output:
@@ -335,14 +337,14 @@ def inferred(model: Any) -> dict[str, Any]:
         result = onnx.shape_inference.infer_shapes(light(model))
     # Shape inference and protobuf raise classes of their own.
     except Exception as error:
-        raise ModelError(f"the types of the outputs cannot be found: {error}") from error
+        raise ModelError(f"the types of the outputs cannot be inferred: {error}") from error
     return {info.name: info.type for info in result.graph.output if info.type.WhichOneof("value")}
 
 
 def finished(model: Any) -> Any:
-    """A copy of a model, its nodes in order and its outputs' types filled in.
+    """A copy of a model with its nodes in topological order and the types of its outputs filled in.
 
-    `ModelError` as of `in_order`, and where an output's type cannot be found.
+    Raises `ModelError` as `in_order` does, and where an output's type cannot be inferred.
     """
     made = package().ModelProto()
     made.CopyFrom(model)
@@ -355,6 +357,6 @@ def finished(model: Any) -> Any:
         found = inferred(made)
         for info in untyped:
             if info.name not in found:
-                raise ModelError(f"output {info.name!r}: its type does not follow from what is known: give it")
+                raise ModelError(f"output {info.name!r}: its type cannot be inferred: pass it")
             info.type.CopyFrom(found[info.name])
     return made

@@ -1,4 +1,4 @@
-"""The names in a graph: which are taken, by what, and new ones."""
+"""The names in a graph: those in use, and new unique ones."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from zrt.graph import model_proto
 
 
 def checked(value: Any, subject: str) -> str:
-    """A name as ONNX takes it."""
+    """A name, checked: a non-empty string without NUL."""
     name = text(value, subject).decode()
     if not name:
-        raise ArgumentError(f"{subject}: a name is empty")
+        raise ArgumentError(f"{subject}: the name is empty")
     return name
 
 
 class Names:
-    """The names in an ``onnx.GraphProto``, of which one sees those of the graphs around it."""
+    """The names in an ``onnx.GraphProto``; a subgraph also sees the names of the enclosing graphs."""
 
     __slots__ = ("_around", "_below", "_graph", "_nodes", "_numbers", "_used", "_values")
 
     def __init__(self, graph: Any, around: Names | None) -> None:
         self._graph = graph
         self._around = around
-        # Each value with what it is.
+        # Each value's name with a description of its definition.
         self._values = model_proto.definitions(graph)
         self._nodes = {node.name for node in graph.node}
-        # Names within subgraphs, which values around them must not have.
+        # The names in subgraphs, which the values of enclosing graphs must not have.
         self._below = {name for node in graph.node for name in _within(node)}
-        # Shared by the whole model: what was generated is unique in all of it.
+        # Shared by all graphs of the model, so that generated names are unique in the whole model.
         self._used: set[str] = set() if around is None else around._used
         self._numbers: dict[str, int] = {} if around is None else around._numbers
         self._used.update(model_proto.all_names(graph))
@@ -43,7 +43,7 @@ class Names:
         return iter(self._values)
 
     def fresh(self, base: str) -> str:
-        """A name that nothing in the model has yet."""
+        """A new name that is unique in the model."""
         number = self._numbers.get(base, 0)
         while f"{base}_{number}" in self._used:
             number += 1
@@ -52,7 +52,7 @@ class Names:
         return f"{base}_{number}"
 
     def check_free(self, name: Any, subject: str) -> None:
-        """Raises an `ArgumentError` where a new value cannot have the name."""
+        """Raises an `ArgumentError` where a new value cannot have this name."""
         checked(name, subject)
         names: Names | None = self
         while names is not None:
@@ -63,15 +63,15 @@ class Names:
         if name in self._below:
             raise ArgumentError(f"{subject}: the name is taken by a value in a subgraph")
 
-    def add(self, name: str, what: str) -> None:
-        """Takes a name for a new value."""
-        self._values[name] = what
+    def add(self, name: str, definition: str) -> None:
+        """Registers the name of a new value."""
+        self._values[name] = definition
         self._used.add(name)
 
     def add_node(self, node: Any, subject: str) -> None:
-        """Takes the names of a new node and its outputs, or raises an `ArgumentError` and takes none."""
+        """Registers the names of a new node and its outputs, or raises an `ArgumentError` and registers none."""
         if node.name in self._nodes:
-            raise ArgumentError(f"{subject}: there is a node {node.name!r} already")
+            raise ArgumentError(f"{subject}: there is already a node {node.name!r}")
         below = set(_within(node))
         for label in node.output:
             if label in below:
@@ -84,7 +84,7 @@ class Names:
         self._nodes.add(node.name)
 
     def remove(self, name: str) -> None:
-        """Gives a value's name back."""
+        """Frees a value's name."""
         del self._values[name]
 
 

@@ -1,4 +1,4 @@
-"""What ONNX's own schemas know of an operator: whether it exists, how much it takes and gives, its attributes."""
+"""Checks of a node against ONNX's schema of its operator: inputs, outputs, attributes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from zrt.graph.model_proto import package
 
 
 def find(op_type: str, domain: str, version: int) -> Any:
-    """An operator's schema; None where its domain is not ONNX's, and ONNX Runtime alone knows.
+    """An operator's schema; None for a domain that is not ONNX's, whose operators only ONNX Runtime knows.
 
-    `UnknownNameError` where the domain is ONNX's and has no such operator at that version.
+    Raises `UnknownNameError` where ONNX's domain has no such operator at that version.
     """
     defs = package().defs
     if defs.has(op_type, domain=domain, max_inclusive_version=version):
         schema = defs.get_schema(op_type, max_inclusive_version=version, domain=domain)
         if schema.deprecated:
-            raise ArgumentError(f"op {op_type!r}: it was taken out of ONNX with opset {schema.since_version}")
+            raise ArgumentError(f"op {op_type!r}: ONNX removed it in opset {schema.since_version}")
         return schema
     names = {schema.name for schema in defs.get_all_schemas() if schema.domain == domain}
     if not names:
@@ -33,7 +33,7 @@ def find(op_type: str, domain: str, version: int) -> Any:
 
 
 def check_inputs(schema: Any, inputs: list[str]) -> None:
-    """The number of inputs, and that none is left out that must be there."""
+    """Checks the number of inputs, and that no required input is left out."""
     count, least, most = len(inputs), schema.min_input, schema.max_input
     if not least <= count <= most:
         raise ArgumentError(f"op {schema.name!r}: it takes {_range(least, most, 'input')}, got {count}")
@@ -44,22 +44,22 @@ def check_inputs(schema: Any, inputs: list[str]) -> None:
 
 
 def check_outputs(schema: Any, count: int) -> None:
-    """The number of outputs."""
+    """Checks the number of outputs."""
     if not max(schema.min_output, 1) <= count <= schema.max_output:
         raise ArgumentError(
             f"op {schema.name!r}: it gives {_range(schema.min_output, schema.max_output, 'output')}, not {count}"
         )
 
 
-def _range(least: int, most: int, what: str) -> str:
+def _range(least: int, most: int, noun: str) -> str:
     if most > 1 << 20:
-        return f"{least} or more {what}s"
+        return f"{least} or more {noun}s"
     counted = str(least) if least == most else f"{least} to {most}"
-    return f"{counted} {what}{'' if most == 1 else 's'}"
+    return f"{counted} {noun}{'' if most == 1 else 's'}"
 
 
 def kind_of(schema: Any, name: str) -> int | None:
-    """The number in ``AttributeProto.AttributeType`` that an attribute must have; None where none is known."""
+    """The ``AttributeProto.AttributeType`` that an attribute must have; None without a schema."""
     if schema is None:
         return None
     if name not in schema.attributes:
@@ -69,7 +69,7 @@ def kind_of(schema: Any, name: str) -> int | None:
 
 
 def check_required(schema: Any, names: set[str]) -> None:
-    """That no attribute is missing."""
+    """Checks that no required attribute is missing."""
     for name, attribute in schema.attributes.items():
         if attribute.required and name not in names:
             raise DTypeError(f"op {schema.name!r}: the attribute {name!r} is missing")

@@ -1,4 +1,4 @@
-"""From a graph to a session: through ONNX Runtime's model editor, or through the model's bytes."""
+"""Makes the session of a graph, through ONNX Runtime's model editor or through the model's bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def make(
     strict: bool,
     allow: Iterable[str],
 ) -> Session:
-    """The session of a finished model."""
+    """Makes the session of a finished model."""
     chosen = parse(providers)
     strictness = Strictness.of(strict, allow, chosen.asked())
     settings = prepare_options(options, chosen)
@@ -45,14 +45,14 @@ def make(
 
 
 def add(assembly: Assembly, initializers: Iterable[Any], borrowed: Borrowed) -> list[Handle]:
-    """Gives the editor the initializers; what comes back must outlive the session."""
-    lent = []
+    """Adds the initializers to the editor's model; returns the owners of borrowed memory, for the session to keep."""
+    lenders = []
     for tensor in initializers:
         value = borrowed.get(tensor.name)
         assembly.initializer(tensor, value)
         if value is not None:
-            lent.append(value._open())
-    return lent
+            lenders.append(value._open())
+    return lenders
 
 
 def _through_editor(
@@ -62,13 +62,13 @@ def _through_editor(
         assembly = Assembly()
         assembly.values(model.graph.input, outputs=False)
         assembly.values(model.graph.output, outputs=True)
-        lent = add(assembly, model.graph.initializer, borrowed)
+        lenders = add(assembly, model.graph.initializer, borrowed)
         for node in model.graph.node:
             assembly.node(node)
         made = assembly.model({entry.domain: entry.version for entry in model.opset_import})
         create = editor_api().CreateSessionFromModel
         with callback_errors.loading() as load:
-            parents = [settings, *lent]
+            parents = [settings, *lenders]
             return make_session(
                 settings, subject, parents, (load.kept,), create, current().pointer, made, settings.pointer
             )
@@ -83,7 +83,7 @@ def _through_bytes(
     model: Any, borrowed: Borrowed, settings: PoolOptions, options: SessionOptions, subject: str
 ) -> Handle:
     if borrowed:
-        # Their content is not in the model: it comes with the options.
+        # The model does not hold the borrowed weights: pass them with the options.
         options = replace(options, initializers={**options.initializers, **borrowed})
     with model_source.Source(model) as source:
         source.subject = subject

@@ -1,4 +1,4 @@
-"""The types that a value of a graph can have, and their form in ``onnx.TypeProto``."""
+"""The types of a graph's values, and their conversion to and from ``onnx.TypeProto``."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from zrt.graph.model_proto import package
 from zrt.types import BY_ONNX_CODE, ElementType
 from zrt.values.type_info import Dim, format_shape, type_name
 
-# protobuf reads no message that is nested much deeper.
+# protobuf cannot read messages that are nested much deeper.
 DEEPEST: Final = 32
 
-# What a map's keys may be.
+# The types that a map's keys may have.
 _KEYS: Final = frozenset(kind for kind in ElementType if kind is ElementType.STRING or "int" in kind.onnx_name)
 
 
-def element_type(thing: object, subject: str) -> ElementType:
-    """An element type from whatever `ElementType.of` takes, or from its name ("string", "bfloat16")."""
-    if isinstance(thing, str) and thing.upper() == ElementType.STRING.name:
+def element_type(value: object, subject: str) -> ElementType:
+    """An element type in any form that `ElementType.of` takes, or "string"."""
+    if isinstance(value, str) and value.upper() == ElementType.STRING.name:
         return ElementType.STRING
     try:
-        found = ElementType.of(thing)
+        found = ElementType.of(value)
     except DTypeError as error:
         raise DTypeError(f"{subject}: {error}") from None
     if found is ElementType.UNDEFINED:
@@ -40,7 +40,7 @@ def of_code(code: int, subject: str) -> ElementType:
 
 
 def dimensions(shape: object, subject: str) -> tuple[Dim, ...] | None:
-    """A shape with sizes, names of symbolic sizes and None for nameless ones; None where the rank is open."""
+    """A shape of sizes, names of symbolic sizes, and None for unnamed ones; None where the rank is open."""
     if shape is None:
         return None
     if not isinstance(shape, (tuple, list)):
@@ -50,14 +50,17 @@ def dimensions(shape: object, subject: str) -> tuple[Dim, ...] | None:
             text(dim, f"{subject}: dimension")
         elif dim is not None and (isinstance(dim, bool) or not isinstance(dim, int) or not 0 <= dim < 1 << 63):
             raise ShapeError(f"{subject}: dimension {shown(dim)} is neither a size, nor a name, nor None")
-    # An empty name is no name.
+    # ONNX treats an empty name as no name.
     return tuple(dim if dim != "" else None for dim in shape)
 
 
 @public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A dense tensor: what `ElementType.of` takes (or "string"), and a shape as `ValueInfo` has it."""
+    """A dense tensor: an element type, in any form that `ElementType.of` takes or "string", and a shape.
+
+    The shape is a tuple of sizes, names of symbolic sizes, and None for unnamed ones; None leaves the rank open.
+    """
 
     element_type: ElementType
     shape: tuple[Dim, ...] | None = None
@@ -83,7 +86,7 @@ class SparseTensorType(TensorType):
 @public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
 class SequenceType:
-    """A sequence whose elements are all of one type."""
+    """A sequence whose elements all have the same type."""
 
     element: GraphType
 
@@ -97,7 +100,7 @@ class SequenceType:
 @public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """A map; its keys are strings or integers."""
+    """A map from strings or integers to values of one type."""
 
     key: ElementType
     value: GraphType
@@ -115,7 +118,7 @@ class MapType:
 @public_in("zrt.graph")
 @dataclass(frozen=True, slots=True)
 class OptionalType:
-    """What may be absent; else it is of this type."""
+    """A value of this type that may be absent."""
 
     element: GraphType
 
@@ -131,28 +134,28 @@ GraphType: TypeAlias = "TensorType | SparseTensorType | SequenceType | MapType |
 KINDS: Final = (TensorType, SequenceType, MapType, OptionalType)
 
 
-def _require(thing: object, subject: str) -> None:
-    if not isinstance(thing, KINDS):
-        raise wrong_type(subject, "a type such as TensorType('float32')", thing)
+def _require(value: object, subject: str) -> None:
+    if not isinstance(value, KINDS):
+        raise wrong_type(subject, "a type such as TensorType('float32')", value)
     depth = 0
-    inner: Any = thing
+    inner: Any = value
     while inner is not None:
         depth, inner = depth + 1, getattr(inner, "value", None) or getattr(inner, "element", None)
     if depth > DEEPEST:
-        raise DTypeError(f"{subject}: types within types, more than {DEEPEST} deep")
+        raise DTypeError(f"{subject}: the types are nested more than {DEEPEST} deep")
 
 
-def as_type(thing: object, shape: object, subject: str) -> GraphType:
-    """A type from itself, or the tensor type of a dtype and a shape."""
-    if isinstance(thing, KINDS):
+def as_type(value: object, shape: object, subject: str) -> GraphType:
+    """The type itself if `value` is one, else the tensor type of an element type and a shape."""
+    if isinstance(value, KINDS):
         if shape is not None:
-            raise ShapeError(f"{subject}: {thing} has its shape already; {shown(shape)} is one too many")
-        return thing
-    return TensorType(element_type(thing, subject), dimensions(shape, subject))
+            raise ShapeError(f"{subject}: {value} already has its shape; drop {shown(shape)}")
+        return value
+    return TensorType(element_type(value, subject), dimensions(shape, subject))
 
 
 def to_proto(kind: GraphType) -> Any:
-    """The ``onnx.TypeProto``."""
+    """The ``onnx.TypeProto`` of a type."""
     helper = package().helper
     if isinstance(kind, SparseTensorType):
         return helper.make_sparse_tensor_type_proto(kind.element_type.onnx_code, kind.shape)
@@ -172,7 +175,7 @@ def _shape(proto: Any) -> tuple[Dim, ...] | None:
 
 
 def from_proto(proto: Any, subject: str) -> GraphType | None:
-    """The type that a ``onnx.TypeProto`` says, None where it says none that zrt knows."""
+    """The type of an ``onnx.TypeProto``; None where it has none, or one that zrt does not know."""
     which = proto.WhichOneof("value")
     inner: Any = getattr(proto, which) if which else None
     if which in ("tensor_type", "sparse_tensor_type"):

@@ -116,7 +116,7 @@ TYPES = [
     Bad(Kind.WRONG_TYPE, lambda w: ("float32", (1.5,)), ShapeError, "1.5"),
     Bad(Kind.WRONG_TYPE, lambda w: ("float32", "n"), ShapeError, "'n'"),
     Bad(Kind.WRONG_VALUE, lambda w: ("float32", ("a\0",)), ArgumentError, "NUL"),
-    Bad(Kind.WRONG_SHAPE, lambda w: (zrt.graph.TensorType("float32"), (3,)), ShapeError, "one too many"),
+    Bad(Kind.WRONG_SHAPE, lambda w: (zrt.graph.TensorType("float32"), (3,)), ShapeError, "already has its shape"),
     Bad(Kind.WRONG_TYPE, lambda w: (zrt.graph.SequenceType("float32"), None), DTypeError, "'float32'"),
     Bad(Kind.WRONG_TYPE, lambda w: (None, (3,)), DTypeError, "type is missing"),
 ]
@@ -184,7 +184,7 @@ OUTPUTS = [
 PATHS = [
     Bad(Kind.MISSING_FILE, lambda w: w.folder / "no" / "net.onnx", ArgumentError, "net.onnx", "cannot be written"),
     Bad(Kind.DIRECTORY, lambda w: w.folder, ArgumentError, "cannot be written", "directory"),
-    Bad(Kind.WRONG_VALUE, lambda w: f"{w.folder}/", ArgumentError, "no file's name"),
+    Bad(Kind.WRONG_VALUE, lambda w: f"{w.folder}/", ArgumentError, "does not name a file"),
     Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "NUL"),
     Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "path", "int"),
 ]
