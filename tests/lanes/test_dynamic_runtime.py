@@ -86,9 +86,16 @@ class TestSources:
         for name in ("shapes", "output_shapes"):
             with pytest.raises(ArgumentError, match=f"{name}: a DynamicRuntime takes shapes when"):
                 dynamic(**{name: [(1, 4)]})
-        runtime = dynamic(nonsense=1)
-        with pytest.raises(TypeError, match="nonsense"):
-            runtime.lane(x(1))
+
+    def test_unknown_keyword_raises_before_sessions_are_made(self):
+        words = "DynamicRuntime: unexpected keyword argument 'input'; its lanes take inputs, outputs, rebind_inputs, "
+        for make in (
+            dynamic,
+            lambda **options: DynamicRuntime.replicate("no such file", **options),
+            lambda **options: DynamicRuntime.from_factory(pytest.fail, **options),
+        ):
+            with pytest.raises(DTypeError, match=words):
+                make(input=LaneMemory())
 
     def test_what_a_factory_raises_comes_through(self):
         def factory(index: int) -> Session:

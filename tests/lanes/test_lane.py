@@ -192,6 +192,12 @@ class TestPorts:
         assert repr(Session(models.add()).lane()) == "Lane(x: [4], y: [4] -> z: [4])"
 
 
+class TestArguments:
+    def test_unknown_keyword_raises(self):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'input'"):
+            Session(models.add()).lane(input=LaneMemory())
+
+
 class TestShapes:
     def test_by_name_in_order_or_from_the_model(self):
         session = Session(models.tokens())

@@ -111,6 +111,17 @@ class TestEverySource:
 
 
 class TestSessions:
+    def test_unknown_keyword_raises_before_sessions_are_made(self):
+        words = "Runtime: unexpected keyword argument 'shape'; its lanes take inputs, .*, synchronize, shapes, output_"
+        for make in (
+            over_shared,
+            lambda _, **options: Runtime.replicate("no such file", **options),
+            lambda _, **options: Runtime.from_factory(pytest.fail, **options),
+            lambda _, **options: Runtime.over([], **options),
+        ):
+            with pytest.raises(DTypeError, match=words):
+                make(1, shape=[(1, 4)])
+
     def test_one_shared_or_one_each(self):
         session = Session(models.double())
         assert Runtime(session, 2, shapes=[(1, 4)]).sessions == (session, session)

@@ -6,7 +6,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, Self, TypeAlias, TypeVar
+from typing import Any, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
 from zrt._common.arguments import integer, wrong_type
 from zrt._common.public import public
@@ -16,6 +16,7 @@ from zrt._native.handle import Single
 from zrt.errors import ArgumentError, ClosedError
 from zrt.lanes import lane_sessions, lane_shapes
 from zrt.lanes.lane import Lane
+from zrt.lanes.lane_options import LaneOptions, check_names
 from zrt.lanes.lane_sessions import Factory
 from zrt.lanes.lane_shapes import ShapesLike
 from zrt.lanes.runtime import Runtime, pick
@@ -65,7 +66,7 @@ class DynamicRuntime(Single):
 
     A bucket is made at its first use, with `lanes` lanes, or beforehand by `prebuild` and `warm`. There are at most
     `max_buckets`; the one that was not used for longest goes first, and a lane of it that is still held stays
-    usable. `lane_arguments` are `Lane`'s, without the shapes.
+    usable. `lane_options` are the keyword arguments of `Lane`, without the shapes.
 
     One thread owns it: a call while another thread's is under way raises `BusyError`. The lanes that it hands out
     may run in any thread.
@@ -73,9 +74,9 @@ class DynamicRuntime(Single):
 
     __slots__ = (
         "__weakref__",
-        "_arguments",
         "_buckets",
         "_busy",
+        "_options",
         "_sessions",
         "_spellings",
         "counters",
@@ -85,8 +86,10 @@ class DynamicRuntime(Single):
     counters: Counters
     """Hits, misses and evictions so far."""
 
-    def __init__(self, session: Session, lanes: int = 1, *, max_buckets: int = 16, **lane_arguments: Any) -> None:
-        self._build(lane_sessions.shared(session, lanes), max_buckets, lane_arguments)
+    def __init__(
+        self, session: Session, lanes: int = 1, *, max_buckets: int = 16, **lane_options: Unpack[LaneOptions]
+    ) -> None:
+        self._build(lambda: lane_sessions.shared(session, lanes), max_buckets, lane_options)
 
     @classmethod
     def replicate(
@@ -101,31 +104,41 @@ class DynamicRuntime(Single):
         strict: bool = False,
         allow: Iterable[str] = (),
         max_buckets: int = 16,
-        **lane_arguments: Any,
+        **lane_options: Unpack[LaneOptions],
     ) -> Self:
         """A session of its own for each lane; `share_weights=True` keeps the weights in memory once."""
-        runtime = cls.__new__(cls)
-        sessions = lane_sessions.replicated(
-            model, lanes, options, providers, share_weights, external_data_dir, strict, allow
+        return cls._made(
+            lambda: lane_sessions.replicated(
+                model, lanes, options, providers, share_weights, external_data_dir, strict, allow
+            ),
+            max_buckets,
+            lane_options,
         )
-        runtime._build(sessions, max_buckets, lane_arguments)
-        return runtime
 
     @classmethod
-    def from_factory(cls, factory: Factory, lanes: int = 1, *, max_buckets: int = 16, **lane_arguments: Any) -> Self:
-        """The session of each lane comes from ``factory(index)``."""
+    def from_factory(
+        cls, factory: Factory, lanes: int = 1, *, max_buckets: int = 16, **lane_options: Unpack[LaneOptions]
+    ) -> Self:
+        """Lanes over the sessions that ``factory(index)`` returns, for each index below `lanes`."""
+        return cls._made(lambda: lane_sessions.made(factory, lanes), max_buckets, lane_options)
+
+    @classmethod
+    def _made(cls, make_sessions: Callable[[], Sequence[Session]], max_buckets: int, lane_options: LaneOptions) -> Self:
         runtime = cls.__new__(cls)
-        runtime._build(lane_sessions.made(factory, lanes), max_buckets, lane_arguments)
+        runtime._build(make_sessions, max_buckets, lane_options)
         return runtime
 
-    def _build(self, sessions: Sequence[Session], max_buckets: int, lane_arguments: Mapping[str, Any]) -> None:
+    def _build(
+        self, make_sessions: Callable[[], Sequence[Session]], max_buckets: int, lane_options: LaneOptions
+    ) -> None:
         for name in ("shapes", "output_shapes"):
-            if name in lane_arguments:
+            if name in lane_options:
                 raise ArgumentError(f"{name}: a DynamicRuntime takes shapes when it hands out lanes")
+        check_names(lane_options, LaneOptions, type(self))
         self.max_buckets = integer(max_buckets, "max_buckets", 1)
         self.counters = Counters()
-        self._sessions: tuple[Session, ...] = tuple(sessions)
-        self._arguments = dict(lane_arguments)
+        self._sessions: tuple[Session, ...] = tuple(make_sessions())
+        self._options = lane_options
         self._buckets: OrderedDict[Key, Bucket] = OrderedDict()
         # The same shapes may be written in several ways; each that was seen leads straight to its bucket.
         self._spellings: dict[Any, Bucket] = {}
@@ -165,7 +178,7 @@ class DynamicRuntime(Single):
         given = dict(zip(self._sessions[0].output_names, key[1], strict=True))
         outputs = {name: shape for name, shape in given.items() if shape is not None}
         inputs = dict(zip(self._sessions[0].input_names, key[0], strict=True))
-        runtime = Runtime.over(self._sessions, shapes=inputs, output_shapes=outputs, **self._arguments)
+        runtime = Runtime.over(self._sessions, shapes=inputs, output_shapes=outputs, **self._options)
         self.counters.misses += 1
         if len(self._buckets) >= self.max_buckets:
             self._forget(next(iter(self._buckets.values())))

@@ -6,8 +6,8 @@ It neither schedules, queues nor locks: the caller gives each lane to one thread
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Self, Unpack
 
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
@@ -16,6 +16,7 @@ from zrt.errors import ArgumentError, ClosedError, OutOfRangeError
 from zrt.lanes import lane_sessions
 from zrt.lanes.audit import LaneAudit
 from zrt.lanes.lane import Lane
+from zrt.lanes.lane_options import ShapedLaneOptions, check_names
 from zrt.lanes.lane_sessions import Factory
 from zrt.loading import model_source
 from zrt.loading.session_options import SessionOptions
@@ -27,8 +28,8 @@ from zrt.session.session import Session
 class Runtime(Single):
     """A fixed set of lanes: over one session, over a session each (`replicate`), or over a factory's sessions.
 
-    `lane_arguments` are `Lane`'s: shapes, memories, and so on, the same for every lane. One session shares its
-    weights and its thread pool; a session each costs memory and keeps lanes out of each other's way.
+    `lane_options` are the keyword arguments of `Lane`, the same for every lane. Lanes over one session share its
+    weights and its thread pool. A session for each lane costs memory, and no lane waits for another's threads.
     """
 
     __slots__ = ("__weakref__", "lanes")
@@ -36,8 +37,8 @@ class Runtime(Single):
     lanes: tuple[Lane, ...]
     """The lanes; each belongs to one thread at a time."""
 
-    def __init__(self, session: Session, lanes: int = 1, **lane_arguments: Any) -> None:
-        self._build(lane_sessions.shared(session, lanes), lane_arguments)
+    def __init__(self, session: Session, lanes: int = 1, **lane_options: Unpack[ShapedLaneOptions]) -> None:
+        self._build(lambda: lane_sessions.shared(session, lanes), lane_options)
 
     @classmethod
     def replicate(
@@ -51,35 +52,44 @@ class Runtime(Single):
         external_data_dir: str | os.PathLike[str] | None = None,
         strict: bool = False,
         allow: Iterable[str] = (),
-        **lane_arguments: Any,
+        **lane_options: Unpack[ShapedLaneOptions],
     ) -> Self:
-        """A session of its own for each lane; `share_weights=True` keeps the weights in memory once.
+        """A session of its own for each lane; with `share_weights` the weights are in memory once.
 
-        Sharing needs the ``onnx`` package, and works on the processor only.
+        Weights are shared on the CPU execution provider only.
         """
-        sessions = lane_sessions.replicated(
-            model, lanes, options, providers, share_weights, external_data_dir, strict, allow
+        return cls._made(
+            lambda: lane_sessions.replicated(
+                model, lanes, options, providers, share_weights, external_data_dir, strict, allow
+            ),
+            lane_options,
         )
-        return cls.over(sessions, **lane_arguments)
 
     @classmethod
-    def from_factory(cls, factory: Factory, lanes: int = 1, **lane_arguments: Any) -> Self:
-        """The session of each lane comes from ``factory(index)``."""
-        return cls.over(lane_sessions.made(factory, lanes), **lane_arguments)
+    def from_factory(cls, factory: Factory, lanes: int = 1, **lane_options: Unpack[ShapedLaneOptions]) -> Self:
+        """A lane over the session that ``factory(index)`` returns, for each index below `lanes`."""
+        return cls._made(lambda: lane_sessions.made(factory, lanes), lane_options)
 
     @classmethod
-    def over(cls, sessions: Sequence[Session], **lane_arguments: Any) -> Self:
-        """A lane over each of these sessions, which may be the same one."""
+    def over(cls, sessions: Sequence[Session], **lane_options: Unpack[ShapedLaneOptions]) -> Self:
+        """A lane over each of these sessions; a session may occur several times."""
+        return cls._made(lambda: sessions, lane_options)
+
+    @classmethod
+    def _made(cls, make_sessions: Callable[[], Sequence[Session]], lane_options: ShapedLaneOptions) -> Self:
         runtime = cls.__new__(cls)
-        runtime._build(sessions, lane_arguments)
+        runtime._build(make_sessions, lane_options)
         return runtime
 
-    def _build(self, sessions: Sequence[Session], lane_arguments: Mapping[str, Any]) -> None:
+    def _build(self, make_sessions: Callable[[], Sequence[Session]], lane_options: ShapedLaneOptions) -> None:
+        # Before the sessions are made, which may take long.
+        check_names(lane_options, ShapedLaneOptions, type(self))
+        sessions = make_sessions()
         if not isinstance(sessions, Sequence):
             raise wrong_type("sessions", "a list of sessions", sessions)
         if not sessions:
             raise ArgumentError("sessions: a runtime has at least one lane, and each a session")
-        self.lanes = tuple(Lane(session, **lane_arguments) for session in sessions)
+        self.lanes = tuple(Lane(session, **lane_options) for session in sessions)
 
     @property
     def sessions(self) -> tuple[Session, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from zrt.lanes.lane import Lane
+    from zrt.lanes.lane_options import LaneOptions
     from zrt.lanes.lane_shapes import ShapesLike
     from zrt.session import async_runs
     from zrt.session.io_binding import IoBinding
@@ -386,11 +387,13 @@ class Session(Owner):
         """The session's allocator for a memory."""
         return Allocator(self, memory)
 
-    def lane(self, shapes: ShapesLike = None, output_shapes: ShapesLike = None, **arguments: Any) -> Lane:
-        """A `Lane` of this session; the arguments are `Lane`'s."""
+    def lane(
+        self, shapes: ShapesLike = None, output_shapes: ShapesLike = None, **options: Unpack[LaneOptions]
+    ) -> Lane:
+        """A `Lane` of this session; the arguments are those of `Lane`."""
         from zrt.lanes.lane import Lane
 
-        return Lane(self, shapes, output_shapes, **arguments)
+        return Lane(self, shapes, output_shapes, **options)
 
     def binding(self) -> IoBinding:
         """An empty `IoBinding` of this session."""

@@ -198,7 +198,7 @@ NAME_OF_PORT = [
 
 
 def laned(call: str, do: Callable[..., object]) -> list[Take]:
-    """A call that makes lanes: ``do(world, **lane_arguments)``."""
+    """A call that makes lanes: ``do(world, **lane_options)``."""
     return [
         (call, "inputs", INPUT_MEMORY, lambda w, bad: do(w, inputs=bad)),
         (call, "outputs", OUTPUT_MEMORY, lambda w, bad: do(w, outputs=bad)),

@@ -1,0 +1,35 @@
+"""The keyword arguments that `Session.lane`, `Runtime` and `DynamicRuntime` hand on to `Lane`, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+from zrt._common.arguments import shown
+from zrt.errors import DTypeError
+from zrt.lanes.lane_shapes import ShapesLike
+from zrt.lanes.ports import LaneMemory
+
+
+class LaneOptions(TypedDict, total=False):
+    """The keyword arguments of `Lane`, without the shapes."""
+
+    inputs: LaneMemory | None
+    outputs: LaneMemory | None
+    rebind_inputs: bool | None
+    synchronize: bool | None
+
+
+class ShapedLaneOptions(LaneOptions, total=False):
+    """The keyword arguments of `Lane`, with the shapes."""
+
+    shapes: ShapesLike
+    output_shapes: ShapesLike
+
+
+def check_names(options: Mapping[str, object], known: type[LaneOptions], owner: type) -> None:
+    """Refuses keyword arguments of `owner` that are not in `known`."""
+    for name in options:
+        if name not in known.__annotations__:
+            expected = ", ".join(known.__annotations__)
+            raise DTypeError(f"{owner.__name__}: unexpected keyword argument {shown(name)}; its lanes take {expected}")
