@@ -15,6 +15,12 @@ from benches.support import CLOCK, MODELS, Compare, Group
 RATIOS = pytest.StashKey[dict[str, list[str]]]()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Measures in one process: pytest-benchmark times nothing where tests run in parallel."""
+    config.option.numprocesses = 0
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[RATIOS] = {}
 

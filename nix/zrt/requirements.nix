@@ -8,9 +8,11 @@ let
   inherit (lib.importTOML ../../pyproject.toml) build-system dependency-groups project;
   extras = project.optional-dependencies;
 
-  # The official binding is what `onnxruntime` takes the place of, and ruff is a program of its own in nixpkgs.
+  # `onnxruntime` takes the place of the official binding. nixpkgs has ruff as a program, not as a Python package.
+  # No check of the flake runs pyright.
   leftOut = [
     "onnxruntime"
+    "pyright"
     "ruff"
   ];
   name =

@@ -130,6 +130,7 @@ Build = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @compiled
+@pytest.mark.slow
 class TestBuild:
     def test_portable(self, build_copy: Build, touch: Callable[[], str]) -> None:
         built = build_copy(headers=False)

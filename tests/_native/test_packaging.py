@@ -75,6 +75,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @sources
+@pytest.mark.slow
 class TestDistributions:
     @pytest.fixture
     def sdist(self, distributions: Path) -> set[str]:
@@ -125,6 +126,7 @@ class TestDistributions:
 
 
 @sources
+@pytest.mark.slow
 def test_editable_install_compiles_in_place(tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="hatchling is not installed")
     copy = tmp_path / "zrt"

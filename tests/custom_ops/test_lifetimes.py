@@ -37,6 +37,7 @@ class Stateful(Add):
         return state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
 def test_any_order(order: tuple[int, ...]) -> None:
     op = Stateful()

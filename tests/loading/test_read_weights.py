@@ -218,6 +218,7 @@ def test_a_heap_without_trim(monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
+@pytest.mark.slow
 def test_memory_falls(tmp_path):
     """Four sessions over 64 MiB of weights: apart, each takes as much and more; sharing, they take it once."""
     width, depth = 1024, 16

@@ -319,6 +319,7 @@ def test_sessions_closed_under_load(child: Child, threads: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_interrupts_lose_nothing(child: Child) -> None:
     """Ctrl-C at any moment of `submit`: what was started ends, and later runs are right."""
     child(

@@ -207,6 +207,7 @@ def test_daemon_threads_at_the_interpreters_end(child: Child, work: str, threads
         assert child(script, arguments=[work, threads]) == "done\n"
 
 
+@pytest.mark.slow
 def test_chains_of_handles_may_be_of_any_length(child: Child) -> None:
     """Each output is bound again as the next, and keeps the one before: their end must not go as deep as the chain."""
     child(

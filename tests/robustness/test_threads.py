@@ -517,6 +517,7 @@ def test_more_threads_than_the_system_has(child: Child, field: str) -> None:
     assert output == "refused\n"
 
 
+@pytest.mark.slow
 def test_stack_of_a_small_thread(child: Child) -> None:
     """A model with more inputs than a small stack has room for (their values once lay there)."""
     child(

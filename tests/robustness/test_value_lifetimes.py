@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.robustness.conftest import Child
 
 # One of each, and what it must still hold whatever else has gone.
@@ -40,6 +42,7 @@ TOTAL = numbers().sum()
 """
 
 
+@pytest.mark.slow
 def test_dropped_in_any_order(child: Child) -> None:
     child(
         VALUES,

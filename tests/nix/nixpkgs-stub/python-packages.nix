@@ -35,6 +35,7 @@
   onnx = { };
   pytest = { };
   pytest-benchmark = { };
+  pytest-xdist = { };
   scipy = { };
   setuptools = { };
   tomli-w = { };
