@@ -1,4 +1,4 @@
-"""The environment's allocators for devices' memory, with the tests' own provider library."""
+"""The environment's allocators for devices' memory, with the tests' own provider library (tests/support/plugin.c)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def edited(build):
 
 
 def roundtrip(allocator):
-    """Through the memory of an allocator and back."""
+    """Copies numbers to memory of the allocator and back."""
     value = zrt.Value.allocate((3,), np.float32, allocator)
     assert value.memory == allocator.memory
     back = np.empty(3, np.float32)
@@ -54,29 +54,29 @@ def roundtrip(allocator):
     return back.tolist()
 
 
-class TestFound:
-    def test_a_library_brings_one_for_each_memory(self, environment, own):
+class TestFind:
+    def test_library_brings_one_for_each_memory(self, environment, own):
         there = environment.shared_allocator(own.memory)
         assert there.memory == own.memory
         assert environment.shared_allocator(own.host_memory).memory == own.host_memory
         assert roundtrip(there) == [1, 2, 3]
 
-    def test_by_any_memory_of_that_place(self, environment, own):
+    def test_memory_info_with_another_name_finds_it(self, environment, own):
         same = zrt.MemoryInfo.of("other name", "GPU", 0, vendor_id=0x5A52)
         assert environment.shared_allocator(same).memory == own.memory
 
-    def test_the_host_has_a_plain_one_which_is_in_nobody_s_way(self, environment, own):
+    def test_host_allocator_keeps_nothing_busy(self, environment, own):
         plain = environment.shared_allocator(zrt.MemoryInfo.cpu())
         plain.allocate(8).numpy()[:] = 1
         environment.register_allocator()
         environment.unregister_allocator()
         environment.unregister_provider_library("mine")
 
-    def test_there_is_none_for_other_memory(self, environment):
+    def test_other_memory_has_none(self, environment):
         assert environment.shared_allocator(zrt.MemoryInfo.of("mine", "NPU", 7)) is None
         assert environment.shared_allocator(zrt.MemoryInfo.cuda(9)) is None
 
-    def test_counters_where_it_keeps_some(self, environment, own):
+    def test_stats_are_zero_if_the_allocator_counts_nothing(self, environment, own):
         counting = environment.shared_allocator(own.memory)
         before = counting.stats()
         held = counting.allocate(16)
@@ -87,8 +87,8 @@ class TestFound:
         assert silent.stats() == zrt.AllocatorStats()
 
 
-class TestMade:
-    def test_another_takes_its_place(self, environment, own):
+class TestCreateAndRelease:
+    def test_new_allocator_replaces_the_old_one(self, environment, own):
         environment.shared_allocator(own.memory).allocate(8).close()
         assert environment.shared_allocator(own.memory).stats().num_allocs == 1
         made = environment.create_shared_allocator(own.memory, {"any": "option"})
@@ -96,20 +96,20 @@ class TestMade:
         assert roundtrip(made) == [1, 2, 3]
         assert environment.shared_allocator(own.memory).stats() == made.stats()
 
-    def test_where_the_provider_refuses_there_is_none_any_more(self, environment, own):
+    def test_refused_allocator_leaves_none(self, environment, own):
         with pytest.raises(InvalidArgumentError, match=r"shared allocator of 'ZrtTest': .*told to refuse"):
             environment.create_shared_allocator(own.memory, {"refuse": "1"})
         assert environment.shared_allocator(own.memory) is None
         assert roundtrip(environment.create_shared_allocator(own.memory)) == [1, 2, 3]
 
-    def test_released(self, environment, own):
+    def test_released_allocator_is_gone(self, environment, own):
         environment.release_shared_allocator(own.memory)
         assert environment.shared_allocator(own.memory) is None
         assert environment.shared_allocator(own.host_memory) is not None
         with pytest.raises(ArgumentError, match=r"'ZrtTest': No allocator"):
             environment.release_shared_allocator(own.memory)
 
-    def test_only_by_a_device(self, environment, own):
+    def test_memory_must_be_of_a_registered_device(self, environment, own):
         for call in (environment.create_shared_allocator, environment.release_shared_allocator):
             with pytest.raises(UnsupportedError, match="computes in the host's memory"):
                 call(zrt.ep_devices()[0].memory)
@@ -123,7 +123,7 @@ class TestMade:
 
 
 class TestInUse:
-    """ONNX Runtime would free what was handed out."""
+    """ONNX Runtime would free an allocator that zrt handed out."""
 
     def refused(self, environment, own):
         for call, subject in (
@@ -136,7 +136,7 @@ class TestInUse:
                 call()
 
     @pytest.mark.parametrize("last", ["allocator", "allocation", "value"])
-    def test_by_the_allocator_and_what_it_allocated(self, environment, own, last):
+    def test_allocator_and_allocations_keep_it_busy(self, environment, own, last):
         allocator = environment.shared_allocator(own.memory)
         things = {
             "allocator": allocator,
@@ -152,14 +152,14 @@ class TestInUse:
         environment.release_shared_allocator(own.memory)
         environment.unregister_provider_library("mine")
 
-    def test_by_one_that_was_made(self, environment, own):
+    def test_created_allocator_keeps_it_busy(self, environment, own):
         with environment.create_shared_allocator(own.memory):
             self.refused(environment, own)
         environment.create_shared_allocator(own.memory)
         environment.unregister_allocator(own.memory)
         assert environment.shared_allocator(own.memory) is None
 
-    def test_not_by_what_nobody_can_reach(self, environment, own):
+    def test_unreachable_allocation_is_collected(self, environment, own):
         gc.disable()
         try:
             cycle = [environment.shared_allocator(own.memory).allocate(8)]
@@ -169,16 +169,16 @@ class TestInUse:
         finally:
             gc.enable()
 
-    def test_not_by_other_memory(self, environment, own):
+    def test_other_memory_is_not_busy(self, environment, own):
         held = environment.shared_allocator(own.host_memory)
         environment.create_shared_allocator(own.memory)
         held.allocate(8).numpy()[:] = 1
 
 
 class TestTwoLibraries:
-    """With memory of the same place, for which there is one allocator."""
+    """Two libraries with memory of the same place share one allocator."""
 
-    def test_either_would_take_it_away(self, environment, own, tmp_path):
+    def test_neither_may_be_unregistered_while_it_is_in_use(self, environment, own, tmp_path):
         allocator = environment.create_shared_allocator(own.memory)
         environment.register_provider_library("two", shutil.copy(source.path(), tmp_path / "two.so"))
         for name in ("mine", "two"):
@@ -187,7 +187,7 @@ class TestTwoLibraries:
         assert roundtrip(allocator) == [1, 2, 3]
         allocator.close()
 
-    def test_under_another_name(self, environment, own, tmp_path):
+    def test_memory_of_another_name(self, environment, own, tmp_path):
         environment.register_provider_library("two", source.compile_to(tmp_path / "two.so", '-DMEMORY="Other"'))
         other, _ = source.devices("two")
         with environment.shared_allocator(other.memory) as there:
@@ -202,7 +202,7 @@ class TestTwoLibraries:
 
 
 class TestSessions:
-    def test_take_memory_from_it(self, environment, own, build):
+    def test_take_memory_from_the_shared_allocator(self, environment, own, build):
         shared = environment.create_shared_allocator(own.memory)
         sessions = [session(build, [own]) for _ in range(2)]
         for each in sessions:
@@ -215,7 +215,7 @@ class TestSessions:
             assert each.allocator(own.memory).stats() == shared.stats()
             held.close()
 
-    def test_keep_it_when_another_comes(self, environment, own, build):
+    def test_keep_their_allocator_when_it_is_replaced(self, environment, own, build):
         first = session(build, [own])
         environment.create_shared_allocator(own.memory).allocate(8).close()
         second = session(build, [own])
@@ -225,22 +225,22 @@ class TestSessions:
             assert each.run([np.ones(2, np.float32)])[0].tolist() == [-1, -1]
 
     @pytest.mark.parametrize("make", [session, built, edited])
-    def test_hold_every_library(self, environment, own, build, make):
-        """They take all that the environment has, whatever they run on."""
-        on_the_processor = make(build)
+    def test_keep_every_library_registered(self, environment, own, build, make):
+        """They use all of the environment's allocators, also where they run on the CPU alone."""
+        on_the_cpu = make(build)
         with pytest.raises(BusyError, match="'mine' is in use"):
             environment.unregister_provider_library("mine")
-        assert on_the_processor.run([np.ones(2, np.float32)])[0].tolist() == [-1, -1]
-        on_the_processor.close()
+        assert on_the_cpu.run([np.ones(2, np.float32)])[0].tolist() == [-1, -1]
+        on_the_cpu.close()
         environment.unregister_provider_library("mine")
 
-    def test_load_while_allocators_come_and_go(self, environment, own, build, background):
+    def test_load_while_allocators_are_replaced(self, environment, own, build, background):
         def load():
             for _ in range(30):
                 assert session(build).run([np.ones(2, np.float32)])[0].tolist() == [-1, -1]
 
         def change(call):
-            # A session is being loaded, or the other thread holds it, or was quicker.
+            # Fails while a session is being loaded, or after the other thread made the same change.
             with contextlib.suppress(BusyError, ArgumentError):
                 call()
 
@@ -256,33 +256,5 @@ class TestSessions:
         assert [job.result() for job in (*loads, *churns)] == [None] * 4
 
 
-def test_the_process_ends_well_with_everything_in_use(python):
-    script = f"""
-        import zrt
-        from tests.support import plugin
-        environment = zrt.Environment()
-        environment.register_provider_library("mine", {str(source.path())!r})
-        own, npu = plugin.devices("mine")
-        allocator = environment.create_shared_allocator(own.memory)
-        cycle = [allocator.allocate(8), zrt.Value.allocate((2,), "float32", allocator)]
-        cycle.append(cycle)
-        print("done")
-    """
-    assert python(script).stdout == "done\n"
-
-
-def test_after_a_registration_that_failed_half_way_none_is_looked_for(python):
-    """What that left in ONNX Runtime's lists is gone, and it would look there."""
-    script = f"""
-        import zrt
-        environment = zrt.Environment()
-        for call in (
-            lambda: environment.register_provider_library("spoiled", {str(source.path())!r}),
-            lambda: environment.shared_allocator(zrt.MemoryInfo.cpu()),
-        ):
-            try:
-                call()
-            except zrt.Error as error:
-                print(type(error).__name__, "'spoiled'" in str(error))
-    """
-    assert python(script).stdout.splitlines() == ["ProviderError True", "UnsupportedError True"]
+def test_process_exits_cleanly_with_allocations_alive(script):
+    script("provider_library.py", "exit_with_allocations", source.path())

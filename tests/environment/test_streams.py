@@ -1,3 +1,5 @@
+"""`SyncStream`: streams of the tests' own provider library, and of CUDA where there is a GPU."""
+
 from __future__ import annotations
 
 import ctypes
@@ -32,7 +34,7 @@ X = np.array([-1, 2, 3], np.float32)
 
 
 class TestStreams:
-    def test_a_stream_belongs_to_its_device(self, plugin, stream):
+    def test_stream_belongs_to_its_device(self, plugin, stream):
         assert stream.device == plugin.own
         assert str(plugin.own) in repr(stream)
         stream.close()
@@ -40,13 +42,13 @@ class TestStreams:
         with pytest.raises(ClosedError, match="this SyncStream is closed"):
             _ = stream.native_handle
 
-    def test_options_are_the_provider_s(self, plugin):
+    def test_options_go_to_the_provider(self, plugin):
         with pytest.raises(UnsupportedError, match="told to refuse the stream"):
             zrt.SyncStream(plugin.own, {"refuse": "1"})
         with pytest.raises(DTypeError, match="stream options"):
             zrt.SyncStream(plugin.own, {"refuse": 1})
 
-    def test_devices_without(self, plugin):
+    def test_devices_without_streams_are_refused(self, plugin):
         for device in (plugin.npu, zrt.ep_devices()[0]):
             with pytest.raises(UnsupportedError, match="computes in the host's memory"):
                 zrt.SyncStream(device)
@@ -55,20 +57,20 @@ class TestStreams:
 
 
 class TestCopies:
-    def test_go_through_the_stream(self, stream, there):
+    def test_copies_go_through_the_stream(self, stream, there):
         back = np.zeros(3, np.float32)
         zrt.copy(X, there, stream)
         zrt.copy_all([(there, back)], stream=stream)
         assert counts(stream) == [2, 0]
         assert back.tolist() == X.tolist()
 
-    def test_within_the_host_do_not(self, stream):
+    def test_copies_on_the_host_use_no_stream(self, stream):
         back = np.zeros(3, np.float32)
         zrt.copy(X, back, stream)
         assert counts(stream) == [0, 0]
         assert back.tolist() == X.tolist()
 
-    def test_the_stream_keeps_the_tensors_alive(self, stream, there):
+    def test_stream_keeps_the_tensors_alive_until_they_are_released(self, stream, there):
         class Array(np.ndarray):
             pass
 
@@ -82,7 +84,7 @@ class TestCopies:
         gc.collect()
         assert gone() is None
 
-    def test_until_it_is_closed(self, plugin, there):
+    def test_closed_stream_releases_the_tensors(self, plugin, there):
         class Array(np.ndarray):
             pass
 
@@ -95,7 +97,7 @@ class TestCopies:
         gc.collect()
         assert gone() is None
 
-    def test_a_closed_stream_and_what_is_none(self, stream, there):
+    def test_closed_stream_and_wrong_type_are_refused(self, stream, there):
         with pytest.raises(DTypeError, match="stream: expected a SyncStream, got int"):
             zrt.copy(X, there, 5)
         stream.close()
@@ -104,7 +106,7 @@ class TestCopies:
 
 
 class TestRuns:
-    def test_of_every_kind_go_through_the_stream(self, stream, there, negate):
+    def test_runs_of_every_kind_go_through_the_stream(self, stream, there, negate):
         session = negate()
         options = zrt.RunOptions(sync_stream=stream)
         zrt.copy(X, there)
@@ -120,15 +122,15 @@ class TestRuns:
         lane.run()
         assert counts(stream)[1] == 4
 
-    def test_options_keep_the_stream_and_the_stream_its_library(self, plugin, negate):
+    def test_run_options_keep_a_closed_stream_alive(self, plugin, negate):
         session = negate()
         stream = zrt.SyncStream(plugin.own)
         options = zrt.RunOptions(sync_stream=stream)
         stream.close()
         assert session.run({"x": X}, options=options)[0].tolist() == [1, -2, -3]
 
-    def test_a_session_that_has_no_stream_is_refused(self, plugin, stream, negate, relu):
-        """ONNX Runtime would look for the stream to replace, and crash."""
+    def test_session_without_a_stream_is_refused(self, plugin, stream, negate, relu):
+        """ONNX Runtime would crash in the search for the stream to replace."""
         options = zrt.RunOptions(sync_stream=stream)
         elsewhere = [relu, negate([plugin.npu]), negate([(plugin.own, {"claim": "0"})])]
         for session in elsewhere:
@@ -145,12 +147,12 @@ class TestRuns:
                     run()
             assert session.run({"x": X})[0].shape == (3,)
 
-    def test_a_session_whose_output_is_its_input(self, plugin, stream, build):
+    def test_session_whose_output_is_its_input_is_refused(self, plugin, stream, build):
         session = zrt.Session(build("(float[n] x) => (float[n] x, float[n] y) { y = Neg(x) }"), providers=[plugin.own])
         with pytest.raises(UnsupportedError, match="takes no stream"):
             session.run({"x": X}, options=zrt.RunOptions(sync_stream=stream))
 
-    def test_what_is_no_stream(self, stream):
+    def test_run_options_refuse_wrong_types_and_closed_streams(self, stream):
         with pytest.raises(DTypeError, match="sync_stream: expected a SyncStream, got int"):
             zrt.RunOptions(sync_stream=5)
         stream.close()
@@ -158,8 +160,8 @@ class TestRuns:
             zrt.RunOptions(sync_stream=stream)
 
 
-def test_a_stream_of_another_device_is_refused(stream, there, monkeypatch):
-    """A provider takes the handle for one of its own."""
+def test_stream_of_another_device_is_refused(stream, there, monkeypatch):
+    """A provider does not check whose stream it gets."""
     monkeypatch.setattr(zrt.SyncStream, "reaches", lambda self, value: False)
     with pytest.raises(ArgumentError, match="a copy between other devices than its own"):
         zrt.copy(X, there, stream)
@@ -168,6 +170,8 @@ def test_a_stream_of_another_device_is_refused(stream, there, monkeypatch):
 
 @pytest.mark.gpu
 class TestCuda:
+    """Not tested on hardware."""
+
     @pytest.fixture
     def device(self):
         """CUDA's first device, once its library is registered."""

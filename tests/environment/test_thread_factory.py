@@ -1,4 +1,4 @@
-"""Threads of ONNX Runtime's pools that a caller's factory makes, and the processors that they keep to."""
+"""Thread factories: threads of ONNX Runtime's pools that the caller makes; and the CPUs that threads keep to."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import re
 import threading
 import weakref
-from contextlib import suppress
 
 import pytest
 from hypothesis import example, given
@@ -37,7 +36,7 @@ from zrt.errors import ArgumentError, CallbackError, InvalidProtobufError, OrtEr
 
 class TestFactory:
     @pytest.mark.parametrize("step", [unstarted, started])
-    def test_makes_the_threads_but_the_callers_own(self, step):
+    def test_makes_every_thread_but_the_callers_own(self, step):
         factory = Factory(step)
         it = session(factory)
         assert len(factory.threads) == factory.asked == 3
@@ -47,12 +46,12 @@ class TestFactory:
         it.close()
         assert factory.ended()
 
-    def test_what_it_returns_does_not_matter_where_a_thread_comes(self):
+    def test_may_return_anything_if_a_thread_does_the_work(self):
         factory = Factory(lambda _, work: _thread.start_new_thread(work, ()))
         check(session(factory))
         assert factory.asked == 3
 
-    def test_of_both_pools(self):
+    def test_makes_the_threads_of_both_pools(self):
         factory = Factory()
         it = session(factory, execution_mode=ExecutionMode.PARALLEL, inter_op_num_threads=3)
         assert len(factory.threads) == 3 + 2
@@ -60,12 +59,12 @@ class TestFactory:
         it.close()
         assert factory.ended()
 
-    def test_is_not_asked_for_the_callers_own_thread(self):
+    def test_is_not_called_for_the_callers_own_thread(self):
         factory = Factory(raises)
         check(session(factory, threads=1))
         assert factory.asked == 0
 
-    def test_is_called_in_the_thread_that_loads(self):
+    def test_is_called_on_the_thread_that_loads(self):
         seen = []
         session(Factory(lambda self, work: seen.append(threading.get_ident()) or started(self, work)))
         assert set(seen) == {threading.get_ident()}
@@ -85,7 +84,7 @@ class TestFactory:
         gc.collect()
         assert factory.ended()
 
-    def test_threads_may_do_things_before_and_after(self):
+    def test_threads_may_run_code_before_and_after_the_work(self):
         seen = []
 
         def make(work):
@@ -104,9 +103,9 @@ class TestFactory:
         assert factory.ended()
         assert seen.count("after") == 3
 
-    def test_affinities(self):
+    def test_affinities_are_applied(self):
         if not two_processors():
-            pytest.skip("the first two processors are not this process's")
+            pytest.skip("this process may not use the first two processors")
         factory = Factory()
         it = session(factory, 3, intra_op_thread_affinities="2;1-2")
         check(it)
@@ -115,9 +114,9 @@ class TestFactory:
 
 
 class TestEnd:
-    """The session's end waits for its threads to leave ONNX Runtime's code, in whatever thread it comes."""
+    """The release of a session waits until its threads have left ONNX Runtime's code, on any thread."""
 
-    def test_lanes_and_runs_keep_the_threads(self):
+    def test_lane_of_a_closed_session_keeps_the_threads(self):
         factory = Factory()
         it = session(factory)
         lane = it.lane()
@@ -128,13 +127,13 @@ class TestEnd:
         lane.close()
         assert factory.ended()
 
-    def test_in_another_thread(self, background):
+    def test_session_closed_on_another_thread(self, background):
         factory = Factory()
         it = session(factory)
         background(it.close).result()
         assert factory.ended()
 
-    def test_by_the_collector(self):
+    def test_session_in_a_cycle_is_collected(self):
         factory = Factory()
         cycle = [session(factory)]
         cycle.append(cycle)
@@ -142,8 +141,8 @@ class TestEnd:
         gc.collect()
         assert factory.ended()
 
-    def test_by_the_collector_of_what_the_factory_belongs_to(self):
-        """A server that makes its own session's threads: the session holds nothing of the factory."""
+    def test_session_and_factory_of_one_object_are_collected(self):
+        """The session holds no reference to its factory, so an object that owns both is not kept alive."""
 
         class Server:
             def __init__(self):
@@ -160,7 +159,7 @@ class TestEnd:
         assert gone() is None
         assert threads.ended()
 
-    def test_in_a_thread_of_another_session(self):
+    def test_session_released_on_a_thread_of_another_session(self):
         inner, outer = Factory(), Factory()
         victim = [session(inner)]
 
@@ -177,42 +176,27 @@ class TestEnd:
         assert inner.ended()
 
     @pytest.mark.parametrize(
-        "what",
+        "way",
         [
-            "pass",
-            "del it",
-            "cycle = [it]; cycle.append(cycle); del it",
-            "lane = it.lane(); it.close()",
-            "atexit.register(it.close)",
-            "threading.Thread(target=forever, args=(it,), daemon=True).start()",
-            "threading.Thread(target=late, args=(it,)).start(); del it",
-            "print(os.waitstatus_to_exitcode(os.waitpid(os.fork() or sys.exit(), 0)[1]))",
+            "alive",
+            "released",
+            "in_a_cycle",
+            "with_a_lane",
+            "closed_by_atexit",
+            "run_by_a_daemon",
+            "closed_by_a_thread",
+            "in_the_child_of_a_fork",
         ],
     )
-    def test_of_the_interpreter(self, python, what):
-        done = python(f"""
-import atexit, os, sys, threading, time, warnings
-# Later Pythons warn of forks beside threads.
-warnings.simplefilter("ignore", DeprecationWarning)
-from tests.support.threads import FEEDS, Factory, check, session
-it = session(Factory())
-check(it)
-def forever(it):
-    while True:
-        it.run(FEEDS)
-def late(it):
-    time.sleep(0.05)
-    it.close()
-{what}
-""")
-        assert done.stderr == ""
+    def test_interpreter_exits_cleanly(self, script, way):
+        assert script("thread_factory_at_exit.py", way).stderr == ""
 
 
 class TestMistakes:
-    """Whatever the factory does: the load fails with a `CallbackError`, and nothing crashes or waits."""
+    """A factory that breaks its contract: the load raises a `CallbackError`, without a crash or a deadlock."""
 
     @pytest.fixture(autouse=True)
-    def nothing_is_left(self):
+    def no_thread_is_left(self):
         before = set(threading.enumerate())
         yield
         gc.collect()
@@ -220,7 +204,8 @@ class TestMistakes:
             thread.join(60)
             assert not thread.is_alive()
 
-    # The first thread, one in the middle, the last: ONNX Runtime itself waits forever for those made before.
+    # Fails at the first thread, at one in the middle and at the last: ONNX Runtime alone would wait forever for the
+    # threads that were made before.
     @pytest.mark.parametrize("before", [0, 1, 2])
     @pytest.mark.parametrize(
         ("step", "words", "cause"),
@@ -233,7 +218,7 @@ class TestMistakes:
             (no_daemon, "thread_factory: a thread that is no daemon came", CallbackError),
         ],
     )
-    def test_is_an_error_of_the_load(self, monkeypatch, step, words, cause, before):
+    def test_load_raises_callback_error(self, monkeypatch, step, words, cause, before):
         if step is keeps:
             monkeypatch.setattr(thread_factory, "PATIENCE", 1)
         factory = Factory(*[unstarted] * before, step)
@@ -242,24 +227,24 @@ class TestMistakes:
         assert type(caught.value.__cause__) is cause
         assert factory.asked == before + 1
         assert factory.ended()
-        # Whoever comes too late is sent away.
+        # Work that is called after the failure returns at once.
         for work in factory.works:
             work()
 
-    def test_in_the_second_pool(self):
+    def test_factory_that_raises_in_the_second_pool(self):
         factory = Factory(unstarted, unstarted, raises)
         with pytest.raises(CallbackError, match="no more threads"):
             session(factory, 3, execution_mode="PARALLEL", inter_op_num_threads=3)
         assert factory.ended()
 
     @pytest.mark.parametrize("before", [0, 1])
-    def test_an_interrupt_stays_one(self, before):
+    def test_keyboard_interrupt_propagates_unwrapped(self, before):
         factory = Factory(*[unstarted] * before, interrupted)
         with pytest.raises(KeyboardInterrupt):
             session(factory)
         assert factory.ended()
 
-    def test_a_failure_that_nobody_kept_is_one_too(self, monkeypatch):
+    def test_failure_whose_exception_was_lost_raises(self, monkeypatch):
         monkeypatch.setattr(thread_factory.Crew, "keep", lambda self, error: None)
         for before in (0, 1):
             factory = Factory(*[unstarted] * before, raises)
@@ -267,7 +252,7 @@ class TestMistakes:
                 session(factory)
             assert factory.ended()
 
-    def test_work_is_done_once(self):
+    def test_work_called_twice_raises(self):
         errors = []
 
         def twice(work):
@@ -285,7 +270,7 @@ class TestMistakes:
         assert factory.ended()
         assert errors == ["thread_factory: another thread does this work, or did"] * 3
 
-    def test_a_second_thread_is_not_needed(self):
+    def test_second_thread_for_the_same_work_is_refused(self):
         errors = []
 
         def both(self, work):
@@ -305,14 +290,14 @@ class TestMistakes:
         assert factory.ended()
         assert errors == ["thread_factory: another thread does this work, or did"]
 
-    def test_a_model_that_cannot_be_loaded_ends_the_threads(self):
+    def test_failed_load_ends_the_threads(self):
         factory = Factory()
         with pytest.raises(InvalidProtobufError):
             Session(b"no model" * 99, SessionOptions(intra_op_num_threads=4, thread_factory=factory))
         assert factory.ended()
 
-    def test_the_cause_goes_with_the_error(self):
-        """Nothing of a load that failed is kept, by the factory or by zrt."""
+    def test_exception_is_released_with_the_error(self):
+        """Neither the factory nor zrt keeps the exception of a failed load."""
 
         class CarriedError(Exception):
             pass
@@ -331,7 +316,7 @@ class TestMistakes:
         gc.collect()
         assert cause() is None
 
-    def test_the_callers_next_session_is_well(self):
+    def test_next_session_works_after_a_failed_load(self):
         with pytest.raises(CallbackError):
             session(Factory(unstarted, raises))
         factory = Factory()
@@ -343,7 +328,7 @@ class TestMistakes:
 
 class TestAffinities:
     @given(st.data())
-    def test_what_is_right_comes_through(self, data):
+    def test_valid_affinities_are_passed_on_unchanged(self, data):
         most = os.cpu_count()
         processors = st.integers(1, most)
         ranges = st.tuples(processors, processors).map(lambda ends: f"{min(ends)}-{max(ends)}")
@@ -355,14 +340,16 @@ class TestAffinities:
     @given(st.text(alphabet="0123456789,-;x ", max_size=8), st.integers(2, 4))
     @example("1;1-2", 3)
     @example("01,2,2", 2)
-    def test_what_comes_through_ort_takes(self, written, threads):
-        with suppress(ArgumentError):
+    def test_affinity_is_refused_by_zrt_or_taken_by_ort(self, written, threads):
+        options = SessionOptions(intra_op_num_threads=threads, intra_op_thread_affinities=written)
+        try:
             thread_factory.affinities(written, "here", threads)
-            self.load(written, threads)
-
-    def load(self, written, threads):
-        with Session(MODEL, SessionOptions(intra_op_num_threads=threads, intra_op_thread_affinities=written)) as it:
-            check(it)
+        except ArgumentError:
+            with pytest.raises(ArgumentError):
+                options.handle()
+        else:
+            with Session(MODEL, options) as it:
+                check(it)
 
     @pytest.mark.parametrize(
         ("written", "threads", "words"),
@@ -385,14 +372,14 @@ class TestAffinities:
             ("2-1", 2, "'2-1' ends before it begins"),
         ],
     )
-    def test_what_cannot_be(self, written, threads, words):
+    def test_bad_affinities_are_refused(self, written, threads, words):
         if written == "2-1" and os.cpu_count() < 2:
-            pytest.skip("there is one processor")
+            pytest.skip("this machine has one processor")
         with pytest.raises(ArgumentError, match=f"^intra_op_thread_affinities: .*{re.escape(words)}"):
             SessionOptions(intra_op_num_threads=threads, intra_op_thread_affinities=written).handle()
 
-    def test_ort_alone_would_say_it_late(self):
-        """Without the check: it fails too, or keeps silent."""
+    def test_ort_alone_refuses_bad_affinities_at_load(self):
+        """Without zrt's check, ORT reports the mistake in words of its own, or not at all."""
         key = "session.intra_op_thread_affinities"
         with pytest.raises(OrtError, match="must consist of only digits"):
             Session(MODEL, SessionOptions(intra_op_num_threads=2, config_entries={key: "a"}))

@@ -1,0 +1,93 @@
+"""Steps in which the environment logs to the logger "ort": `log_sink.py FUNCTION` runs one in a new process."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sys
+import time
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from zrt._native import lib
+from zrt.errors import ArgumentError, DTypeError
+
+records: list[logging.LogRecord] = []
+handler = logging.Handler()
+handler.emit = records.append
+logging.getLogger("ort").addHandler(handler)
+logging.getLogger("ort").setLevel("DEBUG")
+
+# Each run that is fed another size than three logs one warning.
+WARNS = onnx.parser.parse_model(
+    '<ir_version: 10, opset_import: ["" : 21]> test (float[n, k] x) => (float[m, 3] y) { y = Neg(x) }'
+)
+FIVE = [np.ones((1, 5), np.float32)]
+
+
+def environment_logger():
+    environment = zrt.Environment("server", "info", "ort")
+    assert environment.logger is logging.getLogger("ort")
+    print(environment)
+    zrt.Session(WARNS).run(FIVE)
+    assert environment.flush_log(60)
+    assert {record.levelname for record in records} == {"INFO", "WARNING"}
+    assert any(record.logid.startswith("server") for record in records)
+
+
+def change_of_the_level():
+    environment = zrt.Environment(logger="ort")
+    old = zrt.Session(WARNS)
+
+    def levels(session):
+        records.clear()
+        session.run(FIVE)
+        assert environment.flush_log(60)
+        return {record.levelname for record in records}
+
+    assert levels(old) == {"WARNING"}
+    environment.log_severity = "error"
+    assert environment.log_severity is zrt.LogSeverity.ERROR
+    # A session keeps the level that it was loaded with.
+    assert levels(old) == {"WARNING"}
+    assert levels(zrt.Session(WARNS)) == set()
+    environment.log_severity = zrt.LogSeverity.VERBOSE
+    assert levels(zrt.Session(WARNS)) >= {"INFO", "WARNING"}
+    for bad in ("loud", 9, None):
+        with pytest.raises(ArgumentError, match="log_severity"):
+            environment.log_severity = bad
+    assert environment.log_severity is zrt.LogSeverity.VERBOSE
+    # The settings at creation decide which environment is asked for, not the level of now.
+    assert zrt.Environment(logger="ort") is environment
+
+
+def another_logger():
+    zrt.Environment(logger="ort")
+    assert zrt.Environment(logger=logging.getLogger("ort")) is zrt.Environment("zrt", "warning", "ort")
+    for keywords in ({}, {"logger": "other"}):
+        with pytest.raises(ArgumentError) as refused:
+            zrt.Environment(**keywords)
+        print(refused.value)
+    with pytest.raises(DTypeError) as wrong:
+        zrt.Environment(logger=5)
+    print(wrong.value)
+
+
+def slow_handler_at_exit():
+    """Prints how many lines ONNX Runtime logged, and at exit how many the handler got."""
+    atexit.register(lambda: print(len(records), records[-1].getMessage()))
+    zrt.Environment("server", "verbose", "ort")
+    handler.emit = lambda record: (time.sleep(0.001), records.append(record))
+    sessions = []
+    for _ in range(3):
+        sessions[:] = [zrt.Session(WARNS)]
+    sessions[0].run(FIVE)
+    # Only the interpreter's end releases the last session, which logs that.
+    sys.modules["kept"] = sessions
+    print(lib.zrt_bridge_pushed())
+
+
+globals()[sys.argv[1]]()

@@ -1,0 +1,81 @@
+"""Steps with a provider library that end or spoil the process: `provider_library.py FUNCTION LIBRARY` runs one."""
+
+from __future__ import annotations
+
+import gc
+import sys
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from tests.support import plugin
+from zrt.errors import ProviderError, UnsupportedError
+
+MODEL = onnx.parser.parse_model(
+    '<ir_version: 10, opset_import: ["" : 21]> test (float[n] x) => (float[n] y) { y = Neg(x) }'
+)
+environment = zrt.Environment()
+
+
+def unregister_with_an_unreachable_session(library):
+    gc.disable()
+    environment.register_provider_library("mine", library)
+    cycle = [zrt.Session(MODEL, providers=[zrt.ep_devices()[-1]])]
+    cycle.append(cycle)
+    del cycle
+    environment.unregister_provider_library("mine")
+    assert environment.provider_libraries == {}
+
+
+def exit_with_a_session_and_a_stream(library):
+    environment.register_provider_library("mine", library)
+    device, _ = plugin.devices("mine")
+    session = zrt.Session(MODEL, providers=[device])
+    lane = session.lane({"x": (3,)}, outputs=zrt.LaneMemory.allocated(device.memory))
+    stream = zrt.SyncStream(device)
+    options = zrt.RunOptions(sync_stream=stream)
+    lane.run_with(options)
+    # Only the interpreter's end releases them.
+    sys.modules["kept"] = [device, session, lane, stream, options]
+
+
+def exit_with_allocations(library):
+    environment.register_provider_library("mine", library)
+    own, _ = plugin.devices("mine")
+    allocator = environment.create_shared_allocator(own.memory)
+    cycle = [allocator.allocate(8), zrt.Value.allocate((2,), "float32", allocator)]
+    cycle.append(cycle)
+    sys.modules["kept"] = cycle
+
+
+def failed_registration(library):
+    """The library "spoiled" fails after it listed devices, which ONNX Runtime keeps in its list."""
+
+    def only_cpu():
+        return [device.provider for device in zrt.ep_devices()] == ["CPUExecutionProvider"]
+
+    with pytest.raises(ProviderError, match=r"'spoiled'.*told to have no memory"):
+        environment.register_provider_library("spoiled", library)
+    assert only_cpu()
+    assert environment.provider_libraries == {}
+    with pytest.raises(UnsupportedError, match="'spoiled'"):
+        zrt.Session(MODEL, providers=zrt.DevicePolicy.PREFER_CPU)
+    with pytest.raises(UnsupportedError, match="'spoiled'"):
+        environment.shared_allocator(zrt.MemoryInfo.cpu())
+    [placed] = zrt.Session(MODEL).placement().inputs
+    assert (placed.device, placed.provider) == (None, "CPUExecutionProvider")
+    environment.register_provider_library("mine", library)
+    own, _ = plugin.devices("mine")
+    session = zrt.Session(MODEL, providers=[own])
+    options = zrt.RunOptions(sync_stream=zrt.SyncStream(own))
+    with pytest.raises(UnsupportedError, match="'spoiled'"):
+        session.run([np.ones(1, "f")], options=options)
+    assert session.providers == ("ZrtTestProvider", "CPUExecutionProvider")
+    del session, options
+    environment.unregister_provider_library("mine")
+    assert only_cpu()
+
+
+globals()[sys.argv[1]](*sys.argv[2:])
