@@ -6,9 +6,6 @@ zrt's. Each concrete class is also the builtin that a caller would expect (`Valu
 
 from __future__ import annotations
 
-import errno
-import re
-
 __all__ = [
     "AllocationError",
     "ArgumentError",
@@ -265,21 +262,3 @@ BY_CODE: dict[int, type[OrtError]] = {
         NotFoundError,
     )
 }
-
-
-# Where the system refuses a file, ONNX Runtime puts errno in the place of a code of its own.
-_SYSTEM_REFUSED = re.compile(r'\w+ file ".*" failed: ', re.DOTALL)
-
-# Some of the places that see a canceled load give it the code of any failure.
-_LOAD_CANCELED = re.compile("canceled (?:due to|by) user request")
-
-
-def from_code(code: int, message: str) -> OrtError:
-    """The exception for ONNX Runtime's error `code`; a code of a later release becomes `OrtError`."""
-    if _SYSTEM_REFUSED.match(message):
-        code = NoSuchFileError.code if code == errno.ENOENT else FailError.code
-    if _LOAD_CANCELED.search(message):
-        code = ModelLoadCanceledError.code
-    error = BY_CODE.get(code, OrtError)(message)
-    error.code = code
-    return error

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import zrt
-from zrt._native import ffi
+from zrt._native import ffi, lib
 from zrt._native.library import api
-from zrt.errors import AllocationError, ArgumentError, FailError, InvalidArgumentError, TerminatedError
+from zrt.errors import AllocationError, ArgumentError, FailError, InvalidArgumentError
 from zrt.memory.allocators import CPU
-from zrt.session.call import Call, Wanted, failure, shape_was_wrong, was_misaligned
+from zrt.session.call import Call, Wanted
 from zrt.types import ElementType, ValueKind
 from zrt.values.type_info import ValueInfo
 
@@ -23,10 +23,9 @@ def info(kind: ElementType, *shape: int | str) -> ValueInfo:
 
 
 class TestWanted:
-    def test_plain_tensors_of_known_shape_are_written_into_an_array(self):
+    def test_plain_tensor_of_known_shape_gets_an_array(self):
         wanted = Wanted(info(ElementType.BFLOAT16, "n", 2), (3, 2))
-        array = wanted.empty()
-        assert (array.dtype, array.shape) == (ElementType.BFLOAT16.dtype, (3, 2))
+        assert (wanted.dtype, wanted.shape) == (ElementType.BFLOAT16.dtype, (3, 2))
 
     @pytest.mark.parametrize(
         "wanted",
@@ -39,14 +38,12 @@ class TestWanted:
         ],
         ids=["open", "strings", "packed", "sequence", "an input"],
     )
-    def test_all_else_is_left_to_ort(self, wanted):
+    def test_other_outputs_are_left_to_ort(self, wanted):
         assert wanted.shape is None
 
-    def test_what_no_memory_can_hold(self):
+    def test_output_larger_than_the_address_space_raises(self):
         with pytest.raises(AllocationError, match=r"output 'y': no memory has room for \[4611686018427387904\]"):
             Wanted(info(ElementType.FLOAT, "n"), (2**62,))
-        with pytest.raises(AllocationError, match="output 'y': "):
-            Wanted(info(ElementType.FLOAT, "n"), (2**55,)).empty()
         Wanted(info(ElementType.UINT8, "n"), (sys.maxsize,))
 
 
@@ -78,13 +75,15 @@ class TestMisalignedMemory:
                 assert session.submit(feeds).result()[0].tolist() == (-self.X).tolist()
                 assert asyncio.run(session.run_async(feeds))[0].tolist() == (-self.X).tolist()
 
-    def test_the_c_call_refuses_it(self, session):
+    def test_c_refuses_it_by_a_code(self, session):
         session.run([self.X])
         call = session._latest
-        with pytest.raises(InvalidArgumentError) as caught:
-            call.run_arrays([ffi.from_buffer(odd(self.X))])
-        assert was_misaligned(caught.value)
-        assert call.run_arrays([ffi.from_buffer(self.X)])[0].tolist() == (-self.X).tolist()
+        with pytest.raises(ArgumentError, match="a feed's memory is misaligned"):
+            call.run([ffi.from_buffer(odd(self.X))])
+        _, places, left = call.room()
+        memory = [ffi.from_buffer(odd(self.X))]
+        assert lib.zrt_call_run(call.reference, ffi.NULL, memory, places, left) == lib.ZRT_MISALIGNED
+        assert call.run([ffi.from_buffer(self.X)])[0].tolist() == (-self.X).tolist()
 
     def test_what_has_no_elements_may_lie_anywhere(self, session):
         for feed in (self.X[:0].copy(), odd(self.X[:0])) * 2:
@@ -112,51 +111,86 @@ class TestMisalignedMemory:
 
 class TestCall:
     @pytest.fixture
-    def call(self, relu):
-        x = relu.inputs[0]
-        memory = CPU.handle()
-        return Call(relu._open(), relu._run_options, memory, [(x, (2,))], [Wanted(relu.outputs[0], (2,))])
+    def make(self, relu):
+        def make(shape, distrusted=None):
+            distrusted = set() if distrusted is None else distrusted
+            wanted = Wanted(relu.outputs[0], shape)
+            inputs = [(relu.inputs[0], (2,))]
+            session, memory = relu._open(), CPU.handle()
+            names = relu.input_names
+            return Call(
+                session, relu._run_options, memory, inputs, [wanted], names, set() if distrusted is None else distrusted
+            )
+
+        return make
+
+    @pytest.fixture
+    def call(self, make):
+        return make((2,))
 
     def test_runs_over_memory(self, call):
         x = np.array([-1, 2], np.float32)
-        assert call.run_arrays([ffi.from_buffer(x)])[0].tolist() == [0, 2]
-        assert call.settled == (((2,), np.float32),)
+        assert call.run([ffi.from_buffer(x)])[0].tolist() == [0, 2]
+        assert call.layout == (((2,), np.float32),)
 
-    def test_left_open_it_gives_the_same(self, call):
+    def test_output_left_to_ort_is_the_same(self, make):
         x = np.array([-1, 2], np.float32)
-        opened = call.left_open()
-        assert opened.settled is None
-        (y,) = opened.run_arrays([ffi.from_buffer(x)])
+        call = make(None)
+        assert call.layout == ((None, np.float32),)
+        (y,) = call.run([ffi.from_buffer(x)])
         assert y.tolist() == [0, 2]
-        # ORT's own memory, not numpy's.
+        # The memory is ORT's, not numpy's.
         assert not y.flags.owndata
 
-    def test_is_all_that_keeps_the_session(self, call, relu):
+    def test_keeps_the_session(self, call, relu):
         relu.close()
         del relu
         value = zrt.Value.from_array(np.array([-1, 2], np.float32))
         handle = value._open()
-        assert call.run_values([handle.pointer], [handle])[0].tolist() == [0, 2]
+        assert call.run([handle.pointer], [handle])[0].tolist() == [0, 2]
 
+    def test_output_without_memory_raises(self, make):
+        with pytest.raises(AllocationError, match="output 'y': "):
+            make((2**55,)).room()
 
-class TestFailures:
-    @staticmethod
-    def status(message: bytes, code: int = 1) -> int:
-        return int(ffi.cast("uintptr_t", api().CreateStatus(code, message)))
+    @pytest.mark.parametrize(
+        "feeds",
+        [
+            {},
+            {"z": np.ones(2, np.float32)},
+            {"x": np.ones(3, np.float32)},
+            {"x": np.ones(2)},
+            {"x": [1.0, 2.0]},
+            {"x": np.ones(4, np.float32)[::2]},
+            [np.ones(2, np.float32)] * 2,
+            None,
+        ],
+        ids=["none", "name", "shape", "type", "list", "strided", "two", "no feeds"],
+    )
+    def test_memory_of_other_feeds_is_none(self, call, feeds):
+        assert call.memory_of(feeds) is None
 
-    def test_of_a_terminated_run(self):
-        error = failure(self.status(b"Exiting due to terminate flag"))
-        assert type(error) is TerminatedError
-        assert str(error) == "Exiting due to terminate flag"
-        # Whatever else went wrong is told as it is.
-        assert type(failure(self.status(b"bad", 2))) is InvalidArgumentError
-        assert type(failure(self.status(b"bad"))) is FailError
+    def test_memory_of_a_list_goes_by_position(self, call):
+        x = np.ones(2, np.float32)
+        (memory,) = call.memory_of([x])
+        assert ffi.cast("uintptr_t", memory) == x.ctypes.data
 
-    def test_of_a_wrong_declaration(self, load):
-        binding = load("(float[n] x) => (float[n] y) { y = Neg(x) }").binding()
-        binding.bind_input("x", np.ones(3, np.float32))
-        binding.bind_output("y", np.ones(2, np.float32))
-        with pytest.raises(zrt.errors.ShapeError) as caught:
-            binding.run()
-        assert shape_was_wrong(caught.value)
-        assert not shape_was_wrong(FailError("something else"))
+    def test_wrong_declared_shape_is_left_to_ort_from_then_on(self, make):
+        distrusted = set()
+        distrusted = set()
+        call = make((5,), distrusted)
+        x = np.array([-1, 2], np.float32)
+        for _ in range(2):
+            assert call.run([ffi.from_buffer(x)])[0].tolist() == [0, 2]
+            assert call.layout == ((None, np.float32),)
+            assert distrusted == {"y"}
+
+    def test_other_failure_is_raised(self, call):
+        status = api().CreateStatus(1, b"something else")
+        with pytest.raises(FailError, match="something else"):
+            call.prepare_retry(int(ffi.cast("uintptr_t", status)), [np.empty(2)])
+
+    def test_wrong_shape_without_arrays_is_raised(self, call):
+        status = api().CreateStatus(2, b"The output OrtValue provided for output 'y'")
+        with pytest.raises(InvalidArgumentError, match="OrtValue provided"):
+            call.prepare_retry(int(ffi.cast("uintptr_t", status)), [None])

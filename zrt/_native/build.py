@@ -40,6 +40,7 @@ DECLARATIONS = (
     "src/handle.h",
     "src/operator.h",
     "src/library.h",
+    "src/code.h",
     "src/lane.h",
     "src/call.h",
     "src/text.h",

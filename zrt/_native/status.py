@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from zrt._native import callback_errors, ffi
+from zrt._native import callback_errors, ffi, lib, ort_messages
 from zrt._native.library import api
-from zrt.errors import Error, OrtError, from_code
+from zrt.errors import ArgumentError, BusyError, Error, OrtError
+
+BUSY = lib.ZRT_BUSY
+MISALIGNED = lib.ZRT_MISALIGNED
 
 
 def string(pointer: Any) -> str:
@@ -14,30 +17,33 @@ def string(pointer: Any) -> str:
     return str(ffi.string(pointer).decode(errors="replace"))
 
 
-def to_error(status: Any) -> Error:
-    """The exception for a status that is not NULL; the status is released.
+def to_error(code: Any, owner: str = "") -> Error:
+    """The exception for a C function's result that is not 0: an ``OrtStatus``, its address, or a code of zrt's own.
 
-    What code of the caller's raised on the way is the `CallbackError`'s cause; an interrupt goes on as it is.
+    Releases the status. An exception that a callback raised is the cause of the `CallbackError`; an interrupt is
+    raised as it is. `owner` names the kind of object that ``ZRT_BUSY`` is about.
     """
+    if code == BUSY:
+        return BusyError(f"this {owner} is in use by another thread")
+    if code == MISALIGNED:
+        return ArgumentError("a feed's memory is misaligned")
     table = api()
+    status = ffi.cast("OrtStatus *", code)
     try:
-        code = int(table.GetErrorCode(status))
+        number = int(table.GetErrorCode(status))
         message = string(table.GetErrorMessage(status)).strip()
     finally:
         table.ReleaseStatus(status)
     message, cause = callback_errors.from_message(message)
-    return from_code(code, message) if cause is None else callback_errors.as_callback_error(cause, message)
+    if cause is None:
+        return ort_messages.to_error(number, message)
+    return callback_errors.as_callback_error(cause, message)
 
 
-def check(status: Any) -> None:
-    """Raises what `status` says; NULL is success."""
-    if status:
-        raise to_error(status)
-
-
-def to_error_at(address: int) -> Error:
-    """`to_error` for the address of a status, which is what the C functions of zrt return."""
-    return to_error(ffi.cast("OrtStatus *", address))
+def check(code: Any) -> None:
+    """Raises the exception for a C function's result; NULL or 0 is success."""
+    if code:
+        raise to_error(code)
 
 
 def about(subject: str, error: Error) -> Error:

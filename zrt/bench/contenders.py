@@ -6,12 +6,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._native import ffi, lib
+from zrt._native import ffi, lib, status
 from zrt.bench import synthetic
 from zrt.bench.harness import Contender, python_contender
 from zrt.lanes.lane import Lane
 from zrt.lanes.ports import LaneMemory
-from zrt.session.bound_run import run_failure
 from zrt.session.session import Session
 from zrt.values.symbolic_shapes import Shape
 
@@ -34,7 +33,7 @@ class CLoop:
         """The nanoseconds that `runs` runs in a row take."""
         code = lib.zrt_plain_loop(self._reference, runs, self._nanoseconds)
         if code:
-            raise run_failure(code, "Lane")
+            raise status.to_error(code, "Lane")
         return int(self._nanoseconds[0])
 
     def times(self, runs: int) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from zrt._common.arguments import integer, wrong_type
 from zrt._common.public import public_in
-from zrt._native import ffi, lib, status
+from zrt._native import ffi, lib, ort_messages, status
 from zrt._native.callback_errors import Carrier, callback
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -128,7 +128,7 @@ class KernelContext(CallScoped):
         with self._lock:
             code = make_output(self._kernel.api, pointer, index, dims, len(dims), tensor)
             if code:
-                raise self._refused(status.to_error_at(code), index, dims)
+                raise self._refused(status.to_error(code), index, dims)
             self._made.append(index)
             if not tensor.element_type:
                 return None
@@ -139,7 +139,7 @@ class KernelContext(CallScoped):
 
     def _refused(self, error: Error, index: int, dims: tuple[int, ...]) -> Error:
         name = self.info.output_names[index]
-        if "has shape" in str(error) or "re-use buffer" in str(error):
+        if ort_messages.WRONG_OUTPUT_SHAPE.matches(error) or ort_messages.REUSED_BUFFER.matches(error):
             # Keep ORT's words: from them the run recognizes that it must let ORT allocate this output.
             return ShapeError(f"output {name!r} of shape {list(dims)}: {error}")
         return status.about(f"output {name!r} of shape {list(dims)}", error)
@@ -234,7 +234,7 @@ class KernelContext(CallScoped):
         if job.raised is not None:
             raise job.raised
         if code:
-            raise status.to_error_at(code)
+            raise status.to_error(code)
 
     @property
     def logger(self) -> OpLogger:

@@ -212,7 +212,7 @@ class KernelInfo(CallScoped):
         tensor = ffi.new("zrt_op_tensor *")
         code = lib.zrt_op_describe(table, value, tensor)
         if code:
-            raise status.to_error_at(code)
+            raise status.to_error(code)
         shape = tuple(ffi.unpack(tensor.shape, tensor.rank)) if tensor.rank else ()
         if tensor.element_type == ElementType.STRING:
             return strings.as_array(strings.read(Handle.borrow(value), tensor.count), shape)

@@ -11,7 +11,7 @@ import numpy as np
 
 from zrt._common.arguments import boolean, integer, wrong_type
 from zrt._common.public import public
-from zrt._native import lib, status
+from zrt._native import lib, ort_messages, status
 from zrt._native.busy import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -23,8 +23,7 @@ from zrt.lanes.ports import LaneMemory, Port, Ports, View, checked_memory, make_
 from zrt.loading.session_options import RunOptions
 from zrt.memory.allocators import Allocator, AllocatorStats, MemoryInfo, session_memories
 from zrt.memory.arrays import address_of
-from zrt.session.bound_run import BUSY, bound_values, busy_flag, lane_block, run_failure
-from zrt.session.call import shape_was_wrong
+from zrt.session.bound_run import bound_values, busy_flag, lane_block
 from zrt.session.session import Session
 from zrt.types import ValueKind
 from zrt.values import Value
@@ -227,10 +226,10 @@ class Lane(Owner):
             raise self._failure(code)
 
     def _failure(self, code: int) -> Error:
-        if code == BUSY and self._bound is None:
+        if code == lib.ZRT_BUSY and self._bound is None:
             return ClosedError("this Lane is closed")
-        error = run_failure(code, "Lane")
-        if shape_was_wrong(error):
+        error = status.to_error(code, "Lane")
+        if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
             return ShapeError(
                 f"{error} Let ORT make the output anew in each run: outputs=LaneMemory.left(), or correct its "
                 "shape in output_shapes"

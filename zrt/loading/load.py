@@ -8,7 +8,7 @@ from typing import Any
 
 from zrt._common.arguments import path_bytes, wrong_type
 from zrt._common.config_keys import SessionConfigKey
-from zrt._native import callback_errors, ffi, status
+from zrt._native import callback_errors, ffi, ort_messages, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
@@ -57,7 +57,7 @@ def data_of(source: Source, options: Handle) -> Any:
 
 def load_error(source: Source, error: Error) -> Error:
     """The exception for a model that ONNX Runtime did not load."""
-    if "model IR version" in str(error):
+    if ort_messages.NEWER_MODEL.matches(error):
         return ModelError(
             f"{source.subject} is written in a newer form than this library reads ({error}): "
             "set the model's ir_version to what the library supports"

@@ -107,4 +107,4 @@ class ByFunction:
         pointer = ctypes.c_void_p(int(ffi.cast("uintptr_t", options.pointer)))
         refused = function(pointer, *arguments)
         if refused:
-            raise status.to_error_at(refused)
+            raise status.to_error(refused)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from zrt._common.arguments import shown, text, wrong_type
 from zrt._common.public import public, public_in
-from zrt._native import ffi, status
+from zrt._native import ffi, ort_messages, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
@@ -133,7 +133,7 @@ def append(options: Handle, name: str, settings: Mapping[str, str]) -> None:
         try:
             attach(options, name, routes[Route.PROVIDER])
         except Error as error:
-            if kind and not kind.listed and "not supported in this build" in str(error):
+            if kind and not kind.listed and ort_messages.NOT_IN_BUILD.matches(error):
                 raise lacking(name) from error
             raise
 

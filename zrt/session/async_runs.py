@@ -9,14 +9,14 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from zrt._native import bridge, ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import AllocationError, Error, UnsupportedError
+from zrt.errors import AllocationError, UnsupportedError
 from zrt.loading.session_options import RunOptions
-from zrt.session.call import Call, Result, failure, shape_was_wrong
+from zrt.session.call import Call, Result
 
 # How long the interpreter's end waits for runs that it has ended, in seconds.
 EXIT_PATIENCE = 5.0
@@ -37,18 +37,12 @@ def needs_worker(options: RunOptions) -> bool:
     return bool(options.adapters)
 
 
-class Ready:
-    """A call with its feeds checked, ready to run once: by memory, or by values whose handles are `feeds`."""
+class Ready(NamedTuple):
+    """A call with its feeds checked, ready to run once; the arguments are `Call.run`'s."""
 
-    __slots__ = ("call", "distrust", "feeds", "inputs")
-
-    def __init__(
-        self, call: Call, inputs: Any, feeds: Sequence[Handle] | None, distrust: Callable[[Call], Call]
-    ) -> None:
-        self.call = call
-        self.inputs = inputs
-        self.feeds = feeds
-        self.distrust = distrust
+    call: Call
+    inputs: Any
+    feeds: Sequence[Handle] | None
 
 
 class Run:
@@ -66,7 +60,6 @@ class Run:
         "_results",
         "_settle",
         "_terminated",
-        "_tried",
         "forget",
     )
 
@@ -79,7 +72,6 @@ class Run:
         self._options = None if options is None else options.twin()
         self._on_worker = options is not None and needs_worker(options)
         self._terminated = False
-        self._tried = False
 
     def start(self) -> None:
         """Begins it."""
@@ -88,7 +80,7 @@ class Run:
             raise UnsupportedError("the interpreter is ending: no run can begin")
         call, feeds = self._ready.call, self._ready.feeds
         options = RunOptions.opened(self._options, call.session)
-        self._results, places = call.room()
+        self._results, places, _ = call.room()
         parents = [call.handle, Handle.pin((self._ready.inputs, places)), *(feeds or ())]
         if options is not None:
             parents.append(options)
@@ -123,32 +115,26 @@ class Run:
         status.check(api().RunOptionsSetTerminate(handle.pointer.run_options))
 
     def finish(self) -> None:
-        """Takes what came of it."""
+        """Hands the results or the error to `settle`, or runs again (see `Call.prepare_retry`)."""
         try:
-            try:
-                results = self._take()
-            except Error as error:
-                if self._tried or not shape_was_wrong(error):
-                    raise
-                # Once more: the model's declaration of an output's shape is wrong.
-                self._tried = True
-                self._ready.call = self._ready.distrust(self._ready.call)
+            block = self._handle.pointer
+            code = int(ffi.cast("uintptr_t", block.status))
+            if code:
+                block.status = ffi.NULL
+                self._ready.call.prepare_retry(code, self._results)
                 self.start()
                 return
+            results = self._take(block)
         except BaseException as error:
             self._settle(None, error)
         else:
             self._settle(results, None)
 
-    def _take(self) -> list[Result]:
-        block, call = self._handle.pointer, self._ready.call
-        address = int(ffi.cast("uintptr_t", block.status))
-        block.status = ffi.NULL
-        if address:
-            raise failure(address)
+    def _take(self, block: Any) -> list[Result]:
+        call = self._ready.call
         left = ffi.new("OrtValue *[]", len(call.outputs))
-        for index, wanted in enumerate(call.outputs):
-            if wanted.shape is None:
+        for index, result in enumerate(self._results):
+            if result is None:
                 left[index] = block.outputs[index]
                 block.outputs[index] = ffi.NULL
         return call.collect(self._results, left, self._ready.feeds or ())

@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from zrt._native import ffi, lib, status
+from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import BusyError, Error
 from zrt.memory.allocators import CPU, MemoryInfo, default_allocator
-from zrt.session.call import failure
 from zrt.values import Value
-
-BUSY = lib.ZRT_BUSY
 
 
 def lane_block(
@@ -55,13 +51,6 @@ def lane_block(
 def busy_flag(block: Handle) -> Any:
     """The flag of a ``zrt_lane`` for `claimed`: a thread that holds it keeps runs out."""
     return ffi.addressof(block.pointer, "busy")
-
-
-def run_failure(code: int, what: str) -> Error:
-    """The exception for what a run of a lane returned."""
-    if code == BUSY:
-        return BusyError(f"this {what} is in use by another thread")
-    return failure(code)
 
 
 def bound_values(

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._native import ffi, lib, status
+from zrt._native import ffi, lib, ort_messages, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import AllocationError, Error, FailError, TerminatedError
+from zrt.errors import AllocationError
 from zrt.loading.session_options import RunOptions
 from zrt.types import ElementType, ValueKind, creation_code, nbytes
 from zrt.values import Value
@@ -23,27 +23,10 @@ Result: TypeAlias = Any
 
 NULL = ffi.NULL
 from_buffer = ffi.from_buffer
+empty = np.empty
+ndarray = np.ndarray
 run_arrays = lib.zrt_call_run
 run_values = lib.zrt_call_run_values
-
-
-def failure(address: int) -> Error:
-    """The exception for a run's status, given by its address: one of its own where `RunOptions.terminate` ended it."""
-    error = status.to_error_at(address)
-    # ORT has no code for it.
-    if type(error) is FailError and "terminate flag" in str(error):
-        return TerminatedError(str(error))
-    return error
-
-
-def shape_was_wrong(error: Error) -> bool:
-    """Whether the run failed because an output turned out otherwise than the array it was to go into."""
-    return "output OrtValue provided for output" in str(error)
-
-
-def was_misaligned(error: Error) -> bool:
-    """Whether nothing was run, because a feed's memory does not suit its type: C sees that for less than Python."""
-    return "zrt: this memory is misaligned" in str(error)
 
 
 class Wanted:
@@ -62,18 +45,34 @@ class Wanted:
         self.passes_through = passes_through
         self.shape = shape if plain and not passes_through else None
 
-    def empty(self) -> np.ndarray[Any, Any]:
-        """A fresh array for ORT to write into."""
-        try:
-            return np.empty(self.shape, self.dtype)
-        except (MemoryError, ValueError) as error:
-            raise AllocationError(f"output {self.info.name!r}: {error}") from error
-
 
 class Call:
-    """A run, prepared for all feeds of one set of names, types and shapes."""
+    """A run, prepared for all feeds of one set of names, types and shapes.
 
-    __slots__ = ("_made_of", "count", "handle", "inputs", "outputs", "reference", "settled")
+    `positions` names the inputs that a list of feeds stands for. `distrusted` is the session's set of outputs whose
+    declared shapes proved wrong; a run that proves it adds to the set.
+    """
+
+    __slots__ = (
+        "_distrusted",
+        "_positions",
+        "count",
+        "handle",
+        "inputs",
+        "layout",
+        "outputs",
+        "reference",
+        "session",
+    )
+
+    handle: Handle
+    """The ``zrt_call``."""
+    session: Handle
+    """The session that the call runs."""
+    outputs: tuple[Wanted, ...]
+    """The outputs to compute."""
+    layout: tuple[tuple[Shape | None, Any], ...]
+    """For each output the shape and dtype of its array; a shape of None leaves the output to ORT."""
 
     def __init__(
         self,
@@ -82,6 +81,8 @@ class Call:
         memory: Handle,
         inputs: Sequence[tuple[ValueInfo, Shape]],
         outputs: Sequence[Wanted],
+        positions: tuple[str, ...],
+        distrusted: set[str],
     ) -> None:
         kept: list[Any] = []
         input_names = _names([info.name for info, _ in inputs], kept)
@@ -99,84 +100,93 @@ class Call:
         call.input_count, call.output_count = len(inputs), len(outputs)
         call.input_names, call.output_names = input_names, output_names
         call.inputs, call.outputs = input_tensors, output_tensors
-        self._made_of = (session, run_options, memory, inputs)
         self.handle = block
         self.reference = block.reference
-        self.outputs = tuple(outputs)
-        # For the short way of Session.run: what an array must have to be fed as it is, which only numbers can be.
+        self.session = session
         self.count = len(inputs)
+        # Arrays of these properties are fed as they are. No array has the dtype None, which stands for other kinds.
         self.inputs = tuple(
             (info.name, info.element_type.dtype if is_plain(info) else None, shape) for info, shape in inputs
         )
-        # Every output's shape and dtype, or None where one is left to ORT.
-        self.settled: tuple[tuple[Any, Any], ...] | None = (
-            tuple((wanted.shape, wanted.dtype) for wanted in outputs)
-            if all(wanted.shape is not None for wanted in outputs)
-            else None
-        )
+        self.outputs = tuple(outputs)
+        self.layout = tuple((wanted.shape, wanted.dtype) for wanted in outputs)
+        self._positions = positions
+        self._distrusted = distrusted
 
-    @property
-    def session(self) -> Handle:
-        """The session that it is a call of."""
-        return self._made_of[0]
+    def memory_of(self, feeds: Any) -> list[Any] | None:
+        """The memory of the feeds if they are arrays just as this call takes them, else None.
 
-    def left_open(self) -> Call:
-        """The same call with every output's shape left to ORT."""
-        return Call(*self._made_of, [Wanted(wanted.info, None, wanted.passes_through) for wanted in self.outputs])
-
-    def run_arrays(self, memory: list[Any], options: RunOptions | None = None) -> list[Result]:
-        """One run over the inputs' memory."""
-        return self._run(run_arrays, memory, (), options)
-
-    def run_values(self, pointers: Any, feeds: Sequence[Handle], options: RunOptions | None = None) -> list[Result]:
-        """One run over values: `pointers` has an ``OrtValue`` for each input, `feeds` the handles that own them."""
-        return self._run(run_values, pointers, feeds, options)
-
-    def _run(self, function: Any, inputs: Any, feeds: Sequence[Handle], options: RunOptions | None) -> list[Result]:
-        results, places = self.room()
-        left = NULL if self.settled is not None else ffi.new("OrtValue *[]", len(results))
-        chosen = RunOptions.opened(options, self.session)
-        code = function(self.reference, NULL if chosen is None else chosen.pointer, inputs, places, left)
-        if code:
-            raise failure(code)
-        return results if self.settled is not None else self.collect(results, left, feeds)
-
-    def memory_of(self, given: Any) -> list[Any] | None:
-        """The inputs' memory where a dict has just these arrays; None for all else, which wants a closer look."""
-        if type(given) is not dict or len(given) != self.count:
-            return None
+        Does not look at their alignment: C does, and returns ``ZRT_MISALIGNED``.
+        """
         memory = []
         try:
+            if type(feeds) is not dict and isinstance(feeds, (list, tuple)):
+                feeds = dict(zip(self._positions, feeds, strict=True))
+            if len(feeds) != self.count:
+                return None
             for name, dtype, shape in self.inputs:
-                array = given[name]
-                if type(array) is not np.ndarray or array.dtype is not dtype or array.shape != shape:
-                    return None
-                # A run that has begun in the background is no longer to be begun anew, as `Session.run` does.
-                if not array.flags.aligned:
+                array = feeds[name]
+                # A subclass of ndarray may report another shape than that of its memory.
+                if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
                     return None
                 memory.append(from_buffer(array))
-        except (LookupError, ValueError, BufferError, MemoryError):
+        except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
             return None
         return memory
 
-    def room(self) -> tuple[list[Any], list[Any]]:
-        """For each output a fresh array and its memory, or None and NULL where it is left to ORT."""
+    def room(self) -> tuple[list[Any], list[Any], Any]:
+        """Room for the outputs of one run: results, their memory, and room for the values that ORT allocates.
+
+        A result is a fresh array, or None where the output is left to ORT. The last is NULL if none is left.
+        """
         results: list[Any] = []
-        places = []
-        for wanted in self.outputs:
-            if wanted.shape is None:
-                results.append(None)
-                places.append(NULL)
-            else:
-                array = wanted.empty()
-                results.append(array)
-                places.append(from_buffer(array))
-        return results, places
+        places: list[Any] = []
+        left = NULL
+        try:
+            for shape, dtype in self.layout:
+                if shape is None:
+                    results.append(None)
+                    places.append(NULL)
+                    left = left or ffi.new("OrtValue *[]", len(self.outputs))
+                else:
+                    array = empty(shape, dtype)
+                    results.append(array)
+                    places.append(from_buffer(array))
+        except (MemoryError, ValueError) as error:
+            raise AllocationError(f"output {self.outputs[len(places)].info.name!r}: {error}") from error
+        return results, places, left
+
+    def run(
+        self, inputs: Any, feeds: Sequence[Handle] | None = None, options: RunOptions | None = None
+    ) -> list[Result]:
+        """One run, or two if the model declares wrong output shapes.
+
+        `inputs` has the memory of an array for each input; with `feeds` an ``OrtValue`` for each, which these own.
+        """
+        function = run_arrays if feeds is None else run_values
+        opened = RunOptions.opened(options, self.session)
+        results, places, left = self.room()
+        code = function(self.reference, NULL if opened is None else opened.pointer, inputs, places, left)
+        if code:
+            self.prepare_retry(code, results)
+            return self.run(inputs, feeds, options)
+        return results if left is NULL else self.collect(results, left, feeds or ())
+
+    def prepare_retry(self, code: int, results: Sequence[Any]) -> None:
+        """Raises the error of a run that failed, unless a second run can succeed: the model declares wrong shapes.
+
+        In that case ORT allocates these outputs from now on, in this call and in the session's calls to come.
+        """
+        error = status.to_error(code)
+        if all(result is None for result in results) or not ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
+            raise error
+        self._distrusted.update(wanted.info.name for wanted in self.outputs)
+        self.layout = tuple((None, wanted.dtype) for wanted in self.outputs)
 
     def collect(self, results: list[Any], left: Any, feeds: Sequence[Handle]) -> list[Result]:
-        """The results with what ORT made in its places; takes over the values of `left`."""
+        """The results with the values of `left` in their places; takes these over."""
         for index, wanted in enumerate(self.outputs):
-            if wanted.shape is None:
+            if results[index] is None:
                 results[index] = _take(left[index], wanted, feeds, self.session)
         return results
 

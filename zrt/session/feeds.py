@@ -54,6 +54,12 @@ def by_name(
     ]
 
 
+def aligned(feeds: Feeds) -> bool:
+    """Whether the memory of every array in `feeds` is aligned."""
+    arrays = feeds.values() if isinstance(feeds, Mapping) else feeds
+    return all(array.flags.aligned for array in arrays)
+
+
 def _adopted(info: ValueInfo, feed: Any) -> Any:
     """The feed; as a value over its memory where it is another library's tensor."""
     if isinstance(feed, (np.ndarray, Value)) or not hasattr(type(feed), "__dlpack__"):

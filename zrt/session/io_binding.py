@@ -10,7 +10,7 @@ import numpy as np
 
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
-from zrt._native import ffi, lib, status
+from zrt._native import ffi, lib, ort_messages, status
 from zrt._native.busy import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -18,8 +18,7 @@ from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnknownNam
 from zrt.loading.session_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo
 from zrt.memory.buffers import Buffer
-from zrt.session.bound_run import bound_values, busy_flag, lane_block, run_failure
-from zrt.session.call import shape_was_wrong
+from zrt.session.bound_run import bound_values, busy_flag, lane_block
 from zrt.session.feeds import check_kind, check_type, names_of, right_value
 from zrt.session.session import Session
 from zrt.types import ValueKind
@@ -264,8 +263,8 @@ class IoBinding(Owner):
         chosen = RunOptions.opened(options, bound.owner, bound=True) or bound.session._run_options
         code = lib.zrt_lane_run_with(bound.block.reference, chosen.pointer)
         if code:
-            error = run_failure(code, "IoBinding")
-            if shape_was_wrong(error):
+            error = status.to_error(code, "IoBinding")
+            if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
                 raise ShapeError(
                     f"an output comes in another shape than is bound (without memory, ORT makes it anew): {error}"
                 ) from error

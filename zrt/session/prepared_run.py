@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from zrt._common.public import public
 from zrt._native import ffi
 from zrt._native.handle import Handle, Owner
-from zrt.errors import ClosedError, Error
+from zrt.errors import ClosedError
 from zrt.loading.session_options import RunOptions
-from zrt.session.call import NULL, Call, Result, failure, run_values, shape_was_wrong
+from zrt.session.call import NULL, Call, Result, run_values
 from zrt.values import Value
-
-from_buffer = ffi.from_buffer
-empty = np.empty
 
 
 @public
@@ -34,48 +29,26 @@ class PreparedRun(Owner):
         handles: list[Handle] = [value._open() for value in feeds]
         pointers = ffi.new("OrtValue *[]", [handle.pointer for handle in handles])
         self._handle = call.handle
-        # One attribute for all, so that closing in one thread never leaves half to another.
-        self._prepared: list[Any] | None = [call, pointers, handles]
+        # One attribute for all three: `close` in one thread must not leave a part of them to a run in another.
+        self._prepared: tuple[Call, Any, list[Handle]] | None = (call, pointers, handles)
 
     def run(self, options: RunOptions | None = None) -> list[Result]:
         """One inference over the feeds as they are now; returns a fresh array for each output."""
         prepared = self._prepared
         if prepared is None:
             raise ClosedError("this PreparedRun is closed")
-        call, pointers, _ = prepared
-        if options is not None or call.settled is None:
-            return _run_checked(prepared, options)
-        results: list[Result] = []
-        places = []
-        try:
-            for shape, dtype in call.settled:
-                array = empty(shape, dtype)
-                results.append(array)
-                places.append(from_buffer(array))
-        except (MemoryError, ValueError):
-            return _run_checked(prepared, options)
-        code = run_values(call.reference, NULL, pointers, places, NULL)
+        call, inputs, feeds = prepared
+        if options is not None:
+            return call.run(inputs, feeds, options)
+        # `Call.run` with one call less.
+        results, places, left = call.room()
+        code = run_values(call.reference, NULL, inputs, places, left)
         if code:
-            error = failure(code)
-            if shape_was_wrong(error):
-                return _run_checked(prepared, options)
-            raise error
-        return results
+            call.prepare_retry(code, results)
+            return call.run(inputs, feeds)
+        return results if left is NULL else call.collect(results, left, feeds)
 
     def close(self) -> None:
-        """Gives the feeds back; closing twice is fine."""
+        """Releases the feeds; closing twice is fine."""
         super().close()
         self._prepared = None
-
-
-def _run_checked(prepared: list[Any], options: RunOptions | None) -> list[Result]:
-    """`PreparedRun.run` in every case; once more if the model's declaration of an output's shape is wrong."""
-    call: Call = prepared[0]
-    _, pointers, handles = prepared
-    try:
-        return call.run_values(pointers, handles, options)
-    except Error as error:
-        if not shape_was_wrong(error):
-            raise
-    prepared[0] = call = call.left_open()
-    return call.run_values(pointers, handles, options)

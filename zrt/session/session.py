@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
-
-import numpy as np
 
 from zrt._common.arguments import entries, integer, shown, wrong_type
 from zrt._common.public import public
@@ -15,7 +13,6 @@ from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import (
     ArgumentError,
-    Error,
     FileError,
     UnknownNameError,
     UnsupportedError,
@@ -28,8 +25,8 @@ from zrt.memory.buffers import Buffer
 from zrt.providers import CPU as CPU_PROVIDER
 from zrt.providers.node_assignment import Strictness
 from zrt.providers.selection import ProvidersLike, Selection, parse
-from zrt.session.call import NULL, Call, Result, Wanted, failure, run_arrays, shape_was_wrong, was_misaligned
-from zrt.session.feeds import Feeds, by_name, made_value, names_of, right_array, right_value
+from zrt.session.call import NULL, Call, Result, Wanted, run_arrays
+from zrt.session.feeds import Feeds, aligned, by_name, made_value, names_of, right_array, right_value
 from zrt.values import Value, symbolic_shapes
 from zrt.values.type_info import ModelMetadata, ValueInfo, is_plain, read_metadata, read_values
 
@@ -45,9 +42,7 @@ if TYPE_CHECKING:
     from zrt.session.prepared_run import PreparedRun
     from zrt.session.profile import Profile
 
-from_buffer = ffi.from_buffer
-empty = np.empty
-ndarray = np.ndarray
+MISALIGNED = status.MISALIGNED
 
 # How many combinations of names and shapes a session keeps prepared.
 CALLS_KEPT = 64
@@ -75,10 +70,10 @@ class Session(Owner):
     __slots__ = (
         "_calls",
         "_captures",
+        "_distrusted",
         "_latest",
         "_memory",
         "_run_options",
-        "_unsettled",
         "initializers",
         "input_names",
         "inputs",
@@ -157,7 +152,7 @@ class Session(Owner):
         self._captures = chosen.captures
         self._calls: dict[Any, Call] = {}
         self._latest: Call | None = None
-        self._unsettled: frozenset[str] = frozenset()
+        self._distrusted: set[str] = set()
         self._handle = handle
 
     def close(self) -> None:
@@ -187,50 +182,22 @@ class Session(Owner):
         call = self._latest
         if call is None or outputs is not None or options is not None:
             return self._run_checked(feeds, outputs, options)
-        settled = call.settled
-        given: Any = feeds
-        memory = []
-        results: list[Result] = []
-        places = []
-        try:
-            if type(given) is not dict and isinstance(given, (list, tuple)):
-                given = dict(zip(self.input_names, given, strict=True))
-            if len(given) != call.count:
-                return self._run_checked(feeds, outputs, options)
-            for name, dtype, shape in call.inputs:
-                array = given[name]
-                # Only an array's own word counts for how much memory there is.
-                if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
-                    return self._run_checked(feeds, outputs, options)
-                memory.append(from_buffer(array))
-            for shape, dtype in settled or ():
-                array = empty(shape, dtype)
-                results.append(array)
-                places.append(from_buffer(array))
-        except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
-            # Whatever it is, the long way puts it right or says what is wrong.
+        memory = call.memory_of(feeds)
+        if memory is None:
             return self._run_checked(feeds, outputs, options)
-        try:
-            if settled is None:
-                return self._attempt(call, Call.run_arrays, memory)
-            code = run_arrays(call.reference, NULL, memory, places, NULL)
-            if not code:
-                return results
-            raise failure(code)
-        except Error as error:
-            if was_misaligned(error):
-                return self._run_checked(feeds, outputs, options)
-            if settled is None or not shape_was_wrong(error):
-                raise
-        return self._distrust(call).run_arrays(memory)
+        results, places, left = call.room()
+        code = run_arrays(call.reference, NULL, memory, places, left)
+        if code == MISALIGNED:
+            return self._run_checked(feeds, outputs, options)
+        if code:
+            call.prepare_retry(code, results)
+            return call.run(memory)
+        return results if left is NULL else call.collect(results, left, ())
 
     def _run_checked(self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
-        """`run` with every check; it prepares what the short way of the next runs needs."""
+        """`run` with every check: it converts the feeds or raises a precise error."""
         self._check_replay(options)
-        call, inputs, handles = self._checked(given, outputs)
-        if handles is None:
-            return self._attempt(call, Call.run_arrays, inputs, options)
-        return self._attempt(call, Call.run_values, inputs, handles, options)
+        return Call.run(*self._checked(given, outputs), options)
 
     def _check_replay(self, options: RunOptions | None) -> None:
         """Refuses runs with memory of their own where the session captures graphs of the memory that it sees."""
@@ -251,7 +218,7 @@ class Session(Owner):
             return call, [handle.pointer for handle in handles], handles
         checked = [right_array(info, feed) for info, feed in fed]
         call = self._call([(info, array.shape) for (info, _), array in zip(fed, checked, strict=True)], wanted)
-        return call, [from_buffer(array) for array in checked], None
+        return call, [ffi.from_buffer(array) for array in checked], None
 
     def _check_reach(self, owner: Handle, value: Value, subject: str) -> None:
         """Refuses a tensor on a device in a session that has none: ORT would take its address for the host's."""
@@ -297,25 +264,9 @@ class Session(Owner):
         self._check_replay(options)
         latest = self._latest
         memory = None if latest is None or outputs is not None else latest.memory_of(feeds)
-        if latest is None or memory is None:
-            return async_runs.Ready(*self._checked(feeds, outputs), self._distrust)
-        return async_runs.Ready(latest, memory, None, self._distrust)
-
-    def _attempt(self, call: Call, run: Callable[..., list[Result]], *arguments: Any) -> list[Result]:
-        """Runs, once more if the model's declaration of an output's shape turned out wrong."""
-        try:
-            return run(call, *arguments)
-        except Error as error:
-            if not shape_was_wrong(error):
-                raise
-        return run(self._distrust(call), *arguments)
-
-    def _distrust(self, call: Call) -> Call:
-        """The call with its outputs' shapes left to ORT, as in all calls to come: the model lies about them."""
-        self._unsettled |= {output.info.name for output in call.outputs}
-        self._calls = {}
-        self._latest = None
-        return call.left_open()
+        if latest is None or memory is None or not aligned(feeds):
+            return async_runs.Ready(*self._checked(feeds, outputs))
+        return async_runs.Ready(latest, memory, None)
 
     def _wanted(self, outputs: Sequence[str] | None) -> tuple[str, ...] | None:
         if outputs is None:
@@ -348,11 +299,13 @@ class Session(Owner):
                 [
                     Wanted(
                         by_name[name],
-                        None if name in self._unsettled else symbolic_shapes.solve(by_name[name], sizes),
+                        None if name in self._distrusted else symbolic_shapes.solve(by_name[name], sizes),
                         passes_through=name in fed,
                     )
                     for name in wanted or self.output_names
                 ],
+                self.input_names,
+                self._distrusted,
             )
             calls = self._calls
             if len(calls) >= CALLS_KEPT:
@@ -387,9 +340,7 @@ class Session(Owner):
         """The session's allocator for a memory."""
         return Allocator(self, memory)
 
-    def lane(
-        self, shapes: ShapesLike = None, output_shapes: ShapesLike = None, **options: Unpack[LaneOptions]
-    ) -> Lane:
+    def lane(self, shapes: ShapesLike = None, output_shapes: ShapesLike = None, **options: Unpack[LaneOptions]) -> Lane:
         """A `Lane` of this session; the arguments are those of `Lane`."""
         from zrt.lanes.lane import Lane
 

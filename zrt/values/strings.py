@@ -75,7 +75,7 @@ def write(pointer: Any, encoded: list[bytes]) -> None:
     # cffi passes the address of a bytes object's own memory.
     code = lib.zrt_text_fill(api(), pointer, b"".join(encoded), ffi.from_buffer("size_t[]", lengths), len(encoded))
     if code:
-        raise status.to_error_at(code)
+        raise status.to_error(code)
 
 
 def size(handle: Handle) -> int:

@@ -6,6 +6,7 @@
 
 #include "ort.h"
 #include "handle.h"
+#include "code.h"
 #include "call.h"
 #include "queue.h"
 #include "bridge.h"
@@ -46,35 +47,35 @@ int zrt_run_open(size_t limit) {
     return pthread_atfork(before_fork, in_parent, in_child);
 }
 
-OrtStatus *zrt_run_new(zrt_handle *handle, OrtRunOptions *run_options, void *const *inputs, int values,
+uintptr_t zrt_run_new(zrt_handle *handle, OrtRunOptions *run_options, void *const *inputs, int values,
     void *const *outputs, zrt_run **result) {
     const zrt_call *call = handle->pointer;
     zrt_run *run = calloc(1, sizeof *run + (call->input_count + call->output_count) * sizeof(OrtValue *));
     if (run == NULL)
-        return call->api->CreateStatus(ORT_FAIL, "no memory for a run");
+        return (uintptr_t)call->api->CreateStatus(ORT_FAIL, "no memory for a run");
     run->message.kind = ZRT_MESSAGE_RUN;
     run->call = call;
     run->run_options = run_options;
     run->wrapped = !values;
     run->inputs = (OrtValue **)(run + 1);
     run->outputs = run->inputs + call->input_count;
-    OrtStatus *status = NULL;
+    uintptr_t code = ZRT_OK;
     if (run_options == NULL) {
-        status = call->api->CreateRunOptions(&run->run_options);
+        code = (uintptr_t)call->api->CreateRunOptions(&run->run_options);
         run->own_options = 1;
     }
-    if (status == NULL)
-        status = zrt_call_wrap(call, call->outputs, call->output_count, outputs, run->outputs);
+    if (code == ZRT_OK)
+        code = zrt_call_wrap(call, call->outputs, call->output_count, outputs, run->outputs);
     if (values)
         for (size_t i = 0; i < call->input_count; i++)
             run->inputs[i] = inputs[i];
-    else if (status == NULL)
-        status = zrt_call_wrap(call, call->inputs, call->input_count, inputs, run->inputs);
-    if (status != NULL)
+    else if (code == ZRT_OK)
+        code = zrt_call_wrap(call, call->inputs, call->input_count, inputs, run->inputs);
+    if (code != ZRT_OK)
         zrt_run_free(run);
     else
         *result = run;
-    return status;
+    return code;
 }
 
 void zrt_run_free(void *pointer) {

@@ -21,8 +21,9 @@ typedef struct zrt_run {
 int zrt_run_open(size_t workers);
 
 /* Stores a run that is still to be started, with options of its own where `run_options` is NULL. `inputs` is memory, or
-   values that are borrowed; outputs[i] is memory, or NULL for an output that is left to ONNX Runtime. */
-OrtStatus *zrt_run_new(zrt_handle *call, OrtRunOptions *run_options, void *const *inputs, int values,
+   values that are borrowed; outputs[i] is memory, or NULL for an output that is left to ONNX Runtime. Returns a code
+   (code.h). */
+uintptr_t zrt_run_new(zrt_handle *call, OrtRunOptions *run_options, void *const *inputs, int values,
     void *const *outputs, zrt_run **result);
 
 /* Releases what the run still owns; a zrt_release. */

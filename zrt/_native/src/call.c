@@ -4,6 +4,7 @@
 
 #include "ort.h"
 #include "handle.h"
+#include "code.h"
 #include "call.h"
 
 /* So many values have room on the stack. More go to the heap: a model may have any number of inputs, and a thread's
@@ -21,21 +22,20 @@ static uintptr_t no_room(const zrt_call *call) {
     return (uintptr_t)call->api->CreateStatus(ORT_FAIL, "no memory for the values of a run");
 }
 
-OrtStatus *zrt_call_wrap(
+uintptr_t zrt_call_wrap(
     const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory, OrtValue **values) {
     for (size_t i = 0; i < count; i++) {
         if (memory[i] == NULL)
             continue;
         const zrt_tensor *tensor = &tensors[i];
-        /* calls.py knows it by these words. */
         if ((uintptr_t)memory[i] & (tensor->alignment - 1))
-            return call->api->CreateStatus(ORT_INVALID_ARGUMENT, "zrt: this memory is misaligned");
+            return ZRT_MISALIGNED;
         OrtStatus *status = call->api->CreateTensorWithDataAsOrtValue(
             call->memory, memory[i], tensor->bytes, tensor->dims, tensor->rank, tensor->type, &values[i]);
         if (status != NULL)
-            return status;
+            return (uintptr_t)status;
     }
-    return NULL;
+    return ZRT_OK;
 }
 
 OrtStatus *zrt_call_drop_absent(const zrt_call *call, OrtValue **results) {
@@ -67,19 +67,19 @@ uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_optio
     OrtValue **results = room(stack, count);
     if (results == NULL)
         return no_room(call);
-    OrtStatus *status = zrt_call_wrap(call, call->outputs, count, outputs, results);
-    if (status == NULL)
-        status = call->api->Run(call->session, run_options != NULL ? run_options : call->run_options, call->input_names,
-            (const OrtValue *const *)inputs, call->input_count, call->output_names, count, results);
-    if (status == NULL && values != NULL)
-        status = zrt_call_drop_absent(call, results);
-    for (size_t i = 0; status == NULL && values != NULL && i < count; i++)
+    uintptr_t code = zrt_call_wrap(call, call->outputs, count, outputs, results);
+    if (code == ZRT_OK)
+        code = (uintptr_t)call->api->Run(call->session, run_options != NULL ? run_options : call->run_options,
+            call->input_names, (const OrtValue *const *)inputs, call->input_count, call->output_names, count, results);
+    if (code == ZRT_OK && values != NULL)
+        code = (uintptr_t)zrt_call_drop_absent(call, results);
+    for (size_t i = 0; code == ZRT_OK && values != NULL && i < count; i++)
         if (outputs[i] == NULL) {
             values[i] = results[i];
             results[i] = NULL;
         }
     release(call, results, count);
-    return (uintptr_t)status;
+    return code;
 }
 
 uintptr_t zrt_call_run(zrt_handle *handle, const OrtRunOptions *run_options, void *const *inputs, void *const *outputs,
@@ -90,9 +90,9 @@ uintptr_t zrt_call_run(zrt_handle *handle, const OrtRunOptions *run_options, voi
     OrtValue **wrapped = room(stack, count);
     if (wrapped == NULL)
         return no_room(call);
-    OrtStatus *status = zrt_call_wrap(call, call->inputs, count, inputs, wrapped);
-    uintptr_t result =
-        status != NULL ? (uintptr_t)status : zrt_call_run_values(handle, run_options, wrapped, outputs, values);
+    uintptr_t code = zrt_call_wrap(call, call->inputs, count, inputs, wrapped);
+    if (code == ZRT_OK)
+        code = zrt_call_run_values(handle, run_options, wrapped, outputs, values);
     release(call, wrapped, count);
-    return result;
+    return code;
 }

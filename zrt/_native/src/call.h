@@ -9,7 +9,7 @@ typedef struct zrt_tensor {
     const int64_t *dims;
 } zrt_tensor;
 
-/* What stays the same for all runs with the same names and shapes. */
+/* The constant part of all runs with the same names and shapes. */
 typedef struct zrt_call {
     const OrtApi *api;
     OrtSession *session;
@@ -23,20 +23,20 @@ typedef struct zrt_call {
     const zrt_tensor *outputs;
 } zrt_call;
 
-/* A value over each tensor's memory, into `values`; where memory[i] is NULL values[i] stays as it is. Memory that is
-   not aligned is refused: a kernel may crash on it. */
-OrtStatus *zrt_call_wrap(
+/* Stores a value over each tensor's memory in `values`; values[i] stays as it is where memory[i] is NULL. Returns a
+   code (code.h): ZRT_MISALIGNED for memory that is not aligned, on which a kernel may crash. */
+uintptr_t zrt_call_wrap(
     const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory, OrtValue **values);
 
-/* Of a run that succeeded: an optional output that is absent becomes NULL, since what reads such a value crashes. */
+/* Sets absent optional outputs of a successful run to NULL: reading such a value crashes. */
 OrtStatus *zrt_call_drop_absent(const zrt_call *call, OrtValue **results);
 
-/* `call` is a handle on a zrt_call. inputs[i] and outputs[i] are the arrays' memory; an output that is NULL is
-   left to ONNX Runtime and comes back in values[i], which then belongs to the caller; NULL stands for an optional
-   output that is absent. Returns 0 or the address of an OrtStatus. */
+/* `call` is a handle on a zrt_call. inputs[i] and outputs[i] are the arrays' memory. ONNX Runtime allocates an output
+   whose memory is NULL; values[i] then owns it for the caller, or is NULL for an absent optional output. Returns a code
+   (code.h). */
 uintptr_t zrt_call_run(
     zrt_handle *call, const OrtRunOptions *run_options, void *const *inputs, void *const *outputs, OrtValue **values);
 
-/* The same with inputs that are values already, borrowed for the time of the call. */
+/* Like zrt_call_run, with inputs that are values; they are borrowed during the call. */
 uintptr_t zrt_call_run_values(zrt_handle *call, const OrtRunOptions *run_options, OrtValue *const *inputs,
     void *const *outputs, OrtValue **values);

@@ -3,6 +3,7 @@
 
 #include "ort.h"
 #include "handle.h"
+#include "code.h"
 #include "lane.h"
 
 #define RETURN_IF_FAILED(expression)                                                                                   \

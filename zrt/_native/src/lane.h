@@ -1,9 +1,6 @@
 /* The hot path: one call runs one bound inference. Nothing here allocates. */
 #pragma once
 
-/* What a run returns: 0, one of these, or the address of the OrtStatus that says why it failed. */
-enum { ZRT_OK = 0, ZRT_BUSY = 1 };
-
 typedef struct zrt_lane {
     const OrtApi *api;
     OrtSession *session;

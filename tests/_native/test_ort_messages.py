@@ -1,0 +1,161 @@
+"""`zrt._native.ort_messages`: the words of ONNX Runtime that zrt relies on, provoked in the loaded library."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import zrt
+from tests.custom_ops import support
+from zrt._native import ort_messages
+from zrt._native.ort_messages import OrtMessage
+from zrt.custom_ops import KernelContext, ShapeContext
+from zrt.errors import (
+    CallbackError,
+    FailError,
+    InvalidArgumentError,
+    ModelLoadCanceledError,
+    NoSuchFileError,
+    OrtError,
+    TerminatedError,
+)
+from zrt.providers import choice
+
+NEG = "(float[n] x) => (float[n] y) { y = Neg(x) }"
+QUIET = zrt.SessionOptions(log_severity_level="FATAL")
+
+
+def save_to(path: str, build: Callable[..., Any]) -> None:
+    zrt.Session(build(NEG), zrt.SessionOptions(optimized_model_filepath=path, log_severity_level="FATAL"))
+
+
+def missing_folder(build: Callable[..., Any]) -> None:
+    save_to("/nowhere/model.onnx", build)
+
+
+def folder_as_file(build: Callable[..., Any]) -> None:
+    save_to("/", build)
+
+
+def canceled_load(build: Callable[..., Any]) -> None:
+    cancellation = zrt.LoadCancellation()
+    cancellation.cancel()
+    zrt.Session(build(NEG), zrt.SessionOptions(load_cancellation=cancellation, log_severity_level="FATAL"))
+
+
+def terminated_run(build: Callable[..., Any]) -> None:
+    options = zrt.RunOptions(log_severity_level="FATAL")
+    options.terminate()
+    zrt.Session(build(NEG), QUIET).run([np.ones(2, np.float32)], options=options)
+
+
+def wrong_output_shape(build: Callable[..., Any]) -> None:
+    binding = zrt.Session(build(NEG), QUIET).binding()
+    binding.bind_input("x", np.ones(3, np.float32))
+    binding.bind_output("y", np.ones(2, np.float32))
+    binding.run()
+
+
+class Growing(support.Op):
+    """Asks for an output that is larger than the input whose memory it takes over."""
+
+    inplace: ClassVar = {0: 0}
+
+    def compute(self, context: KernelContext) -> None:
+        context.output(0, (99,))
+
+    def infer_shapes(self, context: ShapeContext) -> None:
+        kind, shape = context.input(0)
+        context.set_output(0, shape, kind)
+
+
+def reused_buffer(build: Callable[..., Any]) -> None:
+    text = "(float[4] x) => (float[4] z) { a = Neg(x) y = test.ops.Op(a) z = Neg(y) }"
+    support.load(text, Growing()).run([support.X])
+
+
+def newer_model(build: Callable[..., Any]) -> None:
+    zrt.Session(build(NEG, ir_version=99), QUIET)
+
+
+def provider_not_in_build(build: Callable[..., Any]) -> None:
+    choice.append(zrt.SessionOptions().handle(), "SNPEExecutionProvider", {})
+
+
+PROVOKED = [
+    (missing_folder, ort_messages.FILE_REFUSED),
+    (folder_as_file, ort_messages.FILE_REFUSED),
+    (canceled_load, ort_messages.LOAD_CANCELED),
+    (terminated_run, ort_messages.RUN_TERMINATED),
+    (wrong_output_shape, ort_messages.WRONG_OUTPUT_SHAPE),
+    (reused_buffer, ort_messages.REUSED_BUFFER),
+    (newer_model, ort_messages.NEWER_MODEL),
+    (provider_not_in_build, ort_messages.NOT_IN_BUILD),
+]
+
+
+@pytest.mark.parametrize(("provoke", "message"), PROVOKED, ids=[provoke.__name__ for provoke, _ in PROVOKED])
+def test_loaded_library_uses_these_words(
+    build: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    provoke: Callable[..., None],
+    message: OrtMessage,
+) -> None:
+    messages = []
+    translate = ort_messages.to_error
+
+    def record(code: int, text: str) -> OrtError:
+        messages.append(text)
+        return translate(code, text)
+
+    monkeypatch.setattr(ort_messages, "to_error", record)
+    with pytest.raises(zrt.errors.Error):
+        provoke(build)
+    assert any(map(message.matches, messages)), messages
+
+
+def test_every_message_of_the_table_is_provoked() -> None:
+    table = [entry for entry in vars(ort_messages).values() if isinstance(entry, OrtMessage)]
+    assert {id(entry) for entry in table} == {id(message) for _, message in PROVOKED}
+    assert all(entry.seen_in for entry in table)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        (errno.ENOENT, 'open file "a\nb" failed: No such file or directory', NoSuchFileError),
+        (errno.EISDIR, 'open file "a" failed: Is a directory', FailError),
+        (1, "Exiting due to terminate flag being set to true.", TerminatedError),
+        (2, "terminate flag", InvalidArgumentError),
+        (1, "bad", FailError),
+        (2, "bad", InvalidArgumentError),
+        (99, "a code of a later release", OrtError),
+    ],
+)
+def test_to_error_chooses_the_class(code: int, message: str, kind: type[OrtError]) -> None:
+    error = ort_messages.to_error(code, message)
+    assert type(error) is kind
+    assert str(error) == message
+    if kind is OrtError:
+        assert error.code == code
+
+
+@pytest.mark.parametrize("code", [1, 6, 12])
+@pytest.mark.parametrize(
+    "message", ["Graph partitioning is canceled due to user request.", "was canceled by user request"]
+)
+def test_canceled_load_has_one_class_for_every_code(code: int, message: str) -> None:
+    error = ort_messages.to_error(code, message)
+    assert type(error) is ModelLoadCanceledError
+    assert error.code == 12
+    assert type(ort_messages.to_error(1, "canceled")) is FailError
+
+
+def test_reused_buffer_is_a_callback_error_with_a_shape_error(build: Callable[..., Any]) -> None:
+    with pytest.raises(CallbackError) as caught:
+        reused_buffer(build)
+    assert isinstance(caught.value.__cause__, zrt.errors.ShapeError)

@@ -1,0 +1,57 @@
+"""The failures that zrt recognizes by ONNX Runtime's words, because its error codes do not tell them apart."""
+
+from __future__ import annotations
+
+import errno
+import re
+from dataclasses import dataclass
+
+from zrt.errors import BY_CODE, FailError, ModelLoadCanceledError, NoSuchFileError, OrtError, TerminatedError
+
+
+@dataclass(frozen=True, slots=True)
+class OrtMessage:
+    """Words of ONNX Runtime's, and the versions in which tests have seen them."""
+
+    words: re.Pattern[str]
+    seen_in: tuple[str, ...]
+
+    def matches(self, error: object) -> bool:
+        """Whether an error, or its message, has these words."""
+        return self.words.search(str(error)) is not None
+
+
+FILE_REFUSED = OrtMessage(re.compile(r'\A\w+ file ".*" failed: ', re.DOTALL), ("1.27.0",))
+"""The system refuses a file: the code is errno, which no `OrtErrorCode` is."""
+
+LOAD_CANCELED = OrtMessage(re.compile("canceled (?:due to|by) user request"), ("1.27.0",))
+"""A load was canceled: the code is ``ORT_MODEL_LOAD_CANCELED`` in some places, that of any failure in others."""
+
+RUN_TERMINATED = OrtMessage(re.compile("terminate flag"), ("1.27.0",))
+"""`RunOptions.terminate` ended a run: the code is ``ORT_FAIL``."""
+
+WRONG_OUTPUT_SHAPE = OrtMessage(re.compile("output OrtValue provided for output"), ("1.27.0",))
+"""An output has another shape than the memory that is bound for it: the code is ``ORT_INVALID_ARGUMENT``."""
+
+REUSED_BUFFER = OrtMessage(re.compile("re-use buffer"), ("1.27.0",))
+"""A kernel asks for an output whose size is not that of the buffer which the session planned for it."""
+
+NEWER_MODEL = OrtMessage(re.compile("model IR version"), ("1.27.0",))
+"""A model has a newer IR version than the library reads."""
+
+NOT_IN_BUILD = OrtMessage(re.compile("not supported in this build"), ("1.27.0",))
+"""A function of the C API exists, and the execution provider that it adds was left out of the library."""
+
+
+def to_error(code: int, message: str) -> OrtError:
+    """The exception for an ``OrtErrorCode`` and its message; a code of a later release becomes `OrtError`."""
+    if FILE_REFUSED.matches(message):
+        code = NoSuchFileError.code if code == errno.ENOENT else FailError.code
+    elif LOAD_CANCELED.matches(message):
+        code = ModelLoadCanceledError.code
+    kind = BY_CODE.get(code, OrtError)
+    if kind is FailError and RUN_TERMINATED.matches(message):
+        kind = TerminatedError
+    error = kind(message)
+    error.code = code
+    return error
