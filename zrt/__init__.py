@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from zrt.loading.options_files import Options as Options
     from zrt.loading.options_files import load_options as load_options
     from zrt.loading.read_weights import read_weights as read_weights
-    from zrt.loading.session_options import RunOptions as RunOptions
+    from zrt.loading.run_options import RunOptions as RunOptions
     from zrt.loading.session_options import SessionOptions as SessionOptions
     from zrt.memory.allocators import Allocation as Allocation
     from zrt.memory.allocators import Allocator as Allocator
@@ -156,7 +156,7 @@ _HOMES: dict[str, str | None] = {
     "ProfileEvent": "session.profile",
     "ProfileRow": "session.profile",
     "RunConfigKey": "_common.config_keys",
-    "RunOptions": "loading.session_options",
+    "RunOptions": "loading.run_options",
     "Runtime": "lanes.runtime",
     "Session": "session.session",
     "SessionConfigKey": "_common.config_keys",

@@ -9,7 +9,7 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zrt
-from zrt._common.serialization import OptionData, _fields, _kinds
+from zrt._common.serialization import OptionData, _kind, _kinds, data_field
 from zrt.errors import ArgumentError, DTypeError, FileError, UnknownNameError, UnsupportedError
 from zrt.providers import CPU, CUDA, known
 
@@ -33,11 +33,11 @@ WAYS = ("dict", "json", "toml")
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 
 
-def values_of(annotation: Any) -> st.SearchStrategy[Any]:
+def values_of(kind: Any) -> st.SearchStrategy[Any]:
     """What a field of that type may hold; nothing for a type that is no data."""
-    kinds = _kinds(annotation)
-    enums = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Enum)]
-    return st.one_of([_values_of(kind) for kind in enums or kinds if kind is not os.PathLike])
+    kinds = _kinds(kind)
+    enums = [one for one in kinds if isinstance(one, type) and issubclass(one, Enum)]
+    return st.one_of([_values_of(one) for one in enums or kinds])
 
 
 def _values_of(kind: Any) -> st.SearchStrategy[Any]:
@@ -63,8 +63,8 @@ def _values_of(kind: Any) -> st.SearchStrategy[Any]:
 def options_of(draw: st.DrawFn, kind: type[OptionData]) -> OptionData:
     """Options of that kind; a value that is refused is left at the default."""
     fields: dict[str, Any] = {}
-    for name, parameter in _fields(kind).items():
-        strategy = values_of(parameter.annotation)
+    for name, item in kind._data_fields().items():
+        strategy = values_of(_kind(item))
         if strategy.is_empty or not draw(st.booleans()):
             continue
         value = draw(strategy)
@@ -138,19 +138,19 @@ class TestRoundTrip:
 class Later(zrt.SessionOptions):
     """Options with fields that nobody thought of yet."""
 
-    speed: float = 1.0
-    folder: os.PathLike[str] | str | None = None
-    names: Sequence[str] = ()
-    sizes: list[int] = field(default_factory=list)
-    mode: Literal["fast", "slow"] = "fast"
-    nested: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    always: bool | None = True
-    sink: Unknown.Sink[int] | str | None = None
-    stream: int | None = None
-    logger: logging.Logger | None = None
+    speed: float = data_field(float, default=1.0)
+    folder: os.PathLike[str] | str | None = data_field(os.PathLike[str] | str | None, default=None)
+    names: Sequence[str] = data_field(Sequence[str], default=())
+    sizes: list[int] = data_field(list[int], default_factory=list)
+    mode: Literal["fast", "slow"] = data_field(Literal["fast", "slow"], default="fast")
+    nested: Mapping[str, Mapping[str, int]] = data_field(Mapping[str, Mapping[str, int]], default_factory=dict)
+    always: bool | None = data_field(bool | None, default=True)
+    sink: Unknown.Sink[int] | str | None = data_field(object | str | None, default=None)
+    stream: int | None = data_field(int | None, default=None)
+    logger: logging.Logger | None = data_field(object | None, default=None)
     mystery: Unknown | None = None
-    weights: Mapping[str, Unknown] = field(default_factory=dict)
-    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    weights: Mapping[str, Unknown] = data_field(Mapping[str, object], default_factory=dict)
+    arrays: Mapping[str, np.ndarray] = data_field(Mapping[str, np.ndarray], default_factory=dict)
 
     def addresses(self) -> tuple[str, ...]:
         return () if self.stream is None else ("stream",)
@@ -179,7 +179,7 @@ class TestLaterFields:
             ("mystery", "text", "Later.mystery: it cannot be given as data"),
             ("weights", {"w": 1}, r"Later.weights\['w'\]: it cannot be given as data"),
             ("sink", object(), "Later.sink: object cannot be written as data"),
-            ("stream", 5, "Later.stream: an address means something in this process alone"),
+            ("stream", 5, "Later.stream: an address is valid in this process only"),
             ("arrays", {"w": np.ones(1)}, r"Later.arrays\['w'\]: ndarray cannot be written as data"),
             ("names", [object()], r"Later.names\[0\]: object cannot be written"),
             ("always", None, "Later.always: None is left out, and would come back as True"),

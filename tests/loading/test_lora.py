@@ -279,7 +279,7 @@ class TestRuns:
         binding.bind_input("x", X)
         binding.bind_output("y")
         for run in (lane.run_with, binding.run):
-            with pytest.raises(UnsupportedError, match="heeds no adapters in lanes and bindings"):
+            with pytest.raises(UnsupportedError, match="ignores adapters in lanes and bindings"):
                 run(options)
 
     def test_mistakes(self, path):

@@ -1,14 +1,12 @@
-"""`OptionData`: options as plain data, JSON or TOML, and back."""
+"""`OptionData`: options written as plain data, JSON or TOML, and read back."""
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
-import sys
 import types
-from collections import ChainMap
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields
 from enum import Enum
 from typing import Any, Literal, Self, Union, get_args, get_origin
 
@@ -16,12 +14,21 @@ from zrt._common.arguments import choose, path_bytes, text
 from zrt.errors import ArgumentError, DTypeError, UnknownNameError, UnsupportedError
 
 
-class OptionData:
-    """Options that are plain data, and come back from it equal.
+def data_field(kind: Any, **arguments: Any) -> Any:
+    """A dataclass field that `OptionData` reads and writes as `kind`; `arguments` are those of `dataclasses.field`.
 
-    What they are made from by name are the fields. One that is None is left out; enums go by name, paths as
-    strings. What is no data (arrays, loggers, functions, devices, pointers) is an `UnsupportedError` that names the
-    field.
+    `kind` is bool, int, float, str, `os.PathLike`, an enum, a `Literal`, a list or a mapping of these, or a union.
+    `object` stands for values that cannot be written as data; a field without a kind is one of them.
+    """
+    return field(metadata={"data": kind}, **arguments)
+
+
+class OptionData:
+    """Options that can be written as plain data; options read from that data are equal.
+
+    The data holds the fields by name. A field that is None is left out; enums are written by name, paths as strings.
+    Writing a value that is not data (an array, a logger, a function, a device, a pointer) raises an
+    `UnsupportedError` that names the field.
     """
 
     __slots__ = ()
@@ -29,32 +36,32 @@ class OptionData:
     def to_dict(self) -> dict[str, Any]:
         """The fields by name, as data for JSON or TOML."""
         data = {}
-        for name, field in _fields(type(self)).items():
+        for name, item in self._data_fields().items():
             value = getattr(self, name)
-            if _left_out(value, field):
+            if _left_out(value, item):
                 continue
             subject = f"{type(self).__name__}.{name}"
-            good = checked(value, field.annotation, subject)
+            good = checked(value, _kind(item), subject)
             if good is None:
-                raise UnsupportedError(f"{subject}: None is left out, and would come back as {field.default!r}")
+                raise UnsupportedError(f"{subject}: None is left out, and would come back as {item.default!r}")
             data[name] = _written(good)
         self._refuse_addresses()
         return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Options from their fields by name, which are checked as at use.
+        """Options from their fields by name, with the same checks as when the options are used.
 
-        Raises `UnknownNameError` for a key that is no field, `DTypeError` and `ArgumentError` for a value that the
-        field does not take, `UnsupportedError` for a field that no data can give.
+        Raises `UnknownNameError` for an unknown field, `DTypeError` and `ArgumentError` for a value that the field does
+        not take, `UnsupportedError` for a field that cannot be given as data.
         """
-        fields = _fields(cls)
-        require_keys(data, fields, cls.__name__)
-        for name, field in fields.items():
-            if field.default is inspect.Parameter.empty and name not in data:
+        items = cls._data_fields()
+        require_keys(data, items, cls.__name__)
+        for name, item in items.items():
+            if item.default is MISSING and item.default_factory is MISSING and name not in data:
                 raise ArgumentError(f"{cls.__name__}: {name} is missing")
         made = cls(
-            **{name: checked(value, fields[name].annotation, f"{cls.__name__}.{name}") for name, value in data.items()}
+            **{name: checked(value, _kind(items[name]), f"{cls.__name__}.{name}") for name, value in data.items()}
         )
         made._check()
         made._refuse_addresses()
@@ -68,7 +75,7 @@ class OptionData:
 
     @classmethod
     def from_json(cls, document: str) -> Self:
-        """`from_dict` of JSON; an `ArgumentError` for what is none."""
+        """`from_dict` of a JSON document; raises `ArgumentError` where it cannot be parsed."""
         import json
 
         try:
@@ -88,7 +95,7 @@ class OptionData:
 
     @classmethod
     def from_toml(cls, document: str) -> Self:
-        """`from_dict` of TOML; an `ArgumentError` for what is none."""
+        """`from_dict` of a TOML document; raises `ArgumentError` where it cannot be parsed."""
         import tomllib
 
         try:
@@ -97,56 +104,25 @@ class OptionData:
             raise ArgumentError(f"{cls.__name__}: this is not TOML: {error}") from None
         return cls.from_dict(data)
 
+    @classmethod
+    def _data_fields(cls) -> Mapping[str, Field[Any]]:
+        """The fields by name. A class that is not a dataclass overrides this."""
+        return {item.name: item for item in fields(cls)}  # type: ignore[arg-type]  # a subclass is a dataclass
+
     def addresses(self) -> tuple[str, ...]:
-        """The fields that are set and point into this process: numbers, but no data."""
+        """The names of the fields that hold an address: a number that is valid in this process only."""
         return ()
 
     def _refuse_addresses(self) -> None:
         for name in self.addresses():
-            raise UnsupportedError(f"{type(self).__name__}.{name}: an address means something in this process alone")
+            raise UnsupportedError(f"{type(self).__name__}.{name}: an address is valid in this process only")
 
     def _check(self) -> None:
-        """Refuses what use would refuse."""
-
-
-class _UnseenMeta(type):
-    def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return cls
-
-
-class _Unseen(metaclass=_UnseenMeta):
-    """Stands for a type, or a module of types, that only type checkers look up."""
-
-    def __class_getitem__(cls, _: Any) -> Any:
-        return cls
-
-
-class _Names(ChainMap[str, Any]):
-    """The names that annotations may use."""
-
-    def __missing__(self, name: str) -> Any:
-        return _Unseen
-
-
-def _fields(kind: type) -> dict[str, inspect.Parameter]:
-    """What `kind` is made from, by name, with the types themselves for annotations."""
-    modules = [vars(sys.modules[base.__module__]) for base in kind.__mro__]
-    # A public class reports another module than the one that defines it, and that its methods know.
-    functions = [value for base in kind.__mro__ for value in vars(base).values() if inspect.isfunction(value)]
-    names = _Names(*(function.__globals__ for function in functions), *modules)
-    fields = {}
-    for name, parameter in inspect.signature(kind).parameters.items():
-        annotation = parameter.annotation
-        while isinstance(annotation, str):
-            annotation = eval(annotation, {}, names)
-        fields[name] = parameter.replace(annotation=annotation)
-    return fields
+        """Raises the errors that using the options would raise."""
 
 
 def require_keys(data: Any, known: Mapping[str, Any], subject: str) -> None:
-    """Refuses what is no mapping, and a key that is not among the known ones."""
+    """Raises where `data` is not a mapping, or has a key that is not in `known`."""
     if not isinstance(data, Mapping):
         raise DTypeError(f"{subject}: expected fields by name, got {type(data).__name__}")
     for key in data:
@@ -164,50 +140,53 @@ def _document(document: Any, kind: type) -> str:
     return document
 
 
-# What data can be.
+# The types of values that can be data.
 _PLAIN = (bool, int, float, str, os.PathLike, Enum, Mapping, list, tuple, type(None))
 
 
-def _kinds(annotation: Any) -> tuple[Any, ...]:
+def _kinds(kind: Any) -> tuple[Any, ...]:
     """The alternatives of a union, or the type alone."""
-    union = get_origin(annotation) in (Union, types.UnionType)
-    return get_args(annotation) if union else (annotation,)
+    union = get_origin(kind) in (Union, types.UnionType)
+    return get_args(kind) if union else (kind,)
 
 
-def _left_out(value: Any, field: inspect.Parameter) -> bool:
-    """Whether nothing is to be written: None, or what a field that takes no data holds of itself."""
+def _kind(item: Field[Any]) -> Any:
+    return item.metadata.get("data", object)
+
+
+def _left_out(value: Any, item: Field[Any]) -> bool:
+    """Whether to write nothing: for None, and for the default of a field that cannot be data."""
     if value is None:
-        return field.default is None
+        return item.default is None
     if any(
-        _is_data(kind) and all(any(map(_is_data, _kinds(of))) for of in get_args(kind))
-        for kind in _kinds(field.annotation)
+        _is_data(kind) and all(any(map(_is_data, _kinds(of))) for of in get_args(kind)) for kind in _kinds(_kind(item))
     ):
         return False
-    return value is field.default or (isinstance(value, (Mapping, list, tuple)) and not value)
+    return value is item.default or (isinstance(value, (Mapping, list, tuple)) and not value)
 
 
-def checked(value: Any, annotation: Any, subject: str) -> Any:
-    """The value as a field of that type holds it; what is no data, or of another type, is refused by its subject."""
-    kinds = _kinds(annotation)
+def checked(value: Any, kind: Any, subject: str) -> Any:
+    """The value converted for a field of that kind; raises an error that names the subject where it does not fit."""
+    kinds = _kinds(kind)
     if value is None and type(None) in kinds:
         return None
-    for kind in kinds:
-        if isinstance(kind, type) and issubclass(kind, Enum):
-            choice: Any = kind
+    for one in kinds:
+        if isinstance(one, type) and issubclass(one, Enum):
+            choice: Any = one
             return choose(choice, value, subject)
-    for kind in kinds:
-        if _fits(value, kind):
-            return _taken(value, kind, subject)
+    for one in kinds:
+        if _fits(value, one):
+            return _taken(value, one, subject)
     if not isinstance(value, _PLAIN):
         raise UnsupportedError(f"{subject}: {type(value).__name__} cannot be written as data")
     if not any(map(_is_data, kinds)):
         raise UnsupportedError(f"{subject}: it cannot be given as data")
-    names = " or ".join(kind.__name__ if isinstance(kind, type) else str(kind) for kind in kinds if _is_data(kind))
+    names = " or ".join(one.__name__ if isinstance(one, type) else str(one) for one in kinds if _is_data(one))
     raise DTypeError(f"{subject}: expected {names}, got {type(value).__name__} {value!r}")
 
 
 def _plain_type(kind: Any) -> Any:
-    """`kind` without its arguments."""
+    """`kind` without its type arguments; `object` for a kind that is not a class."""
     origin = get_origin(kind) or kind
     return origin if isinstance(origin, type) or origin is Literal else object
 
@@ -220,7 +199,7 @@ def _is_data(kind: Any) -> bool:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether the value is of that kind, looking no deeper."""
+    """Whether the value is of that kind; the items of a list or a mapping are not checked."""
     origin = _plain_type(kind)
     if not _is_data(kind):
         return False
@@ -236,7 +215,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _taken(value: Any, kind: Any, subject: str) -> Any:
-    """A value of that kind, all of it checked."""
+    """The converted value, with its items checked."""
     origin, inner = _plain_type(kind), get_args(kind)
     if origin is Literal:
         if value not in inner:
@@ -262,7 +241,7 @@ def _taken(value: Any, kind: Any, subject: str) -> Any:
 
 
 def _written(value: Any) -> Any:
-    """A checked value as JSON and TOML have it."""
+    """A checked value in the types of JSON and TOML."""
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, Mapping):

@@ -15,7 +15,8 @@ from zrt.bench.synthetic import FedInput
 from zrt.cli import outputs
 from zrt.cli.common import UsageError
 from zrt.errors import ArgumentError, DTypeError, UnknownNameError
-from zrt.loading.session_options import RunOptions, SessionOptions
+from zrt.loading.run_options import RunOptions
+from zrt.loading.session_options import SessionOptions
 from zrt.providers import ProviderLike, parse
 from zrt.session import feeds
 from zrt.session.call import Result

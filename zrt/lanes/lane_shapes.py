@@ -12,7 +12,7 @@ import numpy as np
 from zrt._common.arguments import shown, wrong_type
 from zrt.errors import ArgumentError, Error, ShapeError, UnknownNameError
 from zrt.lanes.ports import unbindable
-from zrt.loading.session_options import RunOptions
+from zrt.loading.run_options import RunOptions
 from zrt.memory import arrays
 from zrt.memory.buffers import Buffer
 from zrt.session.feeds import names_of

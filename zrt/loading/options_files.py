@@ -13,7 +13,8 @@ from zrt._common.public import public
 from zrt._common.serialization import OptionData, checked, require_keys
 from zrt._native import status
 from zrt.errors import ArgumentError, DTypeError, Error, FileError
-from zrt.loading.session_options import RunOptions, SessionOptions
+from zrt.loading.run_options import RunOptions
+from zrt.loading.session_options import SessionOptions
 from zrt.providers import Provider, ProviderLike, known
 
 

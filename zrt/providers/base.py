@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from zrt._common.arguments import entries
 from zrt._common.public import public_in
-from zrt._common.serialization import OptionData
+from zrt._common.serialization import OptionData, data_field
 from zrt.errors import ProviderError, UnsupportedError
 from zrt.providers.attach import Attach, ByKeys, ThroughObject
 from zrt.providers.option import Option, Route
@@ -33,7 +33,7 @@ class Provider(OptionData):
     listed: ClassVar[bool] = True
     """Whether ``OrtApi::GetAvailableProviders`` names it where the library has it."""
 
-    extra: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = data_field(Mapping[str, str], default_factory=dict)
 
     def __repr__(self) -> str:
         given = {item.name: getattr(self, item.name) for item in fields(self)}

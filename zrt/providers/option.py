@@ -58,22 +58,22 @@ ADDRESS = "address"
 
 def flag(meaning: str, *, words: tuple[str, str] = ("0", "1"), **where: Any) -> Any:
     """True or False; `words` are what the provider reads as the one and the other."""
-    return _made(meaning, "bool", lambda value, subject: words[boolean(value, subject)], where)
+    return _made(meaning, "bool", bool, lambda value, subject: words[boolean(value, subject)], where)
 
 
 def number(meaning: str, low: int = 0, high: int = INT32_MAX, *, default: int | None = None, **where: Any) -> Any:
     """An int between `low` and `high`."""
-    return _made(meaning, "int", lambda value, subject: str(integer(value, subject, low, high)), where, default)
+    return _made(meaning, "int", int, lambda value, subject: str(integer(value, subject, low, high)), where, default)
 
 
 def size(meaning: str, **where: Any) -> Any:
     """A number of bytes."""
-    return _made(meaning, "bytes", lambda value, subject: str(integer(value, subject, 0, UINT64_MAX)), where)
+    return _made(meaning, "bytes", int, lambda value, subject: str(integer(value, subject, 0, UINT64_MAX)), where)
 
 
 def string(meaning: str, **where: Any) -> Any:
     """A text of the caller's."""
-    return _made(meaning, "str", _string, where)
+    return _made(meaning, "str", str, _string, where)
 
 
 def path(meaning: str, **where: Any) -> Any:
@@ -82,7 +82,7 @@ def path(meaning: str, **where: Any) -> Any:
     def write(value: Any, subject: str) -> str:
         return _string(os.fsdecode(path_bytes(value, subject)), subject)
 
-    return _made(meaning, "path", write, where)
+    return _made(meaning, "path", str | os.PathLike[str], write, where)
 
 
 def choice(meaning: str, *values: str, **where: Any) -> Any:
@@ -96,7 +96,7 @@ def choice(meaning: str, *values: str, **where: Any) -> Any:
             raise ArgumentError(f"{subject}: {value!r} is none of {', '.join(values)}")
         return names[value.lower()]
 
-    return _made(meaning, " or ".join(f'"{value}"' for value in values), write, where)
+    return _made(meaning, " or ".join(f'"{value}"' for value in values), str, write, where)
 
 
 def address(meaning: str, *, hexadecimal: bool = False, **where: Any) -> Any:
@@ -106,7 +106,7 @@ def address(meaning: str, *, hexadecimal: bool = False, **where: Any) -> Any:
         pointer = integer(value, subject, 1, UINT64_MAX)
         return hex(pointer) if hexadecimal else str(pointer)
 
-    return _made(meaning, ADDRESS, write, where)
+    return _made(meaning, ADDRESS, int, write, where)
 
 
 def listed(meaning: str, separator: str = ",", **where: Any) -> Any:
@@ -120,7 +120,7 @@ def listed(meaning: str, separator: str = ",", **where: Any) -> Any:
         names = [_string(name, f"{subject}[{index}]") for index, name in enumerate(value)]
         return _string(separator.join(names), subject)
 
-    return _made(meaning, "list of str", write, where)
+    return _made(meaning, "list of str", Sequence[str] | str, write, where)
 
 
 def document(meaning: str, **where: Any) -> Any:
@@ -137,7 +137,7 @@ def document(meaning: str, **where: Any) -> Any:
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"{subject}: it cannot be written as JSON: {error}") from None
 
-    return _made(meaning, "dict or JSON", write, where)
+    return _made(meaning, "dict or JSON", Mapping[str, Any] | str, write, where)
 
 
 def _string(value: Any, subject: str) -> str:
@@ -147,5 +147,13 @@ def _string(value: Any, subject: str) -> str:
     return written
 
 
-def _made(meaning: str, kind: str, write: Callable[[Any, str], str], where: dict[str, Any], default: Any = None) -> Any:
-    return field(default=default, metadata={"option": Option(meaning, kind, write, **where)})
+def _made(
+    meaning: str,
+    kind: str,
+    data: Any,
+    write: Callable[[Any, str], str],
+    where: dict[str, Any],
+    default: Any = None,
+) -> Any:
+    metadata = {"option": Option(meaning, kind, write, **where), "data": data | None if default is None else data}
+    return field(default=default, metadata=metadata)

@@ -15,7 +15,7 @@ from zrt._native import bridge, ffi, lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError, UnsupportedError
-from zrt.loading.session_options import RunOptions
+from zrt.loading.run_options import RunOptions
 from zrt.session.call import Call, Result
 
 # How long the interpreter's end waits for runs that it has ended, in seconds.

@@ -12,7 +12,7 @@ from zrt._native import ffi, lib, ort_messages, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError
-from zrt.loading.session_options import RunOptions
+from zrt.loading.run_options import RunOptions
 from zrt.types import ElementType, ValueKind, creation_code, nbytes
 from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape

@@ -15,7 +15,7 @@ from zrt._native.busy import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnknownNameError
-from zrt.loading.session_options import RunOptions
+from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo
 from zrt.memory.buffers import Buffer
 from zrt.session.bound_run import bound_values, busy_flag, lane_block

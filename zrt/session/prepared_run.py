@@ -9,7 +9,7 @@ from zrt._common.public import public
 from zrt._native import ffi
 from zrt._native.handle import Handle, Owner
 from zrt.errors import ClosedError
-from zrt.loading.session_options import RunOptions
+from zrt.loading.run_options import RunOptions
 from zrt.session.call import NULL, Call, Result, run_values
 from zrt.values import Value
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from zrt._common.arguments import integer, path_bytes
 from zrt._common.public import public
 from zrt.errors import FileError, TraceError, UnsupportedError
-from zrt.loading.session_options import RunOptions
+from zrt.loading.run_options import RunOptions
 from zrt.session.feeds import Feeds
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import format_shape

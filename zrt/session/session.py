@@ -19,7 +19,8 @@ from zrt.errors import (
 )
 from zrt.loading import model_source
 from zrt.loading.load import load_model, prepare_options
-from zrt.loading.session_options import RunOptions, SessionOptions
+from zrt.loading.run_options import RunOptions
+from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, default_allocator, has_device, take_string
 from zrt.memory.buffers import Buffer
 from zrt.providers import CPU as CPU_PROVIDER
