@@ -132,7 +132,7 @@ class TestInUse:
             (lambda: environment.unregister_allocator(own.memory), "memory 'ZrtTest'"),
             (lambda: environment.unregister_provider_library("mine"), "provider library 'mine' is in use"),
         ):
-            with pytest.raises(BusyError, match=f"{subject}: an allocator of its memory, or what that allocated"):
+            with pytest.raises(BusyError, match=f"{subject}: an allocator of its memory, or an allocation of that one"):
                 call()
 
     @pytest.mark.parametrize("last", ["allocator", "allocation", "value"])

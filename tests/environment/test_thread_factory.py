@@ -212,10 +212,10 @@ class TestMistakes:
         [
             (raises, "thread_factory raised ValueError: no more threads", ValueError),
             (begins_and_raises, "thread_factory raised ValueError: no more threads", ValueError),
-            (forgets, "thread_factory: it let its work go", CallbackError),
-            (keeps, "thread_factory: no thread came to do its work within 1 s", CallbackError),
+            (forgets, "thread_factory: it dropped the work", CallbackError),
+            (keeps, "thread_factory: no thread started the work within 1 s", CallbackError),
             (on_the_spot, "thread_factory: the work is for another thread than the one that calls", CallbackError),
-            (no_daemon, "thread_factory: a thread that is no daemon came", CallbackError),
+            (no_daemon, "thread_factory: the thread is no daemon", CallbackError),
         ],
     )
     def test_load_raises_callback_error(self, monkeypatch, step, words, cause, before):
@@ -248,7 +248,7 @@ class TestMistakes:
         monkeypatch.setattr(thread_factory.Crew, "keep", lambda self, error: None)
         for before in (0, 1):
             factory = Factory(*[unstarted] * before, raises)
-            with pytest.raises(CallbackError, match="thread_factory: it was cut short"):
+            with pytest.raises(CallbackError, match="thread_factory: it was interrupted"):
                 session(factory)
             assert factory.ended()
 

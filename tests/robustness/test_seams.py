@@ -100,7 +100,7 @@ def test_environment_in_the_middle_of_its_making(child: Child) -> None:
             print(error)
         """,
     )
-    assert "is just being made" in printed
+    assert "is being created" in printed
     assert printed.endswith("no copy, no pickle\n")
 
 

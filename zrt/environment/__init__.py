@@ -1,1 +1,1 @@
-"""What a process has once: the environment, devices, provider libraries, threads, the log."""
+"""The parts of ONNX Runtime that a process has once: environment, devices, provider libraries, threads, log."""

@@ -1,4 +1,4 @@
-"""The devices of this machine, as hardware (`HardwareDevice`) and as execution providers offer them (`EpDevice`)."""
+"""The devices of this machine: the hardware (`HardwareDevice`), and what execution providers offer (`EpDevice`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from zrt.types import DeviceMemType
 
 @public
 class HardwareType(IntEnum):
-    """What a device is (``OrtHardwareDeviceType``)."""
+    """The kind of a device (``OrtHardwareDeviceType``)."""
 
     CPU = 0
     GPU = 1
@@ -33,7 +33,7 @@ class HardwareType(IntEnum):
 
 @public
 class IncompatibilityReason(IntFlag):
-    """Why a provider cannot use a device (``OrtDeviceEpIncompatibilityReason``); several may hold."""
+    """Why a provider cannot use a device (``OrtDeviceEpIncompatibilityReason``); reasons can be combined."""
 
     NONE = 0
     DRIVER_INCOMPATIBLE = 1
@@ -45,11 +45,11 @@ class IncompatibilityReason(IntFlag):
 @public
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
-    """What a provider says against a device; it is false where that is nothing."""
+    """A provider's reasons against a device; false if there are none."""
 
     reasons: IncompatibilityReason
     error_code: int
-    """A number of the provider's own; 0 where there is none."""
+    """An error code of the provider's; 0 if it gives none."""
     notes: str
 
     def __bool__(self) -> bool:
@@ -59,20 +59,20 @@ class Incompatibility:
 @public
 @dataclass(frozen=True, slots=True)
 class HardwareDevice:
-    """A processor, GPU or NPU (``OrtHardwareDevice``), as `hardware_devices` or an `EpDevice` names it."""
+    """A CPU, GPU or NPU (``OrtHardwareDevice``), as `hardware_devices` and `EpDevice.hardware` return it."""
 
     type: HardwareType = field(compare=False)
     vendor: str = field(compare=False)
     vendor_id: int = field(compare=False)
-    """The vendor's number on the PCI bus; 0 where there is none."""
+    """The vendor's PCI number; 0 if there is none."""
     device_id: int = field(compare=False)
-    """The device's number among the vendor's models: two alike have the same."""
+    """The vendor's number of the model: two devices of one model have the same."""
     metadata: Mapping[str, str] = field(compare=False)
     _pointer: DevicePointer = field(repr=False)
 
     @classmethod
     def read(cls, pointer: Any, library: Library | None = None) -> HardwareDevice:
-        """What a borrowed ``OrtHardwareDevice`` says."""
+        """Reads a borrowed ``OrtHardwareDevice``."""
         table = api()
         return cls(
             HardwareType(int(table.HardwareDevice_Type(pointer))),
@@ -84,9 +84,9 @@ class HardwareDevice:
         )
 
     def incompatibility(self, provider: str) -> Incompatibility:
-        """What the provider, by its full name, says against this device; the answer is false where that is nothing.
+        """The reasons for which a provider, named in full, cannot use this device; false if there are none.
 
-        `ArgumentError` where no provider of that name has devices here (see `ep_devices`).
+        Raises `ArgumentError` if no provider of that name has devices here (see `ep_devices`).
         """
         handle = opened(self._pointer, "const OrtHardwareDevice *", "HardwareDevice")
         table = api()
@@ -118,32 +118,32 @@ class HardwareDevice:
 class EpDevice:
     """A device that an execution provider offers to run on (``OrtEpDevice``); `Session` takes it in `providers`.
 
-    It is valid until its library is unregistered; used later it is a `ClosedError`.
+    It is valid until its library is unregistered; later use raises `ClosedError`.
     """
 
     provider: str = field(compare=False)
     """The provider's name."""
     vendor: str = field(compare=False)
-    """Who made the provider."""
+    """The vendor of the provider."""
     metadata: Mapping[str, str] = field(compare=False)
-    """What the provider says of itself and the device: its version, its library's path, ..."""
+    """The provider's details about itself and the device: its version, its library's path, ..."""
     options: Mapping[str, str] = field(compare=False)
-    """The provider's options that are the default for this device."""
+    """The provider's default options for this device."""
     hardware: HardwareDevice = field(compare=False)
     memory: DeviceMemory | None = field(compare=False)
-    """The device's own memory; None where it computes in the host's."""
+    """The device's own memory; None if it computes in the host's."""
     host_memory: DeviceMemory | None = field(compare=False)
-    """Memory of the host that the device reaches; None where there is none of its own."""
+    """Host memory that the device can access; None if the provider has no special one."""
     library: str | None = field(compare=False)
     """The name that its library was registered under; None for providers inside ONNX Runtime."""
     _pointer: DevicePointer = field(repr=False)
 
     @classmethod
     def read(cls, pointer: Any) -> EpDevice:
-        """What a borrowed ``OrtEpDevice`` says; to be called under `provider_libraries.lock`."""
+        """Reads a borrowed ``OrtEpDevice``. Call it under `provider_libraries.lock`."""
         table = api()
         library = provider_libraries.owner_of(pointer)
-        source = DevicePointer.of(pointer, library)
+        owned = DevicePointer.of(pointer, library)
         hardware = table.EpDevice_Device(pointer)
         return cls(
             status.string(table.EpDevice_EpName(pointer)),
@@ -151,14 +151,14 @@ class EpDevice:
             _pairs(table.EpDevice_EpMetadata(pointer)),
             _pairs(table.EpDevice_EpOptions(pointer)),
             HardwareDevice.read(hardware, None if hardware in _machine() else library),
-            DeviceMemory.of_device(pointer, source, DeviceMemType.DEFAULT),
-            DeviceMemory.of_device(pointer, source, DeviceMemType.HOST_ACCESSIBLE),
+            DeviceMemory.of_device(pointer, owned, DeviceMemType.DEFAULT),
+            DeviceMemory.of_device(pointer, owned, DeviceMemType.HOST_ACCESSIBLE),
             None if library is None else library.name,
-            source,
+            owned,
         )
 
     def _open(self) -> Handle:
-        """The ``OrtEpDevice``, with what keeps its library registered; `ClosedError` where it was unregistered."""
+        """The ``OrtEpDevice``, in a handle that keeps its library registered."""
         return opened(self._pointer, "const OrtEpDevice *", "EpDevice")
 
     def __str__(self) -> str:
@@ -172,10 +172,10 @@ def _pairs(pointer: Any) -> Mapping[str, str]:
 
 @public
 def ep_devices() -> tuple[EpDevice, ...]:
-    """The devices that execution providers offer, those of ONNX Runtime first.
+    """The devices that execution providers offer, those of ONNX Runtime's own providers first.
 
-    Providers inside ONNX Runtime are listed as far as they take part in this (the processor's does); those of a
-    provider library after `Environment.register_provider_library`.
+    Not all of ONNX Runtime's own providers list their devices; the CPU execution provider does. Providers of a library
+    are listed after `Environment.register_provider_library`.
     """
     environment = current().pointer
     with provider_libraries.lock:
@@ -189,7 +189,7 @@ def hardware_devices() -> tuple[HardwareDevice, ...]:
 
 
 def _machine() -> list[Any]:
-    """The devices that ONNX Runtime itself found, which stay to the end of the process."""
+    """The devices that ONNX Runtime itself found. It keeps them to the end of the process."""
     table = api()
     environment = current().pointer
     count = status.fetch(table.GetNumHardwareDevices, "size_t", environment)
@@ -199,5 +199,5 @@ def _machine() -> list[Any]:
 
 
 def device_at(pointer: Any) -> EpDevice | None:
-    """The device at a pointer that ONNX Runtime handed out, None where it is NULL; under `provider_libraries.lock`."""
+    """The device at a pointer of ONNX Runtime's, None for NULL. Call it under `provider_libraries.lock`."""
     return EpDevice.read(pointer) if pointer else None

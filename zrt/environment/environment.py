@@ -1,4 +1,4 @@
-"""The process's one ONNX Runtime environment: the logger and what all sessions share."""
+"""`Environment`: the logger, thread pools and allocators that all sessions of the process share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from zrt.environment.threading_options import ThreadingOptions
 
 _lock = RLock()
-_making = False
+_creating = False
 _current: Environment | None = None
 
 
@@ -33,31 +33,26 @@ _current: Environment | None = None
 class Environment:
     """ONNX Runtime's environment (``OrtEnv``).
 
-    There is one in a process, from its first use to the end: sessions make it with the defaults where nobody did
-    before. Asking again with the same settings gives the same environment, with other settings an
-    `ArgumentError`.
+    A process has one, from its first use to its end; the first session creates it with the defaults if there is none
+    yet. The same settings return the same environment again, other settings raise `ArgumentError`.
 
-    `log_id` names the process in log lines; `log_severity` is the least level that ONNX Runtime logs. `logger`, a
-    `logging.Logger` or the name of one, is where the log goes; None: to standard error. A session's own
-    `SessionOptions.logger` comes before it. `threading` makes thread pools for all sessions that want none of their
-    own; without it there are none. `config_entries` are settings by the keys of ORT's
-    ``onnxruntime_env_config_keys.h``.
-    ``OrtApi::CreateEnvWithOptions`` (which does what ``OrtApi::CreateEnv``, ``OrtApi::CreateEnvWithCustomLogger``,
-    ``OrtApi::CreateEnvWithGlobalThreadPools`` and ``OrtApi::CreateEnvWithCustomLoggerAndGlobalThreadPools`` do);
-    ``OrtApi::ReleaseEnv`` where its making failed.
+    `log_id` names the process in log lines; `log_severity` is the lowest level that ONNX Runtime logs. The log goes to
+    `logger`, a `logging.Logger` or the name of one; None means standard error. `SessionOptions.logger` overrides it
+    for a session. `threading` creates thread pools for all sessions that create none of their own; None creates none.
+    `config_entries` are settings by the keys of ORT's ``onnxruntime_env_config_keys.h``.
     """
 
-    __slots__ = ("_asked", "_severity", "config_entries", "log_id", "logger", "pointer", "pools", "threading")
+    __slots__ = ("_settings", "_severity", "config_entries", "log_id", "logger", "pointer", "pools", "threading")
 
     log_id: str
     logger: logging.Logger | None
-    """Where the log goes; None: to standard error."""
+    """The logger that the log goes to; None means standard error."""
     threading: ThreadingOptions | None
-    """The thread pools that the environment was made with; None: it has none."""
+    """The thread pools that the environment was created with; None if it has none."""
     config_entries: dict[str, str]
     pointer: Any
     pools: Handle | None
-    _asked: tuple[object, ...]
+    _settings: tuple[object, ...]
     _severity: LogSeverity
 
     def __new__(
@@ -69,7 +64,7 @@ class Environment:
         threading: ThreadingOptions | None = None,
         config_entries: Mapping[str, str] | None = None,
     ) -> Environment:
-        global _current, _making
+        global _current, _creating
         name = text(log_id, "log_id")
         severity = choose(LogSeverity, log_severity, "log_severity")
         chosen = None
@@ -82,18 +77,18 @@ class Environment:
 
             if not isinstance(threading, ThreadingOptions):
                 raise wrong_type("threading", "ThreadingOptions", threading)
-        # A copy, so that nobody changes afterwards what the environment was made with.
+        # A copy: later changes to the caller's object must not change the settings that are compared.
         pools = copy(threading)
         given = entries({} if config_entries is None else config_entries, "config_entries")
         config = {key.decode(): entry.decode() for key, entry in given}
-        asked = (log_id, severity, chosen, pools, config)
+        settings = (log_id, severity, chosen, pools, config)
         with _lock:
             if _current is None:
-                if _making:
-                    # ORT would let a thread factory, or a signal's handler, wait for itself.
+                if _creating:
+                    # In ORT a thread factory or a signal handler would wait for itself: a deadlock.
                     raise UnsupportedError(
-                        "this process's environment is just being made: what is called meanwhile (a thread factory, "
-                        "say), or forked off, cannot use it"
+                        "this process's environment is being created: a thread factory that is called meanwhile, or "
+                        "a process forked from it, cannot use it"
                     )
                 created = super().__new__(cls)
                 created.log_id = log_id
@@ -101,15 +96,15 @@ class Environment:
                 created.threading = pools
                 created.config_entries = config
                 created._severity = severity
-                created._asked = asked
-                # Never released: ORT's threads and values may outlive every Python object.
-                _making = True
+                created._settings = settings
+                # The environment is never released: ORT's threads and values may outlive every Python object.
+                _creating = True
                 try:
                     created.pointer, created.pools = _create(name, severity, chosen, pools, config)
                     _current = created
                 finally:
-                    _making = False
-            elif _current._asked != asked:
+                    _creating = False
+            elif _current._settings != settings:
                 raise ArgumentError(
                     f"this process has its environment already, as {_current!r}; "
                     f"{log_id!r} at {severity.name}{_with(chosen, pools, config)} cannot be a second one"
@@ -121,9 +116,9 @@ class Environment:
 
     @property
     def log_severity(self) -> LogSeverity:
-        """The least level that is logged, by the environment and by sessions that have none of their own.
+        """The lowest level that is logged, by the environment and by sessions without a level of their own.
 
-        May be set at any time; a session keeps the level that it was loaded with.
+        It may be set at any time; a session keeps the level that it was loaded with.
         """
         return self._severity
 
@@ -135,23 +130,24 @@ class Environment:
 
     @staticmethod
     def flush_log(timeout: float | None = None) -> bool:
-        """Waits until the loggers have all that was logged before this call, of the environment and every session.
+        """Waits until all lines that were logged before this call are delivered, of the environment and all sessions.
 
-        Gives up after `timeout` seconds; None waits for as long as it takes. Returns whether they have it all: False
-        too where a handler calls it, since that one's own line is not done yet.
+        Gives up after `timeout` seconds; None waits without limit. Returns whether all lines are delivered. In a
+        handler it returns False, since the line that the handler gets is not delivered yet.
         """
         from zrt.environment import log_sink
 
         return log_sink.flush(timeout)
 
     def register_allocator(self, memory: MemoryInfo = CPU, arena: ArenaConfig | None = None) -> None:
-        """Makes an allocator that sessions loaded from now on share, if they have ``use_env_allocators=True``.
+        """Creates an allocator that sessions loaded from now on share, if they have ``use_env_allocators=True``.
 
-        With an `arena` it keeps freed memory for the next, as configured; without, each allocation is the system's. Of
-        a READ_ONLY `memory` weights alone are taken. There is one for each device: it takes the place of the one
-        before, which sessions that have it keep. On the host and with CUDA; `UnsupportedError` for other memory,
-        `ProviderError` where CUDA cannot be used. ``OrtApi::CreateAndRegisterAllocatorV2`` (which does what
-        ``OrtApi::CreateAndRegisterAllocator`` does).
+        With an `arena` the allocator keeps freed memory for later allocations, as configured; without one each
+        allocation goes to the system. A READ_ONLY `memory` is used for weights only. A device has one allocator: a
+        new one replaces the old one, which its sessions keep. `memory` is the host's or CUDA's; other memory raises
+        `UnsupportedError`, and CUDA's raises `ProviderError` if CUDA cannot be used.
+
+        Not tested on hardware: CUDA.
         """
         if not isinstance(memory, MemoryInfo):
             raise wrong_type("memory", "a MemoryInfo", memory)
@@ -166,14 +162,14 @@ class Environment:
 
     @staticmethod
     def _provider_of(memory: MemoryInfo) -> bytes:
-        """The provider that makes allocators for a memory; only those two can in 1.27."""
+        """The provider that creates allocators for a memory: in ONNX Runtime 1.27 only the CPU's and CUDA's do."""
         text(memory.name, "MemoryInfo.name")
         if memory.name in ("Cpu", "CpuAligned4K"):
             return b"CPUExecutionProvider"
         if memory.name in ("Cuda", "CudaPinned"):
             from zrt.providers import usable
 
-            # Where CUDA is missing ORT throws across its own C interface, which ends the process.
+            # Without CUDA, ORT throws a C++ exception through its C API, which ends the process.
             reason = usable("CUDA")
             if reason is None:
                 return b"CUDAExecutionProvider"
@@ -181,10 +177,10 @@ class Environment:
         raise UnsupportedError(f"memory {memory.name!r}: ONNX Runtime registers allocators of the host and of CUDA")
 
     def unregister_allocator(self, memory: MemoryInfo = CPU) -> None:
-        """Takes a registered allocator away from sessions to come; those that have it keep it.
+        """Unregisters an allocator, so that later sessions do not use it; sessions that have it keep it.
 
-        `ArgumentError` where there is none for that device, `BusyError` while zrt has handed it out
-        (`shared_allocator`).
+        Raises `ArgumentError` if that device has no allocator, `BusyError` while an `Allocator` that
+        `shared_allocator` returned is alive.
         """
         if not isinstance(memory, MemoryInfo):
             raise wrong_type("memory", "a MemoryInfo", memory)
@@ -196,43 +192,44 @@ class Environment:
                 raise ArgumentError(f"memory {memory.name!r}: {error}") from error
 
     def shared_allocator(self, memory: MemoryInfo) -> Allocator | None:
-        """The environment's allocator for a memory, None where there is none: no session is needed to allocate there.
+        """The environment's allocator for a memory, None if there is none. It allocates without a session.
 
         A provider library brings one for each memory of its devices (`EpDevice.memory`, `EpDevice.host_memory`); the
-        host has a plain one. As long as the allocator, or what it allocated, is alive nothing takes its place and its
-        library stays: those are a `BusyError` then.
+        host has one without an arena. While the allocator or its allocations are alive, replacing or unregistering it
+        or its library raises `BusyError`.
         """
         return shared_allocators.find(self.pointer, memory)
 
     def create_shared_allocator(self, memory: MemoryInfo, options: Mapping[str, str] | None = None) -> Allocator:
-        """Has a device make another allocator for its `memory`, with options that its provider knows.
+        """Replaces the allocator of a device's `memory` by a new one, with options of the device's provider.
 
-        `memory` is the `EpDevice.memory` or `EpDevice.host_memory` of a device. What there was before goes, also where
-        the provider then refuses; sessions loaded with ``use_env_allocators=True`` keep theirs.
-        `BusyError` while zrt has handed out an allocator for that memory, `UnsupportedError` for memory of no device.
+        `memory` is the `EpDevice.memory` or `EpDevice.host_memory` of a device. The old allocator is released, also
+        if the provider then refuses to create another; sessions loaded with ``use_env_allocators=True`` keep theirs.
+        Raises `BusyError` while an allocator that zrt returned for that memory is alive, `UnsupportedError` for a
+        memory that belongs to no device.
         """
         return shared_allocators.create(self.pointer, memory, options)
 
     def release_shared_allocator(self, memory: MemoryInfo) -> None:
-        """Takes away the environment's allocator for a device's memory; sessions that have it keep it.
+        """Releases the environment's allocator for a device's memory; sessions that have it keep it.
 
-        `ArgumentError` where there is none, `BusyError` while zrt has handed it out.
+        Raises `ArgumentError` if there is none, `BusyError` while an allocator that zrt returned for it is alive.
         """
         shared_allocators.release(self.pointer, memory)
 
     def register_provider_library(self, name: str, path: str | os.PathLike[str]) -> None:
-        """Loads a library with execution providers, under a name of the caller's; `ep_devices` lists what it offers.
+        """Loads a library with execution providers, under any free `name`; `ep_devices` then lists its devices.
 
-        Raises `ProviderNotFoundError` where there is no such file, `ProviderError` where it is no such library or
-        refuses, `ArgumentError` for a name that is taken, `BusyError` while a session is loaded by policy.
+        Raises `ProviderNotFoundError` if the file does not exist, `ProviderError` if it is no provider library or
+        fails to initialize, `ArgumentError` for a name that is taken, `BusyError` while a session is loaded by policy.
         """
         provider_libraries.register(self.pointer, name, path)
 
     def unregister_provider_library(self, name: str) -> None:
-        """Unloads a provider library; its devices are closed with it.
+        """Unloads a provider library, after which its devices raise `ClosedError`.
 
-        Raises `BusyError` as long as sessions (and their lanes and values), streams or options of it are alive:
-        ONNX Runtime itself would unload the code under them. `UnknownNameError` where there is no such name.
+        Raises `BusyError` while sessions (or their lanes and values), streams or options that use it are alive: ONNX
+        Runtime would unload the code that they run. Raises `UnknownNameError` if no library has that name.
         """
         provider_libraries.unregister(self.pointer, name)
 
@@ -247,10 +244,10 @@ class Environment:
 
 
 def _with(logger: logging.Logger | None, threading: ThreadingOptions | None, config: dict[str, str]) -> str:
-    """What an environment has besides the log's name and level, for messages."""
-    said = "" if logger is None else f", logger={logger.name!r}"
-    said += "" if threading is None else f", threading={threading!r}"
-    return said + (f", config_entries={config!r}" if config else "")
+    """The settings other than the log's name and level, for messages."""
+    parts = "" if logger is None else f", logger={logger.name!r}"
+    parts += "" if threading is None else f", threading={threading!r}"
+    return parts + (f", config_entries={config!r}" if config else "")
 
 
 def _create(
@@ -260,7 +257,7 @@ def _create(
     threading: ThreadingOptions | None,
     config: dict[str, str],
 ) -> tuple[Any, Handle | None]:
-    """The ``OrtEnv`` with these settings, and what stands for its pools: it must be there for as long as they are."""
+    """The ``OrtEnv`` with these settings, and a handle that must live as long as its thread pools do."""
     pools = None if threading is None else threading.handle()
     pairs = write_pairs(config, "config_entries")
     options = ffi.new("OrtEnvCreationOptions *")
@@ -285,7 +282,7 @@ def _create(
             try:
                 crew.settle("Environment")
             except BaseException:
-                # It was made nonetheless, with threads that the factory did not make.
+                # ORT created the environment all the same, with threads that the factory did not make.
                 if pointer is not None:
                     table.ReleaseEnv(pointer)
                 raise
@@ -300,7 +297,7 @@ def current() -> Environment:
 
 
 def _forked() -> None:
-    # What was being made stays so: ORT's own lock on it is held for good.
+    # An environment that another thread was creating stays unfinished: ORT's lock on it is never released here.
     global _lock
     _lock = RLock()
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime's log into Python's `logging`."""
+"""Delivers ONNX Runtime's log to Python's `logging`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zrt._native import bridge, ffi, lib
 LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
 """The level of `logging` for each `LogSeverity`."""
 
-# What ORT is given for a logger is its place here. They stay, as those of `logging` itself do.
+# ORT gets a logger's index here. Entries are never removed: `logging` keeps its loggers as well.
 _loggers: list[logging.Logger] = []
 _numbers: dict[logging.Logger, int] = {}
 _lock = threading.RLock()
@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
 
 def as_logger(given: Any, subject: str) -> logging.Logger:
-    """A logger from itself or its name."""
+    """The logger that is given as itself or by its name."""
     if isinstance(given, logging.Logger):
         return given
     if isinstance(given, str):
@@ -56,7 +56,7 @@ def sink(logger: logging.Logger) -> tuple[Any, Any]:
 
 
 def flush(timeout: float | None = None) -> bool:
-    """Waits until the loggers have all that was logged before, for `timeout` seconds at most; whether they have."""
+    """See `Environment.flush_log`."""
     return bridge.flush(None if timeout is None else seconds(timeout, "timeout"))
 
 
@@ -98,7 +98,7 @@ def _record(logger: logging.Logger, level: int, line: Line) -> logging.LogRecord
     record = logger.makeRecord(
         logger.name, level, file, int(number) if number.isdecimal() else 0, text, (), None, function or None
     )
-    # The event's own time and thread, not those of this delivery.
+    # Time and thread are those of the event, not of its delivery.
     created = line.nanoseconds / 1e9
     record.relativeCreated += (created - record.created) * 1000
     record.created = created

@@ -1,7 +1,7 @@
-"""Provider libraries that are registered with ONNX Runtime at run time, and what depends on each of them.
+"""Provider libraries that are registered with ONNX Runtime at run time, and the objects that use each of them.
 
-ONNX Runtime unloads a library when it is unregistered, whoever still runs code of it. So every session, stream and
-options object that may do so holds its libraries here, and a library that is held is not unregistered.
+ONNX Runtime unloads a library when it is unregistered, even while its code runs. So every session, stream and options
+object that may run the code holds a reference to its libraries here, and such a library cannot be unregistered.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from zrt.errors import (
 )
 from zrt.types import DeviceMemType
 
-LOADING = "a session is being loaded by policy or with the environment's allocators, over what there is"
+LOADING = "a session is being loaded by policy or with the environment's allocators, which reads ORT's list of them"
 
-# Guards the tables below, and ONNX Runtime's list of devices, which it hands out without a lock of its own.
+# Guards the tables below, and ONNX Runtime's list of devices, which ORT returns without a lock of its own.
 lock = threading.RLock()
 _libraries: dict[str, Library] = {}
 _selecting = 0
-# What a registration that failed half-way left in ONNX Runtime's list: devices that are gone; and which it was.
+# Released devices that a failed registration left in ONNX Runtime's list, and that registration.
 _dangling: set[int] = set()
 _spoiled_by = ""
 
 
 class Library:
-    """One registered library; `devices` are the addresses of those that came with it."""
+    """One registered library; `devices` are the addresses of its devices."""
 
     __slots__ = ("devices", "handle", "name", "path", "registered")
 
@@ -50,16 +50,16 @@ class Library:
         self.name = name
         self.path = path
         self.devices: list[int] = []
-        # Nothing but its count of references is of use: who depends on the library is its child.
+        # Only the reference count is used: every object that uses the library is a child of this handle.
         self.handle = Handle.block("char")
         self.registered = True
 
     def users(self) -> int:
-        """How many sessions, streams and options hold it."""
+        """The number of sessions, streams and options that use it."""
         return int(self.handle.reference.references) - 1
 
     def places(self) -> set[allocator_registry.Place]:
-        """Where its devices have memory."""
+        """The places where its devices have memory."""
         table = api()
         devices = [ffi.cast("const OrtEpDevice *", address) for address in self.devices]
         memories = [table.EpDevice_MemoryInfo(device, kind) for device in devices for kind in DeviceMemType]
@@ -67,20 +67,20 @@ class Library:
 
 
 def device_pointers(environment: Any) -> list[Any]:
-    """The ``OrtEpDevice`` pointers that are valid now; to be called and used under `lock`."""
+    """The ``OrtEpDevice`` pointers that are valid now. Call this, and use the pointers, under `lock`."""
     addresses = dict.fromkeys(_addresses(environment))
     return [ffi.cast("const OrtEpDevice *", address) for address in addresses if address not in _dangling]
 
 
 def _addresses(environment: Any) -> list[int]:
-    """ONNX Runtime's list as it is; what is registered comes last."""
+    """ONNX Runtime's list of devices, with those of the last registration at the end."""
     place, count = ffi.new("const OrtEpDevice *const **"), ffi.new("size_t *")
     status.check(api().GetEpDevices(environment, place, count))
     return [int(ffi.cast("uintptr_t", place[0][i])) for i in range(count[0])]
 
 
 def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
-    """``OrtApi::RegisterExecutionProviderLibrary``: loads a provider library under a name of the caller's."""
+    """Loads a provider library under a name of the caller's."""
     global _spoiled_by
     named = text(name, "provider library name")
     if not named:
@@ -117,7 +117,7 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
 
 
 def unregister(environment: Any, name: str) -> None:
-    """``OrtApi::UnregisterExecutionProviderLibrary``: unloads the library, which nothing may use any more."""
+    """Unloads a library that nothing uses any more."""
     text(name, "provider library name")
     with lock:
         library = _libraries.get(name)
@@ -126,17 +126,17 @@ def unregister(environment: Any, name: str) -> None:
             raise UnknownNameError(f"no provider library is registered as {name!r}; there are {known}")
         busy, places = library.users(), library.places()
     if busy:
-        # Sessions that nobody can reach, but that wait for the collector, are no users.
+        # Unreachable sessions in reference cycles do not count as users: collect them first.
         gc.collect()
     with freeing(places, f"provider library {name!r} is in use"):
-        # Another thread may have been quicker.
+        # Another thread may have unregistered it meanwhile.
         if _libraries.get(name) is not library:
             raise UnknownNameError(f"no provider library is registered as {name!r} any more")
         if library.users():
             raise BusyError(
                 f"provider library {name!r} is in use: {library.users()} of its sessions, streams and options are alive"
             )
-        # ONNX Runtime lets go of it even where it then reports a failure.
+        # ONNX Runtime drops the library also where it reports a failure.
         library.registered = False
         del _libraries[name]
         try:
@@ -152,13 +152,13 @@ def registered() -> dict[str, str]:
 
 
 def owner_of(pointer: Any) -> Library | None:
-    """The library that a device came with; None for the devices of ONNX Runtime itself. Under `lock`."""
+    """The library of a device, None for the devices of ONNX Runtime itself. Call it under `lock`."""
     address = int(ffi.cast("uintptr_t", pointer))
     return next((library for library in _libraries.values() if address in library.devices), None)
 
 
 def hold(libraries: Iterable[Library | None]) -> Handle:
-    """A handle as long as which these libraries stay registered; `ClosedError` where one is not any more."""
+    """A handle that keeps these libraries registered; raises `ClosedError` if one was unregistered."""
     with lock:
         handles = []
         for library in {library for library in libraries if library is not None}:
@@ -169,22 +169,23 @@ def hold(libraries: Iterable[Library | None]) -> Handle:
 
 
 def check_whole() -> None:
-    """Raises where a registration failed in a way after which ONNX Runtime's list of devices cannot be walked.
+    """Raises `UnsupportedError` if ONNX Runtime's list has pointers to released devices, and cannot be walked.
 
-    For good: a device that comes to lie where one was that is gone makes its entry sound, but only while it is there.
+    It keeps raising to the end of the process: a new device at the same address makes an entry valid again, but only
+    for as long as that device lives.
     """
     if _spoiled_by:
         raise UnsupportedError(
-            f"the registration of {_spoiled_by} failed half-way and left devices that are gone in ONNX Runtime's list; "
-            "what goes through that list needs a new process"
+            f"the registration of {_spoiled_by} failed half-way and left released devices in ONNX Runtime's list; "
+            "calls that walk that list need a new process"
         )
 
 
 @contextmanager
 def selecting() -> Iterator[Handle]:
-    """While ONNX Runtime goes through its devices or allocators none come or go: it walks its lists without a lock.
+    """Blocks changes of ONNX Runtime's lists of devices and allocators, while ORT walks them without a lock.
 
-    Gives a hold on every library that it may choose from.
+    Yields a handle that keeps every library registered that ORT may choose from.
     """
     global _selecting
     with lock:
@@ -199,13 +200,13 @@ def selecting() -> Iterator[Handle]:
 
 
 def offers(place: allocator_registry.Place) -> bool:
-    """Whether a library has devices with such memory. Under `lock`."""
+    """Whether a library has devices with memory at that place. Call it under `lock`."""
     return any(place in library.places() for library in _libraries.values())
 
 
 @contextmanager
 def freeing(places: Iterable[allocator_registry.Place], subject: str) -> Iterator[None]:
-    """Within it ONNX Runtime may free the environment's allocators of these places; `BusyError` where one is in use."""
+    """Lets its block free the environment's allocators of these places; raises `BusyError` if one is in use."""
     with lock:
         busy = allocator_registry.lent(places)
     if busy:
@@ -214,7 +215,7 @@ def freeing(places: Iterable[allocator_registry.Place], subject: str) -> Iterato
         if _selecting:
             raise BusyError(f"{subject}: {LOADING}")
         if allocator_registry.lent(places):
-            raise BusyError(f"{subject}: an allocator of its memory, or what that allocated, is alive")
+            raise BusyError(f"{subject}: an allocator of its memory, or an allocation of that one, is alive")
         yield
 
 

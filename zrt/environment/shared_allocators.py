@@ -1,4 +1,4 @@
-"""The allocators that the environment has for devices' memory: found, made and released."""
+"""Finds, creates and releases the environment's allocators for devices' memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zrt.types import AllocatorType, DeviceMemType
 
 
 def find(environment: Any, memory: MemoryInfo) -> Allocator | None:
-    """The allocator for a memory, None where there is none."""
+    """The allocator for a memory, None if there is none."""
     if not isinstance(memory, MemoryInfo):
         raise wrong_type("memory", "a MemoryInfo", memory)
     where = memory.handle()
@@ -27,13 +27,13 @@ def find(environment: Any, memory: MemoryInfo) -> Allocator | None:
         if not pointer:
             return None
         place = allocator_registry.place_of(where.pointer)
-        # The host's plain one, where no library has another, stays to the end of the process.
+        # ORT keeps the host's own allocator to the end of the process, unless a library brings another.
         plain = place == allocator_registry.HOST and not provider_libraries.offers(place)
         return Allocator.adopt(Handle.borrow(pointer) if plain else allocator_registry.lend(pointer, place))
 
 
 def create(environment: Any, memory: MemoryInfo, options: Mapping[str, str] | None) -> Allocator:
-    """A new allocator for a device's memory, in the place of the one before."""
+    """Replaces the allocator for a device's memory by a new one."""
     device, kind = _device_of(memory)
     pairs = write_pairs(options, "options")
     where = memory.handle()
@@ -43,7 +43,7 @@ def create(environment: Any, memory: MemoryInfo, options: Mapping[str, str] | No
         provider_libraries.check_whole()
         before = _get(environment, where)
         if before:
-            # ORT frees that of another name and keeps it in a list, which it then walks.
+            # Where the old allocator has another name, ORT frees it but leaves it in a list that it walks later.
             there = status.fetch(table.AllocatorGetInfo, "const OrtMemoryInfo *", before)
             if MemoryInfo.read(there).name != memory.name:
                 status.check(table.UnregisterAllocator(environment, there))
@@ -56,7 +56,7 @@ def create(environment: Any, memory: MemoryInfo, options: Mapping[str, str] | No
 
 
 def release(environment: Any, memory: MemoryInfo) -> None:
-    """Takes a device's allocator away."""
+    """Releases a device's allocator."""
     device, kind = _device_of(memory)
     where = memory.handle()
     with provider_libraries.freeing(

@@ -1,4 +1,4 @@
-"""`SyncStream`: a queue of a device's, for copies and runs that go on without waiting for each other."""
+"""`SyncStream`: a queue of a device, on which copies and runs continue after the call returns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zrt.environment.devices import EpDevice
 from zrt.errors import Error, UnsupportedError
 from zrt.memory.allocators import write_pairs
 
-# Its kernels take any stream for one of their own making, and would use what is not there.
+# Its kernels expect a stream of their own class, and would read fields that others do not have.
 CUDA = "CUDAExecutionProvider"
 
 
@@ -24,59 +24,55 @@ CUDA = "CUDAExecutionProvider"
 class SyncStream(Owner):
     """A stream of a device (``OrtSyncStream``), as `copy` and `RunOptions` take it.
 
-    `options` are the provider's own. `UnsupportedError` where the device's provider has no streams, or where the device
-    computes in the host's memory.
+    `options` are those of the device's provider. Raises `UnsupportedError` if the provider has no streams, or if the
+    device computes in the host's memory.
 
-    ``OrtApi::CreateSyncStreamForEpDevice``, ``ReleaseSyncStream``, ``CreateKeyValuePairs``, ``AddKeyValuePair``,
-    ``ReleaseKeyValuePairs``; ``MemoryInfoGetVendorId`` and ``MemoryInfoGetDeviceMemType`` tell whose memory is whose.
+    Not tested on hardware: CUDA's streams. The tests use a provider of their own that computes on the CPU.
     """
 
     __slots__ = ("_kept", "_sessions", "device")
 
     device: EpDevice
-    """The device that it belongs to."""
+    """The device that the stream belongs to."""
 
     def __init__(self, device: EpDevice, options: Mapping[str, str] | None = None) -> None:
         self._handle = None
         if not isinstance(device, EpDevice):
             raise wrong_type("device", "an EpDevice", device)
         owner = device._open()
-        wishes = write_pairs(options, "stream options")
+        pairs = write_pairs(options, "stream options")
         if device.memory is None or device.memory.is_host:
-            raise UnsupportedError(f"{device} computes in the host's memory, where there is nothing to wait for")
+            raise UnsupportedError(f"{device} computes in the host's memory, which needs no stream")
         table = api()
         self.device = device
         self._kept: set[Handle] = set()
         self._sessions: WeakSet[Handle] = WeakSet()
-        # What its copies read and write goes after the stream.
+        # The tensors that copies read and write are released after the stream.
         parents = [owner, Handle.pin(self._kept)]
         make = table.CreateSyncStreamForEpDevice
         try:
             self._handle = Handle.make(
-                table.ReleaseSyncStream, parents, make, "OrtSyncStream", owner.pointer, wishes.pointer
+                table.ReleaseSyncStream, parents, make, "OrtSyncStream", owner.pointer, pairs.pointer
             )
         except Error as error:
             raise UnsupportedError(f"{device} has no such stream: {error}") from error
 
     @property
     def native_handle(self) -> int:
-        """The stream as the device's own library knows it: CUDA's ``cudaStream_t``, say.
-
-        Waiting for the stream goes through that library.
-        """
+        """The stream in the device's own library: for CUDA its ``cudaStream_t``. Use that library to wait for it."""
         handle = self._open()
         return int(ffi.cast("uintptr_t", api().SyncStream_GetHandle(handle.pointer)))
 
     def release_copies(self) -> None:
-        """Lets go of the tensors that copies on this stream read and write; for when the stream was waited for.
+        """Releases the tensors that copies on this stream read and write. Call it after waiting for the stream.
 
-        Until then, or until the stream is gone, it keeps them alive.
+        The stream keeps these tensors alive until then, or until it is released itself.
         """
         self._open()
         self._kept.clear()
 
     def keep(self, handles: Iterable[Handle]) -> None:
-        """Keeps alive what a copy on this stream reads or writes."""
+        """Keeps alive the tensors that a copy on this stream reads or writes."""
         self._kept.update(handles)
 
     def reaches(self, value: Handle) -> bool:
@@ -92,8 +88,8 @@ class SyncStream(Owner):
     def check(self, session: Handle) -> None:
         """Raises `UnsupportedError` for a session that does not run on the stream's device.
 
-        ONNX Runtime looks for the stream that it is to replace, and crashes where the session has none at all. An
-        output that this very device makes is the sure sign that it has.
+        ONNX Runtime searches for the stream to replace, and crashes if the session has none at all. A session that
+        makes an output on this device has one for certain.
         """
         if session in self._sessions:
             return

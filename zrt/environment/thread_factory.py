@@ -1,4 +1,4 @@
-"""The threads of ONNX Runtime's pools: which processors they keep to, and a caller's factory that makes them."""
+"""The threads of ONNX Runtime's pools: the processors that they run on, and a caller's factory that makes them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from zrt.errors import ArgumentError, CallbackError
 
 ThreadFactory: TypeAlias = Callable[[Callable[[], None]], object]
 
-# Where the system has no thread left, ONNX Runtime hangs or ends the process: a number that no machine has cores for
-# must not come to it.
+# ONNX Runtime hangs or ends the process when the system has no thread left, so larger numbers are refused.
 MOST_THREADS = 1024
 
-# Seconds in which a factory's thread must come; a factory that makes none would keep ORT waiting forever.
+# Seconds in which a factory's thread must start; without a limit ORT would wait forever for a missing thread.
 PATIENCE = 10.0
 
 _GROUP = re.compile(r"(?P<first>\d+)-(?P<last>\d+)|\d+(,\d+)*", re.ASCII)
 
 
 def affinities(value: Any, subject: str, threads: int) -> bytes:
-    """Which processors each thread of a pool keeps to, checked and as C takes it.
+    """Checks the logical processors of a pool's threads and returns them as C takes them.
 
-    ``"1,2;3-4"``: a group for each of the `threads` but the first, which is the caller's own. Processors count from 1.
+    ``"1,2;3-4"`` has a group for each of the `threads` but the first, which is the caller's own. Processors count
+    from 1.
     """
     written = text(value, subject)
     if threads < 2:
@@ -47,7 +47,7 @@ def affinities(value: Any, subject: str, threads: int) -> bytes:
         found = _GROUP.fullmatch(group)
         if found is None:
             raise ArgumentError(f"{subject}: {group!r} is neither processors (1,2) nor a range of them (1-4)")
-        # Leading zeros apart: a number of more digits than that is no processor's, and slow to read.
+        # Without leading zeros, a number of ten digits or more is no processor's, and int() is slow on very long ones.
         numbers = [
             int(digits[-9:]) if len(digits.lstrip("0")) < 10 else most + 1 for digits in re.findall(r"\d+", group)
         ]
@@ -59,7 +59,7 @@ def affinities(value: Any, subject: str, threads: int) -> bytes:
 
 
 class Work:
-    """What a factory's thread is to call, once: the work of one of ONNX Runtime's threads, to its end."""
+    """The work of one of ONNX Runtime's threads, which the factory's thread calls once."""
 
     __slots__ = ("__weakref__", "_creator", "_thread")
 
@@ -68,7 +68,7 @@ class Work:
         self._creator = threading.get_ident()
 
     def __call__(self) -> None:
-        """Works until the pool ends, with the GIL free; returns at once where the thread was refused."""
+        """Works until the pool ends, without the GIL; returns at once if the thread was refused."""
         awaited = lib.zrt_thread_await(self._thread, 0) == lib.ZRT_THREAD_AWAITED
         if awaited and threading.get_ident() == self._creator:
             raise CallbackError("thread_factory: the work is for another thread than the one that calls the factory")
@@ -81,14 +81,14 @@ class Work:
 class Crew(Carrier):
     """The threads that a factory makes for the pools of a session, or of the environment.
 
-    ONNX Runtime asks for them one by one while it makes the pools, in the thread that loads; `settle` ends that time
-    and says what went wrong in it.
+    ONNX Runtime asks for them one by one while it creates the pools, on the thread that loads. `settle` ends that
+    phase and raises the exception of the factory.
     """
 
     __slots__ = ("__weakref__", "_factory", "_handle", "block")
 
     block: Handle
-    """What C knows of the crew; it must outlive the pools."""
+    """The C side of the crew; it must outlive the pools."""
 
     def __init__(self, factory: Any) -> None:
         if not callable(factory):
@@ -101,44 +101,45 @@ class Crew(Carrier):
         self.block.pointer.python = self._handle
 
     def attach(self, options: Any, create: Any, creation_options: Any, join: Any) -> None:
-        """Has ORT make its threads by the crew; the functions are those of the table that set it."""
+        """Sets the crew as the maker of ORT's threads, through the three functions of the C table that do it."""
         status.check(create(options, ffi.addressof(lib, "zrt_thread_create")))
         status.check(creation_options(options, self.block.pointer))
         status.check(join(options, ffi.addressof(lib, "zrt_thread_join")))
 
     def hire(self, thread: Any) -> None:
-        """Gets a thread for the worker `thread`, and returns when it has come."""
+        """Calls the factory for a worker of ORT's, and returns when a thread has started its work."""
         factory = self._factory
         assert factory is not None
-        # The work belongs to the factory alone, so that one that lets it go is found out at once.
+        # Only the factory holds the work, so that dropping it is detected at once.
         made = factory(Work(thread))
         if isinstance(made, threading.Thread) and made.ident is None:
             made.daemon = True
             start_thread(made)
         del made
         deadline = time.monotonic() + PATIENCE
-        # In small steps, so that an interrupt is heard.
+        # Wait in short steps, so that Python handles an interrupt.
         while (state := lib.zrt_thread_await(thread, 50)) == lib.ZRT_THREAD_AWAITED:
             if time.monotonic() > deadline:
-                raise CallbackError(f"thread_factory: no thread came to do its work within {PATIENCE:g} s")
+                raise CallbackError(f"thread_factory: no thread started the work within {PATIENCE:g} s")
         if state == lib.ZRT_THREAD_FORGOTTEN:
-            raise CallbackError("thread_factory: it let its work go, so that no thread will do it")
+            raise CallbackError("thread_factory: it dropped the work, so that no thread can do it")
         if state == lib.ZRT_THREAD_UNFIT:
             raise CallbackError(
-                "thread_factory: a thread that is no daemon came; the interpreter would wait for it before it ends, "
-                "and it for the session's end"
+                "thread_factory: the thread is no daemon: at exit the interpreter would wait for the thread, "
+                "and the thread for the session's end"
             )
 
     def settle(self, subject: str) -> None:
-        """To be called when the pools are made or given up; raises what the factory raised, as a `CallbackError`."""
+        """Call it when the pools are created or have failed; raises the factory's exception as a `CallbackError`."""
         self.block.pointer.ask = ffi.NULL
-        # The factory often belongs to what owns the session: together they would never be collected.
+        # The factory often references the session's owner: a reference from here would make a cycle through C, which
+        # GC cannot collect.
         self._factory = self._handle = None
         error = self.take()
         failed, self.block.pointer.failed = self.block.pointer.failed, 0
         if error is None and failed:
-            # The interpreter is ending, or an interrupt came between the failure and its keeping.
-            error = CallbackError("thread_factory: it was cut short")
+            # The interpreter is ending, or an interrupt came before the exception was kept.
+            error = CallbackError("thread_factory: it was interrupted")
         if error is None:
             return
         message = str(error) if isinstance(error, CallbackError) else f"thread_factory raised {describe(error)}"
@@ -146,22 +147,22 @@ class Crew(Carrier):
 
 
 class PoolOptions(Handle):
-    """Options of ORT's from which thread pools are made, and the crew that makes their threads; or the pools to use."""
+    """Options of ORT's that create thread pools, with the crew that makes their threads or with the pools to share."""
 
     __slots__ = ("crew", "pools")
 
     crew: Crew | None
     pools: Handle | None
-    """What stands for the environment's pools, where a session uses those."""
+    """The handle of the environment's pools, for a session that uses those."""
 
     def __init__(self, reference: Any, pointer: Any, kept: tuple[object, ...] = ()) -> None:
         super().__init__(reference, pointer, kept)
         self.crew = self.pools = None
 
     def holding(self, *others: Handle) -> PoolOptions:
-        """The same, as long as which these others stay too."""
-        all_of_it = super().holding(*others)
-        held = PoolOptions(all_of_it.reference, self.pointer, all_of_it.kept)
+        """The same options, which keep these other handles alive too."""
+        base = super().holding(*others)
+        held = PoolOptions(base.reference, self.pointer, base.kept)
         held.crew, held.pools = self.crew, self.pools
         return held
 

@@ -1,4 +1,4 @@
-"""`ThreadingOptions`: the thread pools that an environment has for all sessions."""
+"""`ThreadingOptions`: the thread pools of an environment, which sessions share."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from zrt.errors import ArgumentError, Error
 @public
 @dataclass(slots=True, kw_only=True)
 class ThreadingOptions:
-    """The thread pools of an `Environment` (``OrtThreadingOptions``), for sessions that make none of their own.
+    """The thread pools of an `Environment` (``OrtThreadingOptions``), for sessions that create none of their own.
 
-    Those are the sessions loaded with ``SessionOptions(use_per_session_threads=False)``. `None` leaves a field to
-    ONNX Runtime.
+    Those are the sessions loaded with ``SessionOptions(use_per_session_threads=False)``. None leaves a field at ONNX
+    Runtime's default.
     """
 
     intra_op_num_threads: int = 0
-    """Threads within an operator, the caller's included; 0: one for each core, 1: the caller's own and no pool."""
+    """Threads within an operator, the caller's included; 0: one for each core, 1: the caller's alone, no pool."""
     inter_op_num_threads: int = 0
     """Threads between operators, for sessions whose `execution_mode` is PARALLEL; 0: one for each core."""
     allow_spinning: bool | None = None
-    """Whether idle threads spin: quicker to wake, and a busy processor."""
+    """Whether idle threads spin, which wakes them faster and keeps their cores busy."""
     intra_op_thread_affinity: str | None = None
-    """Which processors the threads within an operator keep to, counted from 1: ``"1,2;3-4"`` has a group for each
-    thread but the first, which is the caller's own."""
+    """The logical processors that threads within an operator run on, counted from 1: ``"1,2;3-4"`` has a group for
+    each thread but the first, which is the caller's own."""
     denormal_as_zero: bool = False
-    """Whether the pools' threads take numbers too small to be normal for 0."""
+    """Whether the pools' threads treat denormal numbers as 0."""
     thread_factory: ThreadFactory | None = None
     """Makes the pools' threads, see `SessionOptions.thread_factory`."""
 
     def handle(self) -> PoolOptions:
-        """A new ``OrtThreadingOptions`` with these settings; a bad field is an error that names it."""
+        """A new ``OrtThreadingOptions`` with these settings; an error names the field."""
         table = api()
         crew = None if self.thread_factory is None else Crew(self.thread_factory)
         calls = self._calls(table)

@@ -68,7 +68,7 @@ ASKED_FACTORY = [
     *FACTORY,
     Bad(Kind.WRONG_VALUE, lambda w: raises, CallbackError, "model in memory", "ValueError: no more threads"),
     Bad(Kind.WRONG_VALUE, lambda w: on_the_spot, CallbackError, "model in memory", "another thread"),
-    Bad(Kind.WRONG_VALUE, lambda w: forgets, CallbackError, "model in memory", "let its work go"),
+    Bad(Kind.WRONG_VALUE, lambda w: forgets, CallbackError, "model in memory", "dropped the work"),
     Bad(Kind.WRONG_VALUE, lambda w: lambda: None, CallbackError, "model in memory", "TypeError"),
 ]
 
