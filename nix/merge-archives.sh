@@ -20,9 +20,11 @@ mapfile -d '' archives < <(
   find "$folder" -name 'lib*.a' ! -name libprotobuf.a ! -name libprotoc.a -print0 | LC_ALL=C sort -z
 )
 
+# One word a line, with a line end on both sides. A pipe into grep -q would fail where grep leaves first (pipefail).
+present=$'\n'$(printf '%s\n' "${archives[@]##*/}")$'\n'
 missing=()
 for name in "${required[@]}"; do
-  printf '%s\n' "${archives[@]##*/}" | grep -qxF "lib$name.a" || missing+=("lib$name.a")
+  [[ $present == *$'\n'"lib$name.a"$'\n'* ]] || missing+=("lib$name.a")
 done
 if [ ${#missing[@]} -gt 0 ]; then
   echo "merge-archives: $folder lacks ${missing[*]}" >&2

@@ -17,6 +17,8 @@ exported=$("$readelf" --dyn-syms -W "$extension" |
   awk '$5 != "LOCAL" && $6 == "DEFAULT" && $7 != "UND" && $8 != "" { print $8 }')
 [ "$exported" = PyInit__ort ] || fail "it exports ${exported//$'\n'/ }"
 
-if "$readelf" -dW "$extension" | grep -q 'NEEDED.*libonnxruntime'; then
+# Read whole: a pipe into grep -q counts as failed, that is as no match, where grep leaves first (pipefail).
+dynamic=$("$readelf" -dW "$extension")
+if grep -q 'NEEDED.*libonnxruntime' <<<"$dynamic"; then
   fail "it needs a libonnxruntime of its own"
 fi

@@ -28,6 +28,36 @@ def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess
     )
 
 
+# What writes into a pipe dies of SIGPIPE when its reader leaves early, and under pipefail the pipe then fails.
+EARLY_READER = re.compile(r"\|\s*(?:grep\s+(?:-\w+\s+)*-\w*q|head\b|sed\s+(?:-\w+\s+)*[^|]*\bq\b)(?!.*\|\| true)")
+
+
+def scripts() -> list[Path]:
+    """Every shell script of the repository, and every Nix file, which may hold shell in strings."""
+    root = NIX.parent
+    found = [*(root / ".ci").iterdir(), *NIX.rglob("*.sh"), *NIX.rglob("*.nix"), *(root / "tests").rglob("*.sh")]
+    return sorted(path for path in found if path.is_file())
+
+
+class TestPipes:
+    @pytest.mark.parametrize("path", scripts(), ids=lambda path: str(path.relative_to(NIX.parent)))
+    def test_no_reader_leaves_early(self, path: Path) -> None:
+        # A pipe may go on in the next line.
+        lines = re.sub(r"\|\s*\n\s*", "| ", path.read_text("utf-8")).splitlines()
+        assert [line for line in lines if EARLY_READER.search(line)] == []
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "printf '%s' \"$all\" | grep -qxF word || missing+=(word)",
+            "readelf -d file | grep -q NEEDED",
+            "seq 9 | head -n 1",
+        ],
+    )
+    def test_the_pattern_finds_them(self, line: str) -> None:
+        assert EARLY_READER.search(line)
+
+
 class TestMergeArchives:
     NAMES = (
         *(
@@ -74,6 +104,13 @@ class TestMergeArchives:
         assert done.returncode == 1
         assert "libre2.a" in done.stderr
         assert not (tmp_path / "libonnxruntime.a").exists()
+
+    def test_many_archives_are_all_seen(self, build: Path, tmp_path: Path) -> None:
+        # Their names are more than a pipe holds.
+        for number in range(600):
+            (build / f"libz{'z' * 200}{number}.a").write_bytes(b"!<arch>\n")
+        done = run(NIX / "merge-archives.sh", tmp_path / "libonnxruntime.a", build)
+        assert done.returncode == 0, done.stderr
 
     def test_twice_gives_the_same_bytes(self, build: Path, tmp_path: Path) -> None:
         for name in ("one.a", "two.a"):
@@ -125,6 +162,20 @@ class TestCheckExtension:
         done = run(self.SCRIPT, compile_library(self.CODE + "int other(void) { return 1; }\n"))
         assert done.returncode == 1
         assert "other" in done.stderr
+
+    def test_a_needed_library_is_seen_however_long_the_listing_is(
+        self, compile_library: Callable[..., Path], tmp_path: Path
+    ) -> None:
+        library = compile_library(self.CODE, "-fvisibility=hidden", "-Wl,-z,noexecstack")
+        readelf = tmp_path / "readelf"
+        readelf.write_text(
+            '#!/bin/sh\n[ $1 = -dW ] || exec readelf "$@"\n'
+            "echo '0x1 (NEEDED) Shared library: [libonnxruntime.so.1]'\nseq 100000\n"
+        )
+        readelf.chmod(0o755)
+        done = run(self.SCRIPT, library, READELF=str(readelf))
+        assert done.returncode == 1
+        assert "it needs a libonnxruntime" in done.stderr
 
 
 class TestCheckBundle:
