@@ -199,7 +199,7 @@ class TestTrialRuns:
         value = Value.from_buffer(Buffer((64,), kind))
         seen = []
         for trial in range(3):
-            lane_shapes._fill(value, trial, np.random.default_rng(0))
+            lane_shapes._fill(value.numpy(), kind, trial, np.random.default_rng(0))
             seen.append(value.numpy().copy())
         if not kind.packed:
             zeros, ones, others = (array.astype(np.float64) for array in seen)

@@ -60,9 +60,16 @@ def test_keep_a_result_beyond_the_next_run():
 
 
 def test_warm_up_before_serving():
-    lane = zrt.Session(build.cnn()).lane([(8, 1, 28, 28)])
+    session = zrt.Session(build.cnn())
+    lane = session.lane([(8, 1, 28, 28)])
+    before = session.allocator().stats()
 
-    lane.prime(3)  # ONNX Runtime plans its memory for these shapes
+    lane.prime(3)  # ONNX Runtime plans its memory for these shapes, and takes it from the system
+
+    primed = session.allocator().stats() - before
+    assert primed.num_arena_extensions > 0
+    stats = lane.run_with_allocator_stats()
+    assert stats.delta.num_arena_extensions == 0  # the first request finds all of its memory there
 
 
 def test_choose_the_memory():

@@ -60,20 +60,18 @@ def resolve(session: Session, shapes: ShapesLike, output_shapes: ShapesLike, *, 
     follows from the inputs' shapes, or is found by trial runs; without `trials` it stays unknown.
     """
     fed = input_shapes(session, shapes)
-    inputs = tuple(_port_shape(unbindable(info), shape) for info, shape in zip(session.inputs, fed, strict=True))
+    inputs = [_port_shape(unbindable(info), shape) for info, shape in zip(session.inputs, fed, strict=True)]
     given = by_name(output_shapes, session.outputs, "output")
     sizes = symbolic_shapes.bind(session.inputs, fed)
     outputs = [_declared(session, info, given, sizes) for info in session.outputs]
-    unknown = tuple(
-        name for name, port in zip(session.output_names, outputs, strict=True) if port.why == DEPENDS_ON_DATA
-    )
+    unknown = [index for index, port in enumerate(outputs) if port.why == DEPENDS_ON_DATA]
     if trials and unknown and not any(port.why for port in inputs):
-        found = _find_by_trials(session, tuple(fed), unknown)
-        outputs = [
-            PortShape(found[name]) if name in found else port
-            for name, port in zip(session.output_names, outputs, strict=True)
-        ]
-    return LaneShapes(inputs, tuple(outputs))
+        names = tuple(session.output_names[index] for index in unknown)
+        found = _find_by_trials(session, tuple(fed), names)
+        for index, name in zip(unknown, names, strict=True):
+            if name in found:
+                outputs[index] = PortShape(found[name])
+    return LaneShapes(tuple(inputs), tuple(outputs))
 
 
 def _port_shape(why: str, shape: Shape | None) -> PortShape:
@@ -147,7 +145,7 @@ def _find_by_trials(session: Session, shapes: tuple[Shape, ...], outputs: tuple[
     if found is None:
         binding = IoBinding(session)
         try:
-            found = _run_trials(binding, session.inputs, shapes, outputs)
+            found = _run_trials(session, binding, shapes, outputs)
         except Error:
             return {}
         if len(results) >= RESULTS_KEPT:
@@ -157,23 +155,26 @@ def _find_by_trials(session: Session, shapes: tuple[Shape, ...], outputs: tuple[
 
 
 def _run_trials(
-    binding: IoBinding, infos: Sequence[ValueInfo], shapes: Sequence[Shape], outputs: Sequence[str]
+    session: Session, binding: IoBinding, shapes: Sequence[Shape], outputs: Sequence[str]
 ) -> dict[str, Shape]:
     """The shapes that are the same in three runs on different made-up data; raises the error of a run that fails."""
     generator = np.random.default_rng(0)
     # A trial may fail, so ORT's log is silenced; and it must not capture a graph.
     options = RunOptions(log_severity_level=LogSeverity.FATAL, gpu_graph_id=-1)
-    inputs = [
-        (info, Value.from_buffer(Buffer(shape, info.element_type))) for info, shape in zip(infos, shapes, strict=True)
-    ]
+    inputs = []
+    for info, shape in zip(session.inputs, shapes, strict=True):
+        value = Value.from_buffer(Buffer(shape, info.element_type))
+        inputs.append((info, value, value.numpy()))
     for name in outputs:
         binding.bind_output(name)
+    # A session with a device may copy the data there when it is bound.
+    rebinds = len(session.providers) > 1
     seen = []
     for trial in range(3):
-        for info, value in inputs:
-            _fill(value, trial, generator)
-            # Bound anew for each trial: a session on a device copies the data when it is bound.
-            binding.bind_input(info.name, value)
+        for info, value, array in inputs:
+            _fill(array, info.element_type, trial, generator)
+            if trial == 0 or rebinds:
+                binding.bind_input(info.name, value)
         seen.append(_run_trial(binding, options))
     first, *others = seen
     return {name: shape for name, shape in first.items() if all(other.get(name) == shape for other in others)}
@@ -185,12 +186,11 @@ def _run_trial(binding: IoBinding, options: RunOptions) -> dict[str, Shape]:
     return {name: value.shape for name, value in binding.outputs().items()}
 
 
-def _fill(value: Value, trial: int, generator: np.random.Generator) -> None:
+def _fill(array: np.ndarray[Any, Any], element_type: ElementType, trial: int, generator: np.random.Generator) -> None:
     """Data for a trial run: zeros, ones, then noise; integers stay 0 or 1, so that they can be indices."""
-    array = value.numpy()
-    if trial < 2 or value.element_type.packed:
+    if trial < 2 or element_type.packed:
         array[...] = trial
-    elif value.element_type in (
+    elif element_type in (
         ElementType.FLOAT,
         ElementType.DOUBLE,
         ElementType.FLOAT16,

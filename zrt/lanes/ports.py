@@ -49,6 +49,9 @@ class LaneMemory:
         return cls("left", memory=memory)
 
 
+_DEFAULT = LaneMemory()
+
+
 @dataclass(frozen=True, slots=True)
 class Port:
     """One input or output of a lane; `value` is None where ORT makes it anew in each run, and `why` says why."""
@@ -105,7 +108,7 @@ def make_port(session: Session, info: ValueInfo, shape: Shape, where: LaneMemory
 def checked_memory(where: LaneMemory | None, session: Handle, subject: str) -> LaneMemory:
     """The argument, or the default; memory that the session does not have is refused."""
     if where is None:
-        return LaneMemory()
+        return _DEFAULT
     if not isinstance(where, LaneMemory):
         raise wrong_type(subject, "a LaneMemory", where)
     if where.kind not in ("buffers", "allocated", "left"):

@@ -33,7 +33,9 @@ def bind(infos: Iterable[ValueInfo], shapes: Sequence[Shape]) -> dict[str, int]:
         for dim, size in zip(info.shape or (), shape, strict=False):
             if isinstance(dim, str) and sizes.setdefault(dim, size) != size:
                 contradicted.add(dim)
-    return {name: size for name, size in sizes.items() if name not in contradicted}
+    for dim in contradicted:
+        del sizes[dim]
+    return sizes
 
 
 def solve(info: ValueInfo, sizes: dict[str, int]) -> Shape | None:
