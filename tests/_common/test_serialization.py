@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import logging
@@ -33,6 +34,7 @@ WAYS = ("dict", "json", "toml")
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 
 
+@functools.cache
 def values_of(kind: Any) -> st.SearchStrategy[Any]:
     """What a field of that type may hold; nothing for a type that is no data."""
     kinds = _kinds(kind)

@@ -23,7 +23,7 @@ from zrt.errors import (
     OrtError,
     TerminatedError,
 )
-from zrt.providers import choice
+from zrt.providers import appending
 
 NEG = "(float[n] x) => (float[n] y) { y = Neg(x) }"
 QUIET = zrt.SessionOptions(log_severity_level="FATAL")
@@ -83,7 +83,7 @@ def newer_model(build: Callable[..., Any]) -> None:
 
 
 def provider_not_in_build(build: Callable[..., Any]) -> None:
-    choice.append(zrt.SessionOptions().handle(), "SNPEExecutionProvider", {})
+    appending.append(zrt.SessionOptions().handle(), "SNPEExecutionProvider", {})
 
 
 PROVOKED = [

@@ -184,7 +184,7 @@ class TestProviders:
         assert list(zrt_json("run", saved(models.add()), "--provider", "CPU")["providers"]) == [CPU]
 
     def test_one_that_cannot_be_used_is_skipped_unless_it_was_chosen(self, zrt_json, complaint, saved, monkeypatch):
-        for place in (providers, providers.choice):
+        for place in (providers, providers.library_providers):
             monkeypatch.setattr(place, "available_providers", lambda: ["WarpExecutionProvider", CPU])
         monkeypatch.setattr(providers, "usable", lambda name: "no warp core" if "Warp" in name else None)
         model = saved(models.add())

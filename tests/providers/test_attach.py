@@ -14,7 +14,7 @@ from zrt import providers
 from zrt._native import ffi
 from zrt._native.handle import Handle
 from zrt.errors import ProviderError, UnsupportedError
-from zrt.providers import attach, choice, config_entries
+from zrt.providers import appending, attach, config_entries
 
 X = np.array([-1, 2], np.float32)
 MODEL = "(float[n] x) => (float[n] y) { y = Relu(x) }"
@@ -72,7 +72,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 def added(provider: providers.Provider) -> None:
-    choice.append(Handle.borrow(ffi.NULL), provider.name, provider.settings())
+    appending.append(Handle.borrow(ffi.NULL), provider.name, provider.settings())
 
 
 class TestCalls:
@@ -124,10 +124,10 @@ class TestCalls:
         ]
 
     def test_a_stream_in_strings_may_be_hexadecimal(self, recorded):
-        choice.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", {"user_compute_stream": "0xBEEF"})
+        appending.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", {"user_compute_stream": "0xBEEF"})
         assert ("UpdateCUDAProviderOptionsWithValue", "user_compute_stream", 0xBEEF) in recorded.calls
         with pytest.raises(ProviderError, match="CUDAExecutionProvider: user_compute_stream: 'main' is no address"):
-            choice.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", {"user_compute_stream": "main"})
+            appending.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", {"user_compute_stream": "main"})
 
     def test_an_arena_s_configuration_goes_through_the_older_struct(self, recorded):
         added(
@@ -182,13 +182,13 @@ class TestCalls:
     def test_strings_that_the_older_struct_cannot_say_are_refused(self, recorded, key, written):
         settings = {"default_memory_arena_cfg": "0x10", key: written}
         with pytest.raises(ProviderError, match=f"CUDAExecutionProvider: {key}: {written!r} is none that ORT takes"):
-            choice.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
+            appending.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
         assert recorded.calls == []
 
     @pytest.mark.parametrize(("word", "copies"), [("0", 0), ("False", 0), ("1", 1), ("true", 1)])
     def test_the_older_struct_takes_ort_s_words_for_true_and_false(self, recorded, word, copies):
         settings = {"default_memory_arena_cfg": "0x10", "do_copy_in_default_stream": word}
-        choice.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
+        appending.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
         [(_, struct)] = recorded.calls
         assert struct["do_copy_in_default_stream"] == copies
 
@@ -299,7 +299,7 @@ class TestTheLibrary:
     def test_refuses_what_it_lacks(self, build, kind):
         options = zrt.SessionOptions().handle()
         with pytest.raises(ProviderError, match=kind.name) as caught:
-            choice.append(options, kind.name, {})
+            appending.append(options, kind.name, {})
         assert any(
             words in str(caught.value)
             for words in (

@@ -9,7 +9,8 @@ import zrt
 from tests.providers.kinds import KINDS
 from zrt import providers
 from zrt.errors import ArgumentError, DTypeError, ProviderError
-from zrt.providers import CPU, CUDA, choice, full_name, parse, parse_all, usable
+from zrt.providers import CPU, CUDA, choice, full_name, library_providers, parse, parse_all, usable
+from zrt.providers.vendors import cuda
 
 RELU = "(float[n] x) => (float[n] y) { y = Relu(x) }"
 X = np.array([-1, 2], np.float32)
@@ -151,7 +152,7 @@ class TestPairs:
 
     @pytest.fixture(autouse=True)
     def has_all(self, monkeypatch):
-        monkeypatch.setattr(choice, "available_providers", lambda: [kind.name for kind in KINDS])
+        monkeypatch.setattr(library_providers, "available_providers", lambda: [kind.name for kind in KINDS])
 
     @pytest.mark.parametrize(
         ("pair", "settings"),
@@ -209,7 +210,7 @@ class TestUsable:
         assert zrt.prefer_gpu() == [CPU()]
 
     def test_a_current_device_takes_cuda(self, monkeypatch):
-        monkeypatch.setattr(choice, "usable", lambda name: "no driver")
+        monkeypatch.setattr(cuda, "usable", lambda name: "no driver")
         for call in (CUDA.current_device, lambda: CUDA.set_current_device(0)):
             with pytest.raises(ProviderError, match=r"device.*no driver"):
                 call()

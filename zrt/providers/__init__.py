@@ -11,17 +11,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from zrt.providers import known
+from zrt.providers.appending import append, usable
 from zrt.providers.base import Provider
-from zrt.providers.choice import (
-    ProviderLike,
-    append,
-    available_providers,
-    full_name,
-    parse,
-    parse_all,
-    prefer_gpu,
-    usable,
-)
+from zrt.providers.choice import ProviderLike, parse, parse_all, prefer_gpu
+from zrt.providers.library_providers import available_providers, full_name
 from zrt.providers.vendors.cpu import CPU
 
 if TYPE_CHECKING:

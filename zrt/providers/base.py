@@ -11,6 +11,7 @@ from zrt._common.public import public_in
 from zrt._common.serialization import OptionData, data_field
 from zrt.errors import ProviderError, UnsupportedError
 from zrt.providers.attach import Attach, ByKeys, ThroughObject
+from zrt.providers.library_providers import explained, full_name
 from zrt.providers.option import Option, Route
 
 
@@ -80,8 +81,6 @@ class Provider(OptionData):
         """
         if not isinstance(self.attach, ThroughObject):
             raise UnsupportedError(f"{self.name}: ONNX Runtime does not tell what it makes of this provider's options")
-        from zrt.providers.choice import explained, full_name
-
         full_name(self.name)
         with explained(self.name):
             return self.attach.read(routed(type(self), self.settings())[Route.PROVIDER])

@@ -1,63 +1,20 @@
-"""From what a caller names to what ONNX Runtime takes: names found, options read, providers added and tried."""
+"""Providers as a caller names them: objects, names and pairs, checked against the library."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from zrt._common.arguments import shown, text, wrong_type
 from zrt._common.public import public, public_in
-from zrt._native import ffi, ort_messages, status
-from zrt._native.handle import Handle
-from zrt._native.library import api
-from zrt.environment.environment import current
-from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
+from zrt.errors import ArgumentError, DTypeError
 from zrt.providers import known
-from zrt.providers.attach import ByKeys
-from zrt.providers.base import Provider, routed
-from zrt.providers.config_entries import add_entry
-from zrt.providers.option import Route
+from zrt.providers.appending import usable
+from zrt.providers.base import Provider
+from zrt.providers.library_providers import full_name
 from zrt.providers.vendors.cpu import CPU
 
 ProviderLike: TypeAlias = "Provider | str | tuple[str, Mapping[str, str]]"
-
-
-@public
-def available_providers() -> list[str]:
-    """The full names of the providers that are compiled into the loaded library.
-
-    Compiled in does not mean usable: a GPU, a driver and its libraries may be missing (see `prefer_gpu`).
-    """
-    table = api()
-    names, count = ffi.new("char ***"), ffi.new("int *")
-    status.check(table.GetAvailableProviders(names, count))
-    try:
-        return [status.string(names[0][i]) for i in range(count[0])]
-    finally:
-        status.check(table.ReleaseAvailableProviders(names[0], count[0]))
-
-
-@public_in("zrt.providers")
-def full_name(name: str) -> str:
-    """ORT's name for a short or full name in any case; `ProviderError` where the library has no such provider."""
-    for candidate in available_providers():
-        if known.short(candidate) == known.short(name):
-            return candidate
-    kind = known.kind_of(name)
-    if kind and not kind.listed:
-        # Whether the library has it shows when it is added.
-        return kind.name
-    raise lacking(name)
-
-
-def lacking(name: str) -> ProviderError:
-    """The error about a provider that the library does not have: what it has instead, and what would give this one."""
-    kind = known.kind_of(name)
-    advice = kind.comes_with if kind else known.GONE.get(known.short(name))
-    has = f"provider {name!r} is not in this library, which has {', '.join(available_providers())}"
-    return ProviderError(f"{has}. {advice}" if advice else has)
 
 
 @public_in("zrt.providers")
@@ -103,69 +60,6 @@ def parse_all(providers: Iterable[ProviderLike] | None) -> list[tuple[str, dict[
     if CPU.name in names[:-1]:
         raise ArgumentError("the CPU provider takes every node, so providers after it would get none: put it last")
     return parsed
-
-
-@contextmanager
-def explained(name: str) -> Iterator[None]:
-    """Turns what goes wrong inside into a `ProviderError` that names the provider."""
-    try:
-        yield
-    except Error as error:
-        if isinstance(error, ProviderError) and name in str(error):
-            raise
-        raise ProviderError(f"{name}: {error}") from error
-
-
-@public_in("zrt.providers")
-def append(options: Handle, name: str, settings: Mapping[str, str]) -> None:
-    """Adds a provider to session options: by keys, or in the way that its class says.
-
-    ``OrtApi::SessionOptionsAppendExecutionProvider``; ``OrtApi::AddSessionConfigEntry`` for what a provider looks up
-    in the session's configuration.
-    """
-    kind = known.kind_of(name)
-    with explained(name):
-        routes = routed(kind, settings)
-        # First: some look there when they are added.
-        for key, value in routes[Route.SESSION].items():
-            add_entry(options, key.encode(), value.encode())
-        attach = kind.attach if kind else ByKeys()
-        try:
-            attach(options, name, routes[Route.PROVIDER])
-        except Error as error:
-            if kind and not kind.listed and ort_messages.NOT_IN_BUILD.matches(error):
-                raise lacking(name) from error
-            raise
-
-
-# y = Identity(x) on one float (IR version 8, opset 13): the smallest model that a provider must take.
-_IDENTITY = bytes.fromhex(
-    "080812003a370a100a017812017922084964656e746974791201675a0f0a0178120a0a08080112040a020801"
-    "620f0a0179120a0a08080112040a02080142040a00100d"
-)
-
-
-@functools.cache
-def usable(name: str) -> str | None:
-    """Why a provider cannot be used on this machine, or None if a session on it could be made."""
-    try:
-        full = full_name(name)
-        table = api()
-        options = Handle.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
-        append(options, full, {})
-        Handle.make(
-            table.ReleaseSession,
-            [options],
-            table.CreateSessionFromArray,
-            "OrtSession",
-            current().pointer,
-            ffi.from_buffer(_IDENTITY),
-            len(_IDENTITY),
-            options.pointer,
-        )
-    except Error as error:
-        return str(error)
-    return None
 
 
 @public

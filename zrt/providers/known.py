@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING
 
-from zrt.providers.base import Provider
+if TYPE_CHECKING:
+    from zrt.providers.base import Provider
 
 # ORT's full name: our module, our class.
 HOMES: dict[str, tuple[str, str]] = {

@@ -12,8 +12,8 @@ from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import ArgumentError, ProviderError
-from zrt.providers import CPU
 from zrt.providers.config_entries import add_entry
+from zrt.providers.vendors.cpu import CPU
 
 RECORD = SessionConfigKey.RECORD_EP_GRAPH_ASSIGNMENT_INFO.encode()
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from zrt import providers
 from zrt._common.arguments import entries
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
@@ -21,8 +20,12 @@ from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
 from zrt.memory.allocators import read_pairs
-from zrt.providers import CPU, Provider, ProviderLike, node_assignment
+from zrt.providers import node_assignment
+from zrt.providers.appending import append
+from zrt.providers.base import Provider
+from zrt.providers.choice import ProviderLike, parse_all
 from zrt.providers.config_entries import has_entry, read_entries
+from zrt.providers.vendors.cpu import CPU
 
 if TYPE_CHECKING:
     from zrt.environment.devices import EpDevice
@@ -151,7 +154,7 @@ class Selection:
                 if isinstance(part, Devices):
                     part.append(options)
                 else:
-                    providers.append(options, *part)
+                    append(options, *part)
         elif self._asking is None:
             status.check(table.SessionOptionsSetEpSelectionPolicy(options.pointer, int(self._policy)))
         else:
@@ -221,10 +224,10 @@ def parse(given: ProvidersLike) -> Selection:
     if given is None or isinstance(given, str) or not isinstance(given, Iterable):
         if _is_device(given):
             raise DTypeError(f"providers: expected a list, got {given} alone")
-        return Selection(providers.parse_all(given))  # type: ignore[arg-type]  # what is no list it refuses by name
+        return Selection(parse_all(given))  # type: ignore[arg-type]  # what is no list it refuses by name
     items = list(given)
     others: list[Any] = [item for item in items if not _is_device(item)]
-    named = iter(providers.parse_all(others))
+    named = iter(parse_all(others))
     parts: list[tuple[str, Mapping[str, str]] | Devices] = []
     for item in items:
         parts.append(_devices(item) if _is_device(item) else next(named))

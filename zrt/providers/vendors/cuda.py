@@ -12,6 +12,7 @@ from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import ArgumentError, InvalidArgumentError, ProviderError
+from zrt.providers.appending import usable
 from zrt.providers.attach import STREAM, Attach, ThroughObject, to_pointer
 from zrt.providers.base import Provider
 from zrt.providers.option import ARENA_STRATEGIES, Route, address, choice, flag, number, size
@@ -164,9 +165,6 @@ class CUDA(Provider):
 
 def _require(subject: str) -> None:
     """Refuses where no session on CUDA can be made."""
-    # Here, since it asks this module what CUDA is.
-    from zrt.providers.choice import usable
-
     reason = usable(CUDA.name)
     if reason is not None:
         raise ProviderError(f"{subject}: {reason}")

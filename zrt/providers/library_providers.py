@@ -1,0 +1,59 @@
+"""The providers that the loaded library has: their names, and errors about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zrt._common.public import public, public_in
+from zrt._native import ffi, status
+from zrt._native.library import api
+from zrt.errors import Error, ProviderError
+from zrt.providers import known
+
+
+@public
+def available_providers() -> list[str]:
+    """The full names of the providers that are compiled into the loaded library.
+
+    Compiled in does not mean usable: a GPU, a driver and its libraries may be missing (see `prefer_gpu`).
+    """
+    table = api()
+    names, count = ffi.new("char ***"), ffi.new("int *")
+    status.check(table.GetAvailableProviders(names, count))
+    try:
+        return [status.string(names[0][i]) for i in range(count[0])]
+    finally:
+        status.check(table.ReleaseAvailableProviders(names[0], count[0]))
+
+
+@public_in("zrt.providers")
+def full_name(name: str) -> str:
+    """ORT's name for a short or full name in any case; `ProviderError` where the library has no such provider."""
+    for candidate in available_providers():
+        if known.short(candidate) == known.short(name):
+            return candidate
+    kind = known.kind_of(name)
+    if kind and not kind.listed:
+        # Whether the library has it shows when it is added.
+        return kind.name
+    raise lacking(name)
+
+
+def lacking(name: str) -> ProviderError:
+    """The error about a provider that the library does not have: what it has instead, and what would give this one."""
+    kind = known.kind_of(name)
+    advice = kind.comes_with if kind else known.GONE.get(known.short(name))
+    has = f"provider {name!r} is not in this library, which has {', '.join(available_providers())}"
+    return ProviderError(f"{has}. {advice}" if advice else has)
+
+
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Turns what goes wrong inside into a `ProviderError` that names the provider."""
+    try:
+        yield
+    except Error as error:
+        if isinstance(error, ProviderError) and name in str(error):
+            raise
+        raise ProviderError(f"{name}: {error}") from error
