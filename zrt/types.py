@@ -13,10 +13,10 @@ import numpy as np
 
 from zrt._common.arguments import shown
 from zrt._common.public import public
-from zrt._native import ffi
+from zrt._native.cdata import NULL
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt._native.status import check, make
+from zrt._native.status import make, type_and_shape
 from zrt.errors import DTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -193,11 +193,9 @@ def creation_code(element_type: ElementType) -> int:
         return code
     table = api()
     allocator = make(table.GetAllocatorWithDefaultOptions, "OrtAllocator")
-    value = Handle.make(table.ReleaseValue, [], table.CreateTensorAsOrtValue, "OrtValue", allocator, ffi.NULL, 0, code)
-    made = ffi.new("ONNXTensorElementDataType *")
-    dims, rank = ffi.new("const int64_t **"), ffi.new("size_t *")
-    check(table.GetTensorElementTypeAndShapeDataReference(value.pointer, made, dims, rank))
-    return code if made[0] == element_type else int(element_type)
+    value = Handle.make(table.ReleaseValue, [], table.CreateTensorAsOrtValue, "OrtValue", allocator, NULL, 0, code)
+    made, _ = type_and_shape(value.pointer)
+    return code if made == element_type else int(element_type)
 
 
 def as_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Work on what one thread may use at a time."""
+"""Work on an object that only one thread may use at a time."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
+def new_flag() -> Any:
+    """A new flag for `claimed`, not taken."""
+    return new("int *")
+
+
 def claimed(
     busy: Any,
-    what: str,
+    name: str,
     work: Callable[Parameters, Result],
     *arguments: Parameters.args,
     **keywords: Parameters.kwargs,
 ) -> Result:
-    """``work(...)`` with the flag `busy` taken; `BusyError` if another thread has it.
+    """``work(...)`` with the flag `busy` taken. Raises `BusyError`, about `name`, if another thread has it.
 
-    A function rather than a context manager: an interrupt at the start of an ``__exit__`` would leave the flag taken.
+    This is no context manager: an interrupt at the start of ``__exit__`` would leave the flag taken.
     """
     claim = new("zrt_claim *")
     try:
         if begin(claim, busy):
-            raise BusyError(f"this {what} is in use by another thread")
+            raise BusyError(f"this {name} is in use by another thread")
         return work(*arguments, **keywords)
     finally:
         end(claim)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zrt._native import callback_errors, ffi, lib, ort_messages
+from zrt._native.cdata import numbers
 from zrt._native.library import api
 from zrt.errors import ArgumentError, BusyError, Error, OrtError
 
@@ -59,6 +60,29 @@ def make(function: Any, kind: str, *arguments: Any) -> Any:
     place = ffi.new(f"{kind} **")
     check(function(*arguments, place))
     return place[0]
+
+
+def fetch_list(function: Any, kind: str, *arguments: Any, count: str = "size_t") -> list[Any]:
+    """Calls a function of the table whose last arguments are where it stores an array of `kind` and its length.
+
+    `count` is the type of the length. The array itself belongs to ORT, or is the caller's to free: `fetch_array`.
+    """
+    place, length = fetch_array(function, kind, *arguments, count=count)
+    return [place[i] for i in range(length)]
+
+
+def fetch_array(function: Any, kind: str, *arguments: Any, count: str = "size_t") -> tuple[Any, int]:
+    """The pointer and the length that `fetch_list` reads."""
+    place, length = ffi.new(f"{kind} **"), ffi.new(f"{count} *")
+    check(function(*arguments, place, length))
+    return place[0], int(length[0])
+
+
+def type_and_shape(value: Any) -> tuple[int, tuple[int, ...]]:
+    """The element type's number and the shape of an ``OrtValue`` that is a tensor, dense or sparse."""
+    kind, dims, rank = ffi.new("ONNXTensorElementDataType *"), ffi.new("const int64_t **"), ffi.new("size_t *")
+    check(api().GetTensorElementTypeAndShapeDataReference(value, kind, dims, rank))
+    return kind[0], numbers(dims[0], rank[0])
 
 
 def fetch(function: Any, kind: str, *arguments: Any) -> Any:

@@ -6,7 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._native import ffi, lib, status
+from zrt._native import lib, status
+from zrt._native.cdata import new_array
 from zrt.bench import synthetic
 from zrt.bench.harness import Contender, python_contender
 from zrt.lanes.lane import Lane
@@ -27,7 +28,7 @@ class CLoop:
     def __init__(self, lane: Lane) -> None:
         self._lane = lane
         self._reference = lane._reference
-        self._nanoseconds = ffi.new("uint64_t *")
+        self._nanoseconds = new_array("uint64_t", 1)
 
     def batch(self, runs: int) -> int:
         """The nanoseconds that `runs` runs in a row take."""

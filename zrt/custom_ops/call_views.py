@@ -9,13 +9,12 @@ from weakref import ref
 
 import numpy as np
 
-from zrt._native import ffi
+from zrt._native.cdata import buffer_at
 from zrt.errors import ArgumentError
 from zrt.types import ElementType
 
 Array = np.ndarray[Any, Any]
 
-buffer = ffi.buffer
 frombuffer = np.frombuffer
 
 # For each element type, by its number: the dtype of its array and the bits of an element.
@@ -53,7 +52,7 @@ class CallViews:
         dims = shape if bits >= 8 else (size,)
         if size == 0:
             return np.empty(dims, dtype)
-        memory = buffer(address, size)
+        memory = buffer_at(address, size)
         array: Array = np.ndarray(dims, dtype, memory) if writeable else _read_only(memory, dtype, dims)
         self._arrays.append(((role, index), ref(memory), ref(array)))
         return array

@@ -12,6 +12,7 @@ from zrt._common.arguments import integer, wrong_type
 from zrt._common.public import public_in
 from zrt._native import ffi, lib, ort_messages, status
 from zrt._native.callback_errors import Carrier, callback
+from zrt._native.cdata import address_of, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped
@@ -165,7 +166,7 @@ class KernelContext(CallScoped):
                 status.fetch(api().GetTensorMemoryInfo, "const OrtMemoryInfo *", self._value(role, index, shape))
             )
             if not memory.is_host:
-                return DeviceTensor(int(ffi.cast("uintptr_t", tensor.data)), shape, ElementType(code), memory)
+                return DeviceTensor(address_of(tensor.data), shape, ElementType(code), memory)
         if code == STRING:
             return self._strings(role, index, shape, tensor.count)
         return self._views.add(role, index, tensor.data, tensor.count, shape, code, writeable)
@@ -174,7 +175,7 @@ class KernelContext(CallScoped):
         table = api()
         if role == "input":
             found = status.fetch(table.KernelContext_GetInput, "const OrtValue *", self._pointer, index)
-            return ffi.cast("OrtValue *", found)
+            return pointer_to(found, "OrtValue")
         # The output exists already: asking again with the same shape returns the same value.
         return status.fetch(table.KernelContext_GetOutput, "OrtValue *", self._pointer, index, shape, len(shape))
 
@@ -246,7 +247,7 @@ class KernelContext(CallScoped):
     def stream(self) -> int:
         """The address of the device's compute stream; 0 on the CPU."""
         found = status.fetch(api().KernelContext_GetGPUComputeStream, "void *", self._opened())
-        return int(ffi.cast("uintptr_t", found))
+        return address_of(found)
 
     def resource(self, version: int, number: int) -> int:
         """The address of a provider's resource (a cuBLAS handle, say).
@@ -259,7 +260,7 @@ class KernelContext(CallScoped):
             found = status.fetch(api().KernelContext_GetResource, "void *", pointer, *ints)
         except Error as error:
             raise UnsupportedError(f"resource {number}: {error}") from error
-        return int(ffi.cast("uintptr_t", found))
+        return address_of(found)
 
     def _finish(self) -> None:
         """Ends a successful call: checks that every output was made, and revokes the arrays."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from zrt._common.arguments import boolean, choose, integer, text, wrong_type
 from zrt._native import ffi, lib
+from zrt._native.cdata import address_of, new_array, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.declare import Attribute, CFunction, Input, Output, Port
@@ -61,19 +62,19 @@ class Description:
             return data
 
         pointer.api = api()
-        pointer.name = keep(ffi.new("char[]", encoded))
-        pointer.provider = keep(ffi.new("char[]", provider.encode()))
+        pointer.name = keep(new_array("char", encoded))
+        pointer.provider = keep(new_array("char", provider.encode()))
         pointer.first_version, pointer.last_version = first, last
         pointer.input_count, pointer.output_count = len(inputs), len(outputs)
-        pointer.inputs = keep(ffi.new("zrt_port[]", [_port(each, subject) for each in inputs]))
-        pointer.outputs = keep(ffi.new("zrt_port[]", [_port(each, subject) for each in outputs]))
+        pointer.inputs = keep(new_array("zrt_port", [_port(each, subject) for each in inputs]))
+        pointer.outputs = keep(new_array("zrt_port", [_port(each, subject) for each in outputs]))
         for arity, ports in ((pointer.input_arity, inputs), (pointer.output_arity, outputs)):
             last_port = ports[-1] if ports else Port()
             arity.least, arity.homogeneous = last_port.least, last_port.homogeneous
         for pairs, checked in ((pointer.inplace, inplace), (pointer.aliases, aliases)):
             pairs.count = len(checked)
-            pairs.inputs = keep(ffi.new("int[]", list(checked)))
-            pairs.outputs = keep(ffi.new("int[]", list(checked.values())))
+            pairs.inputs = keep(new_array("int", list(checked)))
+            pairs.outputs = keep(new_array("int", list(checked.values())))
         pointer.python = held
         pointer.infers = self.infers
         pointer.serialize = self.lock is not None
@@ -89,7 +90,7 @@ class Description:
         if self.on_device:
             raise ArgumentError(f"{subject}.function: functions in C compute on the host, not with {self.op.provider}")
         pointer.compute = ffi.cast("zrt_compute", _address(function.compute, f"{subject}.function.compute"))
-        pointer.user_data = ffi.cast("void *", _address(function.user_data, f"{subject}.function.user_data", 0))
+        pointer.user_data = pointer_to(_address(function.user_data, f"{subject}.function.user_data", 0))
         if function.shape is not None:
             pointer.shape = ffi.cast("zrt_shape", _address(function.shape, f"{subject}.function.shape"))
             return
@@ -101,7 +102,7 @@ class Description:
         for each in like:
             if integer(each, f"{subject}.function.shaped_like") >= inputs:
                 raise ArgumentError(f"{subject}.function.shaped_like: there is no input {each}")
-        pointer.shaped_like = keep(ffi.new("size_t[]", list(like)))
+        pointer.shaped_like = keep(new_array("size_t", list(like)))
 
 
 def _attributes(given: Any, subject: str) -> dict[str, Attribute]:
@@ -175,7 +176,7 @@ def _pairs(given: Any, inputs: list[Port], outputs: list[Port], infers: bool, su
 def _address(given: Any, subject: str, least: int = 1) -> int:
     """An address as an int: of an int, a pointer of cffi or ctypes, or an object with `address` (Numba's cfunc)."""
     if isinstance(given, ffi.CData):
-        given = int(ffi.cast("uintptr_t", given))
+        given = address_of(given)
     elif not isinstance(given, int) and isinstance(getattr(given, "address", None), int):
         given = given.address
     elif not isinstance(given, int):

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from zrt._common.arguments import shown, text, wrong_type
 from zrt._common.public import public
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import pointer_to
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.custom_ops import callbacks as callbacks  # (registers the functions that C calls)
@@ -55,7 +56,7 @@ class CustomOpDomain(Owner):
             kept=tuple(described),
         )
         for each in handles:
-            status.check(table.CustomOpDomain_Add(handle.pointer, ffi.cast("OrtCustomOp *", each.pointer)))
+            status.check(table.CustomOpDomain_Add(handle.pointer, pointer_to(each.pointer, "OrtCustomOp")))
         self._handle = handle
 
     def __repr__(self) -> str:

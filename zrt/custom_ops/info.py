@@ -11,6 +11,7 @@ import numpy as np
 from zrt._common.arguments import choose, integer, wrong_type
 from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
+from zrt._native.cdata import NULL, buffer_at, new_array, numbers, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped
@@ -26,31 +27,30 @@ from zrt.values.type_info import ValueInfo, read_type
 def _text(function: Any, *arguments: Any) -> str:
     """The text that a function of the table writes; called without a buffer, it returns the length."""
     size = ffi.new("size_t *")
-    status.check(function(*arguments, ffi.NULL, size))
-    room = ffi.new("char[]", size[0] or 1)
+    status.check(function(*arguments, NULL, size))
+    room = new_array("char", size[0] or 1)
     status.check(function(*arguments, room, size))
-    return str(ffi.buffer(room, max(size[0] - 1, 0))[:].decode(errors="replace"))
+    return str(buffer_at(room, max(size[0] - 1, 0))[:].decode(errors="replace"))
 
 
 def _numbers(function: Any, ctype: str, *arguments: Any) -> list[Any]:
     """The numbers that a function of the table writes; called without a buffer, it returns how many there are."""
     size = ffi.new("size_t *")
-    status.check(function(*arguments, ffi.NULL, size))
-    room = ffi.new(f"{ctype}[]", size[0] or 1)
+    status.check(function(*arguments, NULL, size))
+    room = new_array(ctype, size[0] or 1)
     status.check(function(*arguments, room, size))
-    return list(ffi.unpack(room, size[0])) if size[0] else []
+    return list(numbers(room, size[0]))
 
 
 def _strings(info: Any, name: bytes) -> list[str]:
     table = api()
     allocator = default_allocator()
-    texts, count = ffi.new("char ***"), ffi.new("size_t *")
-    status.check(table.KernelInfoGetAttributeArray_string(info, name, allocator, texts, count))
-    found = [ffi.string(texts[0][i]).decode(errors="replace") for i in range(count[0])]
-    for i in range(count[0]):
-        table.AllocatorFree(allocator, texts[0][i])
-    if texts[0]:
-        table.AllocatorFree(allocator, texts[0])
+    texts, count = status.fetch_array(table.KernelInfoGetAttributeArray_string, "char *", info, name, allocator)
+    found = [status.string(texts[i]) for i in range(count)]
+    for i in range(count):
+        table.AllocatorFree(allocator, texts[i])
+    if texts:
+        table.AllocatorFree(allocator, texts)
     return found
 
 
@@ -205,7 +205,7 @@ class KernelInfo(CallScoped):
         status.check(table.KernelInfoGetConstantInput_tensor(pointer, number, constant, found))
         if not constant[0]:
             return None
-        value = ffi.cast("OrtValue *", found[0])
+        value = pointer_to(found[0], "OrtValue")
         where = MemoryInfo.read(status.fetch(table.GetTensorMemoryInfo, "const OrtMemoryInfo *", value))
         if not where.is_host:
             raise UnsupportedError(f"input {self.input_names[number]!r} lies on {where.name}: there is no numpy view")
@@ -213,7 +213,7 @@ class KernelInfo(CallScoped):
         code = lib.zrt_op_describe(table, value, tensor)
         if code:
             raise status.to_error(code)
-        shape = tuple(ffi.unpack(tensor.shape, tensor.rank)) if tensor.rank else ()
+        shape = numbers(tensor.shape, tensor.rank)
         if tensor.element_type == ElementType.STRING:
             return strings.as_array(strings.read(Handle.borrow(value), tensor.count), shape)
         return self._views.add("input", number, tensor.data, tensor.count, shape, tensor.element_type, False)

@@ -10,6 +10,7 @@ import numpy as np
 from zrt._common.arguments import integer, shown, text, wrong_type
 from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
+from zrt._native.cdata import NULL, new_array, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.custom_ops.context import KernelContext
@@ -90,7 +91,7 @@ class Op(Owner):
         self._attributes = [_attribute(key, value) for key, value in (attributes or {}).items()]
         self._info = info
         self._made: dict[Any, tuple[tuple[int, ...] | None, ...]] = {}
-        names = [ffi.new("char[]", text(each, "types")) for each in types]
+        names = [text(each, "types") for each in types]
         # ONNX Runtime reads ONNX's numbers here, as in a model, not its own.
         kinds = [ElementType.of(each).onnx_code for each in types.values()]
         where = text(domain, "domain")
@@ -108,10 +109,10 @@ class Op(Owner):
                 label,
                 where,
                 self._version,
-                ffi.new("const char *[]", names),
-                ffi.new("ONNXTensorElementDataType[]", kinds),
+                strings(names),
+                new_array("ONNXTensorElementDataType", kinds),
                 len(kinds),
-                ffi.new("const OrtOpAttr *[]", [each.pointer for each in made]),
+                new_array("const OrtOpAttr *", [each.pointer for each in made]),
                 len(made),
                 len(self.inputs),
                 len(self.outputs),
@@ -211,7 +212,7 @@ def _values(given: Any, types: tuple[ElementType | None, ...], subject: str) -> 
 
 
 def _pointers(values: Sequence[Value | None]) -> Any:
-    return ffi.new("OrtValue *[]", [ffi.NULL if value is None else value._open().pointer for value in values])
+    return new_array("OrtValue *", [NULL if value is None else value._open().pointer for value in values])
 
 
 def _attribute(name: str, value: Any) -> Attr:
@@ -237,14 +238,13 @@ def _made(attribute: Attr) -> Handle:
     table = api()
     count = len(attribute.values)
     if attribute.kind == lib.ORT_OP_ATTR_INT:
-        data = ffi.new("int64_t[]", attribute.values)
+        data = new_array("int64_t", attribute.values)
     elif attribute.kind == lib.ORT_OP_ATTR_FLOAT:
-        data = ffi.new("float[]", attribute.values)
+        data = new_array("float", attribute.values)
     else:
-        texts = [ffi.new("char[]", item.encode()) for item in attribute.values]
-        data = ffi.new("char *[]", texts)
+        data = strings(attribute.values)
         if not attribute.is_list:
-            data, count = texts[0], len(texts[0]) - 1
+            data, count = data[0], len(attribute.values[0].encode())
     # In OrtOpAttrType the kind of a list follows that of its elements.
     kind = attribute.kind + attribute.is_list
     name = attribute.name.encode()

@@ -10,6 +10,7 @@ import numpy as np
 from zrt._common.arguments import integer, text, wrong_type
 from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
+from zrt._native.cdata import buffer_at, new_array, sizeof, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped
@@ -103,10 +104,10 @@ class ShapeContext(CallScoped):
         except TypeError:
             raise wrong_type(f"output {index}", "a shape", shape) from None
         sizes = [_size(dim, index) for dim in dims]
-        names = [ffi.new("char[]", text(dim, f"output {index}") if isinstance(dim, str) else b"") for dim in dims]
+        names = [text(dim, f"output {index}") if isinstance(dim, str) else b"" for dim in dims]
         status.check(table.SetTensorElementType(info.pointer, kind.onnx_code))
-        status.check(table.SetDimensions(info.pointer, ffi.new("int64_t[]", sizes), len(sizes)))
-        status.check(table.SetSymbolicDimensions(info.pointer, ffi.new("const char *[]", names), len(names)))
+        status.check(table.SetDimensions(info.pointer, new_array("int64_t", sizes), len(sizes)))
+        status.check(table.SetSymbolicDimensions(info.pointer, strings(names), len(names)))
         status.check(table.ShapeInferContext_SetOutputTypeShape(pointer, number, info.pointer))
 
 
@@ -138,12 +139,12 @@ def _raw(attribute: Any, kind: Any) -> bytes:
     """An attribute's bytes as ORT's ``ReadOpAttr`` writes them; empty where it has another kind or is an empty list."""
     table = api()
     size = ffi.new("size_t *")
-    room = ffi.new("char[]", 8)
+    room = new_array("char", 8)
     # Where the buffer is too small, the call fails and sets the size that it needs.
     for _ in range(2):
-        refused = table.ReadOpAttr(attribute, _CODES[kind], room, ffi.sizeof(room), size)
+        refused = table.ReadOpAttr(attribute, _CODES[kind], room, sizeof(room), size)
         if not refused:
-            return bytes(ffi.buffer(room, size[0]))
+            return bytes(buffer_at(room, size[0]))
         status.to_error(refused)
-        room = ffi.new("char[]", max(size[0], 8))
+        room = new_array("char", max(size[0], 8))
     return b""

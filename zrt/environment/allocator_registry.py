@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from zrt._native import ffi, status
+from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 
@@ -26,11 +26,10 @@ _lent: dict[Place, Handle] = {}
 def place_of(memory: Any) -> Place:
     """The place that an ``OrtMemoryInfo`` describes."""
     table = api()
-    device = ffi.new("OrtMemoryInfoDeviceType *")
-    table.MemoryInfoGetDeviceType(memory, device)
+    device = status.fetch(table.MemoryInfoGetDeviceType, "OrtMemoryInfoDeviceType", memory)
     number = status.fetch(table.MemoryInfoGetId, "int", memory)
     kind, vendor = table.MemoryInfoGetDeviceMemType(memory), table.MemoryInfoGetVendorId(memory)
-    return int(device[0]), int(kind), int(vendor), int(number)
+    return int(device), int(kind), int(vendor), int(number)
 
 
 def lend(pointer: Any, place: Place) -> Handle:

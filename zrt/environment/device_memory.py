@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from zrt._native import ffi
+from zrt._native.cdata import address_of, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
@@ -24,21 +24,21 @@ class DevicePointer:
 
     @classmethod
     def of(cls, pointer: Any, library: Library | None) -> DevicePointer:
-        return cls(int(ffi.cast("uintptr_t", pointer)), library)
+        return cls(address_of(pointer), library)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise NotCopyableError("a device stands for one thing in ONNX Runtime: no copy, no pickle")
 
 
 def opened(pointer: Any, ctype: str, subject: str) -> Handle:
-    """The address as a pointer of type `ctype`, in a handle that keeps the device's library registered.
+    """The address as a pointer to a `ctype`, in a handle that keeps the device's library registered.
 
     Raises `ClosedError` if the library was unregistered, `DTypeError` if a user made the object `subject`, which
     then has no `DevicePointer`.
     """
     if not isinstance(pointer, DevicePointer):
         raise DTypeError(f"{subject}: zrt makes these, users make none; see zrt.ep_devices and zrt.hardware_devices")
-    return Handle(provider_libraries.hold([pointer.library]).reference, ffi.cast(ctype, pointer.address))
+    return Handle(provider_libraries.hold([pointer.library]).reference, pointer_to(pointer.address, ctype))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +79,7 @@ class DeviceMemory(MemoryInfo):
 
     def device(self) -> tuple[Handle, DeviceMemType]:
         """The ``OrtEpDevice``, in a handle that keeps its library registered, and which of its memories this is."""
-        return opened(self._pointer, "const OrtEpDevice *", "DeviceMemory"), self._kind
+        return opened(self._pointer, "const OrtEpDevice", "DeviceMemory"), self._kind
 
     def handle(self) -> Handle:
         """The device's ``OrtMemoryInfo``, in a handle that keeps the device's library registered."""

@@ -10,7 +10,8 @@ from typing import Any
 
 from zrt._common.arguments import text
 from zrt._common.public import public
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
@@ -193,7 +194,7 @@ def _machine() -> list[Any]:
     table = api()
     environment = current().pointer
     count = status.fetch(table.GetNumHardwareDevices, "size_t", environment)
-    places = ffi.new("const OrtHardwareDevice *[]", count)
+    places = new_array("const OrtHardwareDevice *", count)
     status.check(table.GetHardwareDevices(environment, places, count))
     return list(places)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from zrt._common.arguments import choose, entries, text, wrong_type
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
+from zrt._native.cdata import NULL, new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import allocator_registry, provider_libraries, shared_allocators
@@ -158,7 +159,7 @@ class Environment:
         where = (memory if arena is None else replace(memory, allocator_type=AllocatorType.ARENA)).handle()
         register = api().CreateAndRegisterAllocatorV2
         with provider_libraries.freeing([allocator_registry.place_of(where.pointer)], f"memory {memory.name!r}"):
-            status.check(register(self.pointer, provider, where.pointer, config.pointer, ffi.NULL, ffi.NULL, 0))
+            status.check(register(self.pointer, provider, where.pointer, config.pointer, NULL, NULL, 0))
 
     @staticmethod
     def _provider_of(memory: MemoryInfo) -> bytes:
@@ -263,7 +264,7 @@ def _create(
     options = ffi.new("OrtEnvCreationOptions *")
     options.version = lib.ORT_API_VERSION
     options.logging_severity_level = int(severity)
-    options.log_id = identifier = ffi.new("char[]", name)
+    options.log_id = identifier = new_array("char", name)
     options.config_entries = pairs.pointer
     if logger is not None:
         from zrt.environment import log_sink

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from zrt._common.arguments import seconds, wrong_type
 from zrt._native import bridge, ffi, lib
+from zrt._native.cdata import pointer_to
 
 LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
 """The level of `logging` for each `LogSeverity`."""
@@ -52,7 +53,7 @@ def sink(logger: logging.Logger) -> tuple[Any, Any]:
             _loggers.append(logger)
             _numbers[logger] = number
     bridge.receive(lib.ZRT_MESSAGE_LOG, bridge.Kind(_read, _deliver, _spill))
-    return ffi.addressof(lib, "zrt_log_sink"), ffi.cast("void *", number)
+    return ffi.addressof(lib, "zrt_log_sink"), pointer_to(number)
 
 
 def flush(timeout: float | None = None) -> bool:
@@ -61,7 +62,7 @@ def flush(timeout: float | None = None) -> bool:
 
 
 def _read(message: Any) -> Line:
-    log = ffi.cast("zrt_log *", message)
+    log = pointer_to(message, "zrt_log")
     try:
         return Line(
             log.sink,

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from zrt._common.arguments import path_bytes, text
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import address_of, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import allocator_registry
@@ -61,7 +62,7 @@ class Library:
     def places(self) -> set[allocator_registry.Place]:
         """The places where its devices have memory."""
         table = api()
-        devices = [ffi.cast("const OrtEpDevice *", address) for address in self.devices]
+        devices = [pointer_to(address, "const OrtEpDevice") for address in self.devices]
         memories = [table.EpDevice_MemoryInfo(device, kind) for device in devices for kind in DeviceMemType]
         return {allocator_registry.place_of(memory) for memory in memories if memory}
 
@@ -69,14 +70,13 @@ class Library:
 def device_pointers(environment: Any) -> list[Any]:
     """The ``OrtEpDevice`` pointers that are valid now. Call this, and use the pointers, under `lock`."""
     addresses = dict.fromkeys(_addresses(environment))
-    return [ffi.cast("const OrtEpDevice *", address) for address in addresses if address not in _dangling]
+    return [pointer_to(address, "const OrtEpDevice") for address in addresses if address not in _dangling]
 
 
 def _addresses(environment: Any) -> list[int]:
     """ONNX Runtime's list of devices, with those of the last registration at the end."""
-    place, count = ffi.new("const OrtEpDevice *const **"), ffi.new("size_t *")
-    status.check(api().GetEpDevices(environment, place, count))
-    return [int(ffi.cast("uintptr_t", place[0][i])) for i in range(count[0])]
+    devices = status.fetch_list(api().GetEpDevices, "const OrtEpDevice *const", environment)
+    return [address_of(device) for device in devices]
 
 
 def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
@@ -153,7 +153,7 @@ def registered() -> dict[str, str]:
 
 def owner_of(pointer: Any) -> Library | None:
     """The library of a device, None for the devices of ONNX Runtime itself. Call it under `lock`."""
-    address = int(ffi.cast("uintptr_t", pointer))
+    address = address_of(pointer)
     return next((library for library in _libraries.values() if address in library.devices), None)
 
 

@@ -7,7 +7,8 @@ from weakref import WeakSet
 
 from zrt._common.arguments import wrong_type
 from zrt._common.public import public
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import address_of, new_array
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.environment import provider_libraries
@@ -61,7 +62,7 @@ class SyncStream(Owner):
     def native_handle(self) -> int:
         """The stream in the device's own library: for CUDA its ``cudaStream_t``. Use that library to wait for it."""
         handle = self._open()
-        return int(ffi.cast("uintptr_t", api().SyncStream_GetHandle(handle.pointer)))
+        return address_of(api().SyncStream_GetHandle(handle.pointer))
 
     def release_copies(self) -> None:
         """Releases the tensors that copies on this stream read and write. Call it after waiting for the stream.
@@ -97,8 +98,8 @@ class SyncStream(Owner):
             raise UnsupportedError(f"the kernels of {CUDA} run on no stream but their own: see user_compute_stream")
         table = api()
         count = status.fetch(table.SessionGetOutputCount, "size_t", session.pointer)
-        devices = ffi.new("const OrtEpDevice *[]", max(count, 1))
-        memories = ffi.new("const OrtMemoryInfo *[]", max(count, 1))
+        devices = new_array("const OrtEpDevice *", max(count, 1))
+        memories = new_array("const OrtMemoryInfo *", max(count, 1))
         try:
             with provider_libraries.lock:
                 provider_libraries.check_whole()

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from zrt._common.arguments import text, wrong_type
 from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, as_callback_error, callback, describe
+from zrt._native.cdata import NULL
 from zrt._native.handle import Handle
 from zrt._native.thread_start import start_thread
 from zrt.errors import ArgumentError, CallbackError
@@ -131,7 +132,7 @@ class Crew(Carrier):
 
     def settle(self, subject: str) -> None:
         """Call it when the pools are created or have failed; raises the factory's exception as a `CallbackError`."""
-        self.block.pointer.ask = ffi.NULL
+        self.block.pointer.ask = NULL
         # The factory often references the session's owner: a reference from here would make a cycle through C, which
         # GC cannot collect.
         self._factory = self._handle = None

@@ -11,6 +11,7 @@ from zrt._common.arguments import text
 from zrt._common.public import public
 from zrt._native import callback_errors, ffi, status
 from zrt._native.busy import claimed
+from zrt._native.cdata import NULL, sizeof
 from zrt._native.handle import Handle, Owner
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
@@ -143,7 +144,7 @@ class GraphEdit(Owner, Graph):
         container = None if self._options is None else caller_weights.container_of(self._options)
         if container is not None:
             self._lenders.append(container)
-        shared = ffi.NULL if container is None else container.pointer
+        shared = NULL if container is None else container.pointer
         with self._chosen.loading(self._settings) as kept:
             self._lenders.append(kept)
             try:
@@ -192,7 +193,7 @@ def _open_session(
         create = editor.CreateModelEditorSession
         given: tuple[Any, ...] = (source.path,)
     else:
-        create, given = editor.CreateModelEditorSessionFromArray, (data, ffi.sizeof(data))
+        create, given = editor.CreateModelEditorSessionFromArray, (data, sizeof(data))
     try:
         with callback_errors.loading() as load:
             parents = [settings, Handle.pin(lenders)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zrt._native import ffi, lib, status
+from zrt._native import lib, status
+from zrt._native.cdata import from_buffer, new_array, pointer_to, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import Error, UnsupportedError
@@ -17,12 +18,6 @@ from zrt.values import Value
 LEAST_BORROWED = 128
 
 Borrowed = Mapping[str, Value]
-
-
-def _texts(names: Sequence[str]) -> tuple[Any, list[Any]]:
-    """An array of C strings, and the objects that own them."""
-    kept = [ffi.new("char[]", name.encode()) for name in names]
-    return ffi.new("char *[]", kept), kept
 
 
 def editor_api() -> Any:
@@ -60,7 +55,7 @@ def _tensor_info(kind: types.TensorType) -> Handle:
     )
     status.check(table.SetTensorElementType(handle.pointer, int(kind.element_type)))
     if kind.shape is not None:
-        names, _kept = _texts([dim if isinstance(dim, str) else "" for dim in kind.shape])
+        names = strings(dim if isinstance(dim, str) else "" for dim in kind.shape)
         sizes = [dim if isinstance(dim, int) else -1 for dim in kind.shape]
         status.check(table.SetDimensions(handle.pointer, sizes, len(sizes)))
         status.check(table.SetSymbolicDimensions(handle.pointer, names, len(sizes)))
@@ -76,16 +71,16 @@ class Assembly:
     def values(self, infos: Sequence[Any], outputs: bool) -> None:
         """Sets the graph's inputs or outputs."""
         handles = [_type_of(info) for info in infos]
-        names, _kept = _texts([info.name for info in infos])
-        pointers = ffi.new("OrtTypeInfo *[]", [handle.pointer for handle in handles])
+        names = strings(info.name for info in infos)
+        pointers = new_array("OrtTypeInfo *", [handle.pointer for handle in handles])
         status.check(lib.zrt_editor_values(self.handle.pointer, outputs, names, pointers, len(infos)))
 
     def initializer(self, tensor: Any, borrowed: Value | None) -> None:
         """Adds an initializer: a copy of the tensor's content, or the borrowed memory of a value."""
         kind = types.of_code(tensor.data_type, tensor.name)
         # `content` keeps the memory alive until the call returns.
-        content: Any = ffi.from_buffer(native(tensor)) if borrowed is None else borrowed._open()
-        memory = content if borrowed is None else ffi.cast("void *", borrowed.address)
+        content: Any = from_buffer(native(tensor)) if borrowed is None else borrowed._open()
+        memory = content if borrowed is None else pointer_to(borrowed.address)
         size = len(content) if borrowed is None else borrowed.nbytes
         try:
             status.check(
@@ -105,10 +100,10 @@ class Assembly:
 
     def node(self, node: Any) -> None:
         """Adds a node."""
-        inputs, _inputs = _texts(node.input)
-        outputs, _outputs = _texts(node.output)
+        inputs = strings(node.input)
+        outputs = strings(node.output)
         filled = [_attribute(attribute) for attribute in node.attribute]
-        attributes = ffi.new("zrt_attribute[]", [each for each, _ in filled])
+        attributes = new_array("zrt_attribute", [each for each, _ in filled])
         domain = "" if node.domain == "ai.onnx" else node.domain
         try:
             status.check(
@@ -130,8 +125,8 @@ class Assembly:
 
     def model(self, opsets: Mapping[str, int]) -> Any:
         """The finished ``OrtModel``, which this object owns."""
-        domains, _kept = _texts(list(opsets))
-        versions = ffi.new("int[]", list(opsets.values()))
+        domains = strings(opsets)
+        versions = new_array("int", list(opsets.values()))
         status.check(lib.zrt_editor_model(self.handle.pointer, domains, versions, len(opsets)))
         return self.handle.pointer.model
 
@@ -146,21 +141,19 @@ def _type_of(info: Any) -> Handle:
 def _attribute(attribute: Any) -> tuple[dict[str, Any], Any]:
     """An attribute for C, and the objects that own its memory."""
     kinds = package().AttributeProto
-    name = ffi.new("char[]", attribute.name.encode())
+    name = new_array("char", attribute.name.encode())
     length = 1
-    kept: Any = None
     if attribute.type == kinds.INT:
-        data, code = ffi.new("int64_t *", attribute.i), lib.ORT_OP_ATTR_INT
+        data, code = new_array("int64_t", [attribute.i]), lib.ORT_OP_ATTR_INT
     elif attribute.type == kinds.FLOAT:
-        data, code = ffi.new("float *", attribute.f), lib.ORT_OP_ATTR_FLOAT
+        data, code = new_array("float", [attribute.f]), lib.ORT_OP_ATTR_FLOAT
     elif attribute.type == kinds.STRING:
-        data, code, length = ffi.new("char[]", attribute.s), lib.ORT_OP_ATTR_STRING, len(attribute.s)
+        data, code, length = new_array("char", attribute.s), lib.ORT_OP_ATTR_STRING, len(attribute.s)
     elif attribute.type == kinds.INTS:
-        data, code, length = ffi.new("int64_t[]", list(attribute.ints)), lib.ORT_OP_ATTR_INTS, len(attribute.ints)
+        data, code, length = new_array("int64_t", list(attribute.ints)), lib.ORT_OP_ATTR_INTS, len(attribute.ints)
     elif attribute.type == kinds.FLOATS:
-        data, code, length = ffi.new("float[]", list(attribute.floats)), lib.ORT_OP_ATTR_FLOATS, len(attribute.floats)
+        data, code, length = new_array("float", list(attribute.floats)), lib.ORT_OP_ATTR_FLOATS, len(attribute.floats)
     else:
-        kept = [ffi.new("char[]", each) for each in attribute.strings]
-        data, code, length = ffi.new("char *[]", kept), lib.ORT_OP_ATTR_STRINGS, len(kept)
-    made = {"name": name, "data": ffi.cast("void *", data), "length": length, "type": code}
-    return made, (name, data, kept)
+        data, code, length = strings(attribute.strings), lib.ORT_OP_ATTR_STRINGS, len(attribute.strings)
+    made = {"name": name, "data": pointer_to(data), "length": length, "type": code}
+    return made, (name, data)

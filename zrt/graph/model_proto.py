@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from zrt._common.arguments import path_bytes
-from zrt._native import ffi
+from zrt._native.cdata import buffer_at, release
 from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
 from zrt.values import Value
@@ -42,7 +42,7 @@ def parse(model: model_source.Model) -> tuple[Any, str, str]:
         data = source.read()
         folder = "" if source.path is None else os.path.dirname(os.path.abspath(os.fsdecode(source.path)))
         try:
-            proto = onnx.ModelProto.FromString(bytes(ffi.buffer(data)))
+            proto = onnx.ModelProto.FromString(bytes(buffer_at(data)))
         # protobuf's Python implementation raises this; the one in C returns bytes, which `_check_text` finds.
         except UnicodeDecodeError as error:
             raise ModelError(f"{source.subject} cannot be read: a string is not UTF-8: {error.reason}") from error
@@ -52,7 +52,7 @@ def parse(model: model_source.Model) -> tuple[Any, str, str]:
         finally:
             # Bytes that the caller passed are released by the source itself.
             if source.path is not None:
-                ffi.release(data)
+                release(data)
         if not proto.HasField("graph"):
             raise ModelError(f"{source.subject} cannot be read: it has no graph")
         _check_text(proto, source.subject)

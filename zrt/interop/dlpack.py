@@ -11,6 +11,7 @@ from typing import Any, Final
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
+from zrt._native.cdata import NULL, address_of, numbers, pointer_to
 from zrt._native.handle import Handle
 from zrt.errors import AllocationError, DLPackError, DTypeError, Error, UnsupportedError
 from zrt.memory import arrays
@@ -117,18 +118,18 @@ def _readable(thing: Any) -> bool:
 def _adopt(capsule: Any, copy: bool, subject: str) -> Value:
     """A value over a capsule's tensor. The capsule is consumed, also where this raises."""
     # The handle exists before it owns the tensor, so that an interrupt in between leaks nothing.
-    handle = Handle.own(ffi.NULL, _give_back)
+    handle = Handle.own(NULL, _give_back)
     kind = lib.zrt_dlpack_take(id(capsule), handle.reference)
     if not kind:
         raise DLPackError(f"{subject}: expected a capsule with a tensor, got {shown(capsule)}")
     handle.pointer = handle.reference.pointer
     if kind == lib.ZRT_DL_VERSIONED:
-        managed = ffi.cast("zrt_dl_versioned *", handle.pointer)
+        managed = pointer_to(handle.pointer, "zrt_dl_versioned")
         if managed.major != VERSION[0]:
             raise DLPackError(f"{subject}: expected DLPack {VERSION[0]}.x, got DLPack {managed.major}.{managed.minor}")
         flags = managed.flags
     else:
-        managed = ffi.cast("zrt_dl_plain *", handle.pointer)
+        managed = pointer_to(handle.pointer, "zrt_dl_plain")
         flags = 0
     return _value(managed.tensor, flags, handle, copy, subject)
 
@@ -139,20 +140,20 @@ def _value(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str) ->
     rank = tensor.ndim
     if not 0 <= rank <= MOST_DIMENSIONS or (rank and not tensor.shape):
         raise DLPackError(f"{subject}: it claims to have {rank} dimensions")
-    shape = arrays.check_dims(ffi.unpack(tensor.shape, rank) if rank else (), subject)
+    shape = arrays.check_dims(numbers(tensor.shape, rank), subject)
     size = nbytes(element_type, shape)
     if size >= 1 << 63 or (size and not tensor.data):
         raise DLPackError(f"{subject}: it claims to have {size} bytes at {tensor.data}")
-    address = int(ffi.cast("uintptr_t", tensor.data)) + tensor.byte_offset if size else 0
+    address = address_of(tensor.data) + tensor.byte_offset if size else 0
     writeable = not flags & lib.ZRT_DL_READ_ONLY
-    strides = tuple(ffi.unpack(tensor.strides, rank)) if rank and tensor.strides else None
+    strides = numbers(tensor.strides, rank) if rank and tensor.strides else None
     reason = _needs_copy(shape, strides, address, element_type)
     if copy and memory.is_host:
         return _copied(handle, address, shape, strides, element_type, reason, subject)
     if reason:
         hint = "; copy=True makes one" if memory.is_host and not element_type.packed else ""
         raise DLPackError(f"{subject}: {reason}, and is to be used without a copy{hint}")
-    made = over(ffi.cast("void *", address), size, shape, element_type, [handle], subject, memory)
+    made = over(pointer_to(address), size, shape, element_type, [handle], subject, memory)
     return Value(made, writeable)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from zrt._common.arguments import choose, integer, shown, wrong_type
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
+from zrt._native.cdata import NULL, new_array, pointer_to
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.environment.devices import EpDevice
@@ -69,13 +70,13 @@ def _refused(device: EpDevice, what: str, error: Error) -> Error:
 def _native(handle: Any, kind: IntEnum, subject: str) -> Any:
     """A handle of the system's as C takes it."""
     if kind not in FILES:
-        return ffi.cast("void *", integer(handle, subject, 1, 2**64 - 1))
+        return pointer_to(integer(handle, subject, 1, 2**64 - 1))
     number = integer(handle, subject)
     try:
         os.fstat(number)
     except OSError as error:
         raise ArgumentError(f"{subject}: {number} is no open file: {error.strerror}") from None
-    return ffi.cast("void *", number)
+    return pointer_to(number)
 
 
 @public
@@ -105,7 +106,7 @@ class ExternalResourceImporter(Owner):
                 owner.pointer,
             )
         except NotImplementedByOrtError:
-            self._handle = Handle.borrow(ffi.NULL)
+            self._handle = Handle.borrow(NULL)
         except Error as error:
             raise status.about(str(device), error) from error
 
@@ -224,7 +225,7 @@ class ExternalMemory(Owner):
         width = max(element_type.bits // 8, 1)
         if begin % width:
             raise ArgumentError(f"offset: {begin} is no multiple of the {width} bytes of {element_type.name}")
-        described, places = ffi.new("OrtExternalTensorDescriptor *"), ffi.new("int64_t[]", dims)
+        described, places = ffi.new("OrtExternalTensorDescriptor *"), new_array("int64_t", dims)
         described.version = lib.ORT_API_VERSION
         described.element_type = int(element_type)
         described.shape, described.rank, described.offset_bytes = places, len(dims), begin
@@ -303,7 +304,7 @@ def init_graphics_interop(
     config = ffi.new("OrtGraphicsInteropConfig *")
     config.version = lib.ORT_API_VERSION
     config.graphics_api = choose(GraphicsApi, graphics_api, "graphics_api")
-    config.command_queue = ffi.cast("void *", integer(command_queue, "command_queue", 0, 2**64 - 1))
+    config.command_queue = pointer_to(integer(command_queue, "command_queue", 0, 2**64 - 1))
     config.additional_options = wishes.pointer
     try:
         status.check(_table().InitGraphicsInteropForEpDevice(owner.pointer, config))

@@ -10,8 +10,7 @@ from typing import Any, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
 from zrt._common.arguments import integer, wrong_type
 from zrt._common.public import public
-from zrt._native import ffi
-from zrt._native.busy import claimed
+from zrt._native.busy import claimed, new_flag
 from zrt._native.handle import Single
 from zrt.errors import ArgumentError, ClosedError
 from zrt.lanes import lane_sessions, lane_shapes
@@ -142,7 +141,7 @@ class DynamicRuntime(Single):
         self._buckets: OrderedDict[Key, Bucket] = OrderedDict()
         # The same shapes may be written in several ways; each that was seen leads straight to its bucket.
         self._spellings: dict[Any, Bucket] = {}
-        self._busy = ffi.new("int *")
+        self._busy = new_flag()
 
     def lane(self, shapes: ShapesLike, index: int = 0, output_shapes: ShapesLike = None) -> Lane:
         """A lane for these shapes: a dictionary's look-up where they were seen before."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import text, wrong_type
 from zrt._common.public import public
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import from_buffer, pointer_to, release, sizeof, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
@@ -151,16 +152,15 @@ def _lend(lent: Mapping[str, Value], below: set[str], settings: Handle) -> list[
     `below` are the names that subgraphs have for weights of their own.
     """
     table = api()
-    names = [ffi.new("char[]", name.encode()) for name in lent]
     handles = [value._open() for value in lent.values()]
     pointers = [handle.pointer for handle in handles]
     # For the optimizer, which reads a copy of them that goes after the load ...
-    status.check(table.AddExternalInitializers(settings.pointer, names, pointers, len(names)))
-    for name, pointer in zip(names, pointers, strict=True):
+    status.check(table.AddExternalInitializers(settings.pointer, strings(lent), pointers, len(pointers)))
+    for name, pointer in zip(lent, pointers, strict=True):
         # ... and for the kernels, which read the very memory. Without it a container keeps nothing either. ORT goes by
         # the name in every graph, so of a name that is used twice the session keeps that copy.
-        if ffi.string(name).decode() not in below:
-            status.check(table.AddInitializer(settings.pointer, name, pointer))
+        if name not in below:
+            status.check(table.AddInitializer(settings.pointer, name.encode(), pointer))
     return handles
 
 
@@ -204,28 +204,28 @@ def _in_memory(
             memory[path] = bytes_of(files[name], f"{subject}[{name!r}]")
         for info in outside:
             name = info.location or ""
-            size = ffi.sizeof(memory[posixpath.normpath(name)])
+            size = sizeof(memory[posixpath.normpath(name)])
             if (info.offset or 0) + info.nbytes > size:
                 raise ShapeError(
                     f"{subject}[{name!r}] has {size} bytes; initializer {info.name!r} takes {info.nbytes} "
                     f"from {info.offset}"
                 )
         names = [(_TO_BE_TAKEN_OFF if at.startswith(_TAKEN_OFF) else "") + at for at in wanted.values()]
-        texts = [ffi.new("char[]", os.fsencode(name)) for name in names]
-        buffers = [ffi.cast("char *", memory[path]) for path in wanted]
-        sizes = [ffi.sizeof(memory[path]) for path in wanted]
-        if texts:
+        buffers = [pointer_to(memory[path], "char") for path in wanted]
+        sizes = [sizeof(memory[path]) for path in wanted]
+        if names:
             function = api().AddExternalInitializersFromFilesInMemory
-            status.check(function(settings.pointer, texts, buffers, sizes, len(texts)))
+            texts = strings(map(os.fsencode, names))
+            status.check(function(settings.pointer, texts, buffers, sizes, len(names)))
         yield
     finally:
         for data in memory.values():
-            ffi.release(data)
+            release(data)
 
 
 def bytes_of(data: Any, subject: str) -> Any:
     try:
-        return ffi.from_buffer(data)
+        return from_buffer(data)
     except TypeError:
         raise wrong_type(subject, "bytes or the like", data) from None
     except (ValueError, BufferError) as error:

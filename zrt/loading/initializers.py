@@ -14,7 +14,7 @@ from typing import NamedTuple
 from zrt._common.protobuf_writer import FIXED32, FIXED64, LENGTH, VARINT, head
 from zrt._common.protobuf_writer import field as written
 from zrt._common.public import public
-from zrt._native import ffi
+from zrt._native.cdata import buffer_at
 from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
 from zrt.types import BY_ONNX_CODE, ElementType, nbytes
@@ -280,7 +280,7 @@ def _tensor(info: Initializer, data: bytes | None) -> bytes:
 def opened(source: model_source.Source) -> Iterator[ModelFile]:
     """A model's bytes, from its file or from memory. `ModelError` where they cannot be read."""
     if source.path is None:
-        memory = ffi.buffer(source.data)
+        memory = buffer_at(source.data)
         yield ModelFile(lambda start, end: memory[start:end], len(memory), source.subject)
         return
     try:

@@ -8,7 +8,8 @@ from typing import Any
 
 from zrt._common.arguments import path_bytes, wrong_type
 from zrt._common.config_keys import SessionConfigKey
-from zrt._native import callback_errors, ffi, ort_messages, status
+from zrt._native import callback_errors, ort_messages, status
+from zrt._native.cdata import release, sizeof
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
@@ -78,7 +79,7 @@ def create_session(
         model: tuple[Any, ...] = (source.path,)
     else:
         function = table.CreateSessionFromArrayWithPrepackedWeightsContainer if shared else table.CreateSessionFromArray
-        model = data, ffi.sizeof(data)
+        model = data, sizeof(data)
     # The session keeps its options alive: they hold custom operators, for example.
     parents = [options, *([] if container is None else [container]), *lent]
     if data is not None and has_entry(options, BYTES_IN_USE):
@@ -125,7 +126,7 @@ def make_session(
         settle_threads(options, subject)
     except BaseException:
         # The load itself succeeded: release the session now, even if the error's traceback keeps the handle.
-        ffi.release(session.reference)
+        release(session.reference)
         raise
     return session
 

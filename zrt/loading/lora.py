@@ -12,7 +12,8 @@ import numpy as np
 from zrt._common.arguments import integer, path_bytes, text, wrong_type
 from zrt._common.files import replacing
 from zrt._common.public import public
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import NULL, from_buffer
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import ArgumentError, Error, ModelError, ShapeError, UnsupportedError
@@ -55,7 +56,7 @@ class LoraAdapter(Owner):
     def __init__(self, adapter: str | os.PathLike[str] | bytes | bytearray, allocator: Allocator | None = None) -> None:
         self._handle = None
         parents: list[Handle] = []
-        place: Any = ffi.NULL
+        place: Any = NULL
         if allocator is not None:
             if not isinstance(allocator, Allocator):
                 raise wrong_type("allocator", "an Allocator", allocator)
@@ -68,7 +69,7 @@ class LoraAdapter(Owner):
             subject = "adapter in memory"
             content: Any = bytes(adapter)
             create = table.CreateLoraAdapterFromArray
-            given: tuple[Any, ...] = (ffi.from_buffer(content), len(content))
+            given: tuple[Any, ...] = (from_buffer(content), len(content))
         elif isinstance(adapter, (str, os.PathLike)):
             subject = f"adapter {os.fspath(adapter)!r}"
             content = MappedFile(adapter).array()

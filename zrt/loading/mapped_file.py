@@ -10,7 +10,8 @@ import numpy as np
 
 from zrt._common.arguments import boolean, integer, path_bytes
 from zrt._common.public import public
-from zrt._native import ffi, lib
+from zrt._native import lib
+from zrt._native.cdata import address_of
 from zrt._native.handle import Handle, Owner
 from zrt.errors import ArgumentError, ModelError, ModelNotFoundError, ShapeError
 from zrt.memory import arrays
@@ -142,7 +143,7 @@ class MappedFile(Owner):
         now = lib.zrt_memory_file_size(handle.pointer)
         if now < start + size:
             raise ModelError(f"{subject} had {self.nbytes} bytes when it was mapped, and has {now} now")
-        return handle, int(ffi.cast("uintptr_t", handle.pointer.data)) + start, dims, kind
+        return handle, address_of(handle.pointer.data) + start, dims, kind
 
     @property
     def hugepage(self) -> Literal["asked", "granted", "refused"] | None:

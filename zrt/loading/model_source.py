@@ -6,7 +6,7 @@ import os
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from zrt._common.arguments import path_bytes, wrong_type
-from zrt._native import ffi
+from zrt._native.cdata import from_buffer, release
 from zrt.errors import ModelError, ModelNotFoundError
 
 # protobuf's own limit for one message.
@@ -56,7 +56,7 @@ class Source:
 
     def __exit__(self, *_: object) -> None:
         if self.data is not None and not self.kept:
-            ffi.release(self.data)
+            release(self.data)
 
     def read(self) -> Any:
         """The model's bytes as C sees them, read from the file where it is one."""
@@ -96,7 +96,7 @@ def _check_bytes(data: bytes | bytearray | memoryview, subject: str) -> Any:
                 f"{subject} has {size} bytes, more than the 2 GB that protobuf takes: keep its weights outside "
                 "the model"
             )
-        return ffi.from_buffer(data)
+        return from_buffer(data)
     except ModelError:
         raise
     except (ValueError, BufferError) as error:

@@ -14,7 +14,7 @@ import numpy as np
 
 from zrt._common.arguments import path_bytes
 from zrt._common.public import public
-from zrt._native import ffi
+from zrt._native.cdata import buffer_at
 from zrt.errors import Error, ModelError
 from zrt.loading import initializers, model_source
 from zrt.loading.caller_weights import SMALLEST_LENT, bytes_of, mapping, names_by_path
@@ -73,7 +73,7 @@ def _fill(
     else:
         place = posixpath.normpath(info.location)
         if place in files:
-            data = np.frombuffer(ffi.buffer(bytes_of(files[place], info.location)), np.uint8)[start:]
+            data = np.frombuffer(buffer_at(bytes_of(files[place], info.location)), np.uint8)[start:]
             if len(data) < len(memory):
                 raise ModelError(f"{info.location!r} ends {len(memory) - len(data)} bytes too soon")
             memory[...] = data[: len(memory)]

@@ -12,6 +12,7 @@ import numpy as np
 from zrt._common.arguments import boolean, choose, entries, integer, text, wrong_type
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
+from zrt._native.cdata import address_of, new_array, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, UnsupportedError
@@ -116,15 +117,12 @@ class MemoryInfo:
     def read(cls, pointer: Any) -> MemoryInfo:
         """What a borrowed ``OrtMemoryInfo`` says."""
         table = api()
-        name = status.fetch(table.MemoryInfoGetName, "const char *", pointer)
-        device = ffi.new("OrtMemoryInfoDeviceType *")
-        table.MemoryInfoGetDeviceType(pointer, device)
         return cls(
-            ffi.string(name).decode(),
+            status.string(status.fetch(table.MemoryInfoGetName, "const char *", pointer)),
             status.fetch(table.MemoryInfoGetId, "int", pointer),
             AllocatorType(status.fetch(table.MemoryInfoGetType, "OrtAllocatorType", pointer)),
             MemType(status.fetch(table.MemoryInfoGetMemType, "OrtMemType", pointer)),
-            DeviceType(device[0]),
+            DeviceType(status.fetch(table.MemoryInfoGetDeviceType, "OrtMemoryInfoDeviceType", pointer)),
             DeviceMemType(table.MemoryInfoGetDeviceMemType(pointer)),
             int(table.MemoryInfoGetVendorId(pointer)),
         )
@@ -283,9 +281,8 @@ class ArenaConfig:
         if self.use_cuda_mempool is not None:
             given["use_cuda_mempool"] = int(boolean(self.use_cuda_mempool, "use_cuda_mempool"))
         table = api()
-        keys = [ffi.new("char[]", name.encode()) for name in given]
-        values = list(given.values())
-        return Handle.make(table.ReleaseArenaCfg, [], table.CreateArenaCfgV2, "OrtArenaCfg", keys, values, len(keys))
+        keys, values = strings(given), list(given.values())
+        return Handle.make(table.ReleaseArenaCfg, [], table.CreateArenaCfgV2, "OrtArenaCfg", keys, values, len(values))
 
 
 def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
@@ -306,12 +303,12 @@ def read_pairs(pointer: Any) -> dict[str, str]:
         ffi.new("size_t *"),
     )
     api().GetKeyValuePairs(pointer, keys, values, count)
-    return {ffi.string(keys[0][i]).decode(): ffi.string(values[0][i]).decode(errors="replace") for i in range(count[0])}
+    return {status.string(keys[0][i]): status.string(values[0][i]) for i in range(count[0])}
 
 
 def session_memories(function: Any, session: Handle, count: int) -> list[MemoryInfo]:
     """Where a session reads its inputs or writes its outputs, by the function of the table that says so."""
-    places = ffi.new("const OrtMemoryInfo *[]", count)
+    places = new_array("const OrtMemoryInfo *", count)
     if count:
         status.check(function(session.pointer, places, count))
     return [MemoryInfo.read(place) for place in places]
@@ -435,7 +432,7 @@ class Allocation(Owner):
     def address(self) -> int:
         """Where it begins, on its own device."""
         handle = self._open()
-        return int(ffi.cast("uintptr_t", handle.pointer.data))
+        return address_of(handle.pointer.data)
 
     @property
     def nbytes(self) -> int:
@@ -448,7 +445,7 @@ class Allocation(Owner):
         handle = self._open()
         if not self.memory.is_host:
             raise UnsupportedError(f"this allocation lies on {self.memory.name}:{self.memory.device_id}")
-        address = int(ffi.cast("uintptr_t", handle.pointer.data))
+        address = address_of(handle.pointer.data)
         return arrays.view(handle, address, (int(handle.pointer.bytes),), ElementType.UINT8)
 
     def __repr__(self) -> str:

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from zrt._common.arguments import shown
-from zrt._native import ffi
 from zrt._native.handle import Handle
 from zrt.errors import DTypeError, ShapeError
 from zrt.types import ElementType, nbytes
 
 # A contiguous array's memory as C sees it; what it returns keeps the array alive.
-from_buffer = ffi.from_buffer
 
 
 class _Foreign:

@@ -13,7 +13,8 @@ import numpy as np
 
 from zrt._common.arguments import wrong_type
 from zrt._common.public import public
-from zrt._native import ffi, lib
+from zrt._native import lib
+from zrt._native.cdata import address_of
 from zrt._native.handle import Handle, Owner
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, LockError, ShapeError
 from zrt.memory import arrays
@@ -190,7 +191,7 @@ class Buffer(Owner):
     def address(self) -> int:
         """Where the memory begins, a multiple of `alignment`. Raises `ClosedError` after `close`."""
         handle = self._open()
-        return int(ffi.cast("uintptr_t", handle.pointer.data))
+        return address_of(handle.pointer.data)
 
     @property
     def alignment(self) -> int:
@@ -280,7 +281,7 @@ def hugepage_state(handle: Handle, kind: bytes) -> Literal["asked", "granted", "
         return None
     if state == lib.ZRT_HUGEPAGE_REFUSED:
         return "refused"
-    return "granted" if _huge_kib(int(ffi.cast("uintptr_t", memory.data)), kind) else "asked"
+    return "granted" if _huge_kib(address_of(memory.data), kind) else "asked"
 
 
 def _huge_kib(address: int, kind: bytes) -> int:

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Mapping
 
 from zrt._common.public import public_in
-from zrt._native import ffi, ort_messages
+from zrt._native import ort_messages
+from zrt._native.cdata import from_buffer
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
@@ -62,7 +63,7 @@ def usable(name: str) -> str | None:
             table.CreateSessionFromArray,
             "OrtSession",
             current().pointer,
-            ffi.from_buffer(_IDENTITY),
+            from_buffer(_IDENTITY),
             len(_IDENTITY),
             options.pointer,
         )

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import address_of, pointer_to, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api, library
 from zrt.errors import ArgumentError, ProviderError
@@ -22,17 +23,15 @@ class Attach(Protocol):
     def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None: ...
 
 
-def _strings(settings: Mapping[str, str]) -> tuple[list[Any], list[Any], int]:
-    """Keys and values as C takes them."""
-    keys = [ffi.new("char[]", key.encode()) for key in settings]
-    values = [ffi.new("char[]", value.encode()) for value in settings.values()]
-    return keys, values, len(keys)
+def _entries(settings: Mapping[str, str]) -> tuple[Any, Any, int]:
+    """The keys, the values and their number, as C takes them."""
+    return strings(settings), strings(settings.values()), len(settings)
 
 
 def to_pointer(key: str, written: str) -> Any:
     """The pointer that a setting says, in decimal or hexadecimal."""
     try:
-        return ffi.cast("void *", int(written, 0))
+        return pointer_to(int(written, 0))
     except ValueError:
         raise ArgumentError(f"{key}: {written!r} is no address") from None
 
@@ -42,7 +41,7 @@ class ByKeys:
 
     def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
         # By the full name, since ORT's own short ones are spelled in ways of their own.
-        status.check(api().SessionOptionsAppendExecutionProvider(options.pointer, name.encode(), *_strings(settings)))
+        status.check(api().SessionOptionsAppendExecutionProvider(options.pointer, name.encode(), *_entries(settings)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class ThroughObject:
         made = Handle.make(self._function("Release{}"), [], self._function("Create{}"), self.kind)
         plain = {key: value for key, value in settings.items() if not (self.stream and key == STREAM)}
         if plain:
-            status.check(self._function("Update{}")(made.pointer, *_strings(plain)))
+            status.check(self._function("Update{}")(made.pointer, *_entries(plain)))
         if len(plain) < len(settings):
             # After the others: an update by strings resets it.
             pointer = to_pointer(STREAM, settings[STREAM])
@@ -82,7 +81,7 @@ class ThroughObject:
         found = dict(pair.partition("=")[::2] for pair in told.split(";") if pair)
         if self.stream:
             pointer = status.make(self._function("Get{}ByName"), "void", made.pointer, STREAM.encode())
-            found[STREAM] = str(int(ffi.cast("uintptr_t", pointer)))
+            found[STREAM] = str(address_of(pointer))
         return found
 
     def _function(self, form: str) -> Any:
@@ -104,7 +103,7 @@ class ByFunction:
         if not function:
             raise ProviderError(f"this library exports no {self.symbol}, which adds it")
         function.restype = ctypes.c_void_p
-        pointer = ctypes.c_void_p(int(ffi.cast("uintptr_t", options.pointer)))
+        pointer = ctypes.c_void_p(address_of(options.pointer))
         refused = function(pointer, *arguments)
         if refused:
             raise status.to_error(refused)

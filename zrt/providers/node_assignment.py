@@ -8,7 +8,7 @@ from typing import Any
 
 from zrt._common.arguments import boolean, text, wrong_type
 from zrt._common.config_keys import SessionConfigKey
-from zrt._native import ffi, status
+from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import ArgumentError, ProviderError
@@ -69,9 +69,7 @@ def read(session: Handle) -> tuple[Assignment, ...]:
 
     def parts(function: Any, kind: str, thing: Any) -> list[Any]:
         # All of it is the session's own memory.
-        place, count = ffi.new(f"const {kind} *const **"), ffi.new("size_t *")
-        status.check(function(thing, place, count))
-        return [place[0][i] for i in range(count[0])]
+        return status.fetch_list(function, f"const {kind} *const", thing)
 
     def node(pointer: Any) -> AssignedNode:
         return AssignedNode(

@@ -13,6 +13,7 @@ from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, as_callback_error, callback, describe
+from zrt._native.cdata import strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
@@ -71,8 +72,6 @@ class Devices:
     def append(self, options: Handle) -> None:
         """``OrtApi::SessionOptionsAppendExecutionProvider_V2``."""
         opened = [device._open() for device in self.devices]
-        keys = [ffi.new("char[]", key.encode()) for key in self.options]
-        values = [ffi.new("char[]", value.encode()) for value in self.options.values()]
         try:
             status.check(
                 api().SessionOptionsAppendExecutionProvider_V2(
@@ -80,9 +79,9 @@ class Devices:
                     current().pointer,
                     [device.pointer for device in opened],
                     len(opened),
-                    keys,
-                    values,
-                    len(keys),
+                    strings(self.options),
+                    strings(self.options.values()),
+                    len(self.options),
                 )
             )
         except Error as error:

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeAlias
 
 from zrt._native import bridge, ffi, lib, status
+from zrt._native.cdata import NULL, address_of, new_array, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError, UnsupportedError
@@ -90,7 +91,7 @@ class Run:
             lib.zrt_run_new,
             "zrt_run",
             call.reference,
-            ffi.NULL if options is None else options.pointer,
+            NULL if options is None else options.pointer,
             self._ready.inputs,
             feeds is not None,
             places,
@@ -118,9 +119,9 @@ class Run:
         """Hands the results or the error to `settle`, or runs again (see `Call.prepare_retry`)."""
         try:
             block = self._handle.pointer
-            code = int(ffi.cast("uintptr_t", block.status))
+            code = address_of(block.status)
             if code:
-                block.status = ffi.NULL
+                block.status = NULL
                 self._ready.call.prepare_retry(code, self._results)
                 self.start()
                 return
@@ -132,11 +133,11 @@ class Run:
 
     def _take(self, block: Any) -> list[Result]:
         call = self._ready.call
-        left = ffi.new("OrtValue *[]", len(call.outputs))
+        left = new_array("OrtValue *", len(call.outputs))
         for index, result in enumerate(self._results):
             if result is None:
                 left[index] = block.outputs[index]
-                block.outputs[index] = ffi.NULL
+                block.outputs[index] = NULL
         return call.collect(self._results, left, self._ready.feeds or ())
 
 
@@ -241,7 +242,7 @@ def _set_up() -> None:
 
 
 def _read(block: Any) -> int:
-    return int(ffi.cast("uintptr_t", block))
+    return address_of(block)
 
 
 def _deliver(key: int) -> None:
@@ -249,7 +250,7 @@ def _deliver(key: int) -> None:
     try:
         run.finish()
     finally:
-        lib.zrt_handle_unref(ffi.cast("zrt_run *", key).handle)
+        lib.zrt_handle_unref(pointer_to(key, "zrt_run").handle)
 
 
 def _leave(key: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from zrt._native import ffi, status
+from zrt._native.cdata import new_array, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.memory.allocators import CPU, MemoryInfo, default_allocator
@@ -28,12 +29,10 @@ def lane_block(
     The block keeps `parents` alive.
     """
     memories = [memory.handle() for _, memory in left]
-    names = [ffi.new("char[]", name.encode()) for name, _ in (*rebound, *left)]
-    input_names = ffi.new("const char *[]", names[: len(rebound)])
-    output_names = ffi.new("const char *[]", names[len(rebound) :])
-    input_values = ffi.new("OrtValue *[]", [value.pointer for _, value in rebound])
-    output_memories = ffi.new("const OrtMemoryInfo *[]", [memory.pointer for memory in memories])
-    kept = Handle.pin((names, input_names, output_names, input_values, output_memories))
+    input_names, output_names = strings(name for name, _ in rebound), strings(name for name, _ in left)
+    input_values = new_array("OrtValue *", [value.pointer for _, value in rebound])
+    output_memories = new_array("const OrtMemoryInfo *", [memory.pointer for memory in memories])
+    kept = Handle.pin((input_names, output_names, input_values, output_memories))
     values = [value for _, value in rebound]
     block = Handle.block("zrt_lane", [session, binding, run_options, kept, *values, *memories, *parents])
     lane = block.pointer
@@ -64,14 +63,13 @@ def bound_values(
     """
     table = api()
     allocator = default_allocator()
-    values, count = ffi.new("OrtValue ***"), ffi.new("size_t *")
-    status.check(table.GetBoundOutputValues(binding.pointer, allocator, values, count))
-    if not values[0]:
+    values, count = status.fetch_array(table.GetBoundOutputValues, "OrtValue *", binding.pointer, allocator)
+    if not values:
         return []
     try:
-        owned = [Handle.own(values[0][i], table.ReleaseValue, keepers) for i in range(count[0])]
+        owned = [Handle.own(values[i], table.ReleaseValue, keepers) for i in range(count)]
     finally:
-        table.AllocatorFree(allocator, values[0])
+        table.AllocatorFree(allocator, values)
     # ORT reports a memory location for tensors only.
     memories = [place if isinstance(place, MemoryInfo) else CPU for place in places]
     made = [

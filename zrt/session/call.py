@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt._native import ffi, lib, ort_messages, status
+from zrt._native.cdata import NULL, from_buffer, new_array, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError
@@ -21,8 +22,6 @@ from zrt.values.type_info import ValueInfo, is_plain
 # An array, a list, a dict ...; Any, so that users need not tell type checkers which.
 Result: TypeAlias = Any
 
-NULL = ffi.NULL
-from_buffer = ffi.from_buffer
 empty = np.empty
 ndarray = np.ndarray
 run_arrays = lib.zrt_call_run
@@ -218,18 +217,17 @@ def _take(pointer: Any, wanted: Wanted, feeds: Sequence[Handle], session: Handle
 
 
 def _names(names: Sequence[str], kept: list[Any]) -> Any:
-    texts = [ffi.new("char[]", name.encode()) for name in names]
-    pointers = ffi.new("const char *[]", texts)
-    kept += [*texts, pointers]
+    pointers = strings(names)
+    kept.append(pointers)
     return pointers
 
 
 def _tensors(tensors: Sequence[tuple[ElementType, Shape | None]], kept: list[Any]) -> Any:
-    table = ffi.new("zrt_tensor[]", len(tensors))
+    table = new_array("zrt_tensor", len(tensors))
     for row, (element_type, shape) in zip(table, tensors, strict=True):
         if shape is None:
             continue
-        dims = ffi.new("int64_t[]", shape)
+        dims = new_array("int64_t", shape)
         kept.append(dims)
         row.type = creation_code(element_type)
         row.bytes = nbytes(element_type, shape)

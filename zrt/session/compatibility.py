@@ -6,7 +6,8 @@ from enum import IntEnum
 
 from zrt._common.arguments import text, wrong_type
 from zrt._common.public import public
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import sizeof
 from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.environment import current
@@ -47,7 +48,7 @@ def compatibility_info(model: model_source.Model, provider: str) -> str | None:
             else:
                 data = source.data
                 found = status.make(
-                    table.GetCompatibilityInfoFromModelBytes, "char", data, ffi.sizeof(data), name, allocator
+                    table.GetCompatibilityInfoFromModelBytes, "char", data, sizeof(data), name, allocator
                 )
         except Error as error:
             raise status.about(source.subject, error) from error

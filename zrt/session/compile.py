@@ -15,6 +15,7 @@ from zrt._common.files import replacing
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, callback
+from zrt._native.cdata import buffer_at, from_buffer, sizeof
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
@@ -227,7 +228,7 @@ class _Compilation(Carrier):
             if data is None:
                 status.check(table.ModelCompilationOptions_SetInputModelPath(handle.pointer, source.path))
             else:
-                size = ffi.sizeof(data)
+                size = sizeof(data)
                 status.check(table.ModelCompilationOptions_SetInputModelFromBuffer(handle.pointer, data, size))
             for name, arguments in self._settings:
                 status.check(getattr(table, f"ModelCompilationOptions_{name}")(handle.pointer, *arguments))
@@ -238,7 +239,7 @@ class _Compilation(Carrier):
         self._settle_all(settings, source.subject)
         if self._memory is not None:
             made = self._memory.pointer
-            self.result = bytes(ffi.buffer(made.data, made.bytes))
+            self.result = bytes(buffer_at(made.data, made.bytes))
             self._memory = None
 
     def _settle_all(self, settings: PoolOptions, subject: str) -> None:
@@ -250,7 +251,7 @@ class _Compilation(Carrier):
         """Hands a piece of the model to the caller's function."""
         self._asked = "output"
         assert self._writer is not None
-        taken = self._writer(ffi.buffer(data, size)[:])
+        taken = self._writer(buffer_at(data, size)[:])
         # An unbuffered file's `write` says so where it was not all.
         if type(taken) is int and taken != size:
             raise OSError(f"it took {taken} bytes of {size}")
@@ -259,7 +260,7 @@ class _Compilation(Carrier):
         """Asks the caller's function where a weight is to be."""
         self._asked = "get_initializer_location_func"
         assert self._locator is not None
-        weight = _Weight(ffi.string(name).decode(errors="replace"), value, there)
+        weight = _Weight(status.string(name), value, there)
         try:
             found = self._locator(weight.info, weight.read)
         finally:
@@ -288,12 +289,10 @@ class _Weight:
 
     def __init__(self, name: str, value: Any, there: Any) -> None:
         table = api()
-        kind, dims, rank = ffi.new("ONNXTensorElementDataType *"), ffi.new("const int64_t **"), ffi.new("size_t *")
-        status.check(table.GetTensorElementTypeAndShapeDataReference(value, kind, dims, rank))
-        element_type = ElementType(kind[0])
+        code, shape = status.type_and_shape(value)
+        element_type = ElementType(code)
         if element_type is ElementType.STRING:
             raise UnsupportedError(f"weight {name!r} holds strings, which ONNX Runtime would write as addresses")
-        shape = tuple(ffi.unpack(dims[0], rank[0])) if rank[0] else ()
         location = offset = None
         if there:
             location = ffi.string(table.ExternalInitializerInfo_GetFilePath(there)).decode(errors="surrogateescape")
@@ -313,7 +312,7 @@ class _Weight:
             if self._value is None:
                 raise ClosedError(f"weight {info.name!r} can be read during the call that gave it alone")
             data = status.fetch(api().GetTensorData, "const void *", self._value)
-            ffi.memmove(ffi.from_buffer(made), data, info.nbytes)
+            ffi.memmove(from_buffer(made), data, info.nbytes)
         return made
 
     def end(self) -> None:

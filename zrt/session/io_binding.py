@@ -10,8 +10,9 @@ import numpy as np
 
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
-from zrt._native import ffi, lib, ort_messages, status
+from zrt._native import lib, ort_messages, status
 from zrt._native.busy import claimed
+from zrt._native.cdata import new_array, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnknownNameError
@@ -142,13 +143,12 @@ class _Bound:
         """Has each run hand the outputs without memory of the caller's back to ORT (see lane.h)."""
         last = {name: kept[-1] for name, kept in self.outputs.items()}
         places = {name: place.handle() for name, place in last.items() if isinstance(place, MemoryInfo)}
-        texts = [ffi.new("char[]", name.encode()) for name in places]
-        names = ffi.new("const char *[]", texts)
-        memories = ffi.new("const OrtMemoryInfo *[]", [place.pointer for place in places.values()])
+        names = strings(places)
+        memories = new_array("const OrtMemoryInfo *", [place.pointer for place in places.values()])
         lane = self.block.pointer
         # An interrupt between these lines leaves a count that what is kept is good for.
         lane.output_count = 0
-        self.left = (texts, names, memories, places)
+        self.left = (names, memories, places)
         lane.output_names, lane.output_memories = names, memories
         lane.output_count = len(places)
 

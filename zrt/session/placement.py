@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from zrt._common.public import public
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
@@ -150,7 +151,7 @@ def _ports(
 
 
 def _devices(function: Any, session: Handle, count: int) -> list[EpDevice | None]:
-    places = ffi.new("const OrtEpDevice *[]", count)
+    places = new_array("const OrtEpDevice *", count)
     with provider_libraries.lock:
         try:
             if count:

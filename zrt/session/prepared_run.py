@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from zrt._common.public import public
-from zrt._native import ffi
+from zrt._native.cdata import NULL, new_array
 from zrt._native.handle import Handle, Owner
 from zrt.errors import ClosedError
 from zrt.loading.run_options import RunOptions
-from zrt.session.call import NULL, Call, Result, run_values
+from zrt.session.call import Call, Result, run_values
 from zrt.values import Value
 
 
@@ -27,7 +27,7 @@ class PreparedRun(Owner):
 
     def __init__(self, call: Call, feeds: Sequence[Value]) -> None:
         handles: list[Handle] = [value._open() for value in feeds]
-        pointers = ffi.new("OrtValue *[]", [handle.pointer for handle in handles])
+        pointers = new_array("OrtValue *", [handle.pointer for handle in handles])
         self._handle = call.handle
         # One attribute for all three: `close` in one thread must not leave a part of them to a run in another.
         self._prepared: tuple[Call, Any, list[Handle]] | None = (call, pointers, handles)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from zrt._common.arguments import entries, integer, shown, wrong_type
 from zrt._common.public import public
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import NULL, from_buffer, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import (
@@ -26,7 +27,7 @@ from zrt.memory.buffers import Buffer
 from zrt.providers import CPU as CPU_PROVIDER
 from zrt.providers.node_assignment import Strictness
 from zrt.providers.selection import ProvidersLike, Selection, parse
-from zrt.session.call import NULL, Call, Result, Wanted, run_arrays
+from zrt.session.call import Call, Result, Wanted, run_arrays
 from zrt.session.feeds import Feeds, aligned, by_name, made_value, names_of, right_array, right_value
 from zrt.values import Value, symbolic_shapes
 from zrt.values.type_info import ModelMetadata, ValueInfo, is_plain, read_metadata, read_values
@@ -219,7 +220,7 @@ class Session(Owner):
             return call, [handle.pointer for handle in handles], handles
         checked = [right_array(info, feed) for info, feed in fed]
         call = self._call([(info, array.shape) for (info, _), array in zip(fed, checked, strict=True)], wanted)
-        return call, [ffi.from_buffer(array) for array in checked], None
+        return call, [from_buffer(array) for array in checked], None
 
     def _check_reach(self, owner: Handle, value: Value, subject: str) -> None:
         """Refuses a tensor on a device in a session that has none: ORT would take its address for the host's."""
@@ -368,8 +369,8 @@ class Session(Owner):
         pairs = entries(options, "dynamic options")
         if not pairs:
             raise ArgumentError("dynamic options: there are none")
-        keys, texts = ([ffi.new("char[]", text) for text in column] for column in zip(*pairs, strict=True))
-        status.check(api().SetEpDynamicOptions(handle.pointer, keys, texts, len(keys)))
+        keys, values = map(strings, zip(*pairs, strict=True))
+        status.check(api().SetEpDynamicOptions(handle.pointer, keys, values, len(pairs)))
 
     def release_captured_graph(self, graph_id: int = 0) -> None:
         """Lets go of a graph that a run with `RunOptions.gpu_graph_id` captured; the next such run captures anew.

@@ -10,7 +10,8 @@ import numpy as np
 
 from zrt._common.arguments import wrong_type
 from zrt._common.public import public
-from zrt._native import _ort, ffi, status
+from zrt._native import _ort, status
+from zrt._native.cdata import NULL
 from zrt._native.handle import Handle
 from zrt._native.library import api, library
 from zrt.environment import provider_libraries
@@ -142,7 +143,7 @@ def _copy_route(group: list[tuple[Value, Value]], queue: Queue) -> None:
             current().pointer,
             [handle.pointer for handle in sources],
             [handle.pointer for handle in destinations],
-            ffi.NULL if queue is None else queue[1].pointer,
+            NULL if queue is None else queue[1].pointer,
             len(group),
         )
     )

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from zrt._common.arguments import integer, wrong_type
 from zrt._native import ffi, lib
+from zrt._native.cdata import NULL, new_array, pointer_to
 from zrt.errors import AllocationError, ArgumentError, DLPackError
 from zrt.types import ElementType
 from zrt.values.copy import copy as copy_tensor
@@ -108,8 +109,8 @@ def export(value: Value, stream: Any, max_version: Any, dl_device: Any, copy: An
     strides = [1] * len(shape)
     for axis in range(len(shape) - 1, 0, -1):
         strides[axis - 1] = strides[axis] * max(shape[axis], 1)
-    tensor, dims, steps = ffi.new("zrt_dl_tensor *"), ffi.new("int64_t[]", shape), ffi.new("int64_t[]", strides)
-    tensor.data = ffi.cast("void *", source.address) if source.nbytes else ffi.NULL
+    tensor, dims, steps = ffi.new("zrt_dl_tensor *"), new_array("int64_t", shape), new_array("int64_t", strides)
+    tensor.data = pointer_to(source.address) if source.nbytes else NULL
     tensor.device_type, tensor.device_id = device if source is value else wanted
     tensor.ndim, tensor.shape, tensor.strides = len(shape), dims, steps
     tensor.code, tensor.bits, tensor.lanes = CODES[source.element_type], source.element_type.bits, 1

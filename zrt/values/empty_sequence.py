@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from zrt._common.protobuf_writer import field
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import NULL, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
@@ -20,7 +21,7 @@ _made: dict[tuple[ElementType, ElementType | None], Handle] = {}
 _INT, _INTS, _STRINGS = 2, 7, 8
 
 # Names of the input and the output of the models.
-_INPUT, _OUTPUT = ffi.new("char[]", b"x"), ffi.new("char[]", b"s")
+_INPUT, _OUTPUT = strings([b"x"]), strings([b"s"])
 
 
 def sequence(element_type: ElementType, key_type: ElementType | None, subject: str) -> Handle:
@@ -42,8 +43,8 @@ def _make(element_type: ElementType, key_type: ElementType | None, subject: str)
         status.check(table.SetSessionLogSeverityLevel(options.pointer, int(LogSeverity.FATAL)))
         load = (table.CreateSessionFromArray, "OrtSession", current().pointer, model, len(model), options.pointer)
         session = Handle.make(table.ReleaseSession, [], *load)
-        inputs = ([_INPUT][: len(feeds)], [feed.pointer for feed in feeds], len(feeds))
-        run = (table.Run, "OrtValue", session.pointer, ffi.NULL, *inputs, [_OUTPUT], 1)
+        inputs = (_INPUT, [feed.pointer for feed in feeds], len(feeds))
+        run = (table.Run, "OrtValue", session.pointer, NULL, *inputs, _OUTPUT, 1)
         return Handle.make(table.ReleaseValue, [], *run)
     except Error as error:
         raise UnsupportedError(

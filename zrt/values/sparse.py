@@ -11,7 +11,8 @@ import numpy as np
 
 from zrt._common.arguments import choose
 from zrt._common.public import public
-from zrt._native import ffi, lib, status
+from zrt._native import cdata, ffi, lib, status
+from zrt._native.cdata import NULL, address_of, from_buffer, new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnsupportedError
@@ -218,7 +219,7 @@ def _checked_blocks(given: SparseTensor, shape: tuple[int, ...], values: Array, 
 
 
 def _dims(shape: tuple[int, ...]) -> Any:
-    return ffi.new("int64_t[]", shape)
+    return new_array("int64_t", shape)
 
 
 def wrap(matrix: Any, copy: bool, subject: str) -> tuple[Handle, bool]:
@@ -240,9 +241,7 @@ def wrap(matrix: Any, copy: bool, subject: str) -> tuple[Handle, bool]:
 
 def _int64(indices: Array | None) -> tuple[Any, int]:
     """The address and the count of indices as C takes them."""
-    return (
-        (ffi.NULL, 0) if indices is None or not indices.size else (ffi.from_buffer("int64_t[]", indices), indices.size)
-    )
+    return (NULL, 0) if indices is None or not indices.size else (from_buffer("int64_t[]", indices), indices.size)
 
 
 def _csr_starts(given: SparseTensor) -> Array | None:
@@ -253,22 +252,22 @@ def _csr_starts(given: SparseTensor) -> Array | None:
 def _block_index(given: SparseTensor) -> tuple[Any, int, Any]:
     """The shape of the blocks' index as ORT wants it, its rank and its address."""
     if not given.values.size:
-        return _dims((0,)), 1, ffi.NULL
-    return _dims(given.indices.shape), 2, ffi.from_buffer("int32_t[]", given.indices)
+        return _dims((0,)), 1, NULL
+    return _dims(given.indices.shape), 2, from_buffer("int32_t[]", given.indices)
 
 
 def _borrowed(given: SparseTensor, element_type: ElementType) -> Handle:
     """Over the memory of the values, and of our copy of the indices."""
     table = api()
     where = CPU.handle()
-    values = ffi.from_buffer(given.values)
+    values = from_buffer(given.values)
     handle = Handle.make(
         table.ReleaseValue,
         [Handle.pin((values, given.indices, given.indptr))],
         table.CreateSparseTensorWithValuesAsOrtValue,
         "OrtValue",
         where.pointer,
-        values if given.values.size else ffi.NULL,
+        values if given.values.size else NULL,
         _dims(given.shape),
         len(given.shape),
         _dims(given.values.shape),
@@ -298,7 +297,6 @@ def _filled(given: SparseTensor, element_type: ElementType, subject: str) -> Han
         len(given.shape),
         creation_code(element_type),
     )
-    texts: list[Any] = []
     if element_type is ElementType.STRING:
         encoded, _ = strings.encode(given.values, f"{subject}: values")
         for index, text in enumerate(encoded):
@@ -306,10 +304,9 @@ def _filled(given: SparseTensor, element_type: ElementType, subject: str) -> Han
                 raise ArgumentError(
                     f"values: string {index}, {text.decode()!r:.80}, has a NUL, at which ONNX Runtime ends it"
                 )
-        texts = [ffi.new("char[]", text) for text in encoded]
-        values: Any = ffi.new("const char *[]", texts)
+        values: Any = cdata.strings(encoded)
     else:
-        values = ffi.from_buffer(given.values)
+        values = from_buffer(given.values)
     head = (handle.pointer, where.pointer, _dims(given.values.shape), given.values.ndim, values)
     if given.format is SparseFormat.COO:
         status.check(table.FillSparseTensorCoo(*head, *_int64(given.indices)))
@@ -347,7 +344,7 @@ def _read_index(handle: Handle, which: int, element_type: ElementType) -> Array:
     shape = _described(table.GetSparseTensorIndicesTypeShape, handle.pointer, which)
     count, place = ffi.new("size_t *"), ffi.new("const void **")
     status.check(table.GetSparseTensorIndices(handle.pointer, which, count, place))
-    return arrays.view(handle, int(ffi.cast("uintptr_t", place[0])), shape, element_type, False)
+    return arrays.view(handle, address_of(place[0]), shape, element_type, False)
 
 
 def _read_indices(handle: Handle, found: SparseFormat) -> list[Array]:
@@ -364,7 +361,7 @@ def read(handle: Handle, element_type: ElementType, shape: tuple[int, ...], writ
         values = strings.as_array(strings.read(handle, math.prod(dims)), dims)
     else:
         place = status.fetch(table.GetSparseTensorValues, "const void *", handle.pointer)
-        values = arrays.view(handle, int(ffi.cast("uintptr_t", place)), dims, element_type, writeable)
+        values = arrays.view(handle, address_of(place), dims, element_type, writeable)
     indices, *starts = _read_indices(handle, found)
     if found is SparseFormat.COO:
         return SparseTensor(found, shape, values, indices if values.size or len(shape) == 2 else np.empty(0, np.int64))

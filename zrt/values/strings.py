@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from zrt._native import ffi, lib, status
+from zrt._native import lib, status
+from zrt._native.cdata import buffer_at, from_buffer, new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, ShapeError
@@ -50,7 +51,7 @@ def tensor(texts: Any, shape: Any, subject: str) -> Handle:
     if math.prod(wanted) != len(encoded):
         raise ShapeError(f"{subject}: shape {wanted} has room for {math.prod(wanted)} strings, got {len(encoded)}")
     table = api()
-    dims = ffi.new("int64_t[]", wanted)
+    dims = new_array("int64_t", wanted)
     try:
         handle = Handle.make(
             table.ReleaseValue,
@@ -73,7 +74,7 @@ def write(pointer: Any, encoded: list[bytes]) -> None:
     # A subclass of bytes may say another length than that of its memory.
     lengths = np.fromiter(map(bytes.__len__, encoded), np.uintp, len(encoded))
     # cffi passes the address of a bytes object's own memory.
-    code = lib.zrt_text_fill(api(), pointer, b"".join(encoded), ffi.from_buffer("size_t[]", lengths), len(encoded))
+    code = lib.zrt_text_fill(api(), pointer, b"".join(encoded), from_buffer("size_t[]", lengths), len(encoded))
     if code:
         raise status.to_error(code)
 
@@ -88,10 +89,10 @@ def read(handle: Handle, count: int) -> list[str]:
     if not count:
         return []
     total = size(handle)
-    text, offsets = ffi.new("char[]", total or 1), np.empty(count, np.uintp)
-    places = ffi.from_buffer("size_t[]", offsets)
+    text, offsets = new_array("char", total or 1), np.empty(count, np.uintp)
+    places = from_buffer("size_t[]", offsets)
     status.check(api().GetStringTensorContent(handle.pointer, text, total, places, count))
-    data = ffi.buffer(text, total)[:]
+    data = buffer_at(text, total)[:]
     starts = offsets.tolist()
     ends = [*starts[1:], total]
     if data.isascii():

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from zrt._common.public import public
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import buffer_at, new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.memory.allocators import default_allocator, take_string
@@ -142,7 +143,7 @@ def read_shape(info: Any) -> tuple[Dim, ...] | None:
     if not table.TensorTypeAndShape_HasShape(info):
         return None
     rank = status.fetch(table.GetDimensionsCount, "size_t", info)
-    sizes, names = ffi.new("int64_t[]", rank), ffi.new("const char *[]", rank)
+    sizes, names = new_array("int64_t", rank), new_array("const char *", rank)
     status.check(table.GetDimensions(info, sizes, rank))
     status.check(table.GetSymbolicDimensions(info, names, rank))
     return tuple(int(sizes[i]) if sizes[i] >= 0 else _text(names[i]) for i in range(rank))
@@ -152,9 +153,8 @@ def read_type(name: str, type_info: Any) -> ValueInfo:
     """What a borrowed ``OrtTypeInfo`` says, of the value called `name` in the model."""
     table = api()
     kind = ValueKind(status.fetch(table.GetOnnxTypeFromTypeInfo, "enum ONNXType", type_info))
-    text, length = ffi.new("const char **"), ffi.new("size_t *")
-    status.check(table.GetDenotationFromTypeInfo(type_info, text, length))
-    denotation = ffi.unpack(text[0], length[0]).decode(errors="replace") if length[0] else ""
+    text, length = status.fetch_array(table.GetDenotationFromTypeInfo, "const char", type_info)
+    denotation = bytes(buffer_at(text, length)).decode(errors="replace") if length else ""
 
     def cast(function: Any, wanted: str) -> Any:
         # Borrowed from the type information.
@@ -209,16 +209,16 @@ def read_metadata(session: Any) -> ModelMetadata:
     def read(function: Any, *arguments: Any) -> str:
         return take_string(allocator, status.make(function, "char", handle.pointer, allocator, *arguments))
 
-    keys, count = ffi.new("char ***"), ffi.new("int64_t *")
-    status.check(table.ModelMetadataGetCustomMetadataMapKeys(handle.pointer, allocator, keys, count))
+    list_keys = table.ModelMetadataGetCustomMetadataMapKeys
+    keys, count = status.fetch_array(list_keys, "char *", handle.pointer, allocator, count="int64_t")
     custom = {}
-    for i in range(count[0]):
-        key = keys[0][i]
+    for i in range(count):
+        key = keys[i]
         value = status.make(table.ModelMetadataLookupCustomMetadataMap, "char", handle.pointer, allocator, key)
         label = take_string(allocator, key)
         custom[label] = take_string(allocator, value) if value else ""
-    if keys[0]:
-        table.AllocatorFree(allocator, keys[0])
+    if keys:
+        table.AllocatorFree(allocator, keys)
     return ModelMetadata(
         read(table.ModelMetadataGetProducerName),
         read(table.ModelMetadataGetGraphName),

@@ -10,7 +10,8 @@ import numpy as np
 
 from zrt._common.arguments import wrong_type
 from zrt._common.public import public
-from zrt._native import ffi, status
+from zrt._native import status
+from zrt._native.cdata import address_of, from_buffer, new_array, pointer_to, sizeof
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnsupportedError
@@ -30,7 +31,7 @@ MOST_DIMENSIONS = 64
 
 
 def _dims(shape: tuple[int, ...]) -> Any:
-    return ffi.new("int64_t[]", shape)
+    return new_array("int64_t", shape)
 
 
 def over(
@@ -93,14 +94,8 @@ class Value(Owner):
         self._memory = memory
         self._nbytes: int | None = None
         if self._kind in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
-            kind, dims, rank = (
-                ffi.new("ONNXTensorElementDataType *"),
-                ffi.new("const int64_t **"),
-                ffi.new("size_t *"),
-            )
-            status.check(table.GetTensorElementTypeAndShapeDataReference(handle.pointer, kind, dims, rank))
-            self._element_type = ElementType(kind[0])
-            self._shape = tuple(ffi.unpack(dims[0], rank[0])) if rank[0] else ()
+            code, self._shape = status.type_and_shape(handle.pointer)
+            self._element_type = ElementType(code)
         if self._kind is ValueKind.TENSOR:
             self._memory = MemoryInfo.read(
                 status.fetch(table.GetTensorMemoryInfo, "const OrtMemoryInfo *", handle.pointer)
@@ -152,8 +147,8 @@ class Value(Owner):
             raise UnsupportedError(f"{subject}: a tensor of strings cannot be over numpy's memory; see from_strings")
         if element_type.packed:
             raise DTypeError(f"{subject}: ONNX Runtime packs {element_type.name}; give the packed bytes to from_packed")
-        memory = arrays.from_buffer(array)
-        handle = over(memory, ffi.sizeof(memory), array.shape, element_type, [Handle.pin((memory, owner))], subject)
+        memory = from_buffer(array)
+        handle = over(memory, sizeof(memory), array.shape, element_type, [Handle.pin((memory, owner))], subject)
         return cls(handle, array.flags.writeable)
 
     @classmethod
@@ -180,7 +175,7 @@ class Value(Owner):
             raise ShapeError(
                 f"{subject}: {element_type.name} of shape {shape} takes {size} bytes, the array has {packed.nbytes}"
             )
-        memory = arrays.from_buffer(packed)
+        memory = from_buffer(packed)
         handle = over(memory, size, shape, element_type, [Handle.pin((memory, owner))], subject)
         return cls(handle, packed.flags.writeable)
 
@@ -190,7 +185,7 @@ class Value(Owner):
         if not isinstance(buffer, Buffer):
             raise wrong_type(subject, "a Buffer", buffer)
         handle = buffer._open()
-        address = ffi.cast("void *", buffer.address)
+        address = pointer_to(buffer.address)
         return cls(over(address, buffer.nbytes, buffer.shape, buffer.element_type, [handle], subject))
 
     @classmethod
@@ -332,7 +327,7 @@ class Value(Owner):
     def address(self) -> int:
         """Where the tensor's memory begins, on its own device."""
         handle = self._tensor()
-        return int(ffi.cast("uintptr_t", status.fetch(api().GetTensorMutableData, "void *", handle.pointer)))
+        return address_of(status.fetch(api().GetTensorMutableData, "void *", handle.pointer))
 
     def _tensor(self) -> Handle:
         return self._open() if self._kind is ValueKind.TENSOR else self._of(ValueKind.TENSOR)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from zrt._common.arguments import integer
 from zrt._common.public import public_in
 from zrt._native import ffi, status
+from zrt._native.cdata import pointer_to, sizeof
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import ArgumentError, InvalidArgumentError, ProviderError
@@ -27,7 +28,7 @@ _WORDS = ("0", "1", "false", "true", "False", "True")
 # string, and what ORT's C++ constructor would say.
 _READ: dict[str, tuple[Callable[[str], int], int]] = {
     "device_id": (int, 0),
-    "gpu_mem_limit": (int, 2 ** (8 * ffi.sizeof("size_t")) - 1),
+    "gpu_mem_limit": (int, 2 ** (8 * sizeof("size_t")) - 1),
     "arena_extend_strategy": (ARENA_STRATEGIES.index, 0),
     "cudnn_conv_algo_search": (SEARCHES.index, 0),
     "do_copy_in_default_stream": (lambda word: _WORDS.index(word) % 2, 1),
@@ -53,7 +54,7 @@ class _Attach(ThroughObject):
                 setattr(struct, key, read(settings[key]) if key in settings else default)
             except (ValueError, OverflowError):
                 raise ArgumentError(f"{key}: {settings[key]!r} is none that ORT takes together with {ARENA}") from None
-        struct.default_memory_arena_cfg = ffi.cast("OrtArenaCfg *", to_pointer(ARENA, settings[ARENA]))
+        struct.default_memory_arena_cfg = pointer_to(to_pointer(ARENA, settings[ARENA]), "OrtArenaCfg")
         if STREAM in settings:
             struct.has_user_compute_stream = 1
             struct.user_compute_stream = to_pointer(STREAM, settings[STREAM])
