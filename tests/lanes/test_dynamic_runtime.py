@@ -84,7 +84,7 @@ class TestSources:
             with pytest.raises(DTypeError, match="max_buckets"):
                 dynamic(max_buckets=wrong)
         for name in ("shapes", "output_shapes"):
-            with pytest.raises(ArgumentError, match=f"{name}: a DynamicRuntime takes shapes when"):
+            with pytest.raises(ArgumentError, match=f"{name}: give shapes to DynamicRuntime.lane"):
                 dynamic(**{name: [(1, 4)]})
 
     def test_unknown_keyword_raises_before_sessions_are_made(self):

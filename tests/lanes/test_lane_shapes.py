@@ -111,7 +111,7 @@ class TestSolvedShapes:
         assert outputs(Session(models.to_strings())) == {"y": "holds strings"}
         assert outputs(Session(models.to_sequence())) == {"y": "is a sequence"}
         assert outputs(Session(models.passing_through())) == {
-            "x": "is an input as well, and ORT hands that out",
+            "x": "is an input as well, and ORT returns that input's memory",
             "y": (3,),
         }
         for model, why in ((models.from_strings, "holds strings"), (models.from_sequence, "is a sequence")):

@@ -1,4 +1,4 @@
-"""What a lane's hot path does, input by input and output by output."""
+"""The report of `Lane.audit`: what a run does with each input and output."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ class PortAudit:
     name: str
     element_type: ElementType
     shape: Shape | None
-    """The bound shape; None where ORT makes the output anew in each run and has made none yet."""
+    """The bound shape; None for an output that ORT allocates in each run, before the first run."""
     nbytes: int
     memory: MemoryInfo
     kind: str
     """"buffers", "allocated" or "left", as in `LaneMemory`."""
     address: int | None
-    """Where our view begins; None where there is none."""
+    """The address of the lane's view; None if there is no numpy view."""
     ort_address: int | None
-    """Where ORT's tensor begins; None where there is none yet."""
+    """The address of ORT's tensor; None before the first run allocates it."""
     alignment: int | None
-    """The largest power of two that divides the address, up to 2 MiB."""
+    """The alignment in bytes: the largest power of two that divides the address, up to 2 MiB."""
     policy: str
-    """The buffer policy, where the memory is ours."""
+    """The buffer policy, where the memory is a `Buffer` of zrt; else ""."""
     rebound: bool
-    """Whether it is bound anew before each run."""
+    """Whether it is bound again before each run."""
     copies: str
-    """Why a run copies it, or "" where none does."""
+    """Why each run copies it; "" if no run does."""
     allocates: str
-    """Why each run hands out a tensor anew, which it mostly allocates, or "" where it is always the same."""
+    """Why each run returns another tensor, mostly a newly allocated one; "" if it is always the same tensor."""
 
 
 @public
@@ -48,24 +48,24 @@ class LaneAudit:
     inputs: tuple[PortAudit, ...]
     outputs: tuple[PortAudit, ...]
     synchronize: bool
-    """Whether each run waits for the devices before and after."""
+    """Whether each run waits for the devices before and after it."""
 
     @property
     def copies(self) -> tuple[str, ...]:
-        """What is copied in each run, and why."""
+        """The inputs and outputs that each run copies, with the reasons."""
         return tuple(f"{port.name}: {port.copies}" for port in (*self.inputs, *self.outputs) if port.copies)
 
     @property
     def allocations(self) -> tuple[str, ...]:
-        """What each run hands out anew, and why."""
+        """The outputs that each run allocates, with the reasons."""
         return tuple(f"{port.name}: {port.allocates}" for port in (*self.inputs, *self.outputs) if port.allocates)
 
     @property
     def zero_copy(self) -> bool:
-        """Whether ORT reads and writes the very memory that the user sees."""
+        """Whether ORT reads and writes the memory of the user's views, without a copy."""
         return not self.copies
 
     def require_zero_copy(self) -> None:
-        """Raises `ZeroCopyError` that names what each run copies."""
+        """Raises `ZeroCopyError` if a run copies; the message names the inputs and outputs."""
         if self.copies:
             raise ZeroCopyError("a run of this lane copies " + "; ".join(self.copies))

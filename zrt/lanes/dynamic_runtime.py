@@ -1,4 +1,4 @@
-"""`DynamicRuntime`: a bucket of lanes for each concrete shape, kept in the order of their use."""
+"""`DynamicRuntime`: an LRU cache of lanes by shape."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ class Bucket:
     shapes: dict[str, Shape]
     """The inputs' shapes."""
     output_shapes: dict[str, Shape]
-    """The outputs' shapes that were given."""
+    """The outputs' shapes that the caller gave."""
     runtime: Runtime
     key: Key = field(repr=False)
     spellings: list[Any] = field(default_factory=list, repr=False)
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
-        """The lanes; each belongs to one thread at a time."""
+        """The lanes; one thread at a time can use each."""
         return self.runtime.lanes
 
 
 @dataclass(slots=True)
 class Counters:
-    """How often a `DynamicRuntime` found a bucket, made one, and let one go to make room."""
+    """How often a `DynamicRuntime` found a bucket, made one, and evicted one to make room."""
 
     hits: int = 0
     misses: int = 0
@@ -63,12 +63,12 @@ class Counters:
 class DynamicRuntime(Single):
     """Lanes for models whose shapes vary: each set of input shapes (and given output shapes) has its bucket.
 
-    A bucket is made at its first use, with `lanes` lanes, or beforehand by `prebuild` and `warm`. There are at most
-    `max_buckets`; the one that was not used for longest goes first, and a lane of it that is still held stays
+    A bucket is made at its first use, with `lanes` lanes, or in advance by `prebuild` and `warm`. There are at most
+    `max_buckets`. The least recently used bucket is evicted first; a lane of it that the caller holds stays
     usable. `lane_options` are the keyword arguments of `Lane`, without the shapes.
 
-    One thread owns it: a call while another thread's is under way raises `BusyError`. The lanes that it hands out
-    may run in any thread.
+    A call raises `BusyError` while a call of another thread is in progress. The lanes that it returns may run in
+    any thread.
     """
 
     __slots__ = (
@@ -105,7 +105,7 @@ class DynamicRuntime(Single):
         max_buckets: int = 16,
         **lane_options: Unpack[LaneOptions],
     ) -> Self:
-        """A session of its own for each lane; `share_weights=True` keeps the weights in memory once."""
+        """A session of its own for each lane; with `share_weights` the weights are in memory once."""
         return cls._made(
             lambda: lane_sessions.replicated(
                 model, lanes, options, providers, share_weights, external_data_dir, strict, allow
@@ -132,19 +132,22 @@ class DynamicRuntime(Single):
     ) -> None:
         for name in ("shapes", "output_shapes"):
             if name in lane_options:
-                raise ArgumentError(f"{name}: a DynamicRuntime takes shapes when it hands out lanes")
+                raise ArgumentError(f"{name}: give shapes to DynamicRuntime.lane, not to the constructor")
         check_names(lane_options, LaneOptions, type(self))
         self.max_buckets = integer(max_buckets, "max_buckets", 1)
         self.counters = Counters()
         self._sessions: tuple[Session, ...] = tuple(make_sessions())
         self._options = lane_options
         self._buckets: OrderedDict[Key, Bucket] = OrderedDict()
-        # The same shapes may be written in several ways; each that was seen leads straight to its bucket.
+        # The same shapes can be written in several ways: each spelling that was used before maps to its bucket.
         self._spellings: dict[Any, Bucket] = {}
         self._busy = new_flag()
 
     def lane(self, shapes: ShapesLike, index: int = 0, output_shapes: ShapesLike = None) -> Lane:
-        """A lane for these shapes: a dictionary's look-up where they were seen before."""
+        """Lane `index` of the bucket for these shapes, which is made if it is not there.
+
+        For shapes that were used before this is one look-up in a dictionary.
+        """
         bucket = claimed(self._busy, "DynamicRuntime", self._bucket, shapes, output_shapes)
         return pick(bucket.runtime.lanes, index)
 
@@ -153,21 +156,22 @@ class DynamicRuntime(Single):
             spelling = _spelling(shapes), _spelling(output_shapes)
             bucket = self._spellings.get(spelling)
         except TypeError:
-            # Spelled with lists, which are no keys: the long way each time.
+            # Lists are not hashable: resolve the shapes each time.
             return self._find(shapes, output_shapes)
         if bucket is not None:
             self._buckets.move_to_end(bucket.key)
             self.counters.hits += 1
             return bucket
         bucket = self._find(shapes, output_shapes)
-        if _lasts(shapes) and _lasts(output_shapes):
-            # In this order (here, and where buckets go) an interrupt leaves no spelling of a bucket that is gone.
+        if _is_constant(shapes) and _is_constant(output_shapes):
+            # Append first, and forget spellings before their bucket: after an interrupt no spelling maps to an evicted
+            # bucket.
             bucket.spellings.append(spelling)
             self._spellings[spelling] = bucket
         return bucket
 
     def _find(self, shapes: ShapesLike, output_shapes: ShapesLike) -> Bucket:
-        """The bucket for shapes in any spelling, made where there is none."""
+        """The bucket for shapes in any spelling, made if it is not there."""
         key = self._key(shapes, output_shapes)
         bucket = self._buckets.get(key)
         if bucket is not None:
@@ -200,7 +204,7 @@ class DynamicRuntime(Single):
     def _owned(
         self, work: Callable[Parameters, Result], *arguments: Parameters.args, **keywords: Parameters.kwargs
     ) -> Result:
-        """`work` with other threads kept out."""
+        """Calls `work` while other threads get `BusyError`."""
 
         def while_open() -> Result:
             self._check_open()
@@ -215,7 +219,7 @@ class DynamicRuntime(Single):
     def prebuild(self, specs: Iterable[Spec]) -> None:
         """Makes the buckets for these shapes now; a spec is input shapes, or a pair of input and output shapes.
 
-        More different shapes than `max_buckets` are an `ArgumentError`, and then nothing is made.
+        Raises `ArgumentError` and makes no bucket if there are more different shapes than `max_buckets`.
         """
         self._owned(self._prebuild, specs)
 
@@ -227,12 +231,12 @@ class DynamicRuntime(Single):
         if len(different) > self.max_buckets:
             raise ArgumentError(f"{len(different)} different shapes do not fit into max_buckets={self.max_buckets}")
         for key in different & self._buckets.keys():
-            # In use from now on, so that none of them goes to make room for another.
+            # Mark them as recently used, so that none of them is evicted to make room for another.
             self._buckets.move_to_end(key)
         return [self._find(*pair) for pair in pairs]
 
     def warm(self, specs: Iterable[Spec], runs: int = 1) -> None:
-        """`prebuild`, and `runs` runs of every lane of these buckets."""
+        """Makes the buckets like `prebuild`, and runs each of their lanes `runs` times."""
         self._owned(self._warm, specs, runs)
 
     def _warm(self, specs: Iterable[Spec], runs: int) -> None:
@@ -249,11 +253,11 @@ class DynamicRuntime(Single):
 
     @property
     def buckets(self) -> tuple[Bucket, ...]:
-        """The buckets, the one that goes next first."""
+        """The buckets, the least recently used first."""
         return self._owned(tuple[Bucket, ...], self._buckets.values())
 
     def remove(self, shapes: ShapesLike, output_shapes: ShapesLike = None) -> bool:
-        """Lets the bucket for these shapes go; whether there was one. Lanes that are held stay usable."""
+        """Drops the bucket for these shapes; returns whether there was one. Lanes that the caller holds stay usable."""
         return self._owned(self._remove, shapes, output_shapes)
 
     def _remove(self, shapes: ShapesLike, output_shapes: ShapesLike) -> bool:
@@ -264,7 +268,7 @@ class DynamicRuntime(Single):
         return True
 
     def clear(self) -> None:
-        """Lets every bucket go. Lanes that are held stay usable."""
+        """Drops every bucket. Lanes that the caller holds stay usable."""
         self._owned(self._clear)
 
     def _clear(self) -> None:
@@ -272,13 +276,13 @@ class DynamicRuntime(Single):
         self._buckets.clear()
 
     def close(self) -> None:
-        """Lets every bucket and the sessions go; lanes that are held stay usable, and closing twice is fine."""
+        """Releases every bucket and the sessions. Lanes that the caller holds stay usable; closing twice is fine."""
         if not self.closed:
             claimed(self._busy, "DynamicRuntime", self._close)
 
     def _close(self) -> None:
-        # In one claim, so that no other thread's bucket comes between; before the sessions go, since a look-up that
-        # finds its bucket asks for nothing else.
+        # In one claim, so that no other thread adds a bucket in between; and before the sessions, since a look-up
+        # that hits does not check whether the runtime is open.
         self._clear()
         self._sessions = ()
 
@@ -299,14 +303,14 @@ class DynamicRuntime(Single):
 
 
 def _spelling(shapes: Any) -> tuple[Any, ...]:
-    """Shapes as they were written, as a key; a sequence is told from a dict by the None in front."""
+    """Shapes as the caller wrote them, as a key; a None in front marks a sequence."""
     if shapes is None:
         return ()
     return tuple(shapes.items()) if isinstance(shapes, Mapping) else (None, *shapes)
 
 
-def _lasts(shapes: Any) -> bool:
-    """Whether a spelling means the same shapes for ever: that of an object that may change does not."""
+def _is_constant(shapes: Any) -> bool:
+    """Whether a spelling always means the same shapes: a mutable object's does not."""
     each = shapes.values() if isinstance(shapes, Mapping) else shapes or ()
     return all(isinstance(shape, (tuple, int)) for shape in each)
 

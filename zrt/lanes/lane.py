@@ -1,4 +1,4 @@
-"""`Lane`: one exclusive, fully bound way through a session; running it is one C call."""
+"""`Lane`: a session's inputs and outputs, bound once; a run is one C call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _run = lib.zrt_lane_run
 _run_with = lib.zrt_lane_run_with
 
 
-# The numbers of the graphs that lanes capture: no two lanes share one, and users count from below.
+# The ids of the graphs that lanes capture: each lane has its own, above those that users choose.
 _graphs = itertools.count(1 << 30)
 
 
@@ -43,7 +43,7 @@ def _closed_block() -> Handle:
     return block
 
 
-# What a closed lane runs instead: a lane that is always busy, so that the hot path needs no check of its own.
+# A closed lane runs this block, which is always busy, so that `run` needs no check of its own.
 _CLOSED = _closed_block()
 
 
@@ -56,12 +56,12 @@ class RunStats:
 
     @property
     def delta(self) -> AllocatorStats:
-        """What the run added."""
+        """The difference that the run made."""
         return self.after - self.before
 
 
 class _Reader:
-    """Reads what is bound as outputs. Apart from `Lane`, which thus stays out of reference cycles."""
+    """Reads the values that are bound as outputs. `Ports` holds it in place of the lane, which would be a cycle."""
 
     __slots__ = ("_binding", "_block", "_keepers", "_outputs", "_places")
 
@@ -73,25 +73,25 @@ class _Reader:
         self._keepers = [port.handle() for port in (*inputs, *outputs) if port.value is not None]
 
     def values(self) -> list[Value | None]:
-        """The values that are bound as outputs now; None for those that no run has made yet."""
+        """The values that are bound as outputs now; None for an output that no run has made yet."""
         return claimed(busy_flag(self._block), "Lane", bound_values, self._binding, self._keepers, self._places)
 
     def read(self, index: int) -> View | None:
-        """The output that ORT made in the last run; None for an optional one that is absent."""
+        """The output that ORT allocated in the last run; None for an optional that is absent."""
         value = self.values()[index]
         if value is None:
             info = self._outputs[index]
             if info.kind is ValueKind.OPTIONAL:
                 return None
             raise ArgumentError(
-                f"output {info.name!r} is not there: each run makes it anew, and there was none yet "
-                "or the last one failed"
+                f"output {info.name!r} is not there: ORT allocates it in each run, and the lane has not run yet or its "
+                "last run failed"
             )
         return view(value)
 
 
 class _Bound(NamedTuple):
-    """All that an open lane holds, in one attribute, so that closing in one thread never leaves half to another."""
+    """Everything that an open lane holds, in one attribute, so that another thread sees all of it or nothing."""
 
     session: Session
     owner: Handle
@@ -108,27 +108,25 @@ class _Bound(NamedTuple):
 class Lane(Owner):
     """A session's inputs and outputs, bound once to memory of their own; `run` is one C call and nothing else.
 
-    `shapes` gives the inputs' shapes, by name or in order, where the model leaves sizes open; `output_shapes` the
-    outputs'. Output shapes that are not given are solved from the inputs'; those that stay open are found by
-    trial runs on made-up data. An output whose shape changes with the data is left to ORT and read anew after each
-    run; `audit` says so.
+    `shapes` gives the inputs' shapes, by name or in order, where the model leaves sizes open; `output_shapes` gives
+    the outputs'. Other output shapes are solved from the inputs' shapes, or found by trial runs on made-up data. ORT
+    allocates an output in each run if its shape depends on the data; `audit` reports this.
 
-    `inputs` and `outputs` say where the memory lies (`LaneMemory`). `rebind_inputs=True` binds the inputs anew
-    before each run; by default only those that ORT copies to a device are. `synchronize` waits for devices before
-    and after each run; by default only where there are any.
+    `inputs` and `outputs` say where the memory lies (`LaneMemory`). `rebind_inputs=True` binds all inputs again
+    before each run; by default this is done for inputs that ORT copies to a device. `synchronize` waits for the
+    devices before and after each run; by default it does if the session or the lane's memory has a device.
 
-    In a session that captures graphs each lane has a graph of its own, over memory on the session's device.
+    In a session that captures graphs, each lane has a graph of its own, over memory on the session's device.
 
-    A lane belongs to one run at a time: a second thread gets `BusyError`. It goes on working after its session was
-    closed.
+    One run at a time can use a lane: a second thread gets `BusyError`. A lane works on after its session is closed.
     """
 
     __slots__ = ("_bound", "_reference", "rebound", "synchronize")
 
     rebound: frozenset[str]
-    """The inputs that are bound anew before each run."""
+    """The inputs that are bound again before each run."""
     synchronize: bool
-    """Whether each run waits for the devices before and after."""
+    """Whether each run waits for the devices before and after it."""
 
     def __init__(
         self,
@@ -208,7 +206,7 @@ class Lane(Owner):
         return bound
 
     def run(self) -> None:
-        """One inference over what the inputs hold now; the outputs hold its results afterwards."""
+        """Runs the model on the data in `inputs`, and writes the results to `outputs`."""
         code = _run(self._reference)
         if code:
             raise self._failure(code)
@@ -231,18 +229,18 @@ class Lane(Owner):
         error = status.to_error(code, "Lane")
         if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
             return ShapeError(
-                f"{error} Let ORT make the output anew in each run: outputs=LaneMemory.left(), or correct its "
+                f"{error} Let ORT allocate the output in each run: outputs=LaneMemory.left(), or correct its "
                 "shape in output_shapes"
             )
         return error
 
     def prime(self, runs: int = 1) -> None:
-        """Runs `runs` times before serving, so that ORT plans its memory for these shapes."""
+        """Runs the lane `runs` times before serving, so that ORT plans and allocates its memory for these shapes."""
         for _ in range(integer(runs, "runs")):
             self.run()
 
     def run_with_allocator_stats(self, allocator: Allocator | None = None) -> RunStats:
-        """One run between two looks at an allocator's counters (by default the session's on the host)."""
+        """Runs once and returns an allocator's counters before and after; by default the session's on the host."""
         if allocator is None:
             allocator = Allocator.of(self._opened().owner)
         if not isinstance(allocator, Allocator):
@@ -258,18 +256,18 @@ class Lane(Owner):
 
     @property
     def inputs(self) -> Ports:
-        """What ORT reads: write into these views."""
+        """The memory that ORT reads: write into these views."""
         return self._opened().inputs
 
     @property
     def outputs(self) -> Ports:
-        """What ORT writes: the same views after every run, but for outputs that are left to ORT."""
+        """The memory that ORT writes: the same views after every run, except for outputs that are left to ORT."""
         return self._opened().outputs
 
     def audit(self) -> LaneAudit:
-        """What each run does: addresses, bytes, memory, and whatever is copied or allocated on the way.
+        """Reports what each run does: addresses, bytes, memory, and every copy and allocation.
 
-        For the time of set-up: it allocates, and takes its time.
+        For set-up and tests: it allocates.
         """
         bound = self._opened()
         inputs = tuple(
@@ -296,7 +294,7 @@ class Lane(Owner):
 
 
 def _require_captured(*sides: Iterable[tuple[Port, MemoryInfo]]) -> None:
-    """A replay looks at nothing that is bound: the memory must be where the graph reads and writes, for good."""
+    """Refuses memory off the session's device: a replay uses the addresses of the capture."""
     for side in sides:
         for port, place in side:
             if port.value is None or not port.where.memory.beside(place):
@@ -334,8 +332,8 @@ def _bind(binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> N
 
 
 def _audit(port: Port, value: Value | None, does: str, place: MemoryInfo, rebound: bool = False) -> PortAudit:
-    """What is true of a port whose bound value is `value`, where the session `does` its part on `place`."""
-    # Of strings and sequences there is neither a size nor an address that would say anything.
+    """The audit of a port with the bound `value`; `does` says how ORT accesses it on `place`."""
+    # Strings and sequences have no meaningful size or address.
     numbers = value if value is not None and not unbindable(port.info) else None
     ours = address_of(port.view) if isinstance(port.view, np.ndarray) else None
     theirs = numbers.address if numbers is not None else None

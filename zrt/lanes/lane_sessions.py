@@ -1,4 +1,4 @@
-"""Where a runtime's sessions come from: one shared by all lanes, one each from a model, or a caller's factory."""
+"""The sessions of a runtime: one for all lanes, one for each lane from a model, or those of a caller's factory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def replicated(
 ) -> list[Session]:
     """A session for each lane; with `share_weights`, all over one copy of the weights."""
     count = _count(lanes)
-    # Parsed once, and for its errors before anything is loaded; a generator of providers ends here too.
+    # Parse once, since a generator of providers can be read once, and before loading, so that errors show early.
     parsed = parse(providers)
     strictness = Strictness.of(strict, allow, parsed.asked())
     keywords: dict[str, Any] = {"external_data_dir": external_data_dir, "strict": strict, "allow": strictness.allow}
@@ -55,7 +55,7 @@ def replicated(
     from zrt.loading.caller_weights import PrepackedWeights
     from zrt.loading.read_weights import read_weights, trim_heap
 
-    # The options first: a mistake in them shows before the weights are read.
+    # Check the options before the weights are read, which may take long.
     prepare_options(options, parsed, external_data_dir)
     chosen = options or SessionOptions()
     weights = read_weights(model, external_data_dir, chosen.external_initializer_files)
@@ -71,7 +71,7 @@ def replicated(
 
 
 def made(factory: Factory, lanes: int) -> list[Session]:
-    """What the caller's factory makes of each lane's index."""
+    """The session that the caller's factory returns for each lane's index."""
     if not callable(factory):
         raise wrong_type("factory", "a function of a lane's index", factory)
     sessions = [factory(index) for index in range(_count(lanes))]

@@ -81,7 +81,7 @@ def _port_shape(why: str, shape: Shape | None) -> PortShape:
 def _declared(session: Session, info: ValueInfo, given: Mapping[str, Shape], sizes: dict[str, int]) -> PortShape:
     """An output's shape as far as the caller and the model's declaration say it."""
     if info.name in session.input_names:
-        return PortShape(None, "is an input as well, and ORT hands that out")
+        return PortShape(None, "is an input as well, and ORT returns that input's memory")
     shape = given[info.name] if info.name in given else symbolic_shapes.solve(info, sizes)
     return _port_shape(unbindable(info) or (DEPENDS_ON_DATA if shape is None else ""), shape)
 

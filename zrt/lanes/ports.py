@@ -1,4 +1,4 @@
-"""A lane's inputs and outputs: where each lives (`LaneMemory`), what is bound (`Port`), what users see (`Ports`)."""
+"""A lane's inputs and outputs: their memory (`LaneMemory`), what is bound (`Port`), the users' views (`Ports`)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ View: TypeAlias = "np.ndarray[Any, Any] | Value"
 @public
 @dataclass(frozen=True, slots=True)
 class LaneMemory:
-    """Where a lane's inputs or outputs live; its class methods make it."""
+    """Where a lane's inputs or outputs live. Make one with its class methods."""
 
     kind: Literal["buffers", "allocated", "left"] = "buffers"
     policy: BufferPolicy = BufferPolicy.AUTO
@@ -35,17 +35,17 @@ class LaneMemory:
 
     @classmethod
     def buffers(cls, policy: BufferPolicy = BufferPolicy.AUTO) -> LaneMemory:
-        """Our own memory on the host, laid out as `policy` says: the default."""
+        """Buffers of zrt on the host, allocated as `policy` says: the default."""
         return cls("buffers", policy)
 
     @classmethod
     def allocated(cls, memory: MemoryInfo = CPU) -> LaneMemory:
-        """Tensors that the session's allocator for `memory` makes once."""
+        """Tensors that the session's allocator for `memory` allocates once."""
         return cls("allocated", memory=memory)
 
     @classmethod
     def left(cls, memory: MemoryInfo = CPU) -> LaneMemory:
-        """Outputs that ORT makes anew in each run, on `memory`."""
+        """Outputs that ORT allocates in each run, on `memory`."""
         return cls("left", memory=memory)
 
 
@@ -54,7 +54,7 @@ _DEFAULT = LaneMemory()
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One input or output of a lane; `value` is None where ORT makes it anew in each run, and `why` says why."""
+    """One input or output of a lane; `value` is None for an output that is left to ORT, and `why` gives the reason."""
 
     info: ValueInfo
     where: LaneMemory
@@ -70,33 +70,33 @@ class Port:
 
 
 def view(value: Value) -> View:
-    """What users see of a value: a numpy view where there can be one, else the value."""
+    """The user's view of a value: a numpy array where possible, else the value."""
     return value.numpy() if value.is_tensor and value.memory.is_host else value
 
 
 def clear(array: np.ndarray[Any, Any]) -> None:
-    """Sets every byte of a contiguous array to 0: not every type has a number for that (float8e8m0)."""
+    """Sets every byte of a contiguous array to 0. Assigning 0 is not the same: float8e8m0 has no zero."""
     array.reshape(-1).view(np.uint8).fill(0)
 
 
 def unbindable(info: ValueInfo) -> str:
-    """Why no memory can be bound for it: "" for tensors of numbers."""
+    """Why no memory can be bound for an input or output; "" for tensors of numbers."""
     if not info.is_tensor:
         return f"is {phrase(info.kind)}"
     return "holds strings" if info.element_type is ElementType.STRING else ""
 
 
 def make_port(session: Session, info: ValueInfo, shape: Shape, where: LaneMemory, subject: str) -> Port:
-    """Zeroed memory for a tensor of that shape (on a device: as it comes), and the value over it."""
+    """A port with memory for a tensor of that shape; the memory is zeroed on the host and undefined on a device."""
     reason = unbindable(info)
     if reason:
         raise UnsupportedError(f"{subject} {reason}: a lane binds tensors of numbers")
     if where.kind == "allocated":
         value = Value.allocate(shape, info.element_type, Allocator(session, where.memory), subject)
-        seen = view(value)
-        if isinstance(seen, np.ndarray):
-            clear(seen)
-        return Port(info, where, value, seen)
+        shown_view = view(value)
+        if isinstance(shown_view, np.ndarray):
+            clear(shown_view)
+        return Port(info, where, value, shown_view)
     try:
         buffer = Buffer(shape, info.element_type, where.policy)
     except (AllocationError, DTypeError, ShapeError) as error:
@@ -106,7 +106,7 @@ def make_port(session: Session, info: ValueInfo, shape: Shape, where: LaneMemory
 
 
 def checked_memory(where: LaneMemory | None, session: Handle, subject: str) -> LaneMemory:
-    """The argument, or the default; memory that the session does not have is refused."""
+    """The argument, or the default; raises if the session has no such memory."""
     if where is None:
         return _DEFAULT
     if not isinstance(where, LaneMemory):
@@ -126,11 +126,11 @@ def checked_memory(where: LaneMemory | None, session: Handle, subject: str) -> L
 class Ports(Mapping[str, Any]):
     """A lane's inputs or outputs, by name or by index: numpy views on the host, `Value` on a device."""
 
-    __slots__ = ("_names", "_read", "_views", "_what")
+    __slots__ = ("_names", "_read", "_role", "_views")
 
-    def __init__(self, what: str, ports: Sequence[Port], read: Callable[[int], View | None]) -> None:
-        """`read` gives the view of an output that ORT makes anew in each run, by its index."""
-        self._what = what
+    def __init__(self, role: str, ports: Sequence[Port], read: Callable[[int], View | None]) -> None:
+        """`role` is "input" or "output"; `read` returns the view of an output that is left to ORT, by its index."""
+        self._role = role
         self._names = tuple(port.info.name for port in ports)
         self._read = read
         self._views: dict[str | int, View | None] = {}
@@ -142,13 +142,13 @@ class Ports(Mapping[str, Any]):
             found = self._views[key]
         except (KeyError, TypeError):
             names = ", ".join(map(repr, self._names)) or "none"
-            raise UnknownNameError(f"the lane has no {self._what} {shown(key)}; it has {names}") from None
+            raise UnknownNameError(f"the lane has no {self._role} {shown(key)}; it has {names}") from None
         if found is None:
             return self._read(self._names.index(key) if isinstance(key, str) else int(key))
         return found
 
     def __contains__(self, key: object) -> bool:
-        # Mapping's own would read the output, which may not be there yet.
+        # Mapping.__contains__ would read the output, which raises before the first run.
         return key in self._names
 
     def __iter__(self) -> Iterator[str]:
@@ -158,4 +158,4 @@ class Ports(Mapping[str, Any]):
         return len(self._names)
 
     def __repr__(self) -> str:
-        return f"<{self._what}s {', '.join(self._names)}>"
+        return f"<{self._role}s {', '.join(self._names)}>"

@@ -1,6 +1,6 @@
-"""`Runtime`: a fixed set of exclusive lanes, under a server that says which request takes which.
+"""`Runtime`: a fixed set of lanes.
 
-It neither schedules, queues nor locks: the caller gives each lane to one thread at a time.
+It has no scheduler, queue or lock: the caller gives each lane to one thread at a time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from zrt.session.session import Session
 
 @public
 class Runtime(Single):
-    """A fixed set of lanes: over one session, over a session each (`replicate`), or over a factory's sessions.
+    """A fixed set of lanes: over one session, over a session for each lane (`replicate`), or over given sessions.
 
     `lane_options` are the keyword arguments of `Lane`, the same for every lane. Lanes over one session share its
     weights and its thread pool. A session for each lane costs memory, and no lane waits for another's threads.
@@ -35,7 +35,7 @@ class Runtime(Single):
     __slots__ = ("__weakref__", "lanes")
 
     lanes: tuple[Lane, ...]
-    """The lanes; each belongs to one thread at a time."""
+    """The lanes; one thread at a time can use each."""
 
     def __init__(self, session: Session, lanes: int = 1, **lane_options: Unpack[ShapedLaneOptions]) -> None:
         self._build(lambda: lane_sessions.shared(session, lanes), lane_options)
@@ -97,16 +97,16 @@ class Runtime(Single):
         return tuple(lane.session for lane in self.lanes)
 
     def prime(self, runs: int = 1) -> None:
-        """Runs every lane `runs` times before serving."""
+        """Runs every lane `runs` times before serving (`Lane.prime`)."""
         for lane in self.lanes:
             lane.prime(runs)
 
     def audit(self) -> tuple[LaneAudit, ...]:
-        """Every lane's `Lane.audit`."""
+        """The `Lane.audit` of every lane."""
         return tuple(lane.audit() for lane in self.lanes)
 
     def close(self) -> None:
-        """Closes the lanes, which let their sessions go; closing twice is fine."""
+        """Closes the lanes, which release their sessions; closing twice is fine."""
         for lane in self.lanes:
             lane.close()
 
@@ -129,7 +129,7 @@ class Runtime(Single):
 
 
 def pick(lanes: Sequence[Lane], index: int) -> Lane:
-    """One of a runtime's lanes."""
+    """The lane at `index`; raises if there is none."""
     try:
         return lanes[index]
     except TypeError:

@@ -1,4 +1,4 @@
-"""Shapes: what the feeds settle about a model's symbolic dimensions."""
+"""Resolves a model's symbolic dimensions from the shapes of its inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Shape = tuple[int, ...]
 
 
 def check(info: ValueInfo, shape: Shape, subject: str) -> None:
-    """Refuses a shape that the declared one does not admit."""
+    """Raises `ShapeError` if a shape does not match the declared one."""
     declared = info.shape
     if declared is None:
         return
@@ -23,9 +23,9 @@ def check(info: ValueInfo, shape: Shape, subject: str) -> None:
 
 
 def bind(infos: Iterable[ValueInfo], shapes: Sequence[Shape]) -> dict[str, int]:
-    """The sizes of symbolic dimensions, by name; a name that two inputs settle differently is left out.
+    """The sizes of symbolic dimensions, by name; a name to which two inputs give different sizes is left out.
 
-    ORT does not insist that one name has one size, so a contradiction is no error: it only settles nothing.
+    ORT accepts inputs that contradict each other so, as it broadcasts them: this is not an error.
     """
     sizes: dict[str, int] = {}
     contradicted = set()
@@ -39,7 +39,7 @@ def bind(infos: Iterable[ValueInfo], shapes: Sequence[Shape]) -> dict[str, int]:
 
 
 def solve(info: ValueInfo, sizes: dict[str, int]) -> Shape | None:
-    """An output's shape with those sizes, or None where something stays open."""
+    """An output's shape with those sizes; None if a dimension stays open."""
     if info.shape is None:
         return None
     shape = []
