@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -19,7 +20,7 @@ DEEPEST: Final = 32
 _KEYS: Final = frozenset(kind for kind in ElementType if kind is ElementType.STRING or "int" in kind.onnx_name)
 
 
-def element_type(value: object, subject: str) -> ElementType:
+def to_element_type(value: object, subject: str) -> ElementType:
     """An element type in any form that `ElementType.of` takes, or "string"."""
     if isinstance(value, str) and value.upper() == ElementType.STRING.name:
         return ElementType.STRING
@@ -55,7 +56,7 @@ def dimensions(shape: object, subject: str) -> tuple[Dim, ...] | None:
 
 
 @public_in("zrt.graph")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class TensorType:
     """A dense tensor: an element type, in any form that `ElementType.of` takes or "string", and a shape.
 
@@ -63,19 +64,19 @@ class TensorType:
     """
 
     element_type: ElementType
-    shape: tuple[Dim, ...] | None = None
+    shape: tuple[Dim, ...] | None
 
-    def __post_init__(self) -> None:
+    def __init__(self, element_type: object, shape: Sequence[Dim] | None = None) -> None:
         kind = type(self).__name__
-        object.__setattr__(self, "element_type", element_type(self.element_type, kind))
-        object.__setattr__(self, "shape", dimensions(self.shape, kind))
+        object.__setattr__(self, "element_type", to_element_type(element_type, kind))
+        object.__setattr__(self, "shape", dimensions(shape, kind))
 
     def __str__(self) -> str:
         return f"{type_name(self.element_type)}{format_shape(self.shape)}"
 
 
 @public_in("zrt.graph")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class SparseTensorType(TensorType):
     """A sparse tensor of this element type and dense shape."""
 
@@ -98,18 +99,19 @@ class SequenceType:
 
 
 @public_in("zrt.graph")
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class MapType:
     """A map from strings or integers to values of one type."""
 
     key: ElementType
     value: GraphType
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", element_type(self.key, "MapType: key"))
+    def __init__(self, key: object, value: GraphType) -> None:
+        object.__setattr__(self, "key", to_element_type(key, "MapType: key"))
+        object.__setattr__(self, "value", value)
         if self.key not in _KEYS:
             raise DTypeError(f"MapType: key: {type_name(self.key)} is neither string nor an integer")
-        _require(self.value, "MapType: value")
+        _require(value, "MapType: value")
 
     def __str__(self) -> str:
         return f"map({type_name(self.key)}, {self.value})"
@@ -151,7 +153,7 @@ def as_type(value: object, shape: object, subject: str) -> GraphType:
         if shape is not None:
             raise ShapeError(f"{subject}: {value} already has its shape; drop {shown(shape)}")
         return value
-    return TensorType(element_type(value, subject), dimensions(shape, subject))
+    return TensorType(to_element_type(value, subject), dimensions(shape, subject))
 
 
 def to_proto(kind: GraphType) -> Any:
