@@ -80,9 +80,8 @@ class TestMisalignedMemory:
         call = session._latest
         with pytest.raises(ArgumentError, match="a feed's memory is misaligned"):
             call.run([ffi.from_buffer(odd(self.X))])
-        _, places, left = call.room()
-        memory = [ffi.from_buffer(odd(self.X))]
-        assert lib.zrt_call_run(call.reference, ffi.NULL, memory, places, left) == lib.ZRT_MISALIGNED
+        code, _, _ = call.attempt(lib.zrt_call_run, ffi.NULL, [ffi.from_buffer(odd(self.X))])
+        assert code == lib.ZRT_MISALIGNED
         assert call.run([ffi.from_buffer(self.X)])[0].tolist() == (-self.X).tolist()
 
     def test_what_has_no_elements_may_lie_anywhere(self, session):
@@ -151,7 +150,7 @@ class TestCall:
 
     def test_output_without_memory_raises(self, make):
         with pytest.raises(AllocationError, match="output 'y': "):
-            make((2**55,)).room()
+            make((2**55,)).run([ffi.from_buffer(np.ones(2, np.float32))])
 
     @pytest.mark.parametrize(
         "feeds",

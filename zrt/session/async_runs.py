@@ -79,23 +79,18 @@ class Run:
         _set_up()
         if _ended:
             raise UnsupportedError("the interpreter is ending: no run can begin")
-        call, feeds = self._ready.call, self._ready.feeds
+        call, inputs, feeds = self._ready
         options = RunOptions.opened(self._options, call.session)
-        self._results, places, _ = call.room()
-        parents = [call.handle, Handle.pin((self._ready.inputs, places)), *(feeds or ())]
-        if options is not None:
-            parents.append(options)
-        self._handle = Handle.make(
-            _free,
-            parents,
-            lib.zrt_run_new,
-            "zrt_run",
-            call.reference,
-            NULL if options is None else options.pointer,
-            self._ready.inputs,
-            feeds is not None,
-            places,
-        )
+        parents = [call.handle, *(feeds or ()), *(() if options is None else (options,))]
+
+        def make(reference: Any, chosen: Any, inputs: Any, places: Any, _left: Any) -> int:
+            kept = Handle.pin((inputs, places))
+            values = feeds is not None
+            arguments = (reference, chosen, inputs, values, places)
+            self._handle = Handle.make(_free, [*parents, kept], lib.zrt_run_new, "zrt_run", *arguments)
+            return 0
+
+        _, self._results, _ = call.attempt(make, NULL if options is None else options.pointer, inputs)
         block = self._handle.pointer
         if self._terminated:
             self.terminate()

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._native import ffi, lib, ort_messages, status
+from zrt._native import lib, ort_messages, status
 from zrt._native.cdata import NULL, from_buffer, new_array, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -62,6 +62,7 @@ class Call:
         "outputs",
         "reference",
         "session",
+        "settled",
     )
 
     handle: Handle
@@ -72,6 +73,8 @@ class Call:
     """The outputs to compute."""
     layout: tuple[tuple[Shape | None, Any], ...]
     """For each output the shape and dtype of its array; a shape of None leaves the output to ORT."""
+    settled: tuple[tuple[Any, Any], ...] | None
+    """`layout` if no output is left to ORT, else None."""
 
     def __init__(
         self,
@@ -109,6 +112,7 @@ class Call:
         )
         self.outputs = tuple(outputs)
         self.layout = tuple((wanted.shape, wanted.dtype) for wanted in outputs)
+        self.settled = None if any(wanted.shape is None for wanted in outputs) else self.layout
         self._positions = positions
         self._distrusted = distrusted
 
@@ -133,10 +137,11 @@ class Call:
             return None
         return memory
 
-    def room(self) -> tuple[list[Any], list[Any], Any]:
-        """Room for the outputs of one run: results, their memory, and room for the values that ORT allocates.
+    def attempt(self, function: Any, options: Any, inputs: Any) -> tuple[int, list[Any], Any]:
+        """Calls `function`, which has the arguments of ``zrt_call_run``, with fresh arrays for the outputs.
 
-        A result is a fresh array, or None where the output is left to ORT. The last is NULL if none is left.
+        Returns its code, the arrays, and room for the values of the outputs that are left to ORT: these are None among
+        the arrays. The room is NULL if no output is left.
         """
         results: list[Any] = []
         places: list[Any] = []
@@ -146,14 +151,14 @@ class Call:
                 if shape is None:
                     results.append(None)
                     places.append(NULL)
-                    left = left or ffi.new("OrtValue *[]", len(self.outputs))
+                    left = left or new_array("OrtValue *", len(self.outputs))
                 else:
                     array = empty(shape, dtype)
                     results.append(array)
                     places.append(from_buffer(array))
         except (MemoryError, ValueError) as error:
             raise AllocationError(f"output {self.outputs[len(places)].info.name!r}: {error}") from error
-        return results, places, left
+        return function(self.reference, options, inputs, places, left), results, left
 
     def run(
         self, inputs: Any, feeds: Sequence[Handle] | None = None, options: RunOptions | None = None
@@ -164,8 +169,7 @@ class Call:
         """
         function = run_arrays if feeds is None else run_values
         opened = RunOptions.opened(options, self.session)
-        results, places, left = self.room()
-        code = function(self.reference, NULL if opened is None else opened.pointer, inputs, places, left)
+        code, results, left = self.attempt(function, NULL if opened is None else opened.pointer, inputs)
         if code:
             self.prepare_retry(code, results)
             return self.run(inputs, feeds, options)
@@ -180,6 +184,7 @@ class Call:
         if all(result is None for result in results) or not ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
             raise error
         self._distrusted.update(wanted.info.name for wanted in self.outputs)
+        self.settled = None
         self.layout = tuple((None, wanted.dtype) for wanted in self.outputs)
 
     def collect(self, results: list[Any], left: Any, feeds: Sequence[Handle]) -> list[Result]:

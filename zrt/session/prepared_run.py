@@ -41,8 +41,7 @@ class PreparedRun(Owner):
         if options is not None:
             return call.run(inputs, feeds, options)
         # `Call.run` with one call less.
-        results, places, left = call.room()
-        code = run_values(call.reference, NULL, inputs, places, left)
+        code, results, left = call.attempt(run_values, NULL, inputs)
         if code:
             call.prepare_retry(code, results)
             return call.run(inputs, feeds)

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+
 from zrt._common.arguments import entries, integer, shown, wrong_type
 from zrt._common.public import public
 from zrt._native import status
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from zrt.session.profile import Profile
 
 MISALIGNED = status.MISALIGNED
+ndarray = np.ndarray
+empty = np.empty
 
 # How many combinations of names and shapes a session keeps prepared.
 CALLS_KEPT = 64
@@ -184,11 +188,32 @@ class Session(Owner):
         call = self._latest
         if call is None or outputs is not None or options is not None:
             return self._run_checked(feeds, outputs, options)
-        memory = call.memory_of(feeds)
-        if memory is None:
+        # `Call.memory_of` and `Call.attempt`, inlined: their calls would cost 0.2 µs, 1.5 % of a run of digits.onnx.
+        settled = call.settled
+        named: Any = feeds
+        memory: list[Any] = []
+        results: list[Result] = []
+        places: list[Any] = []
+        try:
+            if type(named) is not dict and isinstance(named, (list, tuple)):
+                named = dict(zip(self.input_names, named, strict=True))
+            if len(named) != call.count:
+                return self._run_checked(feeds, outputs, options)
+            for name, dtype, shape in call.inputs:
+                array = named[name]
+                if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
+                    return self._run_checked(feeds, outputs, options)
+                memory.append(from_buffer(array))
+            for shape, dtype in settled or ():
+                array = empty(shape, dtype)
+                results.append(array)
+                places.append(from_buffer(array))
+        except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
             return self._run_checked(feeds, outputs, options)
-        results, places, left = call.room()
-        code = run_arrays(call.reference, NULL, memory, places, left)
+        if settled is None:
+            code, results, left = call.attempt(run_arrays, NULL, memory)
+        else:
+            code, left = run_arrays(call.reference, NULL, memory, places, NULL), NULL
         if code == MISALIGNED:
             return self._run_checked(feeds, outputs, options)
         if code:
