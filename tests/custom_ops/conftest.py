@@ -1,4 +1,4 @@
-"""The processes and threads of the robustness tests, here too; C for operators, compiled once."""
+"""Fixtures: processes and threads of the robustness tests, and operators in C, compiled once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NATIVE = HERE.parents[1] / "zrt" / "_native"
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Compiles a file of this folder into a shared library, against the official headers where they are at hand."""
+    """Compiles a file of this folder into a shared library, with the official headers where they are available."""
     command = compiler.command()
     folder = tmp_path_factory.mktemp("compiled")
     headers = os.environ.get("ZRT_ORT_INCLUDE_DIR")

@@ -15,13 +15,13 @@ DOMAIN = "test.ops"
 
 
 def build(text: str, version: int = 1) -> onnx.ModelProto:
-    """A model in ONNX's own notation, in which the test's operators are called ``test.ops.Name``."""
+    """A model from ONNX's own notation, in which the tests' operators have names like ``test.ops.Name``."""
     opsets = f'"" : 21, "{DOMAIN}" : {version}'
     return onnx.parser.parse_model(f"<ir_version: 10, opset_import: [{opsets}]> test {text}")
 
 
 def options(ops: Iterable[CustomOp], **keywords: Any) -> zrt.SessionOptions:
-    """The options of a session that has these operators, on the caller's thread alone and silent."""
+    """Options of a session with these operators: single-threaded and without logging."""
     settings: dict[str, Any] = {"intra_op_num_threads": 1, "log_severity_level": "FATAL", **keywords}
     return zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain(DOMAIN, ops)], **settings)
 
@@ -50,7 +50,7 @@ class Add(CustomOp):
 
 
 class Op(CustomOp):
-    """y = x; what a test wants is done in a subclass's `work`."""
+    """y = x; a test overrides `work`."""
 
     name = "Op"
     inputs = (np.float32,)

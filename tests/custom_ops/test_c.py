@@ -1,4 +1,4 @@
-"""Operators whose compute is a function in C."""
+"""Operators whose `compute` is a function in C."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def functions(compiled: Callable[[str], Path]) -> ctypes.CDLL:
 
 
 def in_c(inputs: tuple[Any, ...], outputs: tuple[Any, ...], called: str = "Op", **attributes: Any) -> CustomOp:
-    """An operator whose function the test gives."""
+    """An operator with a function in C."""
     kind = type(called, (CustomOp,), {"name": called, "inputs": inputs, "outputs": outputs, **attributes})
     op: CustomOp = kind()
     return op
 
 
-def test_python_c_and_standard_agree(functions: ctypes.CDLL) -> None:
+def test_python_c_and_standard_operators_agree(functions: ctypes.CDLL) -> None:
     text = f"""(float[n] x, float[n] y) => (float[n] a, float[n] b, float[n] c) {{
         a = Add(x, y)
         b = {DOMAIN}.Add(x, y)
@@ -46,7 +46,7 @@ def test_python_c_and_standard_agree(functions: ctypes.CDLL) -> None:
     assert np.array_equal(a, c)
 
 
-def test_every_form_of_an_address(functions: ctypes.CDLL) -> None:
+def test_address_in_every_form(functions: ctypes.CDLL) -> None:
     import cffi
 
     ffi = cffi.FFI()
@@ -54,7 +54,7 @@ def test_every_form_of_an_address(functions: ctypes.CDLL) -> None:
     assert number is not None
 
     class Numba:
-        """What Numba's cfunc is to us."""
+        """An object with an address, like Numba's cfunc."""
 
         address = number
 
@@ -94,7 +94,7 @@ def test_numba() -> None:
     assert np.array_equal(session.run([X, X])[0], X + X)
 
 
-def test_shapes_and_data(functions: ctypes.CDLL) -> None:
+def test_shape_function_and_user_data(functions: ctypes.CDLL) -> None:
     by = ctypes.c_float(2.5)
     function = CFunction(functions.shift, shape=functions.shift_shape, user_data=ctypes.pointer(by), keep=by)
     op = in_c((F,), (F, Output(dtype=np.int64, optional=True)), function=function)
@@ -115,12 +115,12 @@ def test_shaped_like(functions: ctypes.CDLL) -> None:
     assert session.run([X, X[:2]])[0].shape == (2,)
 
 
-def test_failures_are_told(functions: ctypes.CDLL) -> None:
+def test_failing_functions_raise(functions: ctypes.CDLL) -> None:
     one = "(float[n] x) => (float[n] y) { y = test.ops.Op(x) }"
     with pytest.raises(Error, match="operator Op: its function returned 42"):
         load(one, in_c((F,), (F,), function=CFunction(functions.fails))).run([X])
-    for shape, said in ((functions.bad_shape, "negative size"), (functions.no_shape, "for the shapes failed")):
-        with pytest.raises(Error, match=said):
+    for shape, message in ((functions.bad_shape, "negative size"), (functions.no_shape, "for the shapes failed")):
+        with pytest.raises(Error, match=message):
             load(one, in_c((F,), (F,), function=CFunction(functions.add, shape=shape))).run([X])
 
 
@@ -131,8 +131,7 @@ def test_serialize_in_c(functions: ctypes.CDLL, together: Any) -> None:
     assert session.run([X[:1]])[0] == 801
 
 
-def test_many_tensors(functions: ctypes.CDLL) -> None:
-    """More than have room on the stack."""
+def test_more_tensors_than_fit_on_the_stack(functions: ctypes.CDLL) -> None:
     from zrt.custom_ops import Input
 
     op = in_c((Input(dtype=F, variadic=True),), (F,), function=CFunction(functions.shift))
@@ -141,7 +140,7 @@ def test_many_tensors(functions: ctypes.CDLL) -> None:
     assert np.array_equal(session.run([X])[0], X)
 
 
-def test_the_function_stays_as_long_as_it_may_run(compiled: Callable[[str], Path]) -> None:
+def test_library_of_a_function_outlives_its_sessions(compiled: Callable[[str], Path]) -> None:
     class Library(ctypes.CDLL):
         pass
 
@@ -158,9 +157,9 @@ def test_the_function_stays_as_long_as_it_may_run(compiled: Callable[[str], Path
     assert gone() is None
 
 
-def test_what_is_no_function() -> None:
-    def refuse(error: type[Error], said: str, *arguments: Any, **keywords: Any) -> None:
-        with pytest.raises(error, match=said):
+def test_bad_functions_are_refused() -> None:
+    def refuse(error: type[Error], message: str, *arguments: Any, **keywords: Any) -> None:
+        with pytest.raises(error, match=message):
             zrt.CustomOpDomain("d", [in_c((F,), (F,), function=CFunction(*arguments, **keywords))])
 
     refuse(DTypeError, "function.compute: expected an address", "add")

@@ -1,4 +1,4 @@
-"""What `compute` and `create` may ask for, and that it is good during their call alone."""
+"""KernelContext and KernelInfo, which are valid only during their call."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from zrt.types import LogSeverity
 
 
 def within(work: Callable[[KernelContext], Any], **keywords: Any) -> Any:
-    """What `work` gives within a compute."""
+    """The result of `work`, called in a `compute`."""
     found: list[Any] = []
 
     class Asking(Op):
@@ -40,19 +40,19 @@ def within(work: Callable[[KernelContext], Any], **keywords: Any) -> Any:
 
 
 def failing(work: Callable[[KernelContext], Any]) -> BaseException:
-    """What `work` raises within a compute."""
+    """The exception of `work`, called in a `compute`."""
     with pytest.raises(CallbackError) as caught:
         within(work)
     assert caught.value.__cause__ is not None
     return caught.value.__cause__
 
 
-def test_inputs_are_views_that_cannot_be_written() -> None:
+def test_inputs_are_read_only_views() -> None:
     def look(context: KernelContext) -> None:
         (x,) = context.inputs
         assert context.inputs[0] is x
         assert np.array_equal(x, X)
-        # The very memory that was fed.
+        # Zero-copy: the memory of the feed.
         assert x.ctypes.data == X.ctypes.data
         with pytest.raises(ValueError, match="read-only"):
             x[0] = 5
@@ -62,18 +62,18 @@ def test_inputs_are_views_that_cannot_be_written() -> None:
     within(look)
 
 
-def test_outputs_are_checked() -> None:
+def test_output_checks_its_arguments() -> None:
     assert isinstance(failing(lambda context: context.output(1, (1,))), OutOfRangeError)
     assert isinstance(failing(lambda context: context.output(-1, (1,))), ArgumentError)
     assert isinstance(failing(lambda context: context.output(True, (1,))), DTypeError)
     assert isinstance(failing(lambda context: context.output(0, "ab")), ShapeError)
     assert isinstance(failing(lambda context: context.output(0, (-1,))), ShapeError)
     assert isinstance(failing(lambda context: context.output(0, (2**63,))), ShapeError)
-    # It is there already, of another shape.
+    # The output already exists with another shape.
     assert isinstance(failing(lambda context: context.output(0, (9,))), ShapeError)
 
 
-def test_an_output_left_out_is_told() -> None:
+def test_missing_output_raises() -> None:
     class Idle(Op):
         def compute(self, context: KernelContext) -> None:
             pass
@@ -87,7 +87,7 @@ def test_empty_tensors() -> None:
     assert session.run([X[:0]])[0].shape == (0,)
 
 
-def test_an_output_whose_shape_depends_on_data() -> None:
+def test_output_whose_shape_depends_on_data() -> None:
     class Positive(Op):
         def compute(self, context: KernelContext) -> None:
             (x,) = context.inputs
@@ -99,8 +99,8 @@ def test_an_output_whose_shape_depends_on_data() -> None:
         assert np.array_equal(session.run([feed])[0], feed[feed > 0])
 
 
-def test_what_is_kept_is_told() -> None:
-    """A whole array, a part of one, another object over its memory: an error that names it, and nothing dangles."""
+def test_kept_array_raises() -> None:
+    """A whole array, a part of it or another object over its memory: the error names it, and no pointer dangles."""
     for keep in (
         lambda x: x,
         lambda x: x[1:],
@@ -116,11 +116,11 @@ def test_what_is_kept_is_told() -> None:
     kept = []
     error = failing(lambda context: kept.append(context.output(0, (4,))))
     assert "output 'y'" in str(error)
-    # What was kept whole is an array of its own by now.
+    # An array that was kept whole has become a copy.
     assert np.array_equal(kept[0], X)
 
 
-def test_what_is_in_a_cycle_or_about_to_go_was_not_kept() -> None:
+def test_array_in_a_cycle_or_about_to_be_dropped_is_not_kept() -> None:
     def cycle(context: KernelContext) -> None:
         loop: list[Any] = [context.inputs[0]]
         loop.append(loop)
@@ -140,7 +140,7 @@ def test_copies_may_be_kept() -> None:
     assert np.array_equal(within(lambda context: context.inputs[0].copy()), X)
 
 
-def test_after_its_call_a_context_is_closed() -> None:
+def test_context_is_closed_after_its_call() -> None:
     context = within(lambda context: context)
     for ask in (
         lambda: context.inputs,
@@ -159,7 +159,7 @@ def test_after_its_call_a_context_is_closed() -> None:
         logger.log("INFO", "late")
 
 
-def test_another_thread_has_the_arrays_and_not_the_context() -> None:
+def test_other_threads_may_use_the_arrays_but_not_the_context() -> None:
     def look(context: KernelContext) -> Any:
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit(np.sum, context.inputs[0]).result() == 6
@@ -169,7 +169,7 @@ def test_another_thread_has_the_arrays_and_not_the_context() -> None:
     within(look)
 
 
-def test_create_has_the_info() -> None:
+def test_create_reads_the_kernel_info() -> None:
     seen: dict[str, Any] = {}
 
     class Curious(CustomOp):
@@ -210,7 +210,7 @@ def test_create_has_the_info() -> None:
             ask()
 
 
-def test_a_constant_that_is_kept_is_told() -> None:
+def test_kept_constant_input_raises() -> None:
     class Keeping(Add):
         def create(self, info: KernelInfo) -> Any:
             return info.constant_input(1)
@@ -231,7 +231,7 @@ def test_scratch_memory() -> None:
             context.scratch(-1)
         return room
 
-    # It may be kept: it goes when its last view goes.
+    # Scratch memory may be kept: its last view frees it.
     assert within(work).sum() == 12
 
 
@@ -260,7 +260,7 @@ def test_logger(capfd: pytest.CaptureFixture[str]) -> None:
     assert "too quiet" not in errors
 
 
-def test_on_the_host_there_is_neither_stream_nor_resource() -> None:
+def test_cpu_kernel_has_no_stream_and_no_resource() -> None:
     assert within(lambda context: context.stream) == 0
     assert isinstance(failing(lambda context: context.resource(1, 0)), UnsupportedError)
 
@@ -273,7 +273,7 @@ def test_parallel_for(threads: int, batches: int) -> None:
 
         def turn(index: int) -> None:
             turns[index] += 1
-            # The context is good there too, and so is a loop within the loop.
+            # The context is valid in these threads too, for a nested loop as well.
             assert context.inputs[0].size == 4
             if index == 50:
                 context.parallel_for(lambda inner: None, 10)
@@ -285,8 +285,8 @@ def test_parallel_for(threads: int, batches: int) -> None:
     assert within(work, intra_op_num_threads=threads) == [1] * 100
 
 
-def test_outputs_from_many_turns() -> None:
-    """Each turn asks for the one output, and gets the same room."""
+def test_turns_of_parallel_for_share_an_output() -> None:
+    """Each turn asks for the output, and gets the same memory."""
 
     class Spread(Op):
         def compute(self, context: KernelContext) -> None:
@@ -314,8 +314,8 @@ def test_parallel_for_raises_the_first_exception() -> None:
     assert isinstance(failing(lambda context: context.parallel_for(print, -1)), ArgumentError)
 
 
-def test_a_session_within_an_operator() -> None:
-    """compute may run another session, and its own."""
+def test_compute_may_run_sessions() -> None:
+    """`compute` runs another session, and its own."""
     inner = zrt.Session(build(TWO), options([Add()]))
     mine: list[zrt.Session] = []
 

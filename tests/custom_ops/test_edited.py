@@ -37,7 +37,7 @@ def options(op):
     return zrt.SessionOptions(custom_ops=[domain], intra_op_num_threads=1, log_severity_level="FATAL")
 
 
-def test_kernels_live_as_long_as_the_session():
+def test_kernels_of_an_edited_model_live_as_long_as_the_session():
     with zrt.edit(MODEL, options(Twice())) as graph:
         y = graph.value("y")
         graph.output(graph.op("Neg", y, outputs="z"), "float32", ("n",))
@@ -47,7 +47,7 @@ def test_kernels_live_as_long_as_the_session():
     assert found["z"].tolist() == [-2, -2]
 
 
-def test_what_shape_inference_raises_is_the_cause():
+def test_exception_of_shape_inference_is_the_cause():
     op = Twice()
     op.fails = True
 

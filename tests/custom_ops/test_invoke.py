@@ -1,4 +1,4 @@
-"""Standard operators called from inside custom ones."""
+"""Standard operators called from custom ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADD: dict[str, Any] = {"inputs": [F, F], "outputs": [F], "version": 14, "types":
 
 
 class Calling(Op):
-    """Makes a standard operator in `create` and has a test's function call it."""
+    """Makes a standard operator in `create` and passes it to a test's function in `compute`."""
 
     def __init__(self, make: Callable[[KernelInfo], Any], call: Callable[[KernelContext, Any], Any]) -> None:
         self.make = make
@@ -61,7 +61,7 @@ def test_invoke() -> None:
 
 def test_attributes_of_each_kind() -> None:
     def gemm(info: KernelInfo) -> Any:
-        # ONNX's own defaults are not filled in.
+        # ONNX Runtime does not fill in ONNX's defaults.
         given = {"alpha": 2.0, "beta": 1.0, "transA": 0, "transB": 1}
         many = Standard(info, "Transpose", [F], [F], version=13, types={"T": F}, attributes={"perm": [1, 0]})
         text = Standard(
@@ -86,12 +86,12 @@ def test_attributes_of_each_kind() -> None:
     call(gemm, work)
 
 
-def test_what_cannot_be_made() -> None:
+def test_invalid_operators_are_refused() -> None:
     def standard(*arguments: Any, **keywords: Any) -> Callable[[KernelInfo], Any]:
         return lambda info: Standard(info, *arguments, **{"version": 14, "types": {"T": F}, **keywords})
 
     assert "Nonesuch" in refused(standard("Nonesuch", [F], [F]))
-    # Without the check a call of it would end the process.
+    # Without the check a call would crash the process.
     assert "Add" in refused(standard("Add", [F], [F]))
     assert "Add" in refused(standard("Add", [F, "int64"], [F]))
     assert "Add" in refused(standard("Add", [F, F], ["int64"]))
@@ -110,7 +110,7 @@ def test_what_cannot_be_made() -> None:
         Standard(5, "Relu", [F], [F], version=14, types={"T": F})
 
 
-def test_what_it_cannot_be_called_with() -> None:
+def test_invalid_arguments_of_invoke_are_refused() -> None:
     out = np.empty(4, np.float32)
 
     def bad(*arguments: Any) -> str:
@@ -127,17 +127,17 @@ def test_what_it_cannot_be_called_with() -> None:
     assert "KernelContext" in refused(make_add, lambda context, op: op.invoke(5, [X, X], [out]))
 
 
-def test_a_shape_that_depends_on_data_is_refused() -> None:
+def test_output_shape_that_depends_on_data_is_refused() -> None:
     def nonzero(info: KernelInfo) -> Standard:
         return Standard(info, "NonZero", [F], ["int64"], version=13, types={"T": F})
 
-    said = refused(nonzero, lambda context, op: op.invoke(context, [X], [np.empty((1, 3), np.int64)]))
-    assert "UnsupportedError" in said
-    assert "depends on the inputs' content" in said
+    message = refused(nonzero, lambda context, op: op.invoke(context, [X], [np.empty((1, 3), np.int64)]))
+    assert "UnsupportedError" in message
+    assert "depends on the inputs' content" in message
 
 
-def test_it_is_the_kernels() -> None:
-    """Made in `create` alone, called in its own kernel alone, closed with the session."""
+def test_op_belongs_to_its_kernel() -> None:
+    """It can be made only in `create` and called only in its own kernel, and is closed with the session."""
     kept: list[Any] = []
 
     def keep(context: KernelContext, op: Standard) -> None:
@@ -155,12 +155,12 @@ def test_it_is_the_kernels() -> None:
     del session, context
     kept.clear()
     gc.collect()
-    # Its kernel went with the session; the object may stay.
+    # The kernel was released with the session; the Python object remains.
     assert op.name == "Add"
     op.close()
 
 
-def test_a_closed_one() -> None:
+def test_closed_op_raises() -> None:
     def work(context: KernelContext, op: Standard) -> None:
         op.close()
         op.invoke(context, [X, X], [X.copy()])
@@ -168,7 +168,7 @@ def test_a_closed_one() -> None:
     assert "Op is closed" in refused(make_add, work)
 
 
-def test_new_shapes_each_time() -> None:
+def test_invoke_with_changing_shapes() -> None:
     def work(context: KernelContext, op: Standard) -> None:
         for size in (1, 2, 3, 2, 1):
             x = np.ones(size, np.float32)
@@ -179,7 +179,7 @@ def test_new_shapes_each_time() -> None:
     call(make_add, work)
 
 
-def test_from_many_threads(together: Any) -> None:
+def test_invoke_in_several_threads(together: Any) -> None:
     def add(context: KernelContext, op: Standard) -> None:
         (x,) = context.inputs
         out = np.empty_like(x)

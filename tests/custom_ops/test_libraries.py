@@ -20,7 +20,7 @@ MODEL = onnx.parser.parse_model(
 )
 
 
-def test_a_library(compiled: Callable[[str], Path]) -> None:
+def test_library_serves_sessions_and_lanes(compiled: Callable[[str], Path]) -> None:
     path = compiled("library.c")
     options = zrt.SessionOptions(custom_op_libraries=[path])
     for given in (options, zrt.SessionOptions(custom_op_libraries=[str(path)])):
@@ -34,12 +34,12 @@ def test_a_library(compiled: Callable[[str], Path]) -> None:
         assert (lane.outputs["y"] == -3).all()
 
 
-def test_as_data(compiled: Callable[[str], Path]) -> None:
+def test_libraries_in_options_as_json(compiled: Callable[[str], Path]) -> None:
     options = zrt.SessionOptions(custom_op_libraries=[str(compiled("library.c"))])
     assert zrt.SessionOptions.from_json(options.to_json()) == options
 
 
-def test_what_is_no_library(tmp_path: Path, compiled: Callable[[str], Path]) -> None:
+def test_bad_libraries_are_refused(tmp_path: Path, compiled: Callable[[str], Path]) -> None:
     with pytest.raises(ArgumentError, match=r"there is no file '.*absent\.so'"):
         zrt.SessionOptions(custom_op_libraries=[tmp_path / "absent.so"]).handle()
     text = tmp_path / "text.so"

@@ -1,4 +1,4 @@
-"""Operators, domains, sessions and what they hold go in any order, and nothing stays."""
+"""Operators, domains, sessions and kernels' states are dropped in any order, and nothing leaks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MODEL = build(TWO)
 
 
 class State:
-    """What a kernel has, so that a weak reference tells whether it is gone."""
+    """A kernel's state; weak references to it show whether it was released."""
 
 
 class Stateful(Add):
@@ -39,29 +39,28 @@ class Stateful(Add):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
-def test_any_order(order: tuple[int, ...]) -> None:
+def test_objects_dropped_in_any_order(order: tuple[int, ...]) -> None:
     op = Stateful()
     domain = zrt.CustomOpDomain(DOMAIN, [op])
     session = zrt.Session(MODEL, zrt.SessionOptions(custom_ops=[domain]))
     lane = session.lane(shapes={"x": 4, "y": 4}, output_shapes={"z": 4})
     (state,) = op.states
     gone = weakref.ref(op)
-    things: dict[int, Any] = {0: op, 1: domain, 2: session, 3: lane}
+    held: dict[int, Any] = {0: op, 1: domain, 2: session, 3: lane}
     del op, domain, session, lane
     for number in order:
-        del things[number]
+        del held[number]
         gc.collect()
-        if 3 in things:
-            things[3].run()
-            assert (things[3].outputs["z"] == 0).all()
-        if 2 in things:
-            assert np.array_equal(things[2].run([X, X])[0], X + X)
+        if 3 in held:
+            held[3].run()
+            assert (held[3].outputs["z"] == 0).all()
+        if 2 in held:
+            assert np.array_equal(held[2].run([X, X])[0], X + X)
     assert gone() is None
     assert state() is None
 
 
-def test_an_operator_that_holds_its_session() -> None:
-    """The collector sees the cycle, for which nobody has to close anything."""
+def test_operator_that_holds_its_session_is_collected() -> None:
     op = Stateful()
     op.session = zrt.Session(MODEL, zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain(DOMAIN, [op])]))
     op.session.run([X, X])
@@ -72,7 +71,7 @@ def test_an_operator_that_holds_its_session() -> None:
     assert state() is None
 
 
-def test_a_state_that_holds_its_session_and_info() -> None:
+def test_state_that_holds_its_session_is_collected() -> None:
     op = Stateful()
     domain = zrt.CustomOpDomain(DOMAIN, [op])
     session = zrt.Session(MODEL, zrt.SessionOptions(custom_ops=[domain]))
@@ -81,19 +80,19 @@ def test_a_state_that_holds_its_session_and_info() -> None:
     state.__dict__.update(session=session, lane=session.lane(shapes={"x": 4, "y": 4}, output_shapes={"z": 4}))
     del state, session
     gc.collect()
-    # The operator and its domain live on.
+    # The operator and its domain are still alive.
     assert op.states[0]() is None
     assert not domain.closed
 
 
-def test_closing_ends_the_kernels() -> None:
+def test_closing_a_session_releases_its_kernels() -> None:
     op = Stateful()
     with zrt.Session(MODEL, zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain(DOMAIN, [op])])):
         assert op.states[0]() is not None
     assert op.states[0]() is None
 
 
-def test_a_failed_load_leaves_nothing() -> None:
+def test_failed_load_releases_its_kernels() -> None:
     class Second(Op):
         def create(self, info: KernelInfo) -> None:
             raise ValueError
@@ -108,7 +107,7 @@ def test_a_failed_load_leaves_nothing() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_runs_leave_nothing() -> None:
+def test_runs_leak_nothing() -> None:
     """Runs that succeed, raise, keep arrays and fill outputs: neither objects nor memory grow."""
 
     class Mixed(Op):
@@ -135,12 +134,12 @@ def test_runs_leave_nothing() -> None:
     run(6000)
     gc.collect()
     assert len(gc.get_objects()) < objects + 100
-    # One array in a hundred kept would be as much.
+    # One leaked array in a hundred would be as much.
     assert resident_bytes() < memory + (4 << 20)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_sessions_leave_nothing() -> None:
+def test_sessions_leak_nothing() -> None:
     def work(count: int) -> None:
         for _ in range(count):
             op = Stateful()
@@ -155,111 +154,15 @@ def test_sessions_leave_nothing() -> None:
     assert resident_bytes() < memory + (4 << 20)
 
 
-STRESS = """
-from tests.custom_ops.support import DOMAIN, TWO, Add, X, build
-from zrt.errors import CallbackError, ClosedError
-MODEL = build(TWO)
-
-class Fickle(Add):
-    def create(self, info):
-        if random.random() < 0.1:
-            raise KeyError("create")
-        return object()
-
-    def compute(self, context):
-        if random.random() < 0.3:
-            raise ValueError("compute")
-        super().compute(context)
-
-def work():
-    for _ in range(40):
-        op = Fickle()
-        domain = zrt.CustomOpDomain(DOMAIN, [op])
-        try:
-            session = zrt.Session(MODEL, zrt.SessionOptions(
-                custom_ops=[domain], intra_op_num_threads=1, log_severity_level="FATAL"))
-        except CallbackError as error:
-            assert isinstance(error.__cause__, KeyError)
-            continue
-        op.session = session
-        lane = session.lane(shapes={"x": 4, "y": 4}, output_shapes={"z": 4})
-        shared[random.randrange(8)] = session, lane
-        things = [op, domain, session, lane]
-        random.shuffle(things)
-        del op, domain, session, lane
-        while things:
-            things.pop()
-            other = shared[random.randrange(8)]
-            try:
-                if other:
-                    other[0].run([X, X])
-                    if random.random() < 0.1:
-                        other[0].close()
-            except (CallbackError, ClosedError):
-                pass
-        if random.random() < 0.2:
-            gc.collect()
-
-shared = [None] * 8
-threads = [threading.Thread(target=work) for _ in range(8)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-"""
-
-
-def test_eight_threads_make_run_and_drop(child: Child) -> None:
-    child(STRESS)
-
-
-EXIT = """
-from tests.custom_ops.support import ONE, Op, X, load
-
-class Slow(Op):
-    def work(self, context):
-        {work}
-
-session = load(ONE, Slow(), intra_op_num_threads={threads})
-begun = threading.Event()
-
-def run():
-    while True:
-        begun.set()
-        try:
-            session.run([X])
-        except zrt.Error:
-            pass
-
-for _ in range(4):
-    threading.Thread(target=run, daemon=True).start()
-begun.wait()
-time.sleep(0.05)
-print("end")
-"""
+def test_sessions_made_run_and_dropped_in_eight_threads(child: Child) -> None:
+    child("drop_in_threads.py")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("work", ["pass", "time.sleep(0.001)", "context.parallel_for(lambda i: time.sleep(0.001), 8)"])
-def test_the_interpreter_ends_amid_runs(child: Child, work: str, threads: int) -> None:
-    """Daemon threads are in operators when the process ends: it ends well all the same."""
-    assert child(EXIT.format(work=work, threads=threads)) == "end\n"
+@pytest.mark.parametrize("work", ["nothing", "sleep", "parallel_for"])
+def test_process_ends_while_daemon_threads_run_operators(child: Child, work: str, threads: int) -> None:
+    assert child("end_during_runs.py", [work, threads]) == "end\n"
 
 
-def test_a_forked_child_leaves_the_parents_operators_alone(child: Child) -> None:
-    script = """
-    from tests.custom_ops.support import ONE, Op, X, load
-    session = load(ONE, Op())
-    session.run([X])
-    sys.stdout.flush()
-    process = os.fork()
-    if process == 0:
-        del session
-        gc.collect()
-        # One of its own works there.
-        assert (load(ONE, Op()).run([X])[0] == X).all()
-        os._exit(7)
-    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 7
-    assert (session.run([X])[0] == X).all()
-    """
-    child(script)
+def test_forked_child_leaves_the_parents_operators_alone(child: Child) -> None:
+    child("fork.py")

@@ -1,4 +1,4 @@
-"""What a custom operator declares, and what ONNX Runtime makes of it."""
+"""Declarations of custom operators: types, ports, attributes, versions, shared memory."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, Er
 from zrt.types import ElementType
 
 TYPES = [kind for kind in ElementType if not kind.refused and kind is not ElementType.STRING]
-# Of these ONNX Runtime makes tensors, and does not count them among "any type".
+# ONNX Runtime has tensors of these types, but does not accept them for a port of any type.
 UNCOUNTED = (ElementType.UINT2, ElementType.INT2, ElementType.FLOAT8E8M0)
 
 
-def test_an_operator_in_python_gives_what_the_standard_one_gives(load: Any) -> None:
+def test_python_operator_agrees_with_the_standard_one(load: Any) -> None:
     standard = load("(float[n] x, float[n] y) => (float[n] z) { z = Add(x, y) }")
     mine = zrt.Session(build(TWO), options([Add()]))
     x, y = np.random.default_rng(0).standard_normal((2, 1000), np.float32)
@@ -45,7 +45,7 @@ def _identity(kind: ElementType, declared: ElementType | None) -> zrt.Session:
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("kind", TYPES, ids=lambda kind: kind.name)
 def test_element_types(kind: ElementType, declared: bool) -> None:
-    """Each element type, declared and among any, travels bit by bit."""
+    """Every element type, declared or accepted by a port of any type, is passed on bit by bit."""
     if not declared and kind in UNCOUNTED:
         with pytest.raises(Error, match="invalid"):
             _identity(kind, None)
@@ -80,7 +80,7 @@ def test_strings() -> None:
     assert found.tolist() == ["AB", "Ç", "", "A\0B"]
 
 
-def test_a_string_left_out_is_named() -> None:
+def test_missing_string_of_an_output_raises() -> None:
     class Lazy(CustomOp):
         inputs = (str,)
         outputs = (str,)
@@ -93,7 +93,7 @@ def test_a_string_left_out_is_named() -> None:
         session.run([np.array(["a"], object)])
 
 
-def test_variadic() -> None:
+def test_variadic_ports() -> None:
     class Double(CustomOp):
         inputs = (Input(dtype=np.float32, variadic=True),)
         outputs = (Output(dtype=np.float32, variadic=True),)
@@ -108,7 +108,7 @@ def test_variadic() -> None:
     assert np.array_equal(b, X[:2] * 2)
 
 
-def test_a_variadic_input_of_many_types() -> None:
+def test_variadic_input_of_several_types() -> None:
     class Count(CustomOp):
         inputs = (Input(variadic=True, homogeneous=False, least=2),)
         outputs = (np.int64,)
@@ -122,7 +122,7 @@ def test_a_variadic_input_of_many_types() -> None:
         load("(float[n] x) => (int64 k) { k = test.ops.Count(x) }", Count())
 
 
-def test_optional() -> None:
+def test_optional_ports() -> None:
     seen = []
 
     class Maybe(CustomOp):
@@ -162,7 +162,7 @@ class Increment(CustomOp):
 
 
 def test_inplace() -> None:
-    """Where shapes are known at load, an output takes over an input's memory; never the caller's."""
+    """Where shapes are known at load, an output reuses an input's memory, but never the caller's."""
     op = Increment()
     text = "a = test.ops.Increment(x) b = test.ops.Increment(a) c = test.ops.Increment(b) y = test.ops.Increment(c)"
     session = load(f"(float[4] x) => (float[4] y) {{ {text} }}", op)
@@ -188,7 +188,7 @@ class Column(CustomOp):
 
 
 def test_aliases() -> None:
-    """An aliased output is its input: in the midst of a graph the memory itself, at its end a copy."""
+    """An aliased output shares its input's memory within a graph; as an output of the model it is a copy."""
     op = Column()
     session = load("(float[4] x) => (float[4, 1] y) { a = test.ops.Column(x) y = test.ops.Column(a) }", op)
     (y,) = session.run([X])
@@ -231,7 +231,7 @@ def test_attributes() -> None:
     }  # fmt: skip
 
 
-def test_an_attribute_that_is_missing_or_of_another_kind_is_named() -> None:
+def test_missing_attribute_or_wrong_kind_raises() -> None:
     with pytest.raises(CallbackError, match="needs the attribute 'factor'") as caught:
         load(ONE, Scale())
     assert isinstance(caught.value.__cause__, ArgumentError)
@@ -252,11 +252,11 @@ def test_versions() -> None:
     load(ONE, New(), version=7)
     with pytest.raises(Error, match="Op"):
         load(ONE, New(), version=2)
-    # The last version ONNX Runtime only heeds beside a later operator of the name, which it does not take.
+    # ONNX Runtime ignores the last version, except next to a later operator of the same name, which it refuses.
     load(ONE, Old(), version=3)
 
 
-def test_state_is_of_the_node() -> None:
+def test_each_node_has_its_own_state() -> None:
     class Named(Op):
         def create(self, info: KernelInfo) -> str:
             assert (info.op_type, info.domain, info.since_version) == ("Op", DOMAIN, 1)
@@ -282,7 +282,7 @@ def test_one_domain_serves_many_sessions() -> None:
         zrt.Session(build(TWO), zrt.SessionOptions(custom_ops=[domain]))
 
 
-def test_what_cannot_be_declared() -> None:
+def test_invalid_declarations_are_refused() -> None:
     def refuse(error: type[Error], message: str, **attributes: Any) -> None:
         with pytest.raises(error, match=message):
             zrt.CustomOpDomain("d", [type("Bad", (Op,), {"name": "Bad", **attributes})()])
@@ -313,7 +313,7 @@ def test_what_cannot_be_declared() -> None:
         zrt.CustomOpDomain("d", [Op])
 
 
-def test_wrong_models_are_told() -> None:
+def test_models_that_misuse_an_operator_are_refused() -> None:
     with pytest.raises(Error, match="Unknown"):
         load("(float[n] x) => (float[n] y) { y = test.ops.Unknown(x) }", Op())
     with pytest.raises(Error, match="Op"):
@@ -323,7 +323,7 @@ def test_wrong_models_are_told() -> None:
 
 
 @pytest.mark.gpu
-def test_a_device_operator_gets_addresses() -> None:
+def test_device_operator_gets_addresses() -> None:
     seen = []
 
     class OnDevice(CustomOp):

@@ -1,4 +1,4 @@
-"""Exceptions of the caller's own code, on their way through ONNX Runtime."""
+"""Exceptions of custom operators, which pass through ONNX Runtime to the caller."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Raising(Op):
         raise self.error
 
 
-def test_the_cause_has_the_traceback() -> None:
+def test_cause_keeps_its_traceback() -> None:
     with pytest.raises(CallbackError, match=r"Op.*ValueError: what went wrong") as caught:
         load(ONE, Raising(ValueError("what went wrong"))).run([X])
     cause = caught.value.__cause__
@@ -39,7 +39,7 @@ def test_the_cause_has_the_traceback() -> None:
     assert "[zrt" not in str(caught.value)
 
 
-def test_every_way_to_run(background: Callable[..., Any]) -> None:
+def test_every_kind_of_run_raises(background: Callable[..., Any]) -> None:
     session = load(ONE, Raising(ValueError("no")))
     for run in (
         lambda: session.run([X]),
@@ -53,7 +53,7 @@ def test_every_way_to_run(background: Callable[..., Any]) -> None:
         assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_create() -> None:
+def test_exception_in_create_is_the_cause() -> None:
     class Failing(Op):
         def create(self, info: KernelInfo) -> None:
             raise LookupError(info.op_type)
@@ -64,7 +64,7 @@ def test_create() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
-def test_what_is_no_error_goes_on_as_it_is(error: BaseException) -> None:
+def test_base_exceptions_are_not_wrapped(error: BaseException) -> None:
     with pytest.raises(type(error)) as caught:
         load(ONE, Raising(error)).run([X])
     assert caught.value is error
@@ -94,7 +94,7 @@ def test_odd_exceptions() -> None:
         assert caught.value.__cause__ is odd
 
 
-def test_one_within_another() -> None:
+def test_exception_of_a_nested_run() -> None:
     inner = load(ONE, Raising(ValueError("deep")))
 
     class Outer(Op):
@@ -108,8 +108,8 @@ def test_one_within_another() -> None:
     assert isinstance(middle.__cause__, ValueError)
 
 
-def test_the_frames_let_go_of_what_they_hold() -> None:
-    """Arrays in the frames of an exception that is kept show nothing of ORT's memory."""
+def test_frames_of_a_kept_exception_hold_no_arrays() -> None:
+    """The frames of an exception that is kept must not refer to ORT's memory."""
 
     class Holding(Op):
         def work(self, context: KernelContext) -> None:
@@ -152,34 +152,7 @@ def test_eight_threads_raise_at_random(together: Any) -> None:
     together(*[work] * 8)
 
 
-INTERRUPTS = """
-sys.setswitchinterval(1e-5)
-from tests.custom_ops.support import ONE, Add, Op, X, load
-from tests.support.interrupts import Storm
-
-class Busy(Op):
-    def work(self, context):
-        context.inputs[0].sum()
-        context.parallel_for(lambda index: index, 2)
-
-session = load(ONE, Busy())
-session.run([X])
-hits = 0
-end = time.monotonic() + 1.5
-with Storm() as storm:
-    while time.monotonic() < end or hits <= 10:
-        try:
-            storm.armed = True
-            assert (session.run([X])[0] == X).all()
-        except KeyboardInterrupt:
-            hits += 1
-        storm.armed = False
-for _ in range(100):
-    assert (session.run([X])[0] == X).all()
-"""
-
-
 def test_interrupts_at_any_moment(child: Child) -> None:
     """Ctrl-C anywhere in a compute: KeyboardInterrupt out of the run, nothing printed, and the next run is right."""
-    process = child.start(INTERRUPTS)
+    process = child.start("interrupts.py")
     child.finish(process)

@@ -1,4 +1,4 @@
-"""infer_shapes: what it is told and what it says."""
+"""`infer_shapes` and its ShapeContext."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zrt.types import ElementType
 
 
 class Asked(Op):
-    """Has a test's function called with each `ShapeContext`."""
+    """Calls a test's function with each `ShapeContext`."""
 
     attributes: ClassVar = {
         "n": Attribute(int, 7),
@@ -77,7 +77,7 @@ def test_attributes_are_read() -> None:
     assert seen == {"n": 2, "f": 1.5, "s": "ç", "ns": [3, 4], "fs": [0.5], "ss": ["a", "", "b"]}
 
 
-def test_its_exception_comes_out_of_the_load() -> None:
+def test_exception_is_raised_by_the_load() -> None:
     def fail(context: ShapeContext) -> None:
         raise ZeroDivisionError("in shapes")
 
@@ -86,7 +86,7 @@ def test_its_exception_comes_out_of_the_load() -> None:
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-def test_what_it_cannot_say() -> None:
+def test_invalid_calls_are_refused() -> None:
     def raising(error: type[Exception], work: Callable[[ShapeContext], Any]) -> None:
         with pytest.raises(CallbackError) as caught:
             infer(work)
@@ -100,12 +100,12 @@ def test_what_it_cannot_say() -> None:
     raising(DTypeError, lambda context: context.set_output(0, (1,), "nothing"))
     raising(UnsupportedError, lambda context: context.set_output(0, (1,), "complex64"))
     raising(ArgumentError, lambda context: context.set_output(0, ("a\0",), "float32"))
-    # ORT would write where nothing is.
+    # ORT would write past the end of its list of outputs.
     raising(OutOfRangeError, lambda context: context.set_output(1, (1,), "float32"))
     raising(OutOfRangeError, lambda context: context.set_output(3, (1,), "float32"))
 
 
-def test_a_tensor_attribute_cannot_be_read_there() -> None:
+def test_tensor_attribute_cannot_be_read() -> None:
     import onnx
 
     from tests.custom_ops.support import build, options
@@ -118,7 +118,7 @@ def test_a_tensor_attribute_cannot_be_read_there() -> None:
     assert isinstance(caught.value.__cause__, UnsupportedError)
 
 
-def test_an_attribute_of_another_kind() -> None:
+def test_attribute_of_another_kind_raises() -> None:
     for name, text in (("n", "1.5"), ("f", "1"), ("s", "1"), ("ns", "1"), ("ss", "[1.5]")):
         with pytest.raises(CallbackError, match=f"attribute '{name}'") as caught:
             infer(
@@ -128,7 +128,7 @@ def test_an_attribute_of_another_kind() -> None:
         assert isinstance(caught.value.__cause__, DTypeError)
 
 
-def test_afterwards_it_is_closed() -> None:
+def test_context_is_closed_after_its_call() -> None:
     kept: list[ShapeContext] = []
     infer(kept.append)
     for ask in (

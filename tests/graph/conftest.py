@@ -1,4 +1,4 @@
-"""Networks that the tests of graphs build, and three ways to run one."""
+"""Networks for the tests of graphs, and three ways to run one."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def branching() -> Callable[[], zrt.Graph]:
 
 @pytest.fixture(scope="session")
 def reference() -> Callable[[Any, Feeds], list[Any]]:
-    """What onnx's own evaluator makes of a model and feeds."""
+    """The results of onnx's reference evaluator for a model and feeds."""
     return lambda model, feeds: list(ReferenceEvaluator(model).run(None, feeds))
 
 
 @pytest.fixture(scope="session")
 def engines() -> Callable[[zrt.Graph, Feeds], tuple[list[Any], list[Any]]]:
-    """The results of a graph through the model editor, and through its bytes."""
+    """The results of a graph's sessions, made through the model editor and through the model's bytes."""
 
     def run(graph: zrt.Graph, feeds: Feeds) -> tuple[list[Any], list[Any]]:
         by_editor, by_bytes = (graph.session(QUIET, engine=engine) for engine in ("editor", "onnx"))

@@ -1,4 +1,4 @@
-"""Graphs: what is written, is what comes out."""
+"""Graphs built with `Graph`: values, names, attributes, subgraphs, types, metadata."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def graph() -> zrt.Graph:
     return made
 
 
-def test_handles_know_their_graph_and_type(graph: zrt.Graph) -> None:
+def test_values_know_their_graph_and_type(graph: zrt.Graph) -> None:
     x = graph.value("x")
     assert (x.graph, x.name, x.type) == (graph, "x", TensorType("float32", ("n", 4)))
     y = graph.op("Relu", x)
@@ -41,7 +41,7 @@ def test_handles_know_their_graph_and_type(graph: zrt.Graph) -> None:
     assert repr(graph) == f"Graph(x: float32[n, 4] -> {y.name}: float32[n, 4]; 1 nodes)"
 
 
-def test_names_are_unique_or_given(graph: zrt.Graph) -> None:
+def test_generated_names_are_unique(graph: zrt.Graph) -> None:
     x = graph.value("x")
     values = [graph.op("Relu", x) for _ in range(3)] + list(graph.op("Split", x, outputs=2, axis=1, num_outputs=2))
     assert len({value.name for value in values}) == 5
@@ -53,13 +53,13 @@ def test_names_are_unique_or_given(graph: zrt.Graph) -> None:
     assert len(set(names)) == len(names)
 
 
-def test_an_operator_gives_at_least_what_its_schema_says(graph: zrt.Graph) -> None:
+def test_number_of_outputs_defaults_to_the_schemas_minimum(graph: zrt.Graph) -> None:
     values, indices = graph.op("TopK", graph.value("x"), graph.initializer("k", np.array([1])))
     assert values.name != indices.name
     assert isinstance(graph.op("Dropout", graph.value("x")), zrt.GraphValue)
 
 
-def test_inputs_are_left_out(graph: zrt.Graph) -> None:
+def test_optional_input_may_be_left_out(graph: zrt.Graph) -> None:
     most = graph.initializer("most", np.float32(1))
     graph.output(graph.op("Clip", graph.value("x"), None, most, outputs="y"))
     assert list(graph.to_onnx().graph.node[0].input) == ["x", "", "most"]
@@ -68,7 +68,7 @@ def test_inputs_are_left_out(graph: zrt.Graph) -> None:
         np.testing.assert_array_equal(graph.session(QUIET, engine=engine).run(feeds)[0], [[-5, 0, 1, 1]])
 
 
-def test_a_failed_operator_leaves_nothing(graph: zrt.Graph) -> None:
+def test_failed_op_changes_nothing(graph: zrt.Graph) -> None:
     before = graph.to_onnx()
     x = graph.value("x")
     branch = graph.subgraph("branch")
@@ -82,7 +82,7 @@ def test_a_failed_operator_leaves_nothing(graph: zrt.Graph) -> None:
     branch.op("Neg", x)
 
 
-def test_attributes_have_the_schema_s_kind(graph: zrt.Graph) -> None:
+def test_attributes_are_converted_to_the_schemas_kind(graph: zrt.Graph) -> None:
     x = graph.value("x")
     graph.op("Gemm", x, x, alpha=2, transB=True)
     graph.op("Transpose", x, perm=np.array([1, 0]))
@@ -111,12 +111,12 @@ def test_attributes_have_the_schema_s_kind(graph: zrt.Graph) -> None:
     assert made["Optionaltype"][0] == kinds.TYPE_PROTO
 
 
-def test_element_types_as_attributes_have_onnx_s_number(graph: zrt.Graph) -> None:
+def test_element_type_as_an_attribute_has_the_number_of_onnx(graph: zrt.Graph) -> None:
     [attribute] = graph.op("Cast", graph.value("x"), to=zrt.ElementType.UINT2).graph.to_onnx().graph.node[0].attribute
     assert attribute.i == zrt.ElementType.UINT2.onnx_code != int(zrt.ElementType.UINT2)
 
 
-def test_without_a_schema_the_value_says_the_kind(graph: zrt.Graph) -> None:
+def test_attributes_without_a_schema_get_their_kind_from_the_value(graph: zrt.Graph) -> None:
     graph.import_opset("custom", 3)
     one, two = graph.op("Any", graph.value("x"), domain="custom", outputs=2, a=1, b=1.5, c="s", d=[1, 2.5], e=["x"])
     assert one != two
@@ -145,7 +145,7 @@ def test_operators_of_onnx_runtime(graph: zrt.Graph, engines: Any) -> None:
     assert one[0][0, 0] == pytest.approx(0.8413447)
 
 
-def test_domains_have_a_short_form() -> None:
+def test_domain_ai_onnx_is_the_empty_domain() -> None:
     graph = zrt.Graph({"ai.onnx": 20, "ai.onnx.ml": 3})
     assert graph.opsets == {"": 20, "ai.onnx.ml": 3}
     x = graph.input("x", "float32", (1, 2))
@@ -155,7 +155,7 @@ def test_domains_have_a_short_form() -> None:
     np.testing.assert_array_equal(graph.session(QUIET).run([np.ones((1, 2), np.float32)])[0], [[0.5, 0.5]])
 
 
-def test_values_around_a_subgraph_are_its_to_read(graph: zrt.Graph) -> None:
+def test_subgraph_reads_values_of_enclosing_graphs(graph: zrt.Graph) -> None:
     x = graph.value("x")
     outer = graph.subgraph("outer")
     inner = outer.subgraph("inner")
@@ -184,7 +184,7 @@ def test_values_around_a_subgraph_are_its_to_read(graph: zrt.Graph) -> None:
     np.testing.assert_array_equal(graph.session(QUIET).run(feeds)[0], np.zeros((1, 4)))
 
 
-def test_the_types_of_outputs_are_found(graph: zrt.Graph) -> None:
+def test_types_of_outputs_are_inferred(graph: zrt.Graph) -> None:
     y = graph.op("MatMul", graph.value("x"), graph.initializer("w", np.ones((4, 100), np.float64).astype(np.float32)))
     graph.output(y)
     info = graph.to_onnx().graph.output[0]
@@ -195,7 +195,7 @@ def test_the_types_of_outputs_are_found(graph: zrt.Graph) -> None:
         graph.to_onnx()
 
 
-def test_types_in_between(graph: zrt.Graph) -> None:
+def test_declared_types_of_intermediate_values(graph: zrt.Graph) -> None:
     graph.import_opset("custom", 1)
     hidden = graph.op("Any", graph.value("x"), domain="custom")
     graph.value_info(hidden, "float32", ("n", 7))
@@ -218,7 +218,7 @@ def test_metadata(graph: zrt.Graph) -> None:
     assert zrt.Graph.from_onnx(graph.to_bytes()).metadata == wanted
 
 
-def test_a_graph_goes_on_after_its_session(graph: zrt.Graph) -> None:
+def test_graph_may_change_after_its_session(graph: zrt.Graph) -> None:
     graph.output(graph.op("Neg", graph.value("x"), outputs="y"))
     first = graph.session(QUIET)
     graph.remove_output("y")
@@ -228,7 +228,7 @@ def test_a_graph_goes_on_after_its_session(graph: zrt.Graph) -> None:
     assert graph.session(QUIET).run([x])[0][0, 0] == 1
 
 
-def test_a_removed_input_is_no_value_any_more(graph: zrt.Graph) -> None:
+def test_removed_input_raises(graph: zrt.Graph) -> None:
     x = graph.value("x")
     graph.remove_input(x)
     with pytest.raises(ArgumentError, match="'x' was removed"):
@@ -259,7 +259,7 @@ def test_every_kind_of_type(kind: Any) -> None:
     assert zrt.Graph.from_onnx(graph.to_onnx()).value("it").type == kind
 
 
-def test_wrong_types() -> None:
+def test_invalid_types_are_refused() -> None:
     with pytest.raises(DTypeError, match="float32 is neither string nor an integer"):
         MapType("float32", TensorType("float32"))
     with pytest.raises(DTypeError, match="MapType: value"):
@@ -284,7 +284,7 @@ def test_large_graphs() -> None:
     assert graph.session(QUIET).run([np.ones(1, np.float32)])[0].tolist() == [1]
 
 
-def test_what_a_model_has_stays(tmp_path: Path) -> None:
+def test_from_onnx_keeps_everything_in_a_model(tmp_path: Path) -> None:
     function = helper.make_function(
         "custom", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 21)]
     )
@@ -323,7 +323,7 @@ def test_what_a_model_has_stays(tmp_path: Path) -> None:
     )
 
 
-def test_a_graph_is_a_copy(graph: zrt.Graph) -> None:
+def test_from_onnx_copies_the_model(graph: zrt.Graph) -> None:
     graph.output(graph.op("Relu", graph.value("x")))
     model = graph.to_onnx()
     again = zrt.Graph.from_onnx(model)
@@ -333,7 +333,7 @@ def test_a_graph_is_a_copy(graph: zrt.Graph) -> None:
     assert len(graph.to_onnx().graph.node) == 1
 
 
-def test_an_edit_stands_for_one_session(graph: zrt.Graph) -> None:
+def test_edit_is_not_copyable(graph: zrt.Graph) -> None:
     import copy
 
     graph.output(graph.op("Relu", graph.value("x")))
@@ -341,18 +341,8 @@ def test_an_edit_stands_for_one_session(graph: zrt.Graph) -> None:
         copy.copy(zrt.edit(graph.to_onnx(), QUIET))
 
 
-def test_without_the_onnx_package(python: Any) -> None:
-    python("""
-        import sys
-        sys.modules["onnx"] = None
-        import zrt
-        try:
-            zrt.Graph()
-        except zrt.errors.UnsupportedError as error:
-            assert "pip install" in str(error)
-        else:
-            raise AssertionError
-    """)
+def test_graph_without_the_onnx_package_raises(script: Any) -> None:
+    script("without_onnx.py")
 
 
 UNARY = ("Relu", "Neg", "Abs", "Identity", "Sigmoid")
@@ -361,7 +351,7 @@ BINARY = ("Add", "Mul", "Sub", "Max")
 
 @st.composite
 def graphs(draw: st.DrawFn) -> zrt.Graph:
-    """Any graph of elementwise operators over x, float32 [n, 3], with constants that are copied or borrowed."""
+    """Graphs of elementwise operators over x, float32 [n, 3], with constants that are copied or borrowed."""
     graph = zrt.Graph()
     values = [graph.input("x", "float32", ("n", 3))]
     for number in range(draw(st.integers(1, 8))):
@@ -396,5 +386,5 @@ def test_round_trips(graph: zrt.Graph, engines: Any, reference: Any) -> None:
     for each in (graph, again):
         for results in engines(each, feeds):
             for result, want in zip(results, wanted, strict=True):
-                # Sums that cancel leave the rounding of their terms, which are of the order of 1.
+                # Absolute tolerance: where terms of the order of 1 cancel, their rounding errors remain.
                 np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-6)

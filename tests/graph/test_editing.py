@@ -32,7 +32,7 @@ def path(model: bytes, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("form", ["path", "bytes", "proto"])
-def test_from_every_form(form: str, model: bytes, path: Path, reference: Any) -> None:
+def test_edit_takes_a_model_in_every_form(form: str, model: bytes, path: Path, reference: Any) -> None:
     given = {"path": path, "bytes": model, "proto": onnx.load_model_from_string(model)}[form]
     with zrt.edit(given, QUIET) as edit:
         assert edit.opset() == 21
@@ -48,21 +48,21 @@ def test_from_every_form(form: str, model: bytes, path: Path, reference: Any) ->
     np.testing.assert_allclose(results[0], reference(edited, FEEDS)[0], rtol=1e-5)
 
 
-def test_after_the_end(model: bytes, tmp_path: Path) -> None:
+def test_edit_is_closed_after_finalize(model: bytes, tmp_path: Path) -> None:
     edit = zrt.edit(model, QUIET)
     edit.output(edit.op("Neg", edit.outputs[0]))
     session = edit.finalize()
     for use in (edit.finalize, edit.opset, lambda: edit.op("Neg", edit.outputs[0]), lambda: edit.input("y", "float32")):
         with pytest.raises(ClosedError, match="this GraphEdit is closed"):
             use()
-    # What was built can still be read.
+    # The edited model can still be saved.
     edit.save(tmp_path / "edited.onnx")
     saved = zrt.Session(tmp_path / "edited.onnx", QUIET).run(FEEDS)
     np.testing.assert_array_equal(saved[1], session.run(FEEDS)[1])
     edit.close()
 
 
-def test_every_change_at_once(model: bytes, reference: Any) -> None:
+def test_all_kinds_of_changes_together(model: bytes, reference: Any) -> None:
     edit = zrt.edit(model, QUIET)
     logits = edit.value("logits")
     hidden = next(value for value in (edit.value(node.output[0]) for node in edit.to_onnx().graph.node))
@@ -83,10 +83,10 @@ def test_every_change_at_once(model: bytes, reference: Any) -> None:
         np.testing.assert_allclose(result, want, rtol=1e-5)
 
 
-def test_names_of_sizes_that_are_new(reference: Any) -> None:
+def test_names_of_new_symbolic_sizes(reference: Any) -> None:
     graph = zrt.Graph()
     graph.output(graph.op("Relu", graph.input("x", "float32", (4, "wide")), outputs="y"), "float32", (4, "wide"))
-    # What the model had keeps its names; of what is new the editor would lose them.
+    # The model's own values keep the names of their sizes; the editor would mix up those of new values.
     edit = zrt.edit(graph.to_bytes(), QUIET)
     edit.output(edit.op("Size", edit.value("y")), "int64", ())
     assert edit.engine.name == "editor"
@@ -98,7 +98,7 @@ def test_names_of_sizes_that_are_new(reference: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ["editor", "onnx"])
-def test_weights_outside_of_the_model(engine: str, three_layers: Any, tmp_path: Path) -> None:
+def test_external_weights(engine: str, three_layers: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     three_layers().save(path, external_data=True, location="weights", size_threshold=0)
     wanted = zrt.Session(path, QUIET).run(FEEDS)[0]
@@ -111,7 +111,7 @@ def test_weights_outside_of_the_model(engine: str, three_layers: Any, tmp_path: 
         np.testing.assert_allclose(zrt.Session(whole, QUIET).run(FEEDS)[0], wanted, rtol=1e-5)
 
 
-def test_what_onnx_runtime_refuses_ends_the_edit(model: bytes) -> None:
+def test_error_of_onnx_runtime_closes_the_edit(model: bytes) -> None:
     edit = zrt.edit(model, QUIET)
     edit.output(edit.op("Nothing", edit.value("logits"), domain="com.microsoft"), "float32")
     with pytest.raises(Error, match="Nothing"):
@@ -120,7 +120,7 @@ def test_what_onnx_runtime_refuses_ends_the_edit(model: bytes) -> None:
     assert edit.to_onnx().graph.node[-1].op_type == "Nothing"
 
 
-def test_what_zrt_refuses_leaves_it_open(model: bytes) -> None:
+def test_error_of_zrt_leaves_the_edit_open(model: bytes) -> None:
     edit = zrt.edit(model, QUIET)
     with pytest.raises(UnknownNameError):
         edit.op("Rleu", edit.value("logits"))
@@ -131,7 +131,7 @@ def test_what_zrt_refuses_leaves_it_open(model: bytes) -> None:
     assert edit.finalize().run(FEEDS)[0].shape == (2, 3)
 
 
-def test_a_container_of_prepacked_weights(model: bytes) -> None:
+def test_edited_sessions_share_prepacked_weights(model: bytes) -> None:
     weights = np.full((3, 100), 0.5, np.float32)
     container = zrt.PrepackedWeights()
     options = zrt.SessionOptions(intra_op_num_threads=1, prepacked_weights=container)
@@ -145,7 +145,7 @@ def test_a_container_of_prepacked_weights(model: bytes) -> None:
     np.testing.assert_array_equal(*(session.run(FEEDS)[1] for session in results))
 
 
-def test_weights_of_the_caller_s_are_not_forgotten(model: bytes) -> None:
+def test_initializers_of_the_options_are_used(model: bytes) -> None:
     replaced = np.zeros((32, 3), np.float32)
     options = zrt.SessionOptions(intra_op_num_threads=1, initializers={"w2": replaced})
     edit = zrt.edit(model, options)
@@ -154,7 +154,7 @@ def test_weights_of_the_caller_s_are_not_forgotten(model: bytes) -> None:
     np.testing.assert_allclose(edit.finalize().run(FEEDS)[0], np.full((2, 3), 0.1), rtol=1e-5)
 
 
-def test_borrowed_memory_stays_for_the_session(model: bytes) -> None:
+def test_session_keeps_borrowed_memory(model: bytes) -> None:
     array = np.full((64, 3), 2, np.float32)
     gone = weakref.ref(array)
     edit = zrt.edit(model, QUIET)
@@ -171,7 +171,7 @@ def test_borrowed_memory_stays_for_the_session(model: bytes) -> None:
     assert gone() is None
 
 
-def test_one_thread_at_a_time(three_layers: Any) -> None:
+def test_finalize_in_eight_threads_succeeds_once(three_layers: Any) -> None:
     model = three_layers(sizes=(4, 512, 512, 3)).to_bytes()
     outcomes: list[object] = []
     edit = zrt.edit(model, QUIET)
@@ -194,7 +194,7 @@ def test_one_thread_at_a_time(three_layers: Any) -> None:
     assert session.run(FEEDS)[0].shape == (2, 3)
 
 
-def test_dropped_in_any_order(model: bytes) -> None:
+def test_objects_of_an_edit_dropped_in_any_order(model: bytes) -> None:
     for keep in range(3):
         edit = zrt.edit(model, QUIET)
         value = edit.op("Neg", edit.value("logits"))

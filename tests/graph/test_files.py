@@ -1,4 +1,4 @@
-"""Graphs in files."""
+"""Graphs saved to files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def outside(path: Path) -> set[str]:
         (1 << 20, set()),
     ],
 )
-def test_the_threshold(borrow: bool, threshold: int, names: set[str], three_layers: Any, tmp_path: Path) -> None:
+def test_size_threshold_of_external_weights(
+    borrow: bool, threshold: int, names: set[str], three_layers: Any, tmp_path: Path
+) -> None:
     graph, path = three_layers(borrow), tmp_path / "net.onnx"
     graph.save(path, external_data=True, size_threshold=threshold)
     assert outside(path) == names
@@ -43,7 +45,7 @@ def test_the_threshold(borrow: bool, threshold: int, names: set[str], three_laye
     np.testing.assert_array_equal(zrt.Session(path, QUIET).run(FEEDS)[0], graph.session(QUIET).run(FEEDS)[0])
 
 
-def test_written_twice_is_as_once(three_layers: Any, tmp_path: Path) -> None:
+def test_saving_again_replaces_both_files(three_layers: Any, tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     for _ in range(2):
         three_layers().save(path, external_data=True, location="weights", size_threshold=0)
@@ -53,7 +55,7 @@ def test_written_twice_is_as_once(three_layers: Any, tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["net.onnx", "weights"]
 
 
-def test_weights_of_subgraphs_go_too(tmp_path: Path) -> None:
+def test_weights_of_subgraphs_become_external(tmp_path: Path) -> None:
     graph = zrt.Graph()
     flag = graph.input("flag", "bool", ())
     branches = [graph.subgraph(name) for name in ("then", "other")]
@@ -69,7 +71,7 @@ def test_weights_of_subgraphs_go_too(tmp_path: Path) -> None:
         np.testing.assert_array_equal(result, np.full(1000, not positive))
 
 
-def test_a_path_that_cannot_be_written_changes_nothing(three_layers: Any, tmp_path: Path) -> None:
+def test_failed_save_changes_nothing(three_layers: Any, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"nowhere.*cannot be written"):
         three_layers().save(tmp_path / "nowhere" / "net.onnx", external_data=True)
     path = tmp_path / "net.onnx"
@@ -82,7 +84,7 @@ def test_a_path_that_cannot_be_written_changes_nothing(three_layers: Any, tmp_pa
     assert os.listdir(tmp_path) == ["net.onnx"]
 
 
-def test_weights_that_are_not_there(three_layers: Any, tmp_path: Path) -> None:
+def test_missing_external_weights_raise(three_layers: Any, tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     three_layers().save(path, external_data=True)
     (tmp_path / "net.onnx.data").unlink()

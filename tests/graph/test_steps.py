@@ -1,4 +1,4 @@
-"""A network through all that can be done with it: the same numbers at each step."""
+"""A network that is built, saved, edited, compiled and optimized: the results agree at each step."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_three_layers(borrow: bool, three_layers: Any, reference: Any, engines: 
         again.check()
         near(again.session(QUIET).run(feeds), wanted)
         near(reference(again.to_onnx(), feeds), wanted)
-        # Edited: a fragment at its output.
+        # Edited: operators after its output.
         edit = zrt.edit(path, QUIET)
         probabilities = edit.op("Softmax", edit.value("logits"), axis=-1, outputs="probabilities")
         edit.output(probabilities, "float32", ("n", 3))
@@ -59,7 +59,7 @@ def test_three_layers(borrow: bool, three_layers: Any, reference: Any, engines: 
         assert session.output_names == ("logits", "probabilities")
         near(session.run(feeds), expected)
         near(zrt.Session(model, QUIET).run(feeds), expected)
-        # Compiled, and optimized, which is the processor's form of it.
+        # Compiled, and optimized for the CPU.
         near(zrt.Session(zrt.compile(model, options=QUIET), QUIET).run(feeds), expected)
         zrt.compile(model, tmp_path / "compiled.onnx", QUIET)
         near(zrt.Session(tmp_path / "compiled.onnx", QUIET).run(feeds), expected)
@@ -85,7 +85,7 @@ def test_if_and_loop(positive: bool, branching: Any, reference: Any, tmp_path: P
     near(again.session(QUIET).run(feeds), wanted)
     edit = zrt.edit(path, QUIET)
     edit.output(edit.op("Neg", edit.value("y"), outputs="minus"))
-    # What was there may have subgraphs; only what is new must fit the editor.
+    # The original model may have subgraphs; the editor only needs to support the additions.
     assert edit.engine.name == "editor"
     model = edit.to_onnx()
     onnx.checker.check_model(model, full_check=True)
@@ -93,12 +93,12 @@ def test_if_and_loop(positive: bool, branching: Any, reference: Any, tmp_path: P
     near(edit.finalize().run(feeds), [*wanted, -wanted[0]])
     zrt.save_optimized(model, tmp_path / "optimized.onnx", QUIET)
     near(zrt.Session(tmp_path / "optimized.onnx", QUIET).run(feeds), [*wanted, -wanted[0]])
-    # ONNX Runtime 1.27 writes the weights of a body twice, and loads no such model.
+    # ONNX Runtime 1.27 writes the weights of a body twice, and then refuses the model.
     with pytest.raises(zrt.errors.InvalidGraphError, match="initializer name is not unique"):
         zrt.Session(zrt.compile(model, options=QUIET), QUIET)
 
 
-def test_an_if_is_added_to_a_model(three_layers: Any, reference: Any) -> None:
+def test_if_added_to_a_model(three_layers: Any, reference: Any) -> None:
     edit = zrt.edit(three_layers().to_bytes(), QUIET)
     logits = edit.value("logits")
     then, other = edit.subgraph("then"), edit.subgraph("other")
@@ -114,7 +114,7 @@ def test_an_if_is_added_to_a_model(three_layers: Any, reference: Any) -> None:
     assert edit.closed
 
 
-def test_operators_before_a_model(three_layers: Any, reference: Any) -> None:
+def test_operators_added_before_a_model(three_layers: Any, reference: Any) -> None:
     edit = zrt.edit(three_layers().to_bytes(), QUIET)
     edit.remove_input("x")
     pixels = edit.input("pixels", "uint8", ("n", 4))
@@ -141,7 +141,7 @@ def test_every_element_type(engines: Any) -> None:
         array = np.array([1, 0, 1], np.uint8).astype(kind.dtype)
         graph.output(graph.initializer(kind.name, array), kind, (3,))
     feeds = {"x": np.ones(2, np.float32)}
-    # Their numbers in ONNX and in ONNX Runtime differ, so the editor would take one for another.
+    # The numbers of these types differ between ONNX and ONNX Runtime: the editor would confuse them.
     mixed = [kind for kind in kinds if kind.onnx_code != kind]
     reasons = " ".join(graph.engine.reasons)
     assert graph.engine.name == "onnx"

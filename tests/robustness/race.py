@@ -1,8 +1,19 @@
-"""How threads race in the scripts of these tests."""
+"""Races between threads, for the scripts of these tests."""
 
-# All begin together, and whatever is not among `errors` ends the process.
-RACE = """
+from __future__ import annotations
+
+import threading
+
+import zrt
+from tests.robustness.prologue import QUIET
+from tests.support import models
+
+
 def race(*functions, turns=300, errors=(zrt.errors.BusyError,)):
+    """Calls each function `turns` times in a thread of its own; all threads begin together.
+
+    Returns for each function the number of calls that raised none of `errors`. Any other exception ends the process.
+    """
     barrier = threading.Barrier(len(functions))
     counts = [0] * len(functions)
 
@@ -22,9 +33,6 @@ def race(*functions, turns=300, errors=(zrt.errors.BusyError,)):
         thread.join()
     return counts
 
-def same(found, wanted):
-    assert np.array_equal(found, wanted), (found, wanted)
 
-# end = start + turns, one a turn: it runs for as long as a test wishes.
+# end = start + turns, one per iteration: it runs as long as a test wants.
 counting = zrt.Session(models.counting_loop(), QUIET)
-"""

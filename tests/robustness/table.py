@@ -1,10 +1,14 @@
-"""The table of bad input: every public call, each kind of bad input that it can be given, and what it answers.
+"""The table of bad input: every public call, each kind of bad input that it can get, and the error that it raises.
 
-Each module of `mistakes` holds an area's rows. `TAKES` says what its public calls take: for each thing that can be
-taken (feeds, shapes, a model ...) there is a list of bad ones, so the rows are the product of the two. What a call
-alone can be given stands in `SINGLE`. `CLOSABLE` makes one of each thing that closes, `CLOSED_SELF` uses each method
-that must refuse to work on a closed one. `CANNOT_FAIL` says of the other calls why nothing can be given wrongly, and
-`APPLIES` which of the promised kinds each list of bad things has. Lists that several areas share are in `bad`.
+Each module of `mistakes` holds the rows of an area:
+
+- `TAKES`: the arguments of its public calls. For each kind of argument (feeds, shapes, a model ...) there is a list of
+  bad ones, shared ones in `bad`; the rows are the product of calls and lists.
+- `SINGLE`: rows of mistakes that only one call allows.
+- `CLOSABLE`: makes an object of each class that can be closed.
+- `CLOSED_SELF`: uses each method that must raise `ClosedError` on a closed object.
+- `CANNOT_FAIL`: for every other call the reason why it has no bad input.
+- `APPLIES`: the promised kinds of mistakes that each list of bad arguments covers.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ AREAS = [
 
 
 def _all(name: str) -> dict[str, Any]:
-    """What the areas say under a name, which must be about different things."""
+    """The merged dictionaries of a name in all areas, whose keys must be disjoint."""
     found: dict[str, Any] = {}
     for area in AREAS:
         entries = getattr(area, name, {})
@@ -58,6 +62,6 @@ def rows() -> Iterator[Row]:
         def use_closed(w: World, use: Any = use, name: str = name) -> object:
             return use(w, closed(CLOSABLE[name](w)))
 
-        # A runtime's lanes are what closes.
+        # A closed runtime raises the error of its closed lanes.
         word = "is closed" if name == "Runtime" else f"this {name} is closed"
         yield Row(call, "self", number, Bad(Kind.CLOSED, use_closed, ClosedError, word), use_closed)

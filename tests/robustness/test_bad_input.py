@@ -1,6 +1,6 @@
-"""Every public call, given each kind of bad input, raises a typed error that names the culprit; and goes on working.
+"""Every public call raises a typed error for each kind of bad input, names the bad argument, and works afterwards.
 
-`table.py` gathers the table.
+`table.py` assembles the table.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ OPERATORS = ("__init__", "__new__", "__enter__", "__getitem__", "__iter__", "__l
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
-def test_bad_input_is_answered(row: Row, tmp_path: Path) -> None:
+def test_bad_input_raises(row: Row, tmp_path: Path) -> None:
     world = World(tmp_path)
     world.check()
     with pytest.raises(zrt.Error) as caught:
         row.do(world)
     error = caught.value
     wanted = row.bad.error
-    # `Error` itself stands for any of them: where ONNX Runtime chooses, or where several are to the point.
+    # `Error` itself accepts every class: ONNX Runtime chooses it, or several are appropriate.
     assert isinstance(error, wanted) if wanted is zrt.Error else type(error) is wanted, repr(error)
     for word in row.bad.words:
         assert word in str(error)
@@ -52,7 +52,7 @@ def methods(name: str, kind: type) -> Iterator[str]:
     for attribute in sorted(found):
         thing = inspect.getattr_static(kind, attribute)
         callable_ = inspect.isfunction(thing) or isinstance(thing, (property, classmethod, staticmethod))
-        # An enumeration's own call is Python's business.
+        # Python itself implements the calls of enumerations.
         of_enum = issubclass(kind, enum.Enum) and attribute.startswith("__")
         if callable_ and not of_enum and (not attribute.startswith("_") or attribute in OPERATORS):
             yield f"{name}.{attribute}"
@@ -66,19 +66,19 @@ def test_table_covers_every_public_call() -> None:
     assert {row.call for row in ROWS}.isdisjoint(table.CANNOT_FAIL)
 
 
-def test_table_has_every_kind() -> None:
+def test_table_covers_every_kind() -> None:
     assert {row.bad.kind for row in ROWS} >= PROMISED
     for name, (bads, kinds) in table.APPLIES.items():
         assert kinds <= {bad.kind for bad in bads}, name
 
 
-def test_every_closable_refuses_every_method() -> None:
+def test_table_covers_every_closable_class() -> None:
     closable = {name for name in zrt.__all__ if hasattr(getattr(zrt, name), "close")}
     assert closable == set(table.CLOSABLE)
 
 
 @pytest.mark.parametrize("name", zrt.errors.__all__)
-def test_every_error_is_a_fitting_builtin(name: str) -> None:
+def test_every_error_derives_from_a_builtin(name: str) -> None:
     kind = getattr(zrt.errors, name)
     assert issubclass(kind, zrt.Error)
     roots = {zrt.Error, zrt.OrtError, zrt.ZrtError}

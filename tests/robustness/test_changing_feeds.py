@@ -1,4 +1,4 @@
-"""Feeds that change something while they are read, and memory that changes or must not while it is in use."""
+"""Feeds with side effects when they are read, and memory that changes while it is in use."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.robustness.conftest import Child
 from tests.robustness.vocabulary import QUIET
 from tests.support import models
 
-# numpy warns of an array whose shape is set.
+# numpy warns when the shape of an array is set.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 class Changing(dict[str, Any]):
-    """Does something each time that a feed is taken."""
+    """Calls a function each time that a feed is read."""
 
     def __init__(self, feeds: Mapping[str, Any], deed: Callable[[], object]) -> None:
         super().__init__(feeds)
@@ -39,7 +39,7 @@ class Changing(dict[str, Any]):
 
 
 class ChangingArray:
-    """Does something when an array is made of it."""
+    """Calls a function when it is converted to an array."""
 
     def __init__(self, array: Any, deed: Callable[[], object]) -> None:
         self.array, self.deed = array, deed
@@ -58,7 +58,7 @@ def changing(deed: Callable[[], object], array: Any = X) -> list[Any]:
 
 
 @pytest.mark.parametrize("way", range(3))
-def test_feeds_that_close_the_session(way: int) -> None:
+def test_feed_that_closes_the_session(way: int) -> None:
     session = zrt.Session(models.add(["n", 4]), QUIET)
     works(session)
     feeds = changing(session.close)[way]
@@ -74,7 +74,7 @@ def test_feeds_that_close_the_session(way: int) -> None:
 
 
 @pytest.mark.parametrize("way", range(3))
-def test_feeds_that_run_the_session(session: zrt.Session, way: int) -> None:
+def test_feed_that_runs_the_session(session: zrt.Session, way: int) -> None:
     works(session)
     other = np.ones((3, 4), np.float32)
     feeds = changing(lambda: session.run([other, other]))[way]
@@ -83,7 +83,7 @@ def test_feeds_that_run_the_session(session: zrt.Session, way: int) -> None:
 
 
 @pytest.mark.parametrize("way", range(3))
-def test_feeds_that_raise(session: zrt.Session, way: int) -> None:
+def test_exception_of_a_feed_is_raised(session: zrt.Session, way: int) -> None:
     def fail() -> None:
         raise OwnError
 
@@ -94,13 +94,13 @@ def test_feeds_that_raise(session: zrt.Session, way: int) -> None:
 
 
 @pytest.mark.parametrize("way", range(3))
-def test_feeds_that_change_an_array(session: zrt.Session, way: int) -> None:
-    """The other array gets a new shape and type in the midst: what is run is what was checked."""
+def test_feed_that_reshapes_another_array(session: zrt.Session, way: int) -> None:
+    """The other array gets a new shape during the call: the run uses the arrays that were checked."""
     works(session)
     array = X.copy()
 
     def change() -> None:
-        # numpy itself refuses to move the memory while it is in use (unless `refcheck=False` says that it may).
+        # numpy refuses to move the memory of an array that is in use (unless `refcheck=False`).
         try:
             array.resize((2000, 2000))
         except ValueError:
@@ -115,7 +115,7 @@ def test_feeds_that_change_an_array(session: zrt.Session, way: int) -> None:
     works(session)
 
 
-def test_an_array_in_use_cannot_be_resized(session: zrt.Session) -> None:
+def test_array_in_use_cannot_be_resized(session: zrt.Session) -> None:
     array = X.copy()
     holders = [zrt.Value.from_array(array), session.prepare([array, Y])]
     with pytest.raises(ValueError, match="resize"):
@@ -123,27 +123,5 @@ def test_an_array_in_use_cannot_be_resized(session: zrt.Session) -> None:
     assert len(holders) == 2
 
 
-def test_bound_memory_that_cannot_be_written(child: Child) -> None:
-    """A file mapped to be read: writing there is the end of a process."""
-    child(
-        """
-        import mmap, tempfile
-        with tempfile.TemporaryFile() as file:
-            file.write(bytes(4096))
-            file.flush()
-            mapped = mmap.mmap(file.fileno(), 4096, prot=mmap.PROT_READ)
-        array = np.frombuffer(mapped, np.float32, 4)
-        value = zrt.Value.from_array(array)
-        one = session()
-        bound = binding(one)
-        for place in (array, value, zrt.Value.from_array(value.numpy()), array.view(np.ndarray)):
-            for attempt in (lambda: bound.bind_output("z", place), lambda: zrt.copy(FEEDS["x"], place)):
-                try:
-                    attempt()
-                except zrt.errors.ArgumentError:
-                    continue
-                raise AssertionError(attempt)
-        assert not value.numpy().flags.writeable
-        assert np.array_equal(one.run({"x": value, "y": array})[0], np.zeros(4))
-        """
-    )
+def test_read_only_memory_is_refused_as_an_output(child: Child) -> None:
+    child("feeds/read_only.py")

@@ -1,4 +1,4 @@
-"""Places that are no files, and disks that are full: nothing is lost, and nothing passes for whole that is not."""
+"""Paths that are not regular files, and full disks: nothing is lost, and incomplete files raise an error."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ WRITERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("kind", ["fifo", "socket", "link to a fifo"])
 @pytest.mark.parametrize("write", WRITERS)
-def test_what_is_no_plain_file_is_not_replaced(write: str, kind: str, tmp_path: Path) -> None:
-    """As /dev/null is none: whoever may write there would leave the machine without it."""
+def test_special_file_is_not_replaced(write: str, kind: str, tmp_path: Path) -> None:
+    """A root user who writes to /dev/null would otherwise replace it by a file."""
     place = tmp_path / "place.onnx"
     if kind == "socket":
         with socket.socket(socket.AF_UNIX) as made:
@@ -58,30 +58,11 @@ def test_what_is_no_plain_file_is_not_replaced(write: str, kind: str, tmp_path: 
     assert not [each for each in os.listdir(tmp_path) if each.startswith(".zrt-") or each == "m.onnx"]
 
 
-def test_a_pipe_is_no_model_and_is_not_called_empty(tmp_path: Path) -> None:
+def test_pipe_as_a_model_is_refused_by_its_kind(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "m.onnx")
     with pytest.raises(ModelError, match="no plain file"):
         zrt.Session(tmp_path / "m.onnx", QUIET)
 
 
-def test_a_trace_that_is_cut_short_is_no_success(child: Child, tmp_path: Path) -> None:
-    child(
-        """
-        import resource, signal
-        os.chdir(sys.argv[1])
-        options = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL", profile_file_prefix="p")
-        profiled = session(options)
-        whole = session(options)
-        profiled.run(FEEDS)
-        whole.end_profiling()
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
-        try:
-            profiled.end_profiling()
-        except zrt.errors.FileError as error:
-            assert "not all of it" in str(error), error
-        else:
-            raise SystemExit("the trace was cut short, and nobody said so")
-        """,
-        arguments=[tmp_path],
-    )
+def test_profile_cut_short_raises(child: Child, tmp_path: Path) -> None:
+    child("odd/cut_profile.py", arguments=[tmp_path])

@@ -1,10 +1,18 @@
-"""A script that makes one of everything that can be held; it goes after the conftest's `PROLOGUE`."""
+"""One of every object that can be held, and a check of each; for the scripts of these tests."""
 
 from __future__ import annotations
 
-# One of everything that can be held, and for each what it must still do, whatever else has gone.
-THINGS = """
+import threading
+
+import numpy as np
+
+import zrt
+from tests.robustness.prologue import FEEDS, SUM, binding, lane, same, session
+from tests.support import models
+
+
 def things():
+    """One of every object that can be held, by name."""
     owner = session()
     array = FEEDS["x"].copy()
     value = zrt.Value.from_array(array)
@@ -15,9 +23,13 @@ def things():
     allocated = zrt.Value.allocate((4,), np.float32, allocator)
     allocated.numpy()[...] = FEEDS["x"]
     allocation = allocator.allocate(1 << 20)
-    hired = session(zrt.SessionOptions(
-        intra_op_num_threads=3, log_severity_level="FATAL", thread_factory=lambda work: threading.Thread(target=work)
-    ))
+    hired = session(
+        zrt.SessionOptions(
+            intra_op_num_threads=3,
+            log_severity_level="FATAL",
+            thread_factory=lambda work: threading.Thread(target=work),
+        )
+    )
     a_lane = lane(owner)
     a_lane.run()
     left = owner.lane({"x": 4, "y": 4}, outputs=zrt.LaneMemory.left())
@@ -69,13 +81,13 @@ def things():
         "binding left open": opened.binding(),
     }
 
-def same(found, wanted):
-    assert np.array_equal(found, wanted), (found, wanted)
 
 def ran(lane, output):
     lane.run()
     same(output(lane), SUM)
 
+
+# For each name: checks that the object still works.
 USES = {
     "session": lambda it: same(it.run(FEEDS)[0], SUM),
     "array": lambda it: same(it, FEEDS["x"]),
@@ -109,9 +121,10 @@ USES = {
     "environment": repr,
 }
 
+
 class Knot:
-    # Holds things in a cycle, so that only the collector lets them go, in an order of its own.
+    """Holds objects in a reference cycle, so that only the GC releases them, in its own order."""
+
     def __init__(self, *things):
         self.things = things
         self.me = self
-"""

@@ -1,4 +1,4 @@
-"""The words of the table of bad input: kinds of mistakes, bad things, rows, and a world to use them in."""
+"""The elements of the table of bad input: kinds of mistakes, bad arguments, rows, and objects to use them with."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zrt.errors import Error
 
 
 class Kind(StrEnum):
-    """What is wrong with a bad thing."""
+    """What is wrong with a bad argument."""
 
     UNKNOWN_NAME = "unknown name"
     MISSING_INPUT = "missing input"
@@ -39,13 +39,13 @@ class Kind(StrEnum):
 
 
 PROMISED = set(Kind) - {Kind.WRONG_TYPE, Kind.WRONG_VALUE}
-"""The kinds that the project promises an answer to; the two others are what remains."""
+"""The kinds for which zrt promises a typed error; the two others are general."""
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 
 
 class World:
-    """One of everything, made when a row first asks for it; `folder` is empty at first."""
+    """One object of every kind, made at first use; `folder` is empty at first."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -98,7 +98,7 @@ class World:
         return path
 
     def outside(self, keep: int) -> Path:
-        """A model whose weights lie in a file beside it, of which only the first `keep` bytes are there."""
+        """A model with an external weights file that is cut to its first `keep` bytes."""
         weights = np.ones((1024, 4), np.float32)
         proto = onnx.load_model_from_string(
             models.build(
@@ -115,7 +115,7 @@ class World:
         return path
 
     def check(self) -> None:
-        """Whatever was tried, everything still gives the right result."""
+        """Checks that every object still computes the right result."""
         wanted = self.feeds["x"] + self.feeds["y"]
         np.testing.assert_array_equal(self.session.run(self.feeds)[0], wanted)
         self.lane.run()
@@ -127,7 +127,7 @@ class World:
 
 @dataclass(frozen=True)
 class Bad:
-    """One bad thing: its kind, how to get it, the error that answers, and words of which the message has each."""
+    """A bad argument: its kind, how to make it, the error it causes, and words that the message must contain."""
 
     kind: Kind
     make: Callable[[World], Any]
@@ -140,15 +140,15 @@ class Bad:
 
 
 Take = tuple[str, str, list[Bad], Callable[[World, Any], object]]
-"""A public call, what it takes, the bad ones of that, and how the call is given one."""
+"""A public call, the kind of argument, the bad arguments, and a function that passes one to the call."""
 
 Single = tuple[str, Kind, Callable[[World], object], type[Error], tuple[str, ...]]
-"""A public call, the kind of mistake, the mistake, the error that answers, and words of its message."""
+"""A public call, the kind of mistake, the mistake, the error it causes, and words of the message."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A public call given one bad thing."""
+    """A public call with one bad argument."""
 
     call: str
     takes: str
@@ -176,17 +176,17 @@ def terminated() -> zrt.RunOptions:
 
 
 def huge_array() -> np.ndarray:
-    """An array that says it has 2**46 rows, without the memory for them."""
+    """An array with 2**46 rows that share their memory."""
     return np.broadcast_to(np.float32(0), (2**46, 4))
 
 
 def feeding(kind: Kind, array: Callable[[World], Any], error: type[Error], *words: str) -> Bad:
-    """Feeds that are right but for `x`."""
+    """Feeds of which only `x` is bad."""
     return Bad(kind, lambda w: {**w.feeds, "x": array(w)}, error, "input 'x'", *words)
 
 
-A_RESULT = "zrt makes it and gives it; users make none"
-INSIDE = "for zrt's own modules, which give it handles and tables of the C API"
-A_FACT = "a fact that was read when the object was made"
-TWICE = "takes nothing, and closing twice is fine"
-NOTHING = "takes nothing, and asks nothing of ONNX Runtime"
+A_RESULT = "only zrt makes it, as a result"
+INSIDE = "only zrt's own modules call it, with handles and tables of the C API"
+A_FACT = "returns a value that was read when the object was made"
+TWICE = "takes no arguments, and closing twice is allowed"
+NOTHING = "takes no arguments, and does not call ONNX Runtime"

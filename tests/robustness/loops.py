@@ -1,0 +1,22 @@
+"""Models whose runs take long or do not end, for the scripts of test_bridge.py; argument 1 is the thread count."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import onnx
+
+import zrt
+from tests.conftest import ENDLESS, LOOP
+
+LOOPING = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {LOOP}')
+FOREVER = {"n": ENDLESS, "x": np.ones(4, np.float32)}
+A_WHILE = {"n": np.array(20_000), "x": np.ones(4, np.float32)}
+THREADS = int(sys.argv[1])
+SETTINGS = zrt.SessionOptions(intra_op_num_threads=THREADS, log_severity_level="FATAL")
+
+
+def looping():
+    """A session of the model, which doubles x n times: `FOREVER` until it is terminated, `A_WHILE` for milliseconds."""
+    return zrt.Session(LOOPING, SETTINGS)

@@ -1,0 +1,27 @@
+"""The process ends while runs are under way; argument 2 says who holds their futures."""
+
+from __future__ import annotations
+
+import sys
+
+from tests.robustness.loops import FOREVER, looping
+
+held = []
+one = looping()
+
+
+def hold_in_cycle(one):
+    cycle = [one.submit(FOREVER), one]
+    cycle.append(cycle)
+
+
+start = {
+    "nobody": lambda one: one.submit(FOREVER),
+    "a global": lambda one: held.append(one.submit(FOREVER)),
+    "a cycle": hold_in_cycle,
+}[sys.argv[2]]
+for _ in range(20):
+    start(one)
+watched = one.submit(FOREVER)
+watched.add_done_callback(lambda done: print(type(done.exception()).__name__, flush=True))
+del one

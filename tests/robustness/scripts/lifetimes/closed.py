@@ -1,0 +1,22 @@
+"""Closes everything in random order: a closed object releases nothing that another one needs."""
+
+from __future__ import annotations
+
+import gc
+import random
+
+import tests.robustness.prologue  # noqa: F401
+from tests.robustness.things import USES, things
+
+for seed in range(40):
+    chance = random.Random(seed)
+    held = things()
+    order = list(held)
+    chance.shuffle(order)
+    for number, name in enumerate(order):
+        if hasattr(held[name], "close"):
+            held[name].close()
+        gc.collect(0)
+        for other in order[number + 1 :]:
+            if chance.random() < 0.2:
+                USES[other](held[other])

@@ -1,0 +1,33 @@
+"""For each seed: makes everything and drops it in its own order, some closed first, some in cycles."""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+
+import tests.robustness.prologue  # noqa: F401
+from tests.robustness.things import USES, Knot, things
+
+first = int(sys.argv[1])
+gc.disable()
+for seed in range(first, first + 40):
+    chance = random.Random(seed)
+    held = things()
+    order = list(held)
+    chance.shuffle(order)
+    while order:
+        names = [order.pop() for _ in range(min(len(order), chance.choice((1, 1, 2, 3))))]
+        gone = [held.pop(name) for name in names]
+        for thing in gone:
+            if hasattr(thing, "close") and chance.random() < 0.3:
+                thing.close()
+        if chance.random() < 0.5:
+            Knot(*gone)
+        del gone, thing
+        if chance.random() < 0.3:
+            gc.collect(chance.choice((0, 1, 2)))
+        for name in chance.sample(order, min(3, len(order))):
+            USES[name](held[name])
+    gc.collect()
+    print(seed)

@@ -1,0 +1,68 @@
+"""Lets the n-th allocation of Python fail, for each n: an error, no crash, and the next call is right."""
+
+from __future__ import annotations
+
+import _testcapi
+import sys
+
+import numpy as np
+
+import zrt
+from tests.robustness.prologue import ADD, FEEDS, QUIET, SUM, binding, lane, session
+
+same, array = session(), np.zeros(4, np.float32)
+one, bound, chosen = lane(same), binding(same), zrt.RunOptions()
+dynamic = zrt.DynamicRuntime(same, max_buckets=2)
+
+
+def anew():
+    same._calls, same._latest = {}, None
+    return same.run(FEEDS)
+
+
+def rebind():
+    bound.bind_output("z", array)
+    bound.run()
+    bound.bind_output("z")
+    bound.run()
+    return bound.outputs()
+
+
+calls = {
+    "run": lambda: same.run(FEEDS),
+    "run of a list": lambda: same.run([array, array]),
+    "first run": anew,
+    "run with options": lambda: same.run(FEEDS, ["z"], chosen),
+    "prepare": lambda: same.prepare(FEEDS).run(),
+    "lane": lambda: lane(same).run(),
+    "run of a lane": lambda: (one.run(), one.run_with(chosen)),
+    "binding": lambda: binding(same).numpy(),
+    "outputs": rebind,
+    "value": lambda: zrt.Value.from_array(array).numpy(),
+    "allocated": lambda: zrt.Value.allocate((4,), np.float32, same.allocator()).numpy(),
+    "buffer": lambda: zrt.Buffer((4,), np.float32).array,
+    "dynamic": lambda: [dynamic.lane({"x": n, "y": n}) for n in range(3)],
+    "options": lambda: zrt.RunOptions(tag="t", config_entries={"a": "b"}),
+    "session": lambda: zrt.Session(ADD, QUIET),
+    "copy": lambda: zrt.copy(array, array),
+}
+# Python prints exceptions that it cannot raise: ignore them, only a crash fails this test.
+sys.unraisablehook = lambda _: None
+for name, call in calls.items():
+    call()
+    failed = 0
+    for number in range(700):
+        try:
+            _testcapi.set_nomemory(number, number + 1)
+            try:
+                kept = call()
+            finally:
+                _testcapi.remove_mem_hooks()
+        except (MemoryError, zrt.Error):
+            failed += 1
+    print(name, failed)
+    call()
+    assert np.array_equal(same.run(FEEDS)[0], SUM)
+    one.run()
+    assert np.array_equal(one.outputs["z"], SUM)
+    bound.run()

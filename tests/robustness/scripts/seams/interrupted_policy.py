@@ -1,0 +1,31 @@
+"""Ctrl-C at any bytecode of a policy raises KeyboardInterrupt, and the loaded session is released."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+import zrt
+from tests.robustness.prologue import ADD, FEEDS, QUIET, session
+from tests.robustness.seams import own_threads
+from tests.support.interrupts import Storm
+
+
+def first(devices, metadata):
+    return devices[:1]
+
+
+interrupted = 0
+with Storm() as storm:
+    while interrupted < 400:
+        try:
+            storm.armed = True
+            while True:
+                zrt.Session(ADD, QUIET, first).submit(FEEDS).result(60)
+                session(own_threads())
+        except KeyboardInterrupt:
+            interrupted += 1
+while threading.active_count() > 2:
+    gc.collect()
+    time.sleep(0.001)

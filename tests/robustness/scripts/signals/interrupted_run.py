@@ -1,0 +1,62 @@
+"""Ctrl-C during a run: the run finishes, KeyboardInterrupt is raised, and all objects still work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+
+import numpy as np
+
+import zrt
+from tests.robustness.prologue import same
+from tests.robustness.race import counting
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+feeds = {"turns": np.array(300_000), "start": np.zeros(2, np.float32)}
+made = counting.lane()
+bound = counting.binding()
+for name, feed in feeds.items():
+    made.inputs[name][...] = feed
+    bound.bind_input(name, feed)
+result = np.zeros(2, np.float32)
+bound.bind_output("end", result)
+made.outputs["end"][...] = 0
+under_way = {"lane": made.audit, "binding": bound.outputs}[sys.argv[1]]
+
+
+def interrupt():
+    # Send the signal during a run: then every other use of its objects raises BusyError.
+    while True:
+        try:
+            under_way()
+        except zrt.errors.BusyError:
+            break
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+thread = threading.Thread(target=interrupt)
+try:
+    thread.start()
+    # Until the signal hits a run.
+    while True:
+        try:
+            made.run() if sys.argv[1] == "lane" else bound.run()
+        except zrt.errors.BusyError:
+            # The other thread was using the object.
+            continue
+except KeyboardInterrupt:
+    print("interrupted")
+thread.join()
+
+same(made.outputs["end"] if sys.argv[1] == "lane" else result, [300_000] * 2)
+for each in (made.inputs["turns"], feeds["turns"]):
+    each[...] = 3
+made.run()
+bound.run()
+same(made.outputs["end"], [3, 3])
+same(result, [3, 3])
+same(counting.run(feeds)[0], [3, 3])
+print("usable")
