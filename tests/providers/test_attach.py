@@ -181,7 +181,9 @@ class TestCalls:
     )
     def test_strings_that_the_older_struct_cannot_say_are_refused(self, recorded, key, written):
         settings = {"default_memory_arena_cfg": "0x10", key: written}
-        with pytest.raises(ProviderError, match=f"CUDAExecutionProvider: {key}: {written!r} is none that ORT takes"):
+        with pytest.raises(
+            ProviderError, match=f"CUDAExecutionProvider: {key}: ORT does not take {written!r} together"
+        ):
             appending.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
         assert recorded.calls == []
 

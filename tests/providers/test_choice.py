@@ -137,7 +137,7 @@ class TestLacking:
 
     @pytest.mark.parametrize("name", ["tvm", "TvmExecutionProvider", "ArmNN"])
     def test_says_what_is_gone(self, build, name):
-        with pytest.raises(ProviderError, match=rf"provider '{name}' is not in .*\. ONNX Runtime 1\.27 has none of it"):
+        with pytest.raises(ProviderError, match=rf"provider '{name}' is not in .*\. ONNX Runtime 1\.27 has removed it"):
             zrt.Session(build(RELU), providers=[name])
 
     def test_its_options_are_not_looked_at_first(self, build):

@@ -1,8 +1,8 @@
-"""Execution providers: what a session may run on, and with which options.
+"""Execution providers: the backends on which a session may run, and their options.
 
 A provider is named by a typed object (`CPU()`, `CUDA(device_id=1)`), by its short or full name ("cuda",
 "CUDAExecutionProvider"), or by a (name, options) pair as in ONNX Runtime's own package. There is a class for each
-provider that ONNX Runtime 1.27 knows, with a field for each of its keys; they are imported at their first use.
+provider that ONNX Runtime 1.27 knows, with a field for each of its keys; the modules are imported at their first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A provider added to session options, and the trial whether a session on it can be made."""
+"""Adding a provider to session options, and the check whether a session on it can be made."""
 
 from __future__ import annotations
 
@@ -22,15 +22,11 @@ from zrt.providers.option import Route
 
 @public_in("zrt.providers")
 def append(options: Handle, name: str, settings: Mapping[str, str]) -> None:
-    """Adds a provider to session options: by keys, or in the way that its class says.
-
-    ``OrtApi::SessionOptionsAppendExecutionProvider``; ``OrtApi::AddSessionConfigEntry`` for what a provider looks up
-    in the session's configuration.
-    """
+    """Adds a provider to session options through the C function that its class names."""
     kind = known.kind_of(name)
     with explained(name):
         routes = routed(kind, settings)
-        # First: some look there when they are added.
+        # Before the provider is added: some read the config entries at that time.
         for key, value in routes[Route.SESSION].items():
             add_entry(options, key.encode(), value.encode())
         attach = kind.attach if kind else ByKeys()
@@ -51,7 +47,7 @@ _IDENTITY = bytes.fromhex(
 
 @functools.cache
 def usable(name: str) -> str | None:
-    """Why a provider cannot be used on this machine, or None if a session on it could be made."""
+    """The reason why a provider cannot be used on this machine; None if a session on it can be made."""
     try:
         full = full_name(name)
         table = api()

@@ -24,12 +24,12 @@ class Attach(Protocol):
 
 
 def _entries(settings: Mapping[str, str]) -> tuple[Any, Any, int]:
-    """The keys, the values and their number, as C takes them."""
+    """Keys and values as C arrays, and their count."""
     return strings(settings), strings(settings.values()), len(settings)
 
 
 def to_pointer(key: str, written: str) -> Any:
-    """The pointer that a setting says, in decimal or hexadecimal."""
+    """The pointer that a setting gives in decimal or hexadecimal."""
     try:
         return pointer_to(int(written, 0))
     except ValueError:
@@ -37,10 +37,10 @@ def to_pointer(key: str, written: str) -> Any:
 
 
 class ByKeys:
-    """By name and strings, as most are."""
+    """By name and strings: the way of most providers."""
 
     def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
-        # By the full name, since ORT's own short ones are spelled in ways of their own.
+        # By the full name: ORT's own short names follow no rule.
         status.check(api().SessionOptionsAppendExecutionProvider(options.pointer, name.encode(), *_entries(settings)))
 
 
@@ -48,8 +48,8 @@ class ByKeys:
 class ThroughObject:
     """Through an object that holds the options: made, filled, handed over, released.
 
-    `label` is what its functions are called by, `kind` its type, `append` the function that takes it; with `stream`
-    it takes a stream of the caller's as a pointer.
+    `label` is the name in its functions, `kind` its type, `append` the function that takes it; with `stream` it takes
+    the caller's stream as a pointer.
     """
 
     label: str
@@ -68,13 +68,13 @@ class ThroughObject:
         if plain:
             status.check(self._function("Update{}")(made.pointer, *_entries(plain)))
         if len(plain) < len(settings):
-            # After the others: an update by strings resets it.
+            # After the other settings: an update by strings resets the stream.
             pointer = to_pointer(STREAM, settings[STREAM])
             status.check(self._function("Update{}WithValue")(made.pointer, STREAM.encode(), pointer))
         return made
 
     def read(self, settings: Mapping[str, str]) -> dict[str, str]:
-        """All that ORT tells of the object with these settings."""
+        """All values that ORT reports for an object with these settings."""
         made = self.make(settings)
         allocator = default_allocator()
         told = take_string(allocator, status.make(self._function("Get{}AsString"), "char", made.pointer, allocator))
@@ -90,7 +90,7 @@ class ThroughObject:
 
 @dataclass(frozen=True, slots=True)
 class ByFunction:
-    """By a function of its own that the library exports beside its table, with arguments made of the settings."""
+    """By a function that the library exports beside its table, with arguments made from the settings."""
 
     symbol: str
     arguments: Callable[[Mapping[str, str]], tuple[Any, ...]]
@@ -98,7 +98,7 @@ class ByFunction:
     def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
         arguments = self.arguments(settings)
         path = library().path
-        # A core that is built in exports nothing.
+        # A library that is linked in has no path and exports nothing.
         function = path and getattr(ctypes.CDLL(path), self.symbol, None)
         if not function:
             raise ProviderError(f"this library exports no {self.symbol}, which adds it")

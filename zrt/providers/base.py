@@ -20,19 +20,19 @@ from zrt.providers.option import Option, Route
 class Provider(OptionData):
     """The base of the typed providers.
 
-    A field that is None is left to ORT. `extra` passes keys through that have no field, as strings.
+    A field that is None is left to ORT. `extra` holds further keys and values, which are passed on as strings.
     """
 
     name: ClassVar[str]
     """ORT's full name of the provider."""
     comes_with: ClassVar[str]
-    """What gives a library that has it."""
+    """A sentence on how to get a library with this provider."""
     source: ClassVar[str] = ""
-    """The file of ORT's source with its keys."""
+    """The file of ORT's source that reads its keys."""
     attach: ClassVar[Attach] = ByKeys()
-    """How it is added to session options."""
+    """The way in which it is added to session options."""
     listed: ClassVar[bool] = True
-    """Whether ``OrtApi::GetAvailableProviders`` names it where the library has it."""
+    """Whether `available_providers` lists it where the library has it."""
 
     extra: Mapping[str, str] = data_field(Mapping[str, str], default_factory=dict)
 
@@ -43,19 +43,19 @@ class Provider(OptionData):
 
     @classmethod
     def options(cls) -> dict[str, Option]:
-        """What stands behind each field, by the field's name."""
+        """The options by field name."""
         return {item.name: item.metadata["option"] for item in fields(cls) if "option" in item.metadata}
 
     @classmethod
     def by_key(cls) -> dict[str, tuple[str, Option]]:
-        """The field and what stands behind it, by ORT's key."""
+        """The fields and their options by ORT's key."""
         return {option.key or name: (name, option) for name, option in cls.options().items()}
 
     def _check(self) -> None:
         self.settings()
 
     def settings(self) -> dict[str, str]:
-        """The options as ORT takes them: strings by key. A field that ORT cannot take is an error that names it."""
+        """The options as strings by ORT's keys. Raises an error that names the field for a wrong value."""
         settings = {}
         for key, (name, option) in self.by_key().items():
             value = getattr(self, name)
@@ -68,16 +68,16 @@ class Provider(OptionData):
         return settings
 
     def addresses(self) -> tuple[str, ...]:
-        """The fields that are set and point into this process: what cannot be written down as data."""
+        """The names of the fields that hold an address, which cannot be written as data."""
         return tuple(
             name for name, option in self.options().items() if option.is_address and getattr(self, name) is not None
         )
 
     def effective(self) -> dict[str, str]:
-        """What the library makes of the options: every key that it tells of, its own defaults included.
+        """The options as the library reads them, with its own defaults.
 
-        For providers with an options object in ONNX Runtime (CUDA, TensorRT, CANN, oneDNN, ROCm); others are an
-        `UnsupportedError`, and a library without the provider is a `ProviderError`.
+        Only for providers with an options object in ONNX Runtime: CUDA, TensorRT, CANN, oneDNN, ROCm. Raises
+        `UnsupportedError` for others, `ProviderError` where the library does not have the provider.
         """
         if not isinstance(self.attach, ThroughObject):
             raise UnsupportedError(f"{self.name}: ONNX Runtime does not tell what it makes of this provider's options")
@@ -87,7 +87,7 @@ class Provider(OptionData):
 
 
 def routed(kind: type[Provider] | None, settings: Mapping[str, str]) -> dict[Route, dict[str, str]]:
-    """A provider's settings by where they go; those that would go nowhere are a `ProviderError`."""
+    """A provider's settings by `Route`. Raises `ProviderError` for a setting that ORT drops."""
     known = kind.by_key() if kind else {}
     found: dict[Route, dict[str, str]] = {Route.PROVIDER: {}, Route.SESSION: {}}
     for key, value in settings.items():

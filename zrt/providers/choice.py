@@ -37,7 +37,7 @@ def parse(provider: ProviderLike) -> tuple[str, dict[str, str]]:
             if value is None:
                 continue
             if isinstance(value, bool) and key in fields:
-                # Each provider has words of its own for True and False.
+                # Providers differ in how they write True and False.
                 settings[key] = fields[key][1].write(value, f"provider {name!r} option {key!r}")
             else:
                 settings[key] = text(str(value), f"provider {name!r} option {key!r}").decode()
@@ -47,7 +47,7 @@ def parse(provider: ProviderLike) -> tuple[str, dict[str, str]]:
 
 @public_in("zrt.providers")
 def parse_all(providers: Iterable[ProviderLike] | None) -> list[tuple[str, dict[str, str]]]:
-    """The providers of a session in their order, each once; None is the processor alone."""
+    """The providers of a session in their order, each once; None means only the CPU execution provider."""
     if providers is None:
         return []
     if isinstance(providers, (str, Provider)) or not isinstance(providers, Iterable):
@@ -64,8 +64,8 @@ def parse_all(providers: Iterable[ProviderLike] | None) -> list[tuple[str, dict[
 
 @public
 def prefer_gpu() -> list[Provider]:
-    """CUDA before the processor where a session on CUDA can be made here, else the processor alone."""
-    # Here, so that whoever stays on the processor never imports it.
+    """CUDA and then the CPU where a session on CUDA can be made on this machine, otherwise only the CPU."""
+    # Deferred: a session on the CPU does not need it.
     from zrt.providers.vendors.cuda import CUDA
 
     return [CPU()] if usable(CUDA.name) else [CUDA(), CPU()]

@@ -1,4 +1,4 @@
-"""Which providers ONNX Runtime 1.27 knows, and where their typed options are, imported at their first use."""
+"""The providers that ONNX Runtime 1.27 knows, and their classes, which are imported at their first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from zrt.providers.base import Provider
 
-# ORT's full name: our module, our class.
+# ORT's full name: the module of `zrt.providers.vendors`, the class.
 HOMES: dict[str, tuple[str, str]] = {
     "CPUExecutionProvider": ("cpu", "CPU"),
     "CUDAExecutionProvider": ("cuda", "CUDA"),
@@ -36,15 +36,15 @@ HOMES: dict[str, tuple[str, str]] = {
     "AzureExecutionProvider": ("azure", "Azure"),
 }
 
-# What earlier versions had.
+# Providers of earlier versions.
 GONE = {
-    "armnn": "ONNX Runtime 1.27 has none of it any more: ACL (zrt.providers.ACL) runs on the same processors",
-    "tvm": "ONNX Runtime 1.27 has none of it any more but its name",
+    "armnn": "ONNX Runtime 1.27 has removed it: ACL (zrt.providers.ACL) runs on the same CPUs",
+    "tvm": "ONNX Runtime 1.27 has removed it and still knows its name",
 }
 
 
 def short(name: str) -> str:
-    """A provider's name as names are compared: "CUDAExecutionProvider" and "cuda" are the same."""
+    """A provider's name in the form for comparisons: "cuda" for "CUDAExecutionProvider" and "CUDA"."""
     return name.lower().removesuffix("executionprovider")
 
 

@@ -35,13 +35,13 @@ def full_name(name: str) -> str:
             return candidate
     kind = known.kind_of(name)
     if kind and not kind.listed:
-        # Whether the library has it shows when it is added.
+        # ORT does not list it: adding it shows whether the library has it.
         return kind.name
     raise lacking(name)
 
 
 def lacking(name: str) -> ProviderError:
-    """The error about a provider that the library does not have: what it has instead, and what would give this one."""
+    """The error about a provider that the library lacks: it names the library's own, and how to get the missing one."""
     kind = known.kind_of(name)
     advice = kind.comes_with if kind else known.GONE.get(known.short(name))
     has = f"provider {name!r} is not in this library, which has {', '.join(available_providers())}"
@@ -50,7 +50,7 @@ def lacking(name: str) -> ProviderError:
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Turns what goes wrong inside into a `ProviderError` that names the provider."""
+    """Raises errors from inside the ``with`` as a `ProviderError` that names the provider."""
     try:
         yield
     except Error as error:

@@ -1,4 +1,4 @@
-"""Which provider runs which node, as ONNX Runtime recorded it at load, and the demand that none is the processor's."""
+"""The provider that runs each node, as ONNX Runtime records it at load, and `strict`, which allows none on the CPU."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from zrt.providers.vendors.cpu import CPU
 
 RECORD = SessionConfigKey.RECORD_EP_GRAPH_ASSIGNMENT_INFO.encode()
 
-# How ONNX's own domain, whose name is empty, is called.
+# The readable name of ONNX's own domain, whose real name is empty.
 ONNX_DOMAIN = "ai.onnx"
 
-# How many nodes a refusal names.
+# An error names at most this many nodes.
 NAMED = 20
 
 
 def operator_of(op_type: str, domain: str) -> str:
-    """An operator for people: "Shape", "com.microsoft::FusedMatMul"."""
+    """The operator's name in messages: "Shape", "com.microsoft::FusedMatMul"."""
     return op_type if domain == ONNX_DOMAIN else f"{domain}::{op_type}"
 
 
@@ -47,40 +47,40 @@ class AssignedNode:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Nodes that one provider took together; subgraphs of loops and branches have assignments of their own."""
+    """Nodes that one provider runs as a unit; the bodies of loops and branches have assignments of their own."""
 
     provider: str
     """The provider's full name."""
     nodes: tuple[AssignedNode, ...]
-    """What it took."""
+    """The nodes."""
 
 
 def record(options: Handle) -> None:
-    """Has a session that is loaded with these options remember the assignment."""
+    """Makes a session that is loaded with these options record the assignment."""
     add_entry(options, RECORD, b"1")
 
 
 def read(session: Handle) -> tuple[Assignment, ...]:
-    """The assignment of a session that was loaded to `record` it; of another, ORT's own refusal."""
+    """The assignment of a session whose options were passed to `record`; for others ORT raises an error."""
     table = api()
 
-    def said(function: Any, thing: Any) -> str:
-        return status.string(status.make(function, "const char", thing))
+    def word(function: Any, owner: Any) -> str:
+        return status.string(status.make(function, "const char", owner))
 
-    def parts(function: Any, kind: str, thing: Any) -> list[Any]:
-        # All of it is the session's own memory.
-        return status.fetch_list(function, f"const {kind} *const", thing)
+    def parts(function: Any, kind: str, owner: Any) -> list[Any]:
+        # The session owns the array and its items.
+        return status.fetch_list(function, f"const {kind} *const", owner)
 
     def node(pointer: Any) -> AssignedNode:
         return AssignedNode(
-            said(table.EpAssignedNode_GetName, pointer),
-            said(table.EpAssignedNode_GetOperatorType, pointer),
-            said(table.EpAssignedNode_GetDomain, pointer) or ONNX_DOMAIN,
+            word(table.EpAssignedNode_GetName, pointer),
+            word(table.EpAssignedNode_GetOperatorType, pointer),
+            word(table.EpAssignedNode_GetDomain, pointer) or ONNX_DOMAIN,
         )
 
     return tuple(
         Assignment(
-            said(table.EpAssignedSubgraph_GetEpName, subgraph),
+            word(table.EpAssignedSubgraph_GetEpName, subgraph),
             tuple(map(node, parts(table.EpAssignedSubgraph_GetNodes, "OrtEpAssignedNode", subgraph))),
         )
         for subgraph in parts(table.Session_GetEpGraphAssignmentInfo, "OrtEpAssignedSubgraph", session.pointer)
@@ -89,14 +89,14 @@ def read(session: Handle) -> tuple[Assignment, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Strictness:
-    """The demand that the processor runs no node of a session for which something else was asked, but for `allow`."""
+    """The demand that the CPU runs no node of a session on other providers, except the operators in `allow`."""
 
     asked: tuple[str, ...]
     allow: frozenset[str]
 
     @classmethod
     def of(cls, strict: bool, allow: Iterable[str], asked: Sequence[str]) -> Strictness:
-        """From a load's arguments, `asked` the providers; where that is only the processor, nothing is demanded."""
+        """From a load's arguments; `asked` are the providers. It demands nothing where they are only the CPU."""
         names = _operators(allow)
         if not boolean(strict, "strict"):
             if names:
@@ -105,12 +105,12 @@ class Strictness:
         return cls(tuple(name for name in asked if name != CPU.name), names)
 
     def record(self, options: Handle) -> None:
-        """Has the session remember what `check` asks."""
+        """Makes the session record what `check` reads."""
         if self.asked:
             record(options)
 
     def check(self, session: Handle, subject: str) -> None:
-        """Raises a `ProviderError` that names the nodes that the processor runs; `subject` is the model's name."""
+        """Raises a `ProviderError` that names the nodes on the CPU; `subject` is the model's name in messages."""
         if not self.asked:
             return
         fell = [

@@ -1,8 +1,8 @@
-"""One option of a provider: how its value is checked, how ORT wants it written, and what the guide says of it.
+"""One option of a provider: its meaning, the check of its value, and the string that ORT gets.
 
-`flag`, `number`, `choice` and their like make the fields of the typed providers. Each takes the option's meaning, and
-by keyword what differs from the rule: `key`, where ORT spells it otherwise than the field; `source`, where it stands
-in another file than the provider's other keys; `route`, where it goes.
+`flag`, `number`, `choice` and the other functions here make the fields of the typed providers. Each takes the option's
+meaning, and these keywords: `key`, ORT's name where it differs from the field's; `source`, the file of ORT's source
+where it is not that of the provider's other keys; `route`.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from zrt.errors import ArgumentError
 UINT64_MAX = 2**64 - 1
 
 ARENA_STRATEGIES = ("kNextPowerOfTwo", "kSameAsRequested")
-"""How the arenas of several providers may grow, in the order of ORT's numbers."""
+"""The ways in which arenas grow, in the order of ORT's numbers."""
 
 
 class Route(Enum):
-    """Where an option goes."""
+    """The place to which an option is passed."""
 
     PROVIDER = "to the provider"
-    SESSION = "into the session's config entries, where the provider looks for it"
+    SESSION = "to the session's config entries, where the provider reads it"
     DROPPED = "nowhere: ORT's C API reads it and drops it"
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What stands behind a field of a typed provider."""
+    """The option of a field of a typed provider."""
 
     meaning: str
-    """What it does, in a few words."""
+    """Its effect in a few words."""
     type: str
-    """What it takes, as the guide names it."""
+    """The type of its value, as the guide names it."""
     write: Callable[[Any, str], str]
-    """The value as ORT's string; a bad one is an error about the subject."""
+    """Makes ORT's string of a value; raises an error about the subject for a bad value."""
     key: str = ""
-    """ORT's name of it; empty where it is the field's own."""
+    """ORT's name of the option; empty where it is the field's name."""
     source: str = ""
-    """The file of ORT's source with the key; empty where it is the provider's own."""
+    """The file of ORT's source that reads the key; empty where it is that of the provider's other keys."""
     route: Route = Route.PROVIDER
-    """Where it goes."""
+    """The place to which it is passed."""
 
     @property
     def is_address(self) -> bool:
-        """Whether it is a pointer, which means something in this process alone."""
+        """Whether it is a pointer, which is valid in this process only."""
         return self.type == ADDRESS
 
 
@@ -57,7 +57,7 @@ ADDRESS = "address"
 
 
 def flag(meaning: str, *, words: tuple[str, str] = ("0", "1"), **where: Any) -> Any:
-    """True or False; `words` are what the provider reads as the one and the other."""
+    """True or False; `words` are the provider's spellings of False and True."""
     return _made(meaning, "bool", bool, lambda value, subject: words[boolean(value, subject)], where)
 
 
@@ -72,7 +72,7 @@ def size(meaning: str, **where: Any) -> Any:
 
 
 def string(meaning: str, **where: Any) -> Any:
-    """A text of the caller's."""
+    """A text."""
     return _made(meaning, "str", str, _string, where)
 
 
@@ -100,7 +100,7 @@ def choice(meaning: str, *values: str, **where: Any) -> Any:
 
 
 def address(meaning: str, *, hexadecimal: bool = False, **where: Any) -> Any:
-    """A pointer as an int; whoever gives it keeps alive what it points at."""
+    """A pointer as an int; the caller keeps its target alive."""
 
     def write(value: Any, subject: str) -> str:
         pointer = integer(value, subject, 1, UINT64_MAX)
@@ -110,7 +110,7 @@ def address(meaning: str, *, hexadecimal: bool = False, **where: Any) -> Any:
 
 
 def listed(meaning: str, separator: str = ",", **where: Any) -> Any:
-    """Several names: a list of them, or one text with ORT's separators in it."""
+    """Several names: a list, or one text with ORT's separators."""
 
     def write(value: Any, subject: str) -> str:
         if isinstance(value, str):
@@ -129,7 +129,7 @@ def document(meaning: str, **where: Any) -> Any:
     def write(value: Any, subject: str) -> str:
         if not isinstance(value, Mapping):
             return _string(value, subject)
-        # Few have use for it.
+        # Deferred: few providers take a document.
         import json
 
         try:

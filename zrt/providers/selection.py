@@ -1,4 +1,4 @@
-"""What a session is to run on: providers, chosen devices, or a policy that chooses among the devices."""
+"""The `providers` of a session: providers, devices, or a policy that chooses among the devices."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from zrt.providers.vendors.cpu import CPU
 if TYPE_CHECKING:
     from zrt.environment.devices import EpDevice
 
-# With this setting a session takes all of the environment's allocators, those of devices that it does not use too, and
+# With this entry a session takes all of the environment's allocators, also those of devices that it does not use, and
 # frees them at its end.
 ENV_ALLOCATORS = SessionConfigKey.USE_ENV_ALLOCATORS.encode()
 
-# What providers call the option with which they record a run and replay it.
+# The names of the option with which providers capture a run and replay it.
 CAPTURE = ("enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture", "enable_graph_capture")
 
 
 @public
 class DevicePolicy(IntEnum):
-    """How ONNX Runtime chooses a session's devices by itself (``OrtExecutionProviderDevicePolicy``).
+    """The rule by which ONNX Runtime chooses a session's devices (``OrtExecutionProviderDevicePolicy``).
 
     In 1.27 MAX_PERFORMANCE is PREFER_GPU; MAX_EFFICIENCY and MIN_OVERALL_POWER are PREFER_NPU; DEFAULT is PREFER_CPU.
-    Behind what is preferred stands the processor.
+    The CPU is the fallback.
     """
 
     DEFAULT = 0
@@ -70,7 +70,7 @@ class Devices:
     devices: tuple[EpDevice, ...]
 
     def append(self, options: Handle) -> None:
-        """``OrtApi::SessionOptionsAppendExecutionProvider_V2``."""
+        """Adds the devices to session options."""
         opened = [device._open() for device in self.devices]
         try:
             status.check(
@@ -128,15 +128,15 @@ def zrt_policy_asked(
 
 
 class Selection:
-    """What `Session` was given as `providers`, checked."""
+    """The `providers` argument of `Session`, checked."""
 
     __slots__ = ("_asking", "_policy", "captures", "parts")
 
     captures: bool
-    """Whether a provider was told to capture graphs; known once it was applied."""
+    """Whether a provider's options enable graph capture; valid after `apply`."""
 
     parts: tuple[tuple[str, Mapping[str, str]] | Devices, ...]
-    """The providers in their order, by name with options or by devices; none where a policy chooses."""
+    """The providers in their order, by name with options or by devices; empty where a policy chooses."""
 
     def __init__(self, parts: Sequence[tuple[str, Mapping[str, str]] | Devices], policy: Any = None) -> None:
         self.parts = tuple(parts)
@@ -145,7 +145,7 @@ class Selection:
         self._asking = None if policy is None or isinstance(policy, DevicePolicy) else _Asking(policy)
 
     def apply(self, options: PoolOptions) -> PoolOptions:
-        """Puts it into session options; what comes back keeps the libraries that they name registered."""
+        """Puts the selection into session options; the result keeps the libraries of its devices registered."""
         table = api()
         kept = self._hold()
         if self._policy is None:
@@ -157,25 +157,25 @@ class Selection:
         elif self._asking is None:
             status.check(table.SessionOptionsSetEpSelectionPolicy(options.pointer, int(self._policy)))
         else:
-            # Asked in the load alone, for which this selection lives. Held by the session, a policy that knows its
-            # session would never be collected.
+            # ORT asks the policy during the load only, so this selection owns it. If the session owned it, a policy
+            # that refers to its session would be a cycle that the GC cannot collect.
             delegate = ffi.addressof(lib, "zrt_select")
             status.check(
                 table.SessionOptionsSetEpSelectionPolicyDelegate(options.pointer, delegate, self._asking.selector)
             )
         if self._policy is not None:
-            # Nothing else tells what was chosen.
+            # The recorded assignment is the only source of the chosen providers.
             node_assignment.record(options)
-        self.captures = self._told_to_capture(options)
+        self.captures = self._enables_capture(options)
         return options.holding(kept)
 
-    def _told_to_capture(self, options: Handle) -> bool:
-        """Looks among the options by name, and among the config entries, where those of devices are."""
-        told = list(read_entries(options).items())
+    def _enables_capture(self, options: Handle) -> bool:
+        """Whether graph capture is on in the options by name, or in the config entries, which hold devices' options."""
+        given = list(read_entries(options).items())
         for part in self.parts:
             if not isinstance(part, Devices):
-                told += part[1].items()
-        return any(key.rpartition(".")[2] in CAPTURE and value.lower() in ("1", "true") for key, value in told)
+                given += part[1].items()
+        return any(key.rpartition(".")[2] in CAPTURE and value.lower() in ("1", "true") for key, value in given)
 
     def _hold(self) -> Handle:
         devices = [device for part in self.parts if isinstance(part, Devices) for device in part.devices]
@@ -183,12 +183,12 @@ class Selection:
 
     @contextmanager
     def loading(self, options: Handle) -> Iterator[Handle]:
-        """To be held around a load with `options`, to which it was applied; gives what the session has to hold.
+        """Encloses a load with `options`, to which this was applied; gives the handle that the session must own.
 
-        What a policy raised comes out as the reason why the load failed.
+        An exception of a policy is raised as the cause of the failed load.
         """
         if self._policy is None and not has_entry(options, ENV_ALLOCATORS):
-            # These hold the libraries of the devices that they name.
+            # The options own the libraries of their devices.
             yield options
             return
         with provider_libraries.selecting() as libraries:
@@ -204,18 +204,18 @@ class Selection:
                     self._asking.take()
 
     def asked(self) -> list[str]:
-        """The providers that it names; a policy names none."""
+        """The names of the given providers; empty for a policy."""
         return [part.name if isinstance(part, Devices) else part[0] for part in self.parts]
 
     def names(self, session: Handle) -> list[str]:
-        """The providers of a session that was loaded with it; of a policy's, those that got nodes."""
+        """The providers of a session that was loaded with this selection; for a policy, those that run nodes."""
         if self._policy is None:
             return self.asked()
         return list(dict.fromkeys(subgraph.provider for subgraph in node_assignment.read(session)))
 
 
 def parse(given: ProvidersLike) -> Selection:
-    """A session's `providers`, checked against the library and the devices; None is the processor alone."""
+    """A session's `providers`, checked against the library and the devices; None means only the CPU."""
     if isinstance(given, Selection):
         return given
     if isinstance(given, DevicePolicy) or (callable(given) and not isinstance(given, (type, Provider))):
@@ -223,7 +223,7 @@ def parse(given: ProvidersLike) -> Selection:
     if given is None or isinstance(given, str) or not isinstance(given, Iterable):
         if _is_device(given):
             raise DTypeError(f"providers: expected a list, got {given} alone")
-        return Selection(parse_all(given))  # type: ignore[arg-type]  # what is no list it refuses by name
+        return Selection(parse_all(given))  # type: ignore[arg-type]  # `parse_all` refuses other types
     items = list(given)
     others: list[Any] = [item for item in items if not _is_device(item)]
     named = iter(parse_all(others))
@@ -234,12 +234,12 @@ def parse(given: ProvidersLike) -> Selection:
 
 
 def _is_device(item: Any) -> bool:
-    thing = item[0] if isinstance(item, tuple) and item else item
-    if thing is None or isinstance(thing, (str, Provider)):
+    first = item[0] if isinstance(item, tuple) and item else item
+    if first is None or isinstance(first, (str, Provider)):
         return False
     from zrt.environment.devices import EpDevice
 
-    return isinstance(thing, EpDevice)
+    return isinstance(first, EpDevice)
 
 
 def _devices(item: Any) -> Devices:
@@ -247,7 +247,7 @@ def _devices(item: Any) -> Devices:
         item._open()
         return Devices(item.provider, {}, (item,))
     if len(item) != 2:
-        raise DTypeError(f"providers: expected a device or a (device, options) pair, got {len(item)} things")
+        raise DTypeError(f"providers: expected a device or a (device, options) pair, got {len(item)} items")
     device, options = item
     device._open()
     pairs = entries(options, f"options of {device}")
@@ -255,7 +255,7 @@ def _devices(item: Any) -> Devices:
 
 
 def _grouped(parts: Iterable[Any]) -> list[tuple[str, Mapping[str, str]] | Devices]:
-    """The devices of a provider as one part, at the place of the first: a session has each provider once."""
+    """The parts with all devices of a provider in one, at the place of the first: a session has each provider once."""
     grouped: dict[str, Any] = {}
     for part in parts:
         name = part.name if isinstance(part, Devices) else part[0]

@@ -15,7 +15,10 @@ from zrt.providers.option import ARENA_STRATEGIES, address, choice, flag, number
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MIGraphX(Provider):
-    """AMD GPUs through MIGraphX."""
+    """AMD GPUs through MIGraphX.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "MIGraphXExecutionProvider"
     comes_with: ClassVar[str] = (
@@ -42,11 +45,14 @@ class MIGraphX(Provider):
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ROCM(Provider):
-    """AMD GPUs through ROCm: gone from ONNX Runtime's own source, though its C API still knows the options."""
+    """AMD GPUs through ROCm: ONNX Runtime has removed it, and its C API still has the options.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "ROCMExecutionProvider"
     comes_with: ClassVar[str] = (
-        "ONNX Runtime 1.27 has no source of it any more: MIGraphX (zrt.providers.MIGraphX) runs on the same GPUs"
+        "ONNX Runtime 1.27 has removed it: MIGraphX (zrt.providers.MIGraphX) runs on the same GPUs"
     )
     source: ClassVar[str] = "include/onnxruntime/core/session/onnxruntime_c_api.h"
     attach: ClassVar[Attach] = ThroughObject(
@@ -69,7 +75,10 @@ class ROCM(Provider):
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class VitisAI(Provider):
-    """AMD NPUs and adaptive devices through Vitis AI, whose own keys (`config_file` ...) go into `extra`."""
+    """AMD NPUs and adaptive devices through Vitis AI, whose own keys (`config_file` ...) go into `extra`.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "VitisAIExecutionProvider"
     comes_with: ClassVar[str] = (

@@ -14,7 +14,10 @@ from zrt.providers.option import choice, flag, path
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CoreML(Provider):
-    """Apple's processors, GPUs and Neural Engine through Core ML."""
+    """Apple's CPUs, GPUs and Neural Engine through Core ML.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "CoreMLExecutionProvider"
     comes_with: ClassVar[str] = (
@@ -27,7 +30,7 @@ class CoreML(Provider):
     )
     model_format: str | None = choice("the form of the Core ML model", "NeuralNetwork", "MLProgram", key="ModelFormat")
     require_static_input_shapes: bool | None = flag(
-        "whether nodes of unknown shapes are left alone", key="RequireStaticInputShapes"
+        "whether it skips nodes of unknown shapes", key="RequireStaticInputShapes"
     )
     enable_on_subgraphs: bool | None = flag(
         "whether it takes the bodies of loops and branches", key="EnableOnSubgraphs"

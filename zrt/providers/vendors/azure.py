@@ -12,10 +12,10 @@ from zrt.providers.base import Provider
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Azure(Provider):
-    """Operators that call models in the cloud, and nothing else: every other node is the processor's. No options."""
+    """Operators that call models in the cloud; all other nodes run on the CPU. It has no options."""
 
     name: ClassVar[str] = "AzureExecutionProvider"
     comes_with: ClassVar[str] = (
-        "It comes with the onnxruntime package for the processor, or with a build of ONNX Runtime with --use_azure"
+        "It comes with the onnxruntime package for the CPU, or with a build of ONNX Runtime with --use_azure"
     )
     source: ClassVar[str] = "onnxruntime/core/providers/azure/azure_execution_provider.h"

@@ -1,4 +1,4 @@
-"""The processor."""
+"""The CPU."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from zrt.providers.attach import Attach
 from zrt.providers.base import Provider
 
 
-class _ThereAlready:
-    """ORT adds the processor by itself, last of all."""
+class _NotAppended:
+    """ORT itself adds the CPU execution provider, as the last one."""
 
     def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
         if settings:
@@ -24,8 +24,8 @@ class _ThereAlready:
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CPU(Provider):
-    """ONNX Runtime's own kernels on the processor: always there, and always last."""
+    """ONNX Runtime's own kernels on the CPU: every session has this provider, as the last one."""
 
     name: ClassVar[str] = "CPUExecutionProvider"
     comes_with: ClassVar[str] = "Every library has it"
-    attach: ClassVar[Attach] = _ThereAlready()
+    attach: ClassVar[Attach] = _NotAppended()

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs through CUDA: the provider of the library, and the one that is a plugin."""
+"""NVIDIA GPUs through CUDA: the provider of the library, and the plugin."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from zrt.providers.option import ARENA_STRATEGIES, Route, address, choice, flag,
 ARENA = "default_memory_arena_cfg"
 SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
 
-# ORT's words for False and True, by turns.
+# ORT's words for False (even index) and True (odd index).
 _WORDS = ("0", "1", "false", "true", "False", "True")
 
-# What ORT's older struct has room for, which alone takes an arena's configuration: how each field is read from its
-# string, and what ORT's C++ constructor would say.
+# The fields of ORT's older struct, the only one that takes an arena's configuration: a function that reads each field
+# from its string, and the default of ORT's C++ constructor.
 _READ: dict[str, tuple[Callable[[str], int], int]] = {
     "device_id": (int, 0),
     "gpu_mem_limit": (int, 2 ** (8 * sizeof("size_t")) - 1),
@@ -45,15 +45,17 @@ class _Attach(ThroughObject):
         if ARENA not in settings:
             ThroughObject.__call__(self, options, name, settings)
             return
-        homeless = sorted(settings.keys() - IN_STRUCT)
-        if homeless:
-            raise ProviderError(f"{', '.join(homeless)} cannot be given together with {ARENA}: ORT takes that alone")
+        unsupported = sorted(settings.keys() - IN_STRUCT)
+        if unsupported:
+            raise ProviderError(
+                f"{', '.join(unsupported)} cannot be given together with {ARENA}: ORT has no function for both"
+            )
         struct = ffi.new("OrtCUDAProviderOptions *")
         for key, (read, default) in _READ.items():
             try:
                 setattr(struct, key, read(settings[key]) if key in settings else default)
             except (ValueError, OverflowError):
-                raise ArgumentError(f"{key}: {settings[key]!r} is none that ORT takes together with {ARENA}") from None
+                raise ArgumentError(f"{key}: ORT does not take {settings[key]!r} together with {ARENA}") from None
         struct.default_memory_arena_cfg = pointer_to(to_pointer(ARENA, settings[ARENA]), "OrtArenaCfg")
         if STREAM in settings:
             struct.has_user_compute_stream = 1
@@ -66,12 +68,9 @@ class _Attach(ThroughObject):
 class CUDA(Provider):
     """NVIDIA GPUs through CUDA and cuDNN.
 
-    `performance`, `cuda_graph` and `low_memory` are sets of options that belong together.
+    `performance`, `cuda_graph` and `low_memory` make it with options that suit one purpose.
 
-    ``OrtApi::CreateCUDAProviderOptions``, ``OrtApi::UpdateCUDAProviderOptions``,
-    ``OrtApi::UpdateCUDAProviderOptionsWithValue`` for `user_compute_stream`,
-    ``OrtApi::SessionOptionsAppendExecutionProvider_CUDA_V2`` and ``OrtApi::ReleaseCUDAProviderOptions``;
-    ``OrtApi::SessionOptionsAppendExecutionProvider_CUDA`` where `default_memory_arena_cfg` is given.
+    Not tested on hardware.
     """
 
     name: ClassVar[str] = "CUDAExecutionProvider"
@@ -113,8 +112,8 @@ class CUDA(Provider):
 
     @classmethod
     def performance(cls, **options: Any) -> Self:
-        """For speed: an arena that grows by powers of two, an exhaustive search for convolutions, copies in the stream
-        of the computation, TF32. Further options add to these or replace them."""
+        """Options for speed: an arena that grows by powers of two, an exhaustive search for convolutions, copies in the
+        compute stream, TF32. Further options add to these or replace them."""
         chosen: dict[str, Any] = {
             "arena_extend_strategy": "kNextPowerOfTwo",
             "cudnn_conv_algo_search": "EXHAUSTIVE",
@@ -125,12 +124,12 @@ class CUDA(Provider):
 
     @classmethod
     def cuda_graph(cls, **options: Any) -> Self:
-        """`performance`, and runs are captured as a CUDA graph and replayed: fixed shapes, and memory that stays."""
+        """`performance` with CUDA graphs: runs are captured and replayed, which needs fixed shapes and addresses."""
         return cls.performance(**({"enable_cuda_graph": True} | options))
 
     @classmethod
     def low_memory(cls, limit: int, **options: Any) -> Self:
-        """For little memory: at most `limit` bytes in an arena that grows as requested, a heuristic search for
+        """Options for little memory: at most `limit` bytes in an arena that grows as requested, a heuristic search for
         convolutions, TF32. Further options add to these or replace them."""
         chosen: dict[str, Any] = {
             "gpu_mem_limit": limit,
@@ -142,19 +141,19 @@ class CUDA(Provider):
 
     @staticmethod
     def current_device() -> int:
-        """The number of the device that CUDA code of the calling thread works on; 0 until it is set.
+        """The number of the calling thread's current CUDA device; 0 until it is set.
 
-        For code beside ONNX Runtime: sessions, memories and streams name their devices themselves. `ProviderError`
-        where CUDA cannot be used.
+        It affects other CUDA code only: sessions, memories and streams name their devices themselves. Raises
+        `ProviderError` where CUDA cannot be used.
         """
         _require("current device")
         return int(status.fetch(api().GetCurrentGpuDeviceId, "int"))
 
     @staticmethod
     def set_current_device(device_id: int) -> None:
-        """Sets that device for the calling thread, and for no other.
+        """Sets the current CUDA device of the calling thread only.
 
-        `ArgumentError` where there are not so many, `ProviderError` where CUDA cannot be used.
+        Raises `ArgumentError` where there is no such device, `ProviderError` where CUDA cannot be used.
         """
         chosen = integer(device_id, "device_id")
         _require(f"device {chosen}")
@@ -165,7 +164,7 @@ class CUDA(Provider):
 
 
 def _require(subject: str) -> None:
-    """Refuses where no session on CUDA can be made."""
+    """Raises where no session on CUDA can be made."""
     reason = usable(CUDA.name)
     if reason is not None:
         raise ProviderError(f"{subject}: {reason}")
@@ -174,7 +173,10 @@ def _require(subject: str) -> None:
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CUDAPlugin(Provider):
-    """The CUDA provider that is a library of its own, for use with chosen devices."""
+    """The CUDA provider that is a plugin library; sessions use it through its devices (`EpDevice`).
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "CudaPluginExecutionProvider"
     comes_with: ClassVar[str] = "It is a plugin: register its library, and give the session its devices"

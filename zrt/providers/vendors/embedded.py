@@ -1,4 +1,4 @@
-"""Processors and accelerators of small devices: XNNPACK, NNAPI, ACL, RKNPU, VSI NPU."""
+"""CPUs and accelerators of small devices: XNNPACK, NNAPI, ACL, RKNPU, VSI NPU."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def _fast_math(settings: Mapping[str, str]) -> tuple[Any, ...]:
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class XNNPACK(Provider):
-    """Processors through XNNPACK."""
+    """CPUs through XNNPACK.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "XnnpackExecutionProvider"
     comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_xnnpack"
@@ -61,7 +64,10 @@ class XNNPACK(Provider):
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NNAPI(Provider):
-    """Android's Neural Networks API (``OrtSessionOptionsAppendExecutionProvider_Nnapi``)."""
+    """Android's Neural Networks API.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "NnapiExecutionProvider"
     comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime for Android with --use_nnapi"
@@ -70,10 +76,8 @@ class NNAPI(Provider):
 
     use_fp16: bool | None = flag("whether it computes in float16", key="NNAPI_FLAG_USE_FP16")
     use_nchw: bool | None = flag("whether the layout is NCHW", key="NNAPI_FLAG_USE_NCHW")
-    cpu_disabled: bool | None = flag(
-        "whether its own kernels for the processor are left out", key="NNAPI_FLAG_CPU_DISABLED"
-    )
-    cpu_only: bool | None = flag("whether it runs on the processor alone", key="NNAPI_FLAG_CPU_ONLY")
+    cpu_disabled: bool | None = flag("whether its own kernels for the CPU are left out", key="NNAPI_FLAG_CPU_DISABLED")
+    cpu_only: bool | None = flag("whether it runs on the CPU only", key="NNAPI_FLAG_CPU_ONLY")
     partitioning_stop_ops: Sequence[str] | str | None = listed(
         "operators from which on it takes no more nodes",
         key="ep.nnapi.partitioning_stop_ops",
@@ -85,7 +89,10 @@ class NNAPI(Provider):
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ACL(Provider):
-    """Arm processors through the Arm Compute Library (``OrtSessionOptionsAppendExecutionProvider_ACL``)."""
+    """Arm CPUs through the Arm Compute Library.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "ACLExecutionProvider"
     comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_acl"
@@ -98,7 +105,10 @@ class ACL(Provider):
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RKNPU(Provider):
-    """Rockchip's NPUs (``OrtSessionOptionsAppendExecutionProvider_Rknpu``); it has no options."""
+    """Rockchip's NPUs; it has no options.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "RknpuExecutionProvider"
     comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_rknpu"
@@ -109,7 +119,10 @@ class RKNPU(Provider):
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class VSINPU(Provider):
-    """VeriSilicon's NPUs (``OrtSessionOptionsAppendExecutionProvider_VSINPU``); it has no options."""
+    """VeriSilicon's NPUs; it has no options.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "VSINPUExecutionProvider"
     comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_vsinpu"

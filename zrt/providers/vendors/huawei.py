@@ -15,7 +15,10 @@ from zrt.providers.option import ARENA_STRATEGIES, choice, flag, listed, number,
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CANN(Provider):
-    """Huawei's Ascend NPUs through CANN."""
+    """Huawei's Ascend NPUs through CANN.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "CANNExecutionProvider"
     comes_with: ClassVar[str] = (

@@ -18,7 +18,10 @@ WORDS = ("false", "true")
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OpenVINO(Provider):
-    """Intel processors, GPUs and NPUs through OpenVINO."""
+    """Intel CPUs, GPUs and NPUs through OpenVINO.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "OpenVINOExecutionProvider"
     comes_with: ClassVar[str] = (
@@ -32,10 +35,10 @@ class OpenVINO(Provider):
     precision: str | None = choice("what it computes in", "FP32", "FP16", "ACCURACY")
     cache_dir: str | PathLike[str] | None = path("where compiled models are kept")
     load_config: Mapping[str, Any] | str | None = document("OpenVINO's own settings, by device")
-    num_of_threads: int | None = number("threads on the processor", 1)
+    num_of_threads: int | None = number("threads on the CPU", 1)
     num_streams: int | None = number("inferences at the same time", 1)
     model_priority: str | None = choice("which model the device serves first", "LOW", "MEDIUM", "HIGH", "DEFAULT")
-    enable_opencl_throttling: bool | None = flag("whether the GPU's queue spares the processor", words=WORDS)
+    enable_opencl_throttling: bool | None = flag("whether the GPU's queue is throttled to save CPU time", words=WORDS)
     enable_qdq_optimizer: bool | None = flag("whether quantized graphs are rewritten for the NPU", words=WORDS)
     enable_causallm: bool | None = flag("whether language models keep their state inside", words=WORDS)
     disable_dynamic_shapes: bool | None = flag("whether shapes are fixed before compiling", words=WORDS)
@@ -47,7 +50,10 @@ class OpenVINO(Provider):
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DNNL(Provider):
-    """Processors through oneDNN."""
+    """CPUs through oneDNN.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "DnnlExecutionProvider"
     comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_dnnl"

@@ -15,7 +15,10 @@ from zrt.providers.option import choice, flag, listed, number, path
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class QNN(Provider):
-    """Qualcomm's NPUs, GPUs and processors through the AI Engine Direct SDK."""
+    """Qualcomm's NPUs, GPUs and CPUs through the AI Engine Direct SDK.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "QNNExecutionProvider"
     comes_with: ClassVar[str] = (
@@ -68,12 +71,15 @@ class QNN(Provider):
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SNPE(Provider):
-    """Qualcomm's older SDK, which QNN replaces."""
+    """Qualcomm's older SDK, which QNN replaces.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "SNPEExecutionProvider"
     comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_snpe; QNN is what replaces it"
     source: ClassVar[str] = "onnxruntime/core/providers/snpe/snpe_runtime_options.cc"
-    # ORT's list of names was never told of it.
+    # ``GetAvailableProviders`` does not list it.
     listed: ClassVar[bool] = False
 
     runtime: str | None = choice(

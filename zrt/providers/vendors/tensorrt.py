@@ -18,8 +18,7 @@ from zrt.providers.option import address, flag, listed, number, path, size, stri
 class TensorRT(Provider):
     """NVIDIA GPUs through TensorRT, which compiles subgraphs into engines.
 
-    ``OrtApi::CreateTensorRTProviderOptions``, ``OrtApi::UpdateTensorRTProviderOptions``,
-    ``OrtApi::UpdateTensorRTProviderOptionsWithValue`` for `user_compute_stream`,
+    Not tested on hardware.
     """
 
     name: ClassVar[str] = "TensorrtExecutionProvider"
@@ -89,7 +88,10 @@ class TensorRT(Provider):
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NvTensorRTRTX(Provider):
-    """NVIDIA RTX GPUs through TensorRT for RTX."""
+    """NVIDIA RTX GPUs through TensorRT for RTX.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "NvTensorRTRTXExecutionProvider"
     comes_with: ClassVar[str] = (

@@ -1,4 +1,4 @@
-"""What came from the web: WebGPU, which runs outside of browsers too, WebNN and the one of JavaScript."""
+"""The providers of the web: WebGPU, which also runs outside of browsers, WebNN and JavaScript."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ CACHES = ("disabled", "lazyRelease", "simple", "bucket")
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WebGPU(Provider):
-    """GPUs of any make through WebGPU (Dawn)."""
+    """GPUs of any make through WebGPU (Dawn).
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "WebGpuExecutionProvider"
     comes_with: ClassVar[str] = (
@@ -50,7 +53,7 @@ class WebGPU(Provider):
         "how much is checked", "disabled", "wgpuOnly", "basic", "full", key="validationMode"
     )
     force_cpu_node_names: Sequence[str] | str | None = listed(
-        "nodes that the processor keeps", "\n", key="forceCpuNodeNames"
+        "nodes that stay on the CPU", "\n", key="forceCpuNodeNames"
     )
     enable_pix_capture: bool | None = flag("whether runs are captured for PIX", key="enablePIXCapture")
     preserve_device: bool | None = flag("whether the device stays when the last session goes", key="preserveDevice")
@@ -62,7 +65,10 @@ class WebGPU(Provider):
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WebNN(Provider):
-    """What a browser's WebNN runs on."""
+    """The devices of a browser's WebNN.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "WebNNExecutionProvider"
     comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime for browsers with --use_webnn"
@@ -74,7 +80,10 @@ class WebNN(Provider):
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JS(Provider):
-    """Kernels in JavaScript over a browser's WebGPU."""
+    """Kernels in JavaScript over a browser's WebGPU.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "JsExecutionProvider"
     comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime for browsers with --use_jsep"

@@ -15,7 +15,10 @@ CONFIG = "onnxruntime/core/providers/dml/dml_session_options_config_keys.h"
 @public_in("zrt.providers")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DML(Provider):
-    """GPUs of any make through DirectML."""
+    """GPUs of any make through DirectML.
+
+    Not tested on hardware.
+    """
 
     name: ClassVar[str] = "DmlExecutionProvider"
     comes_with: ClassVar[str] = (
@@ -25,7 +28,7 @@ class DML(Provider):
 
     device_id: int | None = number("which adapter")
     performance_preference: str | None = choice(
-        "which adapter, where no `device_id` says it", "default", "high_performance", "minimum_power"
+        "which adapter, where `device_id` is not given", "default", "high_performance", "minimum_power"
     )
     device_filter: str | None = choice("which kind of adapter", "gpu", "npu", "any")
     disable_metacommands: bool | None = flag("whether the drivers' own kernels are left out", words=("false", "true"))
@@ -42,7 +45,7 @@ class DML(Provider):
         "whether runs are captured and replayed", key="ep.dml.enable_graph_capture", source=CONFIG, route=Route.SESSION
     )
     enable_cpu_sync_spinning: bool | None = flag(
-        "whether the processor spins for the GPU",
+        "whether the CPU spins while it waits for the GPU",
         key="ep.dml.enable_cpu_sync_spinning",
         source=CONFIG,
         route=Route.SESSION,
