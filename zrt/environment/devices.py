@@ -89,7 +89,7 @@ class HardwareDevice:
 
         Raises `ArgumentError` if no provider of that name has devices here (see `ep_devices`).
         """
-        handle = opened(self._pointer, "const OrtHardwareDevice *", "HardwareDevice")
+        handle = opened(self._pointer, "const OrtHardwareDevice", "HardwareDevice")
         table = api()
         name = text(provider, "provider")
         try:
@@ -160,7 +160,7 @@ class EpDevice:
 
     def _open(self) -> Handle:
         """The ``OrtEpDevice``, in a handle that keeps its library registered."""
-        return opened(self._pointer, "const OrtEpDevice *", "EpDevice")
+        return opened(self._pointer, "const OrtEpDevice", "EpDevice")
 
     def __str__(self) -> str:
         where = self.hardware
