@@ -1,4 +1,4 @@
-/* Memory from one of ONNX Runtime's allocators, given back to it once. */
+/* Memory from an allocator of ONNX Runtime, freed exactly once. */
 #pragma once
 
 typedef struct zrt_allocation {
@@ -8,12 +8,13 @@ typedef struct zrt_allocation {
     size_t bytes;
 } zrt_allocation;
 
-/* One without memory yet, for what ONNX Runtime allocates and stores in it. NULL when memory is short. */
+/* An allocation without memory: ONNX Runtime stores in `data` and `bytes` what it allocates. NULL without memory for
+   the struct itself. The caller owns the result. */
 zrt_allocation *zrt_allocation_empty(const OrtApi *api, OrtAllocator *allocator);
 
-/* Stores an allocation of `bytes` in `result`; where that stays as it was and there is no status, there is no memory.
- */
+/* Allocates `bytes` and stores the result, which the caller owns. Without memory `result` stays as it is, also where
+   the status is NULL. */
 OrtStatus *zrt_allocation_new(const OrtApi *api, OrtAllocator *allocator, size_t bytes, zrt_allocation **result);
 
-/* Gives it back; a zrt_release. */
+/* Frees the memory and the struct; a zrt_release. */
 void zrt_allocation_free(void *allocation);

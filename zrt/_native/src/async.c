@@ -12,18 +12,18 @@
 #include "bridge.h"
 #include "async.h"
 
-/* ONNX Runtime's pools have room for 1,024 tasks a thread, and run what finds no room on the thread that brings it:
-   an event loop would stand still. */
+/* How many runs ONNX Runtime's threads have at a time. Its pools have room for 1,024 tasks a thread and run further
+   ones on the calling thread, which would block an event loop. */
 #define AT_ONCE 512
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 
-/* Runs for ONNX Runtime's threads, and how many those have. */
+/* Runs that wait for ONNX Runtime's threads, and how many these have. `lock` guards this and all that follows. */
 static zrt_queue queued;
 static size_t at_once;
 
-/* Runs for our workers. */
+/* Runs that wait for our own workers; how many workers there are, are idle, and may be. */
 static zrt_queue jobs;
 static size_t workers, idle, most;
 
@@ -36,7 +36,7 @@ static void in_parent(void) {
 }
 
 static void in_child(void) {
-    /* The runs go on in the parent; its threads are not here. */
+    /* The parent's threads, which finish these runs there, do not exist in the child. */
     queued.length = jobs.length = at_once = workers = idle = 0;
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&arrived, NULL);
@@ -96,7 +96,7 @@ void zrt_run_free(void *pointer) {
 
 static void finish(zrt_run *run, OrtStatus *status) {
     run->status = status != NULL ? status : zrt_call_drop_absent(run->call, run->outputs);
-    /* Taken at once perhaps: the run is not to be touched any more. */
+    /* Another thread may free the run as soon as it is pushed: do not touch it afterwards. */
     zrt_bridge_push(&run->message);
 }
 
@@ -124,7 +124,7 @@ static void *worker(void *unused) {
 }
 
 static int start_worker(void) {
-    /* Signals are for the threads that Python knows. */
+    /* Python's own threads handle the signals. */
     sigset_t every, before;
     sigfillset(&every);
     pthread_sigmask(SIG_BLOCK, &every, &before);
@@ -150,7 +150,7 @@ static void give_to_worker(zrt_run *run) {
         finish(run, run->call->api->CreateStatus(ORT_FAIL, "no thread can be started for the run"));
 }
 
-/* The next run for ONNX Runtime's threads in place of one that ended, if there is one. */
+/* The next run for ONNX Runtime's threads after one ended; NULL if none waits. */
 static zrt_run *replace(void) {
     pthread_mutex_lock(&lock);
     zrt_run *run = (zrt_run *)zrt_queue_pop(&queued);
@@ -177,7 +177,7 @@ static void run_next(zrt_run *run) {
             run->outputs, ended, run);
         if (status == NULL)
             return;
-        /* The session has no threads to give. */
+        /* RunAsync refuses sessions without a pool of threads. */
         call->api->ReleaseStatus(status);
         give_to_worker(run);
         run = replace();
@@ -189,7 +189,7 @@ void zrt_run_start(zrt_handle *handle, int on_worker) {
     zrt_handle_ref(handle);
     run->handle = handle;
     run->started = 1;
-    /* A pool from before a fork has no threads. */
+    /* A session from before a fork has a pool without threads. */
     if (on_worker || zrt_handle_inherited(handle)) {
         give_to_worker(run);
         return;

@@ -26,7 +26,7 @@ static void in_parent(void) {
 }
 
 static void in_child(void) {
-    /* What waits is the parent's to deliver, and so is what its thread has in hand. */
+    /* The parent delivers the messages that wait, and those that its thread has taken. */
     zrt_message *messages = zrt_queue_take(&queue);
     delivered_count = pushed_count;
     pthread_mutex_init(&lock, NULL);

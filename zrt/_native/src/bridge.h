@@ -1,28 +1,30 @@
-/* Messages from ONNX Runtime's threads to Python. Whoever has one pushes it and goes on: it never waits for Python,
-   never takes the GIL, and may do so while the interpreter ends. One Python thread takes them. */
+/* Messages from ONNX Runtime's threads to Python. Any thread may push one: pushing never waits for Python, never takes
+   the GIL, and is safe while the interpreter shuts down. One Python thread takes the messages (bridge.py). */
 #pragma once
 
-/* What a message is, by its `kind`. */
+/* The kinds of messages: a zrt_log (log.h) or a zrt_run (async.h). */
 enum { ZRT_MESSAGE_LOG = 0, ZRT_MESSAGE_RUN = 1 };
 
-/* To be called once, before anything else here. 0, or the errno. */
+/* Call it once, before the other functions. Returns 0 or an errno. */
 int zrt_bridge_open(void);
 
-/* Queues a message; 0 once the bridge has ended: then nobody will take it, and it stays the caller's. */
+/* Queues a message and takes ownership of it. Returns 0 after zrt_bridge_end: the caller still owns the message then.
+ */
 int zrt_bridge_push(zrt_message *message);
 
-/* Waits for messages and hands out all there are, oldest first; NULL once the bridge has ended. `delivered` counts
-   those of the times before that are delivered since. */
+/* Waits for messages and returns all there are, oldest first, as a list by `next`; NULL after zrt_bridge_end.
+   `delivered` is how many messages the caller has delivered since its last call. */
 zrt_message *zrt_bridge_take(size_t delivered);
 
-/* Frees the log records among messages that were taken; the others belong to whoever pushed them. */
+/* Frees the log records in a list of messages. A run's message is part of the run, which a handle owns. */
 void zrt_bridge_release(zrt_message *messages);
 
-/* How many were pushed so far. */
+/* How many messages were pushed so far. */
 uint64_t zrt_bridge_pushed(void);
 
-/* Waits until the first `count` are delivered, for so many seconds at most; whether they are. */
+/* Waits until the first `count` messages are delivered, for `seconds` at most. Returns whether they are. */
 int zrt_bridge_flush(uint64_t count, double seconds);
 
-/* Nothing is taken from now on. Log records that wait go to standard error, as all later ones do. */
+/* Ends the bridge: zrt_bridge_take returns NULL from now on. Prints the log records that wait to standard error, where
+   log.c prints all later ones. */
 void zrt_bridge_end(void);

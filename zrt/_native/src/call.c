@@ -7,8 +7,8 @@
 #include "code.h"
 #include "call.h"
 
-/* So many values have room on the stack. More go to the heap: a model may have any number of inputs, and a thread's
-   stack may be small. */
+/* Up to this many values go on the stack, more on the heap: a model may have any number of inputs, and a thread's stack
+   may be small. */
 #define ON_STACK 64
 
 static OrtValue **room(OrtValue **stack, size_t count) {

@@ -4,7 +4,8 @@
 #include "ort.h"
 #include "compile.h"
 
-/* Once it failed nothing more is asked: ONNX Runtime flushes its stream again when it gives up. */
+/* Remembers the failure: ONNX Runtime flushes its stream once more when it gives up, and Python must not be called
+   again. */
 static OrtStatus *fail(zrt_compilation *compilation) {
     compilation->failed = 1;
     return compilation->api->CreateStatus(ORT_FAIL, "a function of the caller's raised an exception");

@@ -1,9 +1,10 @@
-/* What a compilation hands to the caller's Python: the model in pieces, and initializers to find a place for. */
+/* Callbacks of a compilation into the caller's Python: they write the model in pieces and choose the initializers'
+   places. */
 #pragma once
 
 typedef struct zrt_compilation {
     const OrtApi *api;
-    /* For the two functions below, which return 0, or anything else where they raised. */
+    /* The first argument of the two functions, which return 0, or another number where Python raised. */
     void *python;
     int (*write)(void *python, const void *data, size_t size);
     int (*place)(void *python, const char *name, const OrtValue *value, const OrtExternalInitializerInfo *there,
@@ -11,7 +12,8 @@ typedef struct zrt_compilation {
     int failed;
 } zrt_compilation;
 
-/* An OrtWriteBufferFunc and an OrtGetInitializerLocationFunc whose state is a zrt_compilation. */
+/* An OrtWriteBufferFunc and an OrtGetInitializerLocationFunc; their state is a zrt_compilation, which the caller owns
+   until the compilation ends. They run in the thread that compiles. */
 OrtStatus *zrt_compile_write(void *state, const void *data, size_t size);
 OrtStatus *zrt_compile_place(void *state, const char *name, const OrtValue *value,
     const OrtExternalInitializerInfo *there, OrtExternalInitializerInfo **placed);

@@ -5,7 +5,7 @@
 #include "handle.h"
 #include "dlpack.h"
 
-/* Before Python 3.13, and in the stable ABI, the GIL alone keeps other threads out. */
+/* Before Python 3.13, and in the stable ABI, the GIL is enough. */
 #ifndef Py_BEGIN_CRITICAL_SECTION
 #define Py_BEGIN_CRITICAL_SECTION(object) {
 #define Py_END_CRITICAL_SECTION() }
@@ -14,7 +14,7 @@
 static const char PLAIN[] = "dltensor", VERSIONED[] = "dltensor_versioned";
 static const char PLAIN_TAKEN[] = "used_dltensor", VERSIONED_TAKEN[] = "used_dltensor_versioned";
 
-/* Deleters are called from any thread, with or without the GIL, and after Python's end: a handle minds all that. */
+/* Any thread may call a deleter, with or without the GIL, also after Python's end: zrt_handle_unref allows all that. */
 static void delete_plain(zrt_dl_plain *self) {
     zrt_handle_unref(self->context);
 }
@@ -23,7 +23,7 @@ static void delete_versioned(zrt_dl_versioned *self) {
     zrt_handle_unref(self->context);
 }
 
-/* A capsule that goes with its own name still on it was taken by nobody. */
+/* A consumer renames the capsule: one that is freed under its first name has no consumer. */
 static void drop_capsule(PyObject *capsule) {
     if (PyCapsule_IsValid(capsule, PLAIN))
         delete_plain(PyCapsule_GetPointer(capsule, PLAIN));
@@ -73,7 +73,7 @@ int zrt_dlpack_export(
     return failed ? -1 : 0;
 }
 
-/* Other libraries' deleters may need the GIL without taking it, and nothing of theirs is there after Python's end. */
+/* Another library's deleter may need the GIL without taking it. After Python's end, that library is gone. */
 static int enter(PyGILState_STATE *gil) {
     if (!Py_IsInitialized())
         return 0;
@@ -103,7 +103,7 @@ int zrt_dlpack_take(uintptr_t capsule, zrt_handle *handle) {
     PyObject *object = (PyObject *)capsule;
     PyGILState_STATE gil = PyGILState_Ensure();
     int kind = 0;
-    /* Of two threads with one capsule only one finds it untaken. */
+    /* Two threads with one capsule: only one may take it. */
     Py_BEGIN_CRITICAL_SECTION(object);
     if (PyCapsule_IsValid(object, VERSIONED)) {
         kind = ZRT_DL_VERSIONED;

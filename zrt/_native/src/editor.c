@@ -60,7 +60,7 @@ OrtStatus *zrt_editor_values(
     if (status == NULL)
         status =
             (outputs ? editor->editor->SetGraphOutputs : editor->editor->SetGraphInputs)(editor->graph, infos, count);
-    /* Of a call that fails the graph may have some: those it has taken out of the array. */
+    /* A call that fails may have moved some of them into the graph; those are NULL in the array. */
     if (status != NULL)
         for (size_t i = 0; i < count; i++)
             if (infos[i] != NULL)
@@ -91,10 +91,10 @@ static const OrtMemoryInfo *witness_info(const OrtAllocator *allocator) {
     return ((const witness *)allocator)->info;
 }
 
-/* Whether AddInitializerToGraph takes the value over, as in the released libraries, or leaves it to the caller, as some
-   headers of the same version say: a value in a graph that is released goes with it, or does not. */
+/* Whether AddInitializerToGraph takes ownership of the value. The released libraries do, some headers of the same
+   version say otherwise. Find out by a graph with one value: does its release free the value? */
 static OrtStatus *takes_over(const zrt_editor *editor, bool *answer) {
-    /* Nothing known yet, no, yes. */
+    /* 0: not known yet, 1: no, 2: yes. */
     static int known;
     int found = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (found != 0) {
@@ -196,7 +196,7 @@ OrtStatus *zrt_editor_node(zrt_editor *editor, const char *op, const char *domai
     if (status == NULL)
         status = editor->editor->CreateNode(
             op, domain, name, inputs, input_count, outputs, output_count, made, attribute_count, &node);
-    /* The node has copies; those that it took over are no longer in the array. */
+    /* The node copies them; it sets those that it takes over to NULL in the array. */
     for (size_t i = 0; i < attribute_count; i++)
         if (made[i] != NULL)
             api->ReleaseOpAttr(made[i]);

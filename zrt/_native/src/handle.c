@@ -5,10 +5,10 @@
 
 #include "handle.h"
 
-/* How many forks lie between this process and the one that loaded zrt. */
+/* How many forks separate this process from the one that loaded zrt. */
 static unsigned generation;
 
-/* Whether this thread is releasing handles, and those that come next. */
+/* Whether this thread is releasing handles, and the list of those that it releases next. */
 static _Thread_local int releasing;
 static _Thread_local zrt_handle *dying;
 
@@ -44,7 +44,7 @@ zrt_handle *zrt_handle_block(size_t size, zrt_handle *const *parents, size_t cou
 }
 
 static void release_object(void *object) {
-    /* After the interpreter's end there is nobody to give the reference back to. */
+    /* After the interpreter's end the object no longer exists. */
     if (!Py_IsInitialized())
         return;
     PyGILState_STATE state = PyGILState_Ensure();
@@ -75,8 +75,8 @@ static void release_one(zrt_handle *handle) {
 void zrt_handle_unref(zrt_handle *handle) {
     if (__atomic_sub_fetch(&handle->references, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    /* A list rather than recursion: a chain of parents, or of Python objects with handles, may be longer than the
-       stack is deep. */
+    /* A list in place of recursion: a chain of parents, or of Python objects with handles, may be too long for the
+       stack. */
     handle->next = dying;
     dying = handle;
     if (releasing)

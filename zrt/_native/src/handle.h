@@ -1,4 +1,5 @@
-/* One owner for each thing that must be released, counted in C so that no order of Python's collector matters. */
+/* A handle owns one pointer and releases it once. The count of references is kept in C, atomically, so that neither the
+   order in which GC finalizes objects nor the thread matters: any thread may add and drop references. */
 #pragma once
 
 typedef void (*zrt_release)(void *pointer);
@@ -7,34 +8,38 @@ typedef struct zrt_handle {
     void *pointer;
     zrt_release release;
     size_t references;
+    /* How many forks came before it was made. */
     unsigned generation;
-    /* The least of its own and of all those that it depends on. */
+    /* The least generation among this handle and all handles that it depends on. */
     unsigned oldest;
-    /* Among the handles that are about to be released. */
+    /* The next in a list of handles that a thread is about to release. */
     struct zrt_handle *next;
     size_t parent_count;
     struct zrt_handle **parents;
 } zrt_handle;
 
-/* Takes over `pointer`, or what is stored there later; keeps every parent alive until after `release(pointer)`. NULL
-   when memory is short: then nothing was taken over. */
+/* Takes ownership of `pointer`, which may be NULL and set later. Holds a reference to every parent until after
+   `release(pointer)`. NULL without memory: the caller still owns `pointer` then. */
 zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const *parents, size_t count);
 
-/* The same around `size` zeroed bytes of the C heap. */
+/* A handle that owns `size` zeroed bytes of the C heap. */
 zrt_handle *zrt_handle_block(size_t size, zrt_handle *const *parents, size_t count);
 
-/* The same around a Python object, given by its address; the caller holds a reference during the call. */
+/* A handle that owns a reference to the Python object at this address. The caller holds a reference of its own during
+   the call. */
 zrt_handle *zrt_handle_object(uintptr_t object);
 
+/* Adds a reference, and drops one. The thread that drops the last one releases the pointer, then the references to the
+   parents, the last parent first. */
 zrt_handle *zrt_handle_ref(zrt_handle *handle);
 void zrt_handle_unref(zrt_handle *handle);
 
-/* The same for a caller that has to hand over `kept` too, of which nothing is wanted. */
+/* zrt_handle_unref with an argument that it ignores: Python binds an object to it, which the destructor keeps alive. */
 void zrt_handle_unref_kept(void *kept, zrt_handle *handle);
 
-/* To be called in the child after a fork: from then on what the parent process made is never released here, since
-   the threads that a release would wait for are the parent's. */
+/* Call it in the child after a fork. The child never releases what its parent made: a release may wait for threads that
+   exist only in the parent. */
 void zrt_handle_forked(void);
 
-/* Whether the handle, or one that it depends on, was made before a fork. */
+/* Whether the handle, or a handle that it depends on, was made before a fork. */
 int zrt_handle_inherited(const zrt_handle *handle);

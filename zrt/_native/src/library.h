@@ -1,9 +1,9 @@
-/* Opens libonnxruntime, or hands out the one that is linked in. */
+/* Opens libonnxruntime, or returns the one that is linked in. */
 #pragma once
 
 /* The core built into this module, or NULL. */
 const OrtApiBase *zrt_library_builtin(void);
 
-/* Opens the shared library at `path`; on failure returns NULL and writes why into `message`. The library stays
-   open to the end of the process: its threads and its values may outlive everybody who asked for it. */
+/* Opens the shared library at `path`. Returns NULL on failure and writes the reason into `message`. The library stays
+   open to the end of the process: its threads and values may outlive every caller. */
 const OrtApiBase *zrt_library_open(const char *path, char *message, size_t size);

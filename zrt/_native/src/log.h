@@ -1,17 +1,17 @@
-/* ONNX Runtime's log lines as messages, and as lines on standard error where nobody takes messages. */
+/* Turns ONNX Runtime's log lines into messages for Python, or prints them to standard error after the bridge's end. */
 #pragma once
 
 typedef struct zrt_log {
     zrt_message message;
     int severity;
-    /* Which logger it is for. */
+    /* The number of the Python logger (log_sink.py). */
     uintptr_t sink;
-    /* When, since the epoch. */
+    /* The time since the epoch. */
     uint64_t nanoseconds;
-    /* The thread that logged it: what pthread_self says, and the system's name for it. */
+    /* The thread that logged it, as pthread_self returns it, and the system's name for the thread. */
     uint64_t thread;
     char thread_name[16];
-    /* So many lines before this one found no memory and went to standard error. */
+    /* How many lines before this one went to standard error for want of memory. */
     size_t strayed;
     const char *category;
     const char *id;
@@ -19,11 +19,11 @@ typedef struct zrt_log {
     const char *text;
 } zrt_log;
 
-/* An OrtLoggingFunction; `sink` is a number. */
+/* An OrtLoggingFunction, called in any thread; `sink` is the number of the Python logger. */
 void zrt_log_sink(
     void *sink, OrtLoggingLevel severity, const char *category, const char *id, const char *location, const char *text);
 
-/* Writes a line to standard error as ONNX Runtime does. Allocates nothing. */
+/* Writes a line to standard error in ONNX Runtime's format. Allocates nothing. */
 void zrt_log_write(
     int severity, uint64_t nanoseconds, const char *category, const char *id, const char *location, const char *text);
 

@@ -10,7 +10,7 @@
 
 #include "memory.h"
 
-/* From here on the heap would map pages of its own anyway. */
+/* From this size on malloc maps pages of its own anyway. */
 #define MAPPED_FROM ((size_t)1 << 20)
 
 static size_t page_size(void) {
@@ -30,8 +30,8 @@ static int from_heap(zrt_memory *memory, size_t bytes, size_t alignment) {
     return error;
 }
 
-/* Whole pages of our own between two read-only ones. Those keep the kernel from merging the mapping with a neighbour,
-   so that what its map says of huge pages is about this memory alone; reading past the end stays harmless. */
+/* Maps whole pages between two read-only ones. These keep the kernel from merging the mapping with a neighbour, so that
+   its statistics of huge pages are about this memory only; and reading past the end does not crash. */
 static int from_pages(zrt_memory *memory, size_t bytes, size_t alignment) {
     size_t page = page_size();
     if (alignment < page)
@@ -47,7 +47,7 @@ static int from_pages(zrt_memory *memory, size_t bytes, size_t alignment) {
     char *data = (char *)round_up((uintptr_t)start + page, alignment);
     char *first = data - page;
     char *last = data + length + page;
-    /* What cannot be given back now stays part of the mapping and goes with it. */
+    /* Where munmap fails, the rest stays part of the mapping, which zrt_memory_free unmaps. */
     if (first > start && munmap(start, (size_t)(first - start)) == 0)
         start = first;
     if (last < end && munmap(last, (size_t)(end - last)) == 0)
@@ -76,7 +76,7 @@ int zrt_memory_new(size_t bytes, size_t alignment, int asked, zrt_memory **resul
     if (memory == NULL)
         return ENOMEM;
     memory->file = -1;
-    /* A lock and a hint are about whole pages, which the heap would share with others. */
+    /* Locks and hints apply to whole pages, and the heap shares its pages with other allocations. */
     int own_pages =
         (asked & (ZRT_MEMORY_HUGEPAGE | ZRT_MEMORY_LOCK)) || bytes >= MAPPED_FROM || alignment > page_size();
     int error = own_pages ? from_pages(memory, bytes, alignment) : from_heap(memory, bytes, alignment);
@@ -90,7 +90,7 @@ int zrt_memory_new(size_t bytes, size_t alignment, int asked, zrt_memory **resul
         zrt_memory_free(memory);
         return -error;
     }
-    /* After the hint, which only counts for pages that are not there yet. */
+    /* After the hint, which has no effect on pages that exist already. */
     if (asked & ZRT_MEMORY_PREFAULT)
         touch(memory);
     *result = memory;
@@ -125,7 +125,7 @@ int zrt_memory_lock(zrt_memory *memory) {
     return mlock(memory->data, memory->length) != 0 ? errno : 0;
 }
 
-/* The file over the first of the pages, with one more behind it: reading past the end stays harmless. */
+/* Maps the file, and one more page behind it: reading past the end does not crash. */
 static int from_file(zrt_memory *memory, size_t bytes) {
     size_t page = page_size();
     if (bytes > SIZE_MAX - 2 * page)
@@ -148,7 +148,7 @@ static int from_file(zrt_memory *memory, size_t bytes) {
 int zrt_memory_map(const char *path, zrt_memory **result) {
     struct stat stated;
     *result = NULL;
-    /* Without waiting, should it be a pipe. */
+    /* O_NONBLOCK: opening a pipe must not wait for its writer. */
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return errno;
@@ -181,7 +181,7 @@ int64_t zrt_memory_file_size(const zrt_memory *memory) {
 
 void zrt_memory_free(void *pointer) {
     zrt_memory *memory = pointer;
-    /* Unmapping unlocks too. */
+    /* munmap also unlocks. */
     if (memory->mapping != NULL)
         munmap(memory->mapping, memory->mapped);
     else

@@ -8,7 +8,7 @@
 #include "handle.h"
 #include "operator.h"
 
-/* Defined by cffi; they take the GIL. 0 is success; else `status` may say why. */
+/* cffi defines these; they take the GIL. They return 0 for success, else `status` may have the reason. */
 extern int zrt_python_create(void *op, const OrtKernelInfo *info, zrt_kernel *kernel, OrtStatus **status);
 extern int zrt_python_compute(void *kernel, OrtKernelContext *context, const zrt_op_tensor *inputs, size_t input_count,
     size_t output_count, OrtStatus **status);
@@ -26,8 +26,8 @@ void zrt_ops_end(void) {
     __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
 }
 
-/* When the interpreter ends, a thread that was in Python and wants to go on there is made to exit: not through the
-   frames of ORT that called us. It stays here, as it would in later Pythons. */
+/* When the interpreter ends, Python makes a thread that wants the GIL exit. That must not unwind the frames of ORT that
+   called us, so the thread sleeps here forever, as it does by itself in later versions of Python. */
 static void stay(void *nothing) {
     (void)nothing;
     for (;;)
@@ -119,7 +119,7 @@ static OrtStatusPtr create_kernel(const OrtCustomOp *table, const OrtApi *api, c
     if (kernel == NULL)
         return failed(op, "no memory for a kernel");
     kernel->op = op;
-    /* One in C has no state of its own in Python. */
+    /* A kernel in C has no state in Python. */
     if (op->compute == NULL) {
         OrtStatus *status = NULL;
         int code = 1;
@@ -146,7 +146,7 @@ static void destroy_kernel(void *data) {
     free(kernel);
 }
 
-/* The tensor behind a value, or nothing where it is absent. */
+/* Describes the tensor of a value; all zeros for an absent value, NULL. */
 static OrtStatus *describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor) {
     ONNXTensorElementDataType element_type;
     *tensor = (zrt_op_tensor){0};
@@ -163,7 +163,7 @@ static OrtStatus *describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *te
     return api->GetTensorMutableData(value, &tensor->data);
 }
 
-/* Where the inputs are: the first `count` of `tensors`. */
+/* Describes the kernel's `count` inputs in `tensors`. */
 static OrtStatus *describe_inputs(
     const OrtApi *api, const OrtKernelContext *context, zrt_op_tensor *tensors, size_t count) {
     OrtStatus *status = NULL;
@@ -206,7 +206,7 @@ static OrtStatus *compute_in_c(
                 if (room[d] < 0)
                     return failed(op, "its function for the shapes gave a negative size");
         } else {
-            /* A variadic output's tensors are all like the input of the last one described. */
+            /* All tensors of a variadic output, which is the last one, have the shape of one input. */
             size_t described = i < op->output_count ? i : op->output_count - 1;
             size_t like = op->shaped_like[described];
             if (like >= input_count || tensors[like].element_type == 0)
@@ -271,14 +271,14 @@ static OrtStatusPtr compute(void *data, OrtKernelContext *context) {
 }
 
 static OrtStatusPtr infer(const OrtCustomOp *table, OrtShapeInferContext *context) {
-    /* ORT drops what is returned here: Python keeps the error for the load. */
+    /* ORT drops the status of this function: Python keeps the exception for the load. */
     if (!has_ended())
         IN_PYTHON(zrt_python_infer(((const zrt_op *)table)->python, context));
     return NULL;
 }
 
-/* ORT passes no operator here, so the pairs are found by what was asked last in this thread: it asks for the pairs of
-   an operator right after its provider. */
+/* ORT passes no operator to the functions for pairs. It calls them right after the operator's GetExecutionProviderType,
+   in the same thread, so that function remembers the operator. */
 static _Thread_local const zrt_op *asked;
 
 static const char *get_provider_and_remember(const OrtCustomOp *table) {
@@ -301,7 +301,7 @@ static size_t get_aliases(int **inputs, int **outputs) {
 }
 
 static void keep_pairs(int *inputs, int *outputs) {
-    /* They are the operator's. */
+    /* The operator owns the pairs. */
     (void)inputs;
     (void)outputs;
 }
@@ -314,7 +314,7 @@ zrt_op *zrt_op_new(void) {
         free(lock);
         return NULL;
     }
-    /* A run within the operator may come to the operator again. */
+    /* Recursive: a session that the operator runs may use the operator again. */
     pthread_mutexattr_t kind;
     pthread_mutexattr_init(&kind);
     pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);

@@ -1,6 +1,6 @@
-/* Custom operators: what ORT asks and calls of one, answered from a description that Python makes, with `compute` in
-   Python or in C. What C needs stays alive for as long as a session that uses the operator; what Python needs hangs on
-   the handles of those sessions (handle.py), so that its collector sees an operator that holds its own session. */
+/* Custom operators: the OrtCustomOp table of an operator that Python describes, with `compute` in Python or in C.
+   A session's handle owns the C description. The Python objects hang on the session's `Handle.kept` (handle.py), where
+   GC sees them: an operator that refers to its own session is a cycle. */
 #pragma once
 
 /* A tensor as an operator written in C sees it; `shape` has `rank` entries, `count` is their product. */
@@ -12,12 +12,12 @@ typedef struct zrt_op_tensor {
     int element_type;
 } zrt_op_tensor;
 
-/* An operator written in C: 0 for success, any other number is told to the user. An absent input or output has no
-   data. Several threads may be in it at once. */
+/* An operator written in C. Returns 0 for success; the error message has any other number. An absent input or output
+   has no data. It must be thread-safe unless the operator is serialized. */
 typedef int (*zrt_compute)(const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *outputs,
     size_t output_count, void *user_data);
 
-/* The shape of an output: at most ZRT_MOST_DIMENSIONS entries, and their number. */
+/* Stores the shape of an output, at most ZRT_MOST_DIMENSIONS entries, and its rank. Returns 0 for success. */
 enum { ZRT_MOST_DIMENSIONS = 64 };
 typedef int (*zrt_shape)(
     const zrt_op_tensor *inputs, size_t input_count, size_t output, int64_t *shape, size_t *rank, void *user_data);
@@ -28,13 +28,13 @@ typedef struct zrt_port {
     OrtMemType memory;
 } zrt_port;
 
-/* A variadic port's least number of tensors, and whether they are all of one type. */
+/* The minimum number of tensors of a variadic port, and whether all have one type. */
 typedef struct zrt_arity {
     int least;
     int homogeneous;
 } zrt_arity;
 
-/* Pairs of an input and an output that may share memory, or do. */
+/* Pairs of an input and an output that share memory, or may. */
 typedef struct zrt_pairs {
     size_t count;
     int *inputs;
@@ -42,7 +42,7 @@ typedef struct zrt_pairs {
 } zrt_pairs;
 
 typedef struct zrt_op {
-    /* First: ORT gives us back the address of this table. */
+    /* The first member: ORT passes the address of this table, which is that of the operator. */
     OrtCustomOp table;
     const OrtApi *api;
     const char *name;
@@ -57,16 +57,16 @@ typedef struct zrt_op {
     zrt_arity output_arity;
     zrt_pairs inplace;
     zrt_pairs aliases;
-    /* The operator in Python, as cffi's handle on a weak reference to it: what keeps it alive is what may run it. */
+    /* cffi's handle on a weak reference to the operator in Python; the sessions that may run it own it. */
     void *python;
     int infers;
-    /* One run of `compute` at a time. */
+    /* Whether only one thread at a time may compute. */
     int serialize;
     void *lock;
-    /* NULL: Python computes. */
+    /* NULL where Python computes. */
     zrt_compute compute;
     zrt_shape shape;
-    /* Without `shape`: of which input each output has the shape. */
+    /* Without `shape`: for each output the input whose shape it has. */
     const size_t *shaped_like;
     void *user_data;
 } zrt_op;
@@ -74,42 +74,43 @@ typedef struct zrt_op {
 /* A node's kernel. */
 typedef struct zrt_kernel {
     const zrt_op *op;
-    /* In Python, as cffi's handle on a weak reference to it, and what keeps that alive. */
+    /* cffi's handle on the Python object of this kernel, and the handle that owns it. */
     void *python;
     zrt_handle *kept;
 } zrt_kernel;
 
-/* A standard operator's kernel, released before the session whose kernel it serves. */
+/* The kernel of a standard operator, which a custom kernel calls. It must be released before that kernel's session. */
 typedef struct zrt_standard {
     const OrtApi *api;
     OrtOp *op;
 } zrt_standard;
 
-/* An operator without a description. NULL when memory is short. */
+/* An operator with an empty description, which the caller owns. NULL without memory. */
 zrt_op *zrt_op_new(void);
 
-/* Fills the table of an operator whose description is complete. */
+/* Fills the table; call it when the description is complete. */
 void zrt_op_complete(zrt_op *op);
 
 void zrt_op_free(void *op);
 
-/* Makes room for an output and says where it is; the address of a status, or 0. An output that the model does not take
-   has no element type. */
+/* Has ORT allocate an output and describes it; returns 0 or the address of a status. An output that the model does not
+   use has element type 0. */
 uintptr_t zrt_op_output(const OrtApi *api, OrtKernelContext *context, size_t index, const int64_t *shape, size_t rank,
     zrt_op_tensor *tensor);
 
-/* Where a tensor is and what it holds; the address of a status, or 0. */
+/* Describes the tensor of a value; returns 0 or the address of a status. */
 uintptr_t zrt_op_describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor);
 
-/* One that has no kernel yet; NULL when memory is short. */
+/* Without a kernel yet; the caller owns it. NULL without memory. */
 zrt_standard *zrt_standard_new(const OrtApi *api);
 
-/* Its kernel is released, once. */
+/* Releases the kernel; harmless when called again, thread-safe. */
 void zrt_standard_end(void *standard);
 void zrt_standard_free(void *standard);
 
-/* ORT's parallel loop over [0, count) in `batches` (0: ORT chooses), each turn in Python. */
+/* Runs ORT's parallel loop over [0, count) in `batches` (0: ORT chooses) on the session's threads, each turn in Python.
+   Returns when all turns have ended: 0 or the address of a status. */
 uintptr_t zrt_parallel_for(const OrtApi *api, const OrtKernelContext *context, size_t count, size_t batches, void *job);
 
-/* From here on no operator's Python code is called: the interpreter ends. */
+/* The interpreter ends: operators no longer call Python. */
 void zrt_ops_end(void);

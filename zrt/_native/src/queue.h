@@ -1,13 +1,13 @@
-/* First in, first out, over the messages themselves: nothing here allocates. Whoever owns a queue guards it. */
+/* A FIFO queue that links the messages themselves, so it never allocates. It has no lock: its user guards it. */
 #pragma once
 
-/* The head of every message; what follows it depends on the kind. */
+/* The first member of every message; the rest depends on `kind`. */
 typedef struct zrt_message {
     struct zrt_message *next;
     int kind;
 } zrt_message;
 
-/* Zeroed, it is empty. */
+/* All zeros: an empty queue. */
 typedef struct zrt_queue {
     zrt_message *first;
     zrt_message *last;
@@ -16,8 +16,8 @@ typedef struct zrt_queue {
 
 void zrt_queue_append(zrt_queue *queue, zrt_message *message);
 
-/* The first, which leaves the queue; NULL where there is none. */
+/* Removes the first message; NULL for an empty queue. */
 zrt_message *zrt_queue_pop(zrt_queue *queue);
 
-/* All there are, which leave the queue and hang together by `next`; NULL where there is none. */
+/* Removes all messages, linked by `next`; NULL for an empty queue. */
 zrt_message *zrt_queue_take(zrt_queue *queue);

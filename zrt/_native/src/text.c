@@ -4,7 +4,7 @@
 #include "ort.h"
 #include "text.h"
 
-/* Not FillStringTensor, which takes a NUL for a string's end. */
+/* FillStringTensor would end a string at its first NUL. */
 uintptr_t zrt_text_fill(const OrtApi *api, OrtValue *tensor, const char *text, const size_t *lengths, size_t count) {
     for (size_t i = 0; i < count; i++) {
         char *place;

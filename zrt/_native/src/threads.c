@@ -41,7 +41,7 @@ static void drop(zrt_thread *thread) {
     free(thread);
 }
 
-/* Goes to another state if it is in this one; returns the one that it was in. */
+/* Changes the state if it is `from`; returns the state that it found. */
 static int change(zrt_thread *thread, int from, int to) {
     pthread_mutex_lock(&thread->mutex);
     int found = thread->state;
@@ -107,8 +107,8 @@ static void *work_alone(void *pointer) {
     return NULL;
 }
 
-/* A thread of the system's for a worker whose pool is half made: ONNX Runtime waits forever for the workers of a pool
-   that it cannot complete. */
+/* Runs a worker on a thread of the system where its pool is half made: ONNX Runtime waits forever for the workers of a
+   pool that it cannot complete. */
 static int start_alone(zrt_thread *thread) {
     pthread_t started;
     thread->state = ZRT_THREAD_RUNNING;
@@ -121,13 +121,14 @@ static int start_alone(zrt_thread *thread) {
 }
 
 static int ask(zrt_crew *crew, zrt_thread *thread) {
-    /* At the interpreter's end a thread that asks for the GIL does not come back. */
+    /* Taking the GIL after the interpreter's end would block forever. */
     int arrived = Py_IsInitialized() && crew->ask(crew->python, thread) == 0;
-    /* Decided here, where no exception can come between the decision and what ONNX Runtime is told. */
+    /* The decision falls in C: in Python an interrupt could come between the decision and the answer to ONNX Runtime.
+     */
     return arrived && change(thread, ZRT_THREAD_ARRIVED, ZRT_THREAD_RUNNING) == ZRT_THREAD_ARRIVED;
 }
 
-/* Sends away whoever comes or has come. */
+/* Refuses the thread that waits, or any that arrives later. */
 static void refuse(zrt_thread *thread) {
     pthread_mutex_lock(&thread->mutex);
     thread->state = ZRT_THREAD_REFUSED;
@@ -148,7 +149,7 @@ OrtCustomThreadHandle zrt_thread_create(void *pointer, OrtThreadWorkerFn worker,
         }
         crew->failed = 1;
         refuse(thread);
-        /* With no worker there yet ONNX Runtime can be told, and ends the load at once. */
+        /* Without any worker yet ONNX Runtime can fail: it ends the load at once. */
         if (crew->made == 0 || (thread = new_thread(worker, worker_data)) == NULL)
             return NULL;
     }

@@ -1,51 +1,52 @@
-/* Threads that a caller's factory makes for ONNX Runtime's pools. */
+/* Threads for ONNX Runtime's pools, made by a Python factory of the caller (thread_factory.py). A zrt_thread is one
+   worker; ONNX Runtime and Python each hold a reference to it. */
 #pragma once
 
 enum {
-    /* No thread has come yet. */
+    /* No thread has arrived yet. */
     ZRT_THREAD_AWAITED = 0,
-    /* One came, and waits to be told whether it is taken. */
+    /* A thread has arrived and waits to be accepted. */
     ZRT_THREAD_ARRIVED = 1,
     ZRT_THREAD_RUNNING = 2,
     ZRT_THREAD_DONE = 3,
-    /* The factory let the work go: nobody will come. */
+    /* The factory released the work: no thread will arrive. */
     ZRT_THREAD_FORGOTTEN = 4,
-    /* A thread came that cannot be taken. */
+    /* A thread arrived that cannot be accepted. */
     ZRT_THREAD_UNFIT = 5,
-    /* Whoever comes is sent away. */
+    /* Every thread that arrives is refused. */
     ZRT_THREAD_REFUSED = 6
 };
 
-/* One worker: what it runs, and how far it is. */
+/* One worker: the function that it runs, and its state. */
 typedef struct zrt_thread zrt_thread;
 
-/* Gets a thread for a worker; returns 0 when one has arrived. */
+/* Asks the factory for a thread; returns 0 when one has arrived. */
 typedef int (*zrt_thread_ask)(void *python, zrt_thread *thread);
 
-/* What ONNX Runtime gives to `zrt_thread_create`. */
+/* The options that ONNX Runtime passes to `zrt_thread_create`. Owned by a handle that outlives the pools. */
 typedef struct zrt_crew {
-    /* NULL once the pools are made: a later worker gets a thread of the system's. */
+    /* NULL once the pools are made: later workers get threads of the system. */
     zrt_thread_ask ask;
     void *python;
     size_t made;
     int failed;
 } zrt_crew;
 
-/* ONNX Runtime's OrtCustomCreateThreadFn and OrtCustomJoinThreadFn. The second returns as soon as the thread has left
-   ONNX Runtime's code, and never needs the GIL. */
+/* An OrtCustomCreateThreadFn and an OrtCustomJoinThreadFn. The second returns as soon as the thread has left ONNX
+   Runtime's code, and never takes the GIL. */
 OrtCustomThreadHandle zrt_thread_create(void *crew, OrtThreadWorkerFn worker, void *worker_data);
 void zrt_thread_join(OrtCustomThreadHandle thread);
 
-/* Python's own reference to a worker, and its end: where no thread has come by then, none will. */
+/* Take and release Python's reference to a worker. Releasing it before a thread arrives means that none will. */
 zrt_thread *zrt_thread_take(zrt_thread *thread);
 void zrt_thread_forget(zrt_thread *thread);
 
-/* For the thread that is to be the worker: waits to be taken, and works to the end. Returns the state that it found:
-   anything but AWAITED means that it came in vain. */
+/* The thread that is to be the worker calls this. It waits to be accepted, and works until the pool ends. Returns the
+   state that it found: any but AWAITED means that the worker needs no thread. */
 int zrt_thread_work(zrt_thread *thread);
 
-/* Says that the thread that came cannot be taken. */
+/* Refuses the thread that arrived: it cannot be accepted. */
 void zrt_thread_unfit(zrt_thread *thread);
 
-/* Waits for so long, at most, for a thread to come; returns the state. */
+/* Waits for a thread to arrive, for `milliseconds` at most; returns the state. */
 int zrt_thread_await(zrt_thread *thread, int milliseconds);
