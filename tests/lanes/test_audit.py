@@ -1,4 +1,4 @@
-"""`Lane.audit`: what it says is what numpy and the settings say; what is copied is an error where none may be."""
+"""`Lane.audit`: its report agrees with numpy and with the settings, and names copies."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def port(name: str, **changes) -> PortAudit:
 
 
 class TestReport:
-    def test_nothing_to_say(self):
+    def test_no_copies_and_no_allocations(self):
         audit = LaneAudit((port("x"),), (port("y"),), synchronize=False)
         assert audit.zero_copy
         assert audit.copies == audit.allocations == ()
         audit.require_zero_copy()
 
-    def test_a_copy_anywhere_is_refused_by_name(self):
+    def test_require_zero_copy_names_copies(self):
         audit = LaneAudit(
             (port("a"), port("b", copies="it is far away")),
             (port("c", copies="it is farther"), port("d", allocates="its shape depends on the data")),
@@ -52,19 +52,19 @@ class TestReport:
             audit.require_zero_copy()
         assert isinstance(caught.value, RuntimeError)
 
-    def test_what_is_made_anew_is_no_copy(self):
+    def test_allocated_output_is_not_a_copy(self):
         audit = LaneAudit((), (port("y", kind="left", allocates="left to ORT"),), synchronize=False)
         assert audit.allocations == ("y: left to ORT",)
         audit.require_zero_copy()
 
-    def test_turns_into_plain_data(self):
+    def test_asdict_gives_plain_data(self):
         audit = LaneAudit((port("x"),), (), synchronize=False)
         assert dataclasses.asdict(audit)["inputs"][0]["address"] == 4096
 
 
 class TestOfALane:
     @pytest.mark.parametrize("memory", [LaneMemory.buffers(), LaneMemory.allocated()], ids=lambda memory: memory.kind)
-    def test_is_what_numpy_says(self, memory):
+    def test_agrees_with_numpy(self, memory):
         lane = Session(models.mixed()).lane(inputs=memory, outputs=memory)
         for _ in ("before the first run", "after it"):
             audit = lane.audit()
@@ -86,7 +86,7 @@ class TestOfALane:
             audit.require_zero_copy()
             lane.run()
 
-    def test_policies_and_their_alignment(self):
+    def test_reports_policies_and_alignment(self):
         policy = BufferPolicy(alignment=1 << 16)
         lane = Session(models.double(("n", "m"))).lane(
             [(1, 3)], inputs=LaneMemory.buffers(policy), outputs=LaneMemory.buffers(BufferPolicy.THROUGHPUT_LARGE)
@@ -96,7 +96,7 @@ class TestOfALane:
         assert x.alignment >= 1 << 16
         assert y.alignment == 2 << 20
 
-    def test_an_output_that_is_left(self):
+    def test_reports_left_outputs(self):
         lane = Session(models.non_zero()).lane()
         (before,) = lane.audit().outputs
         assert (before.shape, before.nbytes, before.address, before.ort_address, before.alignment) == (
@@ -114,22 +114,22 @@ class TestOfALane:
         assert after.ort_address == lane.outputs["indices"].ctypes.data
         assert after.memory.name == "Cpu"
 
-    def test_reports_what_was_asked_for(self):
+    def test_reports_rebind_and_synchronize(self):
         audit = Session(models.add()).lane(rebind_inputs=True, synchronize=True).audit()
         assert audit.synchronize
         assert [each.rebound for each in audit.inputs] == [True, True]
         # Binding again to the same memory copies nothing on the host.
         audit.require_zero_copy()
 
-    def test_a_view_that_is_a_copy_is_seen(self, monkeypatch):
+    def test_reports_a_view_that_is_a_copy(self, monkeypatch):
         monkeypatch.setattr("zrt.lanes.ports.view", lambda value: value.numpy().copy())
         lane = Session(models.add()).lane()
         assert [copies.split(":")[0] for copies in lane.audit().copies] == ["x", "y", "z"]
         with pytest.raises(ZeroCopyError, match="x: ORT's tensor lies at"):
             lane.audit().require_zero_copy()
 
-    def test_an_output_that_ort_put_elsewhere_is_seen(self):
-        """Behind the lane's back the output is bound to other memory: the audit compares addresses, and finds out."""
+    def test_reports_an_output_at_another_address(self):
+        """The audit compares addresses: here the output is bound to other memory through the C API."""
         from zrt._native import status
         from zrt._native.library import api
         from zrt.values import Value
@@ -144,7 +144,7 @@ class TestOfALane:
 
 
 @pytest.mark.gpu
-def test_a_copy_to_a_device_is_left():
+def test_copy_to_a_device_is_reported():
     session = Session(models.add(), providers=["CUDA"])
     with pytest.raises(ZeroCopyError, match=r"x: ORT reads it on Cuda, it is bound on Cpu; .*z: ORT writes it on Cuda"):
         session.lane().audit().require_zero_copy()

@@ -1,4 +1,4 @@
-"""`DynamicRuntime`: buckets of lanes by shape, found, made, warmed and let go in the order of their use."""
+"""`DynamicRuntime`: buckets of lanes by shape are found, made, warmed and evicted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zrt.lanes.lane import Lane
 
 
 def dynamic(lanes: int = 1, **arguments) -> DynamicRuntime:
-    """Over y = x + x of shape [batch, 4]."""
+    """A runtime over y = x + x of shape [batch, 4]."""
     return DynamicRuntime(Session(models.double()), lanes, **arguments)
 
 
@@ -27,7 +27,7 @@ def x(batch: int) -> dict[str, tuple[int, int]]:
 
 
 def order(runtime: DynamicRuntime) -> list[int]:
-    """The buckets' batch sizes, the one that goes next first."""
+    """The buckets' batch sizes, the least recently used first."""
     return [bucket.shapes["x"][0] for bucket in runtime.buckets]
 
 
@@ -47,7 +47,7 @@ class TestSources:
         ],
         ids=["shared", "replicated", "sharing", "factory"],
     )
-    def test_every_source(self, source):
+    def test_every_source_makes_lanes(self, source):
         runtime = source(max_buckets=2, outputs=LaneMemory.allocated(), synchronize=True)
         for batch in (1, 3, 1):
             for number in range(2):
@@ -62,24 +62,24 @@ class TestSources:
         assert runtime.max_buckets == 2
         assert [len(bucket.lanes) for bucket in runtime.buckets] == [2, 2]
 
-    def test_one_session_or_one_each(self):
+    def test_sessions_are_shared_or_one_for_each_lane(self):
         session = Session(models.double())
         runtime = DynamicRuntime(session, 2)
         assert {runtime.lane(x(batch), i).session for batch in (1, 2) for i in (0, 1)} == {session}
         runtime = DynamicRuntime.replicate(models.double(), 2)
         first, second = (runtime.lane(x(1), i).session for i in (0, 1))
         assert first is not second
-        # Every bucket's lane 0 runs the same session.
+        # Lane 0 of every bucket runs the same session.
         assert runtime.lane(x(2), 0).session is first
 
     @pytest.mark.parametrize("wrong", [0, -3])
-    def test_numbers_that_cannot_be(self, wrong):
+    def test_numbers_out_of_range_raise(self, wrong):
         with pytest.raises(ArgumentError, match=f"lanes: {wrong}"):
             dynamic(wrong)
         with pytest.raises(ArgumentError, match=f"max_buckets: {wrong}"):
             dynamic(max_buckets=wrong)
 
-    def test_arguments_that_cannot_be(self):
+    def test_wrong_arguments_raise(self):
         for wrong in (True, 1.5, "2", None):
             with pytest.raises(DTypeError, match="max_buckets"):
                 dynamic(max_buckets=wrong)
@@ -97,7 +97,7 @@ class TestSources:
             with pytest.raises(DTypeError, match=words):
                 make(input=LaneMemory())
 
-    def test_what_a_factory_raises_comes_through(self):
+    def test_factory_error_propagates(self):
         def factory(index: int) -> Session:
             raise KeyError("mine")
 
@@ -106,7 +106,7 @@ class TestSources:
 
 
 class TestLanes:
-    def test_a_hit_is_the_same_lane(self):
+    def test_hit_returns_the_same_lane(self):
         runtime = dynamic(2)
         lane = runtime.lane(x(2), 1)
         assert runtime.lane(x(2), 1) is lane
@@ -114,7 +114,7 @@ class TestLanes:
         assert runtime.lane(x(2)) is not lane
         assert counts(runtime) == (3, 1, 0)
 
-    def test_every_spelling_leads_to_one_bucket(self):
+    def test_all_spellings_of_a_shape_share_a_bucket(self):
         runtime = DynamicRuntime(Session(models.tokens()))
         lane = runtime.lane({"ids": (2, 3), "mask": (2, 3)})
         for spelling in (
@@ -138,9 +138,9 @@ class TestLanes:
             assert runtime.lane(spelling) is lane
         assert len(runtime) == 1
 
-    def test_a_spelling_that_may_change_is_read_each_time(self):
+    def test_mutable_spelling_is_read_each_time(self):
         class Changing:
-            """A shape with an identity of its own: what a dictionary finds by identity must not be trusted."""
+            """A mutable shape that is hashable by identity: it must not be a key."""
 
             dims = (1, 4)
 
@@ -188,7 +188,7 @@ class TestLanes:
             (7, DTypeError, "shapes: expected a dict or a list"),
         ],
     )
-    def test_wrong_shapes_are_refused_on_the_path_of_a_hit_too(self, given, error, words):
+    def test_wrong_shapes_raise_before_and_after_a_hit(self, given, error, words):
         runtime = dynamic()
         lane = runtime.lane(x(2))
         assert runtime.lane([(2, 4)]) is lane
@@ -200,14 +200,14 @@ class TestLanes:
         assert order(runtime) == [2]
         assert runtime.lane(x(2)) is lane
 
-    def test_a_lane_that_is_not_there(self):
+    def test_index_out_of_range_raises(self):
         runtime = dynamic(2)
         for index in (2, -3):
             with pytest.raises(OutOfRangeError, match=f"lane {index}: there are 2, counted from 0"):
                 runtime.lane(x(1), index)
         assert runtime.lane(x(1), 1).inputs["x"].shape == (1, 4)
 
-    def test_a_bucket_that_cannot_be_made_costs_none(self):
+    def test_failed_bucket_evicts_none(self):
         runtime = dynamic(max_buckets=1)
         lane = runtime.lane(x(1))
         with pytest.raises(MemoryError, match="input 'x'"):
@@ -218,7 +218,7 @@ class TestLanes:
 
 
 class TestEviction:
-    def test_least_recently_used_goes_first(self):
+    def test_least_recently_used_is_evicted_first(self):
         runtime = dynamic(max_buckets=3)
         for batch in (1, 2, 3):
             runtime.lane(x(batch))
@@ -234,8 +234,8 @@ class TestEviction:
         assert counts(runtime) == (2, 5, 2)
         assert len(runtime) == 3
 
-    def test_against_a_plain_model_of_it(self):
-        """A long random sequence of uses, next to a list that is kept by hand."""
+    def test_random_uses_agree_with_a_reference_list(self):
+        """A long random sequence of uses, compared with an LRU list."""
         runtime = dynamic(max_buckets=4)
         kept: list[int] = []
         hits = misses = evictions = 0
@@ -255,7 +255,7 @@ class TestEviction:
             assert order(runtime) == kept
         assert counts(runtime) == (hits, misses, evictions)
 
-    def test_looking_is_no_use(self):
+    def test_inspection_and_prime_do_not_change_the_order(self):
         runtime = dynamic(max_buckets=2)
         runtime.lane(x(1)), runtime.lane(x(2))
         assert (len(runtime), len(runtime.buckets), order(runtime)) == (2, 2, [1, 2])
@@ -270,10 +270,10 @@ class TestEviction:
         held.inputs["x"][...] = 7
         held.run()
         np.testing.assert_array_equal(held.outputs["y"], np.full((2, 4), 14, np.float32))
-        # The next use of the shape has a bucket of its own.
+        # The next use of the shape makes a new bucket.
         assert runtime.lane(x(2)) is not held
 
-    def test_a_lane_that_nobody_holds_goes_at_once(self):
+    def test_evicted_lane_without_holder_is_freed_at_once(self):
         gc.collect()
         gc.disable()
         try:
@@ -289,7 +289,7 @@ class TestEviction:
         finally:
             gc.enable()
 
-    def test_spellings_go_with_their_bucket(self):
+    def test_spellings_are_dropped_with_their_bucket(self):
         runtime = dynamic(max_buckets=1)
         for batch in range(1, 50):
             for _ in range(2):
@@ -297,7 +297,7 @@ class TestEviction:
         assert len(runtime._spellings) == 2
         assert runtime.counters.evictions == 48
 
-    def test_an_interrupt_between_leaves_no_spelling_behind(self):
+    def test_interrupt_leaves_no_spelling_of_an_evicted_bucket(self):
         class Interrupted(list):
             def append(self, spelling):
                 raise KeyboardInterrupt
@@ -324,14 +324,14 @@ class TestWarm:
         runtime.prebuild(iter([x(1), x(1)]))
         assert order(runtime) == [3, 2, 1]
 
-    def test_with_output_shapes(self):
+    def test_prebuild_with_output_shapes(self):
         runtime = DynamicRuntime(Session(models.non_zero("n")))
         runtime.prebuild([([(4,)], {"indices": (1, 2)}), [(4,)]])
         two = runtime.lane([(4,)], output_shapes={"indices": (1, 2)})
         assert two.outputs["indices"].shape == (1, 2)
         assert counts(runtime) == (1, 2, 0)
 
-    def test_runs_every_lane(self):
+    def test_warm_runs_every_lane(self):
         runtime = DynamicRuntime.replicate(models.double(), 2, outputs=LaneMemory.left())
         runtime.warm([x(1), x(2)], runs=3)
         allocations = [lane.session.allocator().stats().num_allocs for lane in runtime.buckets[0].lanes]
@@ -344,14 +344,14 @@ class TestWarm:
             assert lane.outputs["y"].shape == lane.inputs["x"].shape
 
     @pytest.mark.parametrize("method", ["prebuild", "warm"])
-    def test_more_shapes_than_fit_are_an_error_and_nothing_is_made(self, method):
+    def test_too_many_shapes_raise_and_make_no_bucket(self, method):
         runtime = dynamic(max_buckets=2)
         kept = runtime.lane(x(9))
         with pytest.raises(ArgumentError, match="3 different shapes do not fit into max_buckets=2"):
             getattr(runtime, method)([x(1), x(2), x(3)])
         assert order(runtime) == [9]
         assert counts(runtime) == (0, 1, 0)
-        # The same shape in two spellings is one.
+        # Two spellings of one shape count once.
         getattr(runtime, method)([x(1), [(1, 4)], {"x": [1, 4]}, x(9)])
         assert order(runtime) == [1, 9]
         assert runtime.lane(x(9)) is kept
@@ -366,29 +366,29 @@ class TestWarm:
             ([{"x": (1, 4)}, 5], DTypeError, "shapes: expected a dict or a list"),
         ],
     )
-    def test_a_bad_spec_makes_nothing(self, specs, error, words):
+    def test_wrong_spec_makes_no_bucket(self, specs, error, words):
         runtime = dynamic()
         with pytest.raises(error, match=words):
             runtime.warm(specs)
         assert len(runtime) == 0
 
-    def test_what_is_wanted_does_not_go_to_make_room(self):
+    def test_warm_evicts_no_bucket_that_it_was_asked_for(self):
         runtime = dynamic(max_buckets=2)
         wanted = runtime.lane(x(1))
         runtime.lane(x(2))
-        # 1 is the oldest, and would be the first to go when 3 is made.
+        # 1 is the least recently used, and would be evicted when 3 is made.
         runtime.warm([x(3), x(1)])
         assert order(runtime) == [3, 1]
         assert runtime.lane(x(1)) is wanted
         assert runtime.counters.evictions == 1
 
-    def test_bad_runs(self):
+    def test_wrong_number_of_runs_raises(self):
         for wrong in (-1, True, None):
             with pytest.raises((ArgumentError, DTypeError), match="runs"):
                 dynamic().warm([x(1)], wrong)
 
 
-class TestLettingGo:
+class TestRelease:
     def test_remove(self):
         runtime = dynamic()
         held = runtime.lane(x(1))
@@ -398,12 +398,12 @@ class TestLettingGo:
         assert order(runtime) == [2]
         held.run()
         assert runtime.lane(x(1)) is not held
-        # Nobody made room for anybody.
+        # Nothing was evicted.
         assert counts(runtime) == (0, 3, 0)
         with pytest.raises(UnknownNameError, match="no input 'z'"):
             runtime.remove({"z": (1, 4)})
 
-    def test_remove_tells_output_shapes_apart(self):
+    def test_remove_distinguishes_output_shapes(self):
         runtime = DynamicRuntime(Session(models.non_zero("n")))
         runtime.prebuild([[(4,)], ([(4,)], [(1, 2)])])
         assert runtime.remove([(4,)], {"indices": (1, 3)}) is False
@@ -443,7 +443,7 @@ class TestLettingGo:
         assert len(runtime) == 0
         assert not session.closed
 
-    def test_close_lets_replicas_go(self):
+    def test_close_releases_replicas(self):
         runtime = DynamicRuntime.replicate(models.double(), 2)
         dead = [weakref.ref(runtime.lane(x(1), i).session) for i in (0, 1)]
         runtime.close()
@@ -464,8 +464,8 @@ class TestLettingGo:
 
 
 class TestOwnership:
-    def test_a_second_thread_is_refused(self, monkeypatch):
-        """The owner is held inside the making of a lane for as long as the other thread tries."""
+    def test_second_thread_raises_busy_error(self, monkeypatch):
+        """One thread waits inside the construction of a lane while the other tries every call."""
         inside, done = threading.Event(), threading.Event()
 
         def slow(*arguments, **keywords) -> Lane:
@@ -494,7 +494,7 @@ class TestOwnership:
             ):
                 with pytest.raises(BusyError, match="this DynamicRuntime is in use by another thread"):
                     use()
-            # What was handed out before runs in any thread.
+            # A lane that was returned before runs in any thread.
             lane.run()
         finally:
             done.set()
@@ -502,8 +502,8 @@ class TestOwnership:
         assert made == [runtime.lane(x(2))]
         assert order(runtime) == [1, 2]
 
-    def test_closing_lets_nobody_in_between(self):
-        """Another thread asks for a lane at every call and return on the way."""
+    def test_close_is_atomic_for_other_threads(self):
+        """Another thread asks for a lane at every call and return inside `close`."""
         runtime = dynamic()
         runtime.lane(x(1))
 
@@ -511,12 +511,12 @@ class TestOwnership:
             with contextlib.suppress(BusyError, ClosedError):
                 runtime.lane(x(1))
 
-        def meddle(*_) -> None:
+        def ask_in_a_thread(*_) -> None:
             thread = threading.Thread(target=ask)
             thread.start()
             thread.join()
 
-        sys.setprofile(meddle)
+        sys.setprofile(ask_in_a_thread)
         try:
             runtime.close()
         finally:
@@ -525,14 +525,14 @@ class TestOwnership:
         with pytest.raises(ClosedError, match="this DynamicRuntime is closed"):
             runtime.lane(x(1))
 
-    def test_free_again_after_an_error(self):
+    def test_usable_after_an_error(self):
         runtime = dynamic()
         for wrong in (lambda: runtime.lane({"z": (1, 4)}), lambda: runtime.warm([5]), lambda: runtime.remove(5)):
             with pytest.raises((UnknownNameError, DTypeError)):
                 wrong()
         assert runtime.lane(x(1)).inputs["x"].shape == (1, 4)
 
-    def test_other_threads_one_after_another_are_welcome(self):
+    def test_threads_may_call_one_after_another(self):
         runtime = dynamic()
         found = []
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""A `DynamicRuntime` asked for shapes that it has: a look-up, and nothing is worked out or allocated."""
+"""`DynamicRuntime`: a hit is one look-up, without shape arithmetic or allocation."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from zrt.values import symbolic_shapes
 class TestHits:
     @pytest.fixture
     def no_arithmetic(self, monkeypatch):
-        """From here on neither shapes nor lanes may be worked out."""
+        """Returns a function; after its call, shape arithmetic and new lanes raise."""
 
         def refuse(*_, **__):
-            raise AssertionError("a hit worked something out")
+            raise AssertionError("shape arithmetic or a new lane")
 
         def forbid() -> None:
             for module, name in (
@@ -43,49 +43,15 @@ class TestHits:
             ([(4,)], [(1, 2)]),
         ],
     )
-    def test_a_hit_does_no_shape_arithmetic(self, no_arithmetic, given, output_shapes):
+    def test_hit_does_no_shape_arithmetic(self, no_arithmetic, given, output_shapes):
         runtime = DynamicRuntime(Session(models.non_zero("n")))
         lane = runtime.lane(given, 0, output_shapes)
         no_arithmetic()
         for _ in range(2):
             assert runtime.lane(given, 0, output_shapes) is lane
-        with pytest.raises(AssertionError, match="a hit worked something out"):
+        with pytest.raises(AssertionError, match="shape arithmetic or a new lane"):
             runtime.lane({"x": (5,)}, 0, output_shapes)
 
-    def test_a_hit_keeps_nothing_and_allocates_nothing_in_c(self, python):
-        code = """
-            import sys
-            from itertools import repeat
-            import zrt
-            from tests.support import models
-            from zrt._native import library
-
-            calls = []
-
-            class Watched:
-                def __getattr__(self, name):
-                    calls.append(name)
-                    return getattr(table, name)
-
-            runtime = zrt.DynamicRuntime(zrt.Session(models.double()), 2)
-            runtime.lane({"x": (2, 4)}), runtime.lane({"x": (3, 4)})
-            table = library.api()
-            for module in [module for name, module in sys.modules.items() if name.startswith("zrt")]:
-                if hasattr(module, "api"):
-                    module.api = Watched
-                if hasattr(module, "lib"):
-                    module.lib = Watched()
-
-            def blocks(count):
-                before = sys.getallocatedblocks()
-                for _ in repeat(None, count):
-                    runtime.lane({"x": (2, 4)}, 1)
-                    runtime.lane({"x": (3, 4)})
-                return sys.getallocatedblocks() - before
-
-            # The counter of hits outgrows the small ints first, and from then on is one block.
-            blocks(300)
-            print(blocks(1000), blocks(0), calls, runtime.counters.hits)
-        """
-        kept, none, calls, hits = python(code).stdout.split()
+    def test_hit_allocates_nothing_and_calls_no_c_function(self, script):
+        kept, none, calls, hits = script("dynamic_runtime_hits.py").stdout.split()
         assert (kept, calls, hits) == (none, "[]", "2600")

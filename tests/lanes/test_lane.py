@@ -1,4 +1,4 @@
-"""`Lane`: what is bound, of which type, shape and memory, and what its views show."""
+"""`Lane`: the types, shapes and memory of its inputs and outputs, and their views."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from zrt.types import ElementType, pack, unpack
 
 
 class TestPorts:
-    def test_any_mix_of_types(self):
+    def test_inputs_may_have_different_types(self):
         lane = Session(models.mixed()).lane()
         values = {
             "f": np.array([[1.5, -2, 0], [4, 5, 6]], np.float32),
@@ -63,14 +63,14 @@ class TestPorts:
         assert repr(lane.inputs) == "<inputs x, y>"
 
     @pytest.mark.parametrize("key", ["z", "", 2, -1, None, ["x"], slice(1)])
-    def test_what_is_not_there(self, key):
+    def test_unknown_name_or_index_raises(self, key):
         lane = Session(models.add()).lane()
         with pytest.raises(UnknownNameError, match=r"the lane has no input .*; it has 'x', 'y'") as caught:
             lane.inputs[key]
         assert repr(key) in str(caught.value)
         assert isinstance(caught.value, KeyError)
 
-    def test_the_same_views_every_time(self):
+    def test_views_stay_the_same_between_runs(self):
         lane = Session(models.double()).lane([(2, 4)])
         view = lane.outputs["y"]
         for step in range(3):
@@ -79,13 +79,13 @@ class TestPorts:
             assert lane.outputs["y"] is view
             np.testing.assert_array_equal(view, np.full((2, 4), 2 * step, np.float32))
 
-    def test_inputs_begin_as_zeros_and_outputs_too(self):
+    def test_memory_starts_as_zeros(self):
         for memory in (LaneMemory.buffers(), LaneMemory.allocated()):
             lane = Session(models.add()).lane(inputs=memory, outputs=memory)
             for view in (*lane.inputs.values(), *lane.outputs.values()):
                 np.testing.assert_array_equal(view, np.zeros(4, np.float32))
 
-    def test_rank_0_and_zero_size(self):
+    def test_rank_0_and_zero_size_tensors(self):
         for memory in (LaneMemory.buffers(), LaneMemory.allocated()):
             lane = Session(models.scalar_and_empty()).lane(inputs=memory, outputs=memory)
             assert lane.inputs["s"].shape == ()
@@ -96,7 +96,7 @@ class TestPorts:
             lane.audit().require_zero_copy()
             assert {port.nbytes for port in lane.audit().outputs} == {0, 4}
 
-    def test_a_model_without_inputs(self):
+    def test_model_without_inputs_runs(self):
         model = models.build(
             [models.node("Neg", ["c"], ["y"])], [], [models.tensor("y", models.FLOAT, [2])], {"c": np.float32([1, 2])}
         )
@@ -144,7 +144,7 @@ class TestPorts:
             ml_dtypes.float8_e8m0fnu,
         ],
     )
-    def test_types_that_numpy_does_not_have(self, dtype):
+    def test_ml_dtypes_types(self, dtype):
         lane = Session(models.casts(ElementType.of(dtype).onnx_code, ["n"])).lane({"x": (3,), "q": (3,)})
         lane.inputs["x"][...] = [1, 2, 4]
         lane.inputs["q"][...] = np.array([1, 2, 4], dtype)
@@ -153,7 +153,7 @@ class TestPorts:
         np.testing.assert_array_equal(lane.outputs["x_cast"].astype(np.float32), [1, 2, 4])
         np.testing.assert_array_equal(lane.outputs["q_cast"], [1, 2, 4])
 
-    def test_an_output_that_is_an_input_as_well(self):
+    def test_output_that_is_an_input_shares_its_memory(self):
         lane = Session(models.passing_through()).lane()
         for value in (1, 2):
             lane.inputs["x"][...] = value
@@ -182,7 +182,7 @@ class TestPorts:
         assert sequence.audit().outputs[0].allocates == "is a sequence"
 
     @pytest.mark.parametrize(("model", "why"), [(models.from_strings, "strings"), (models.from_sequence, "a sequence")])
-    def test_no_memory_can_be_bound_for_such_inputs(self, model, why):
+    def test_string_and_sequence_inputs_raise(self, model, why):
         with pytest.raises(UnsupportedError, match=f"input 'x' .*{why}"):
             Session(model()).lane()
 
@@ -226,13 +226,13 @@ class TestShapes:
             (7, DTypeError, "shapes.*int"),
         ],
     )
-    def test_shapes_that_cannot_be(self, shapes, error, words):
+    def test_wrong_input_shapes_raise(self, shapes, error, words):
         session = Session(models.tokens())
         with pytest.raises(error, match=words):
             session.lane(shapes)
         assert session.lane([(1, 2), (1, 2)]).outputs["score"].shape == (1,)
 
-    def test_a_given_shape_must_be_the_models(self):
+    def test_shape_that_contradicts_the_model_raises(self):
         with pytest.raises(ShapeError, match=r"input 'x'.*\[4\].*\[5\]"):
             Session(models.add()).lane({"x": (5,)})
         with pytest.raises(ShapeError, match=r"output 'z'.*\[4\].*\[5\]"):
@@ -240,7 +240,7 @@ class TestShapes:
         with pytest.raises(UnknownNameError, match="no output 'x'"):
             Session(models.add()).lane(output_shapes={"x": (4,)})
 
-    def test_trial_runs_settle_what_depends_on_shapes_alone(self):
+    def test_trial_runs_find_output_shapes(self):
         lane = Session(models.convolution()).lane([(1, 1, 5, 7)])
         assert lane.outputs["features"].shape == (1, 2, 3, 5)
         lane.inputs["image"][...] = random(0, (1, 1, 5, 7))
@@ -249,7 +249,7 @@ class TestShapes:
         np.testing.assert_array_equal(lane.outputs["features"], expected)
         assert lane.audit().allocations == ()
 
-    def test_a_wrong_output_shape_fails_by_name_and_harms_nothing(self):
+    def test_wrong_output_shape_raises_and_leaves_the_lane_usable(self):
         session = Session(models.non_zero())
         lane = session.lane(output_shapes={"indices": (1, 2)})
         view = lane.outputs["indices"]
@@ -264,7 +264,7 @@ class TestShapes:
         assert lane.outputs["indices"] is view
         np.testing.assert_array_equal(session.run({"x": np.ones(4, np.float32)})[0], [[0, 1, 2, 3]])
 
-    def test_a_model_that_declares_a_wrong_shape(self):
+    def test_model_with_a_wrong_declared_shape_raises(self):
         session = Session(models.wrongly_declared())
         lane = session.lane([(5,)])
         with pytest.raises(ShapeError, match="'y'"):
@@ -276,7 +276,7 @@ class TestShapes:
 
 
 class TestLeftOutputs:
-    def test_read_anew_each_run_while_old_views_stay(self):
+    def test_each_run_has_a_new_view_and_old_views_stay_valid(self):
         lane = Session(models.non_zero()).lane()
         views = []
         wanted = [[1, 0, 0, 0], [0, 1, 1, 1], [0, 0, 0, 0], [0, 0, 1, 1]]
@@ -288,7 +288,7 @@ class TestLeftOutputs:
         for data, view in zip(wanted, views, strict=True):
             np.testing.assert_array_equal(view, np.stack(np.nonzero(data)))
 
-    def test_there_is_none_before_the_first_run_or_after_a_failed_one(self):
+    def test_reading_before_a_run_or_after_a_failed_run_raises(self):
         lane = Session(models.gather()).lane([(2,)], outputs=LaneMemory.left())
         assert "y" in lane.outputs
         for key in ("y", 0):
@@ -305,7 +305,7 @@ class TestLeftOutputs:
         lane.run()
         np.testing.assert_array_equal(lane.outputs["y"], [[3, 4, 5]] * 2)
 
-    def test_on_demand(self):
+    def test_left_memory_is_allocated_in_each_run(self):
         lane = Session(models.add()).lane(outputs=LaneMemory.left())
         lane.inputs["x"][...] = 1
         lane.run()
@@ -316,7 +316,7 @@ class TestLeftOutputs:
 
 
 class TestMemory:
-    def test_inputs_and_outputs_apart(self):
+    def test_inputs_and_outputs_have_their_own_memory_kinds(self):
         session = Session(models.add(["n"]))
         policy = zrt.BufferPolicy(alignment=1 << 20, prefault=True)
         lane = session.lane([(100,), (100,)], inputs=LaneMemory.buffers(policy), outputs=LaneMemory.allocated())
@@ -329,12 +329,12 @@ class TestMemory:
         np.testing.assert_array_equal(lane.outputs["z"], np.full(100, 3, np.float32))
         audit.require_zero_copy()
 
-    def test_auto_goes_by_size(self):
+    def test_auto_policy_depends_on_the_size(self):
         lane = Session(models.double(("n",))).lane([(1 << 19,)])
         assert {port.policy for port in (*lane.audit().inputs, *lane.audit().outputs)} == {"throughput_large"}
         assert lane.inputs["x"].ctypes.data % (2 << 20) == 0
 
-    def test_bad_arguments(self):
+    def test_wrong_arguments_raise(self):
         session = Session(models.add())
         with pytest.raises(DTypeError, match="inputs: expected a LaneMemory, got MemoryInfo"):
             session.lane(inputs=MemoryInfo.cpu())
@@ -352,11 +352,11 @@ class TestMemory:
 
     @pytest.mark.parametrize("memory", [LaneMemory.allocated, LaneMemory.left])
     @pytest.mark.parametrize("where", [MemoryInfo.cuda(), MemoryInfo.cuda_pinned()])
-    def test_memory_that_the_session_does_not_have(self, memory, where):
+    def test_memory_without_an_allocator_in_the_session_raises(self, memory, where):
         with pytest.raises(ArgumentError, match=f"outputs: this session has no allocator for '{where.name}'"):
             Session(models.add()).lane(outputs=memory(where))
 
-    def test_rebinding(self):
+    def test_rebind_inputs(self):
         session = Session(models.add())
         assert session.lane().rebound == frozenset()
         assert session.lane(rebind_inputs=False).rebound == frozenset()
@@ -368,7 +368,7 @@ class TestMemory:
             lane.run()
             np.testing.assert_array_equal(lane.outputs["z"], np.full(4, value, np.float32))
 
-    def test_synchronizing(self):
+    def test_synchronize(self):
         session = Session(models.add())
         for given, expected in ((None, False), (True, True), (False, False)):
             lane = session.lane(synchronize=given)
@@ -384,7 +384,7 @@ class TestCuda:
     def session(self):
         return Session(build.cnn().SerializeToString(), providers=["CUDA"])
 
-    def test_host_buffers_are_copied_and_the_audit_says_so(self, session):
+    def test_audit_reports_copies_of_host_buffers(self, session):
         lane = session.lane([(2, 1, 28, 28)])
         expected = Session(build.cnn().SerializeToString())
         for seed in range(2):

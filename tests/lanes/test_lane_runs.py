@@ -1,4 +1,4 @@
-"""`Lane`: what a run does and does not do, what happens when it goes wrong, and how long things live."""
+"""`Lane`: runs, failed runs, allocations and lifetimes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FOR_EVER = 10**15
 
 @contextmanager
 def collector_off():
-    """Only reference counting frees anything here."""
+    """Only reference counting frees objects in this block: the GC is off."""
     gc.collect()
     gc.disable()
     try:
@@ -45,7 +45,7 @@ def collector_off():
 
 @contextmanager
 def long_run(lane: Lane):
-    """A run of `counting_loop` in another thread, under way for certain and ended afterwards; gives its options."""
+    """A run of `counting_loop` in another thread, terminated after the block; yields its options."""
     options, failures = RunOptions(), []
 
     def run() -> None:
@@ -87,7 +87,7 @@ class TestRunning:
         with pytest.raises(ClosedError, match="RunOptions"):
             lane.run_with(closed)
 
-    def test_terminated_from_another_thread_and_usable_after_reset(self, counting):
+    def test_lane_is_usable_after_a_terminated_run(self, counting):
         with long_run(counting) as options:
             pass
         counting.inputs["turns"][...] = 3
@@ -98,7 +98,7 @@ class TestRunning:
         np.testing.assert_array_equal(counting.outputs["end"], np.array([3, 3], np.float32))
         counting.run()
 
-    def test_a_second_thread_is_refused_and_breaks_nothing(self, counting):
+    def test_second_thread_raises_busy_error(self, counting):
         with long_run(counting):
             for use in (
                 counting.run,
@@ -113,7 +113,7 @@ class TestRunning:
         counting.run()
         np.testing.assert_array_equal(counting.outputs["end"], np.array([2, 2], np.float32))
 
-    def test_reading_what_ort_makes_is_refused_during_a_run(self):
+    def test_reading_a_left_output_during_a_run_raises_busy_error(self):
         session = Session(models.counting_loop(), SessionOptions(intra_op_num_threads=1))
         lane = session.lane(outputs=LaneMemory.left())
         with long_run(lane), pytest.raises(BusyError, match="this Lane"):
@@ -141,7 +141,7 @@ class TestRunning:
         stats = lane.run_with_allocator_stats()
         assert stats.delta.num_allocs == stats.after.num_allocs - stats.before.num_allocs > 0
         assert stats.delta.bytes_in_use == 0
-        # All that a run needs besides its buffers is an intermediate block that the arena had already.
+        # A run allocates only an intermediate block, which the arena has already.
         assert stats.delta.num_arena_extensions == 0
         left = session.lane([(1, 1, 28, 28)], outputs=LaneMemory.left())
         left.prime(2)
@@ -149,7 +149,7 @@ class TestRunning:
         with pytest.raises(DTypeError, match="allocator: expected an Allocator, got int"):
             lane.run_with_allocator_stats(0)
 
-    def test_a_failed_run_leaves_the_lane_whole(self):
+    def test_lane_is_usable_after_a_failed_run(self):
         lane = Session(models.gather()).lane([(2,)])
         lane.inputs["indices"][...] = [0, 99]
         with pytest.raises(InvalidArgumentError, match="out of data bounds"):
@@ -158,45 +158,10 @@ class TestRunning:
         lane.run()
         np.testing.assert_array_equal(lane.outputs["y"], [[0, 1, 2], [3, 4, 5]])
 
-    def test_runs_allocate_no_python_block(self, python):
-        code = """
-            import sys
-            import tracemalloc
-            from itertools import repeat
-            import zrt
-            from tests.support import models
-
-            def blocks(call, count):
-                before = sys.getallocatedblocks()
-                for _ in repeat(None, count):
-                    call()
-                return sys.getallocatedblocks() - before
-
-            def peak(call, count):
-                tracemalloc.start()
-                before, _ = tracemalloc.get_traced_memory()
-                tracemalloc.reset_peak()
-                for _ in repeat(None, count):
-                    call()
-                _, highest = tracemalloc.get_traced_memory()
-                tracemalloc.stop()
-                return highest - before
-
-            def nothing():
-                pass
-
-            plain = zrt.Session(models.add()).lane()
-            busiest = zrt.Session(models.mixed()).lane(synchronize=True, rebind_inputs=True)
-            left = zrt.Session(models.non_zero()).lane()
-            for measure in (blocks, peak):
-                for call in (nothing, plain.run, busiest.run, left.run):
-                    measure(call, 10)
-                    print(measure(call, 1000), end=" ")
-                print()
-        """
-        for measured in python(code).stdout.splitlines():
+    def test_runs_allocate_no_python_memory(self, script):
+        for measured in script("run_allocations.py").stdout.splitlines():
             nothing, *runs = measured.split()
-            # Neither what stays nor what comes and goes is more than for a function that does nothing.
+            # Runs allocate as much as a call of an empty function, both in blocks that stay and in the peak.
             assert runs == [nothing] * 3
 
 
@@ -234,7 +199,7 @@ def test_8_lanes_in_8_threads_agree_with_onnxruntime(name):
 
 
 class TestLifetimes:
-    def test_closed(self):
+    def test_closed_lane_raises(self):
         lane = Session(models.add()).lane()
         view = lane.inputs["x"]
         view[...] = 5
@@ -258,13 +223,13 @@ class TestLifetimes:
         np.testing.assert_array_equal(view, np.full(4, 5, np.float32))
         assert repr(lane) == "Lane(closed)"
 
-    def test_with(self):
+    def test_with_closes_the_lane(self):
         with Session(models.add()).lane() as lane:
             lane.run()
         with pytest.raises(ClosedError):
             lane.run()
 
-    def test_works_on_after_its_session_was_closed(self):
+    def test_lane_works_after_its_session_is_closed(self):
         session = Session(models.non_zero())
         lane, other = session.lane(), session.lane(outputs=LaneMemory.left())
         session.close()
@@ -316,7 +281,7 @@ class TestLifetimes:
             assert [ref() for ref in dead] == [None] * 3
             assert view.shape == (1, 0)
 
-    def test_a_failure_keeps_no_lane(self):
+    def test_failed_run_keeps_no_reference_to_the_lane(self):
         with collector_off():
             lane = Session(models.non_zero()).lane(output_shapes={"indices": (1, 2)})
             dead = weakref.ref(lane)
@@ -326,50 +291,11 @@ class TestLifetimes:
             assert dead() is None
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
-    def test_close_gives_the_memory_back_at_once(self, python):
-        code = """
-            import zrt
-            from tests.support import models
-            from zrt.bench.machine import resident_bytes
-
-            lane = zrt.Session(models.double(("n",))).lane([(16 << 20,)])
-            lane.run()
-            full = resident_bytes()
-            lane.close()
-            print(full - resident_bytes())
-        """
-        # Two buffers of 64 MiB, while the lane itself is still there.
-        assert int(python(code).stdout) > 120 << 20
+    def test_close_frees_the_memory_at_once(self, script):
+        # Two buffers of 64 MiB; the Lane object itself is still alive.
+        assert int(script("close_frees_memory.py").stdout) > 120 << 20
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
-    def test_making_and_dropping_leaves_memory_flat(self, python):
-        code = """
-            import zrt
-            from tests.support import models
-            from zrt.bench.machine import resident_bytes
-
-            fixed, open_ended = zrt.Session(models.add()), zrt.Session(models.non_zero())
-            dynamic = zrt.DynamicRuntime(zrt.Session(models.double()), 2, max_buckets=2)
-
-            def rounds(count):
-                for number in range(count):
-                    lane = fixed.lane(rebind_inputs=True)
-                    lane.run()
-                    lane.audit()
-                    left = open_ended.lane()
-                    left.run()
-                    left.outputs["indices"]
-                    dynamic.lane({"x": (number % 5 + 1, 4)})
-                    dynamic.lane([(number % 7 + 1, 4)])
-                    try:
-                        fixed.lane({"x": (5,)})
-                    except zrt.errors.ShapeError:
-                        fixed.lane().close()
-
-            rounds(150)
-            before = resident_bytes()
-            rounds(300)
-            print(resident_bytes() - before)
-        """
-        # Of 1,800 lanes: if one in each round stayed, it would be a megabyte or so.
-        assert int(python(code).stdout) < 512 << 10
+    def test_making_and_dropping_lanes_leaks_no_memory(self, script):
+        # The script makes 1,800 lanes; a leak of one lane in each round would be about 1 MiB.
+        assert int(script("lanes_in_a_loop.py").stdout) < 512 << 10

@@ -1,4 +1,4 @@
-"""Where a runtime's sessions come from: shared, replicated, or made by the caller."""
+"""`zrt.lanes.lane_sessions`: sessions that are shared, replicated, or made by the caller."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def expected(mlp) -> np.ndarray:
 
 
 @pytest.mark.parametrize("lanes", [0, -1, 1 << 17])
-def test_how_many_cannot_be(lanes):
+def test_number_of_lanes_out_of_range_raises(lanes):
     session = Session(models.add())
     for source in (
         lambda: shared(session, lanes),
@@ -46,7 +46,7 @@ def test_how_many_cannot_be(lanes):
 
 
 @pytest.mark.parametrize("lanes", [True, 1.0, "2", None, [1]])
-def test_how_many_is_an_int(lanes):
+def test_number_of_lanes_is_an_int(lanes):
     session = Session(models.add())
     for source in (
         lambda: shared(session, lanes),
@@ -57,7 +57,7 @@ def test_how_many_is_an_int(lanes):
             source()
 
 
-def test_shared_is_the_very_session():
+def test_shared_returns_the_same_session():
     session = Session(models.add())
     assert shared(session, 3) == [session] * 3
     session.close()
@@ -70,7 +70,7 @@ def test_shared_is_the_very_session():
 
 class TestReplicated:
     @pytest.mark.parametrize("share_weights", [False, True])
-    def test_a_session_each_from_every_form_of_model(self, mlp, expected, tmp_path, share_weights):
+    def test_loads_a_session_for_each_lane_from_every_form_of_model(self, mlp, expected, tmp_path, share_weights):
         data = mlp.SerializeToString()
         path = tmp_path / "mlp.onnx"
         path.write_bytes(data)
@@ -82,19 +82,19 @@ class TestReplicated:
             assert sessions[0] is not sessions[1]
             for session in sessions:
                 np.testing.assert_array_equal(session.run({"x": X})[0], expected)
-        # The caller's model is as it was.
+        # The caller's model is unchanged.
         assert mlp.SerializeToString() == data
 
     @pytest.mark.parametrize("share_weights", [False, True])
-    def test_options_and_providers_are_each_sessions(self, mlp, share_weights):
+    def test_options_and_providers_apply_to_each_session(self, mlp, share_weights):
         options = SessionOptions(intra_op_num_threads=1, free_dimension_overrides={"batch": 2})
-        # Anything that can be gone through once will do.
+        # An iterator of providers is read once, for all sessions.
         for session in replicated(mlp, 2, options, iter(["CPU"]), share_weights):
             assert session.inputs[0].shape == (2, 64)
             assert session.providers == ("CPUExecutionProvider",)
 
     @pytest.mark.parametrize("share_weights", [False, True])
-    def test_bad_input_is_an_error_by_name(self, mlp, tmp_path, share_weights):
+    def test_wrong_input_raises_and_is_named(self, mlp, tmp_path, share_weights):
         outside = build.with_external_weights(mlp, tmp_path)
         truncated = tmp_path / "truncated"
         cut = build.with_external_weights(mlp, truncated)
@@ -125,7 +125,7 @@ class TestReplicated:
 
 
 class TestMade:
-    def test_is_asked_once_for_each_lane_in_order(self):
+    def test_factory_is_called_once_for_each_lane_in_order(self):
         asked = []
 
         def factory(index: int) -> Session:
@@ -136,11 +136,11 @@ class TestMade:
         assert asked == [0, 1, 2]
         assert len(set(map(id, sessions))) == 3
 
-    def test_may_give_one_session_twice(self):
+    def test_factory_may_return_one_session_twice(self):
         session = Session(models.add())
         assert made(lambda _: session, 2) == [session, session]
 
-    def test_what_it_raises_comes_through(self):
+    def test_factory_error_propagates(self):
         def factory(index: int) -> Session:
             if index == 1:
                 raise KeyError("mine")
@@ -150,11 +150,11 @@ class TestMade:
             made(factory, 2)
 
     @pytest.mark.parametrize("junk", [None, "session", models.add, 5])
-    def test_junk_is_refused_by_lane(self, junk):
+    def test_factory_that_returns_no_session_raises(self, junk):
         sessions = [Session(models.add()), junk]
         with pytest.raises(DTypeError, match=f"factory: lane 1 got a {type(junk).__name__}, not a Session"):
             made(lambda index: sessions[index], 2)
 
-    def test_is_a_function(self):
+    def test_factory_must_be_callable(self):
         with pytest.raises(DTypeError, match="factory: expected a function of a lane's index, got Session"):
             made(Session(models.add()), 1)

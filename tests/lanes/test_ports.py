@@ -1,4 +1,4 @@
-"""`LaneMemory`, and the ports and views that a lane is made of."""
+"""`zrt.lanes.ports`: `LaneMemory`, ports, and views."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def session() -> Session:
 
 
 class TestLaneMemory:
-    def test_three_kinds(self):
+    def test_kinds(self):
         assert LaneMemory.buffers() == LaneMemory() == LaneMemory("buffers", BufferPolicy.AUTO, CPU)
         assert LaneMemory.buffers(BufferPolicy.LATENCY).policy == BufferPolicy.LATENCY
         assert LaneMemory.allocated() == LaneMemory("allocated", memory=CPU)
         assert LaneMemory.left(MemoryInfo.cuda(1)) == LaneMemory("left", memory=MemoryInfo.cuda(1))
 
-    def test_is_a_plain_value(self):
+    def test_is_frozen_hashable_and_pickles(self):
         memory = LaneMemory.allocated(MemoryInfo.cuda())
         assert pickle.loads(pickle.dumps(memory)) == memory
         assert len({memory, LaneMemory.allocated(MemoryInfo.cuda()), LaneMemory.left()}) == 2
         with pytest.raises(dataclasses.FrozenInstanceError):
             memory.kind = "left"
 
-    def test_checked(self, session):
+    def test_checked_memory(self, session):
         owner = session._open()
         assert checked_memory(None, owner, "inputs") == LaneMemory()
         arena = LaneMemory.allocated(dataclasses.replace(CPU, allocator_type=1))
@@ -77,8 +77,8 @@ class TestMakePort:
     @pytest.mark.parametrize(
         "kind", [kind for kind in ElementType if kind.bits and not kind.refused], ids=lambda kind: kind.name
     )
-    def test_begins_as_zero_bytes(self, session, memory, kind):
-        # Memory that was in use before, so that zeros are nobody's luck.
+    def test_memory_starts_as_zero_bytes(self, session, memory, kind):
+        # Fill memory of the same size first, so that the allocator may return memory that is not zero.
         dirty = Value.allocate((8, 32), kind, session.allocator())
         dirty.numpy().reshape(-1).view(np.uint8).fill(255)
         dirty.close()
@@ -86,7 +86,7 @@ class TestMakePort:
         assert port.value.element_type is kind
         assert not port.view.reshape(-1).view(np.uint8).any()
 
-    def test_what_cannot_be_bound(self, session):
+    def test_strings_and_sequences_raise(self, session):
         sequence = ValueInfo("s", ValueKind.SEQUENCE, ElementType.UNDEFINED, None)
         for each, words in ((info("t", ElementType.STRING), "holds strings"), (sequence, "is a sequence")):
             assert unbindable(each) == words
@@ -102,7 +102,7 @@ class TestMakePort:
         with pytest.raises((DTypeError, UnsupportedError), match=r"output 'y'.*COMPLEX64"):
             make_port(session, info("y", ElementType.COMPLEX64), (1,), LaneMemory(), "output 'y'")
 
-    def test_a_lock_that_the_system_refuses_is_the_buffers_own_error(self, session, monkeypatch):
+    def test_lock_error_of_the_buffer_propagates(self, session, monkeypatch):
         def refuse(*_):
             raise LockError(12, "RLIMIT_MEMLOCK")
 
@@ -115,28 +115,28 @@ class TestMakePort:
 class TestPorts:
     @pytest.fixture
     def read(self):
-        """Stands for the outputs that ORT makes anew: which were read, in order."""
+        """The indices of the left outputs that were read, in order."""
         return []
 
     @pytest.fixture
     def ports(self, session, read):
-        def made_anew(index: int):
+        def read_left(index: int):
             read.append(index)
             return f"made {index}"
 
         bound = make_port(session, info("a"), (2,), LaneMemory(), "output 'a'")
         left = [Port(info(name), LaneMemory.left(), why="left to ORT") for name in ("b", "c")]
-        return Ports("output", [bound, *left], made_anew)
+        return Ports("output", [bound, *left], read_left)
 
-    def test_bound_ones_are_not_read(self, ports, read):
+    def test_bound_views_are_not_read_again(self, ports, read):
         assert ports["a"] is ports[0] is ports.get("a")
         assert not read
 
-    def test_left_ones_are_read_each_time(self, ports, read):
+    def test_left_outputs_are_read_each_time(self, ports, read):
         assert [ports["b"], ports[2], ports["b"], ports[np.int64(1)]] == ["made 1", "made 2", "made 1", "made 1"]
         assert read == [1, 2, 1, 1]
 
-    def test_names_are_known_without_reading(self, ports, read):
+    def test_names_need_no_read(self, ports, read):
         assert list(ports) == ["a", "b", "c"]
         assert list(ports.keys()) == ["a", "b", "c"]
         assert "b" in ports
@@ -145,7 +145,7 @@ class TestPorts:
         assert len(ports) == 3
         assert not read
 
-    def test_unknown_names(self, ports):
+    def test_unknown_names_raise(self, ports):
         for key in ("d", 3, -1, None, [], (0,)):
             with pytest.raises(UnknownNameError, match=r"the lane has no output .*; it has 'a', 'b', 'c'"):
                 ports[key]
@@ -153,13 +153,13 @@ class TestPorts:
         with pytest.raises(UnknownNameError, match="it has none"):
             Ports("input", [], lambda index: index)["x"]
 
-    def test_cannot_be_assigned(self, ports):
+    def test_items_cannot_be_assigned(self, ports):
         with pytest.raises(TypeError):
             ports["a"] = np.zeros(2)
 
 
 class TestView:
-    def test_numbers_on_the_host_are_arrays(self):
+    def test_host_tensors_are_arrays(self):
         value = Value.allocate((2, 3), np.int32)
         assert view(value).dtype == np.int32
         packed = Value.allocate((3,), ElementType.INT4)
@@ -170,7 +170,7 @@ class TestView:
         sequence = Value.from_sequence([np.zeros(2)])
         assert view(sequence) is sequence
 
-    def test_outlives_everything(self):
+    def test_view_outlives_lane_and_session(self):
         session = Session(models.casts(TensorProto.INT4, [3]))
         seen = [
             port[0]
@@ -185,6 +185,6 @@ class TestView:
 
 
 @pytest.mark.parametrize("array", [np.ones(()), np.ones((2, 3)), np.ones((0, 3)), np.ones((2, 0), np.int8)])
-def test_clear(array):
+def test_clear_zeroes_arrays(array):
     clear(array)
     assert not array.any()

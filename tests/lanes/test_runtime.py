@@ -1,4 +1,4 @@
-"""`Runtime`: a fixed set of exclusive lanes over one session, replicated ones, or a factory's."""
+"""`Runtime`: lanes over one session, over replicated sessions, or over those of a factory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SOURCES = [over_shared, over_replicas, over_sharing_replicas, over_a_factory]
 
 @pytest.mark.parametrize("source", SOURCES)
 class TestEverySource:
-    def test_exclusive_lanes(self, source):
+    def test_lanes_have_memory_of_their_own(self, source):
         runtime = source(3, shapes=[(2, 4)])
         for number, lane in enumerate(runtime):
             lane.inputs["x"][...] = number
@@ -47,7 +47,7 @@ class TestEverySource:
             np.testing.assert_array_equal(runtime[number].outputs["y"], np.full((2, 4), 2 * number, np.float32))
         assert len({lane.inputs["x"].ctypes.data for lane in runtime}) == 3
 
-    def test_in_a_thread_each(self, source):
+    def test_lanes_run_in_threads(self, source):
         runtime = source(4, shapes={"x": (8, 4)})
         start = threading.Barrier(4)
 
@@ -64,7 +64,7 @@ class TestEverySource:
         with ThreadPoolExecutor(4) as pool:
             assert all(pool.map(serve, range(4)))
 
-    def test_lane_arguments_are_every_lanes(self, source):
+    def test_lane_options_apply_to_every_lane(self, source):
         policy = BufferPolicy(alignment=4096)
         runtime = source(
             2,
@@ -85,7 +85,7 @@ class TestEverySource:
             assert audit.outputs[0].kind == "left"
             audit.require_zero_copy()
 
-    def test_bad_lane_arguments_are_the_lanes_errors(self, source):
+    def test_wrong_lane_options_raise(self, source):
         with pytest.raises(ShapeError, match=r"input 'x'.*\[batch, 4\] is open"):
             source(1)
         with pytest.raises(UnknownNameError, match="no input 'z'"):
@@ -95,7 +95,7 @@ class TestEverySource:
         with pytest.raises(ArgumentError, match="lanes: 0"):
             source(0, shapes=[(1, 4)])
 
-    def test_closing_and_dropping(self, source):
+    def test_close_releases_lanes_and_sessions(self, source):
         with source(2, shapes=[(1, 4)]) as runtime:
             view = runtime[1].outputs["y"]
             sessions = [weakref.ref(session) for session in runtime.sessions]
@@ -104,7 +104,7 @@ class TestEverySource:
         for use in (runtime.prime, runtime.audit, runtime[0].run, lambda: runtime.sessions):
             with pytest.raises(ClosedError, match="this Lane is closed"):
                 use()
-        # A closed runtime holds neither memory nor sessions, though it is still there.
+        # A closed runtime holds neither memory nor sessions, though the object is still alive.
         gc.collect()
         assert [session() for session in sessions] == [None] * 2
         assert view.shape == (1, 4)
@@ -122,7 +122,7 @@ class TestSessions:
             with pytest.raises(DTypeError, match=words):
                 make(1, shape=[(1, 4)])
 
-    def test_one_shared_or_one_each(self):
+    def test_sessions_are_shared_or_one_for_each_lane(self):
         session = Session(models.double())
         assert Runtime(session, 2, shapes=[(1, 4)]).sessions == (session, session)
         assert len(set(map(id, over_replicas(2, shapes=[(1, 4)]).sessions))) == 2
@@ -132,13 +132,13 @@ class TestSessions:
         runtime = Runtime.replicate(models.double(), 2, options, ["CPU"])
         assert [lane.inputs["x"].shape for lane in runtime] == [(3, 4)] * 2
 
-    def test_a_callers_session_stays_open(self):
+    def test_callers_session_stays_open(self):
         session = Session(models.double())
         Runtime(session, 2, shapes=[(1, 4)]).close()
         assert not session.closed
         session.run([np.zeros((1, 4), np.float32)])
 
-    def test_lanes_go_on_when_the_session_is_closed(self):
+    def test_lanes_work_after_the_session_is_closed(self):
         session = Session(models.double())
         runtime = Runtime(session, 2, shapes=[(1, 4)])
         session.close()
@@ -146,7 +146,7 @@ class TestSessions:
         with pytest.raises(ClosedError, match="this Session is closed"):
             Runtime(session, 1, shapes=[(1, 4)])
 
-    def test_over_given_sessions(self):
+    def test_over_takes_given_sessions(self):
         sessions = [Session(models.double()), Session(models.double())]
         assert Runtime.over(sessions, shapes=[(1, 4)]).sessions == tuple(sessions)
         with pytest.raises(ArgumentError, match="sessions: a runtime has at least one lane"):
@@ -154,7 +154,7 @@ class TestSessions:
         with pytest.raises(DTypeError, match="session: expected a Session, got str"):
             Runtime.over(["session"])
 
-    def test_a_factory_may_share_as_it_likes(self):
+    def test_factory_may_return_a_session_twice(self):
         pair = [Session(models.double()), Session(models.double())]
         runtime = Runtime.from_factory(lambda index: pair[index % 2], 4, shapes=[(1, 4)])
         assert runtime.sessions == (pair[0], pair[1], pair[0], pair[1])
@@ -171,7 +171,7 @@ class TestAsASequence:
         assert len(over_shared(1, shapes=[(1, 4)])) == 1
 
     @pytest.mark.parametrize("index", [3, -4, 1000])
-    def test_a_lane_that_is_not_there(self, index):
+    def test_index_out_of_range_raises(self, index):
         with pytest.raises(OutOfRangeError, match=f"lane {index}: there are 3, counted from 0"):
             over_shared(3, shapes=[(1, 4)])[index]
 

@@ -27,7 +27,7 @@ def test_run_a_model_through_a_lane():
     assert lane.outputs["logits"] is logits
 
 
-def test_shapes_come_from_the_model_where_it_fixes_them():
+def test_use_the_shapes_that_the_model_fixes():
     lane = zrt.Session(build.add(4)).lane()
 
     lane.inputs["x"][...] = [1, 2, 3, 4]
@@ -51,7 +51,7 @@ def test_keep_a_result_beyond_the_next_run():
     lane.inputs["x"][...] = 1
     lane.run()
 
-    kept = lane.outputs["z"].copy()  # the view itself shows whatever the last run wrote
+    kept = lane.outputs["z"].copy()  # the view itself shows the results of the last run
     lane.inputs["x"][...] = 2
     lane.run()
 
@@ -88,15 +88,15 @@ def test_outputs_whose_shape_depends_on_the_data():
 
     lane.inputs["x"][...] = [0, 5, 0, 7]
     lane.run()
-    indices = lane.outputs["indices"]  # ONNX Runtime makes it anew in each run
+    indices = lane.outputs["indices"]  # ONNX Runtime allocates it in each run
 
     lane.inputs["x"][...] = [1, 1, 1, 1]
     lane.run()
-    assert indices.tolist() == [[1, 3]]  # earlier results stay as they were
+    assert indices.tolist() == [[1, 3]]  # earlier results do not change
     assert lane.outputs["indices"].tolist() == [[0, 1, 2, 3]]
 
 
-def test_give_an_outputs_shape_that_you_know_better():
+def test_give_the_shape_of_an_output():
     lane = zrt.Session(models.non_zero()).lane(output_shapes={"indices": (1, 2)})
 
     lane.inputs["x"][...] = [0, 5, 0, 7]
@@ -106,7 +106,7 @@ def test_give_an_outputs_shape_that_you_know_better():
     assert lane.audit().allocations == ()
 
 
-def test_packed_types_are_their_packed_bytes():
+def test_write_packed_types_as_bytes():
     from onnx import TensorProto
 
     from zrt.types import ElementType, pack
@@ -125,7 +125,7 @@ def test_ask_what_each_run_does():
 
     audit = lane.audit()
 
-    audit.require_zero_copy()  # raises where a copy is left
+    audit.require_zero_copy()  # raises if a run copies
     x = audit.inputs[0]
     assert x.address == x.ort_address == lane.inputs["x"].ctypes.data
     assert (x.name, x.nbytes, x.memory.name, x.policy) == ("x", 16, "Cpu", "plain")
@@ -138,7 +138,7 @@ def test_see_what_a_run_allocates():
 
     stats = lane.run_with_allocator_stats()
 
-    assert stats.delta.num_arena_extensions == 0  # nothing was fetched from the system
+    assert stats.delta.num_arena_extensions == 0  # no memory came from the system
     assert stats.after.bytes_in_use == stats.before.bytes_in_use
 
 

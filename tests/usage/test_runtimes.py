@@ -17,7 +17,7 @@ def test_a_lane_for_each_thread_over_one_session():
     runtime.prime(2)
 
     def serve(worker: int) -> int:
-        lane = runtime[worker]  # no pool, no lock: the server says who takes which
+        lane = runtime[worker]  # no pool, no lock: the server assigns lanes to workers
         lane.inputs["image"][...] = worker
         lane.run()
         return int(lane.outputs["logits"].argmax())
@@ -72,12 +72,12 @@ def test_make_and_warm_the_shapes_that_you_expect():
     dynamic.warm([{"image": (batch, 1, 28, 28)} for batch in (1, 2, 4, 8)], runs=2)
 
     dynamic.lane({"image": (8, 1, 28, 28)}, 1).run()
-    assert dynamic.counters.misses == 4  # all of them while it was warmed
+    assert dynamic.counters.misses == 4  # all of them during `warm`
     with pytest.raises(ValueError, match="5 different shapes do not fit into max_buckets=4"):
         dynamic.warm([{"image": (batch, 1, 28, 28)} for batch in range(1, 6)])
 
 
-def test_the_shape_that_was_not_used_for_longest_makes_room():
+def test_least_recently_used_shape_makes_room():
     dynamic = zrt.DynamicRuntime(zrt.Session(build.cnn()), max_buckets=2)
     one = dynamic.lane({"image": (1, 1, 28, 28)})
     dynamic.lane({"image": (2, 1, 28, 28)})
@@ -86,10 +86,10 @@ def test_the_shape_that_was_not_used_for_longest_makes_room():
 
     assert [bucket.shapes["image"][0] for bucket in dynamic.buckets] == [2, 3]
     assert dynamic.counters.evictions == 1
-    one.run()  # a lane that somebody holds stays usable
+    one.run()  # a lane that you hold stays usable
 
 
-def test_let_shapes_go():
+def test_drop_shapes():
     dynamic = zrt.DynamicRuntime(zrt.Session(build.cnn()))
     dynamic.prebuild([{"image": (1, 1, 28, 28)}, {"image": (2, 1, 28, 28)}])
 
@@ -99,7 +99,7 @@ def test_let_shapes_go():
     assert len(dynamic) == 0
 
 
-def test_hand_results_from_lane_to_lane():
+def test_copy_results_from_lane_to_lane():
     runtime = zrt.Runtime(zrt.Session(build.add(4)), lanes=2)
     first, second = runtime
     first.inputs["x"][...] = 1
@@ -111,7 +111,7 @@ def test_hand_results_from_lane_to_lane():
     assert second.outputs["z"].tolist() == [2, 2, 2, 2]
 
 
-def test_let_everything_go():
+def test_close_a_runtime():
     with zrt.Runtime.replicate(build.add(4), lanes=2) as runtime:
         view = runtime[0].outputs["z"]
 

@@ -1,6 +1,6 @@
-"""How to use sessions: load a model, ask it, run it. Each test is one thing that a user does.
+"""How to use sessions: load a model, inspect it, run it. Each test shows one use.
 
-The tests around this folder check quality, edges and stability; these are to be read.
+These tests are examples to read; the other folders test edge cases and stability.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class TestLoading:
 
     def test_load_weights_that_lie_outside_the_model(self, model, image, tmp_path):
         onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
-        # They are found beside the path by themselves; otherwise say where they are.
+        # Weights beside the path are found by default; for a model in memory give their folder.
         beside = zrt.Session(tmp_path / "m.onnx")
         named = zrt.Session((tmp_path / "m.onnx").read_bytes(), external_data_dir=tmp_path)
         assert beside.run([image])[0].tolist() == named.run([image])[0].tolist()
@@ -87,16 +87,16 @@ class TestLoading:
         assert zrt.Session(path, options).inputs[0].shape == (8, 4)
 
     def test_choose_providers(self, path):
-        # CUDA before the processor where a GPU works here, the processor alone elsewhere.
+        # CUDA before the CPU execution provider if a GPU works here, else the CPU execution provider alone.
         session = zrt.Session(path, providers=zrt.prefer_gpu())
         assert session.providers[-1] == "CPUExecutionProvider"
 
-    def test_find_out_what_a_library_has(self):
+    def test_list_available_providers(self):
         assert "CPUExecutionProvider" in zrt.available_providers()
 
 
-class TestAsking:
-    def test_what_goes_in_and_comes_out(self, session):
+class TestInspecting:
+    def test_read_inputs_and_outputs(self, session):
         (image,), (scores,) = session.inputs, session.outputs
         assert (image.name, image.element_type.name, image.shape) == ("image", "FLOAT", ("batch", 4))
         assert (scores.name, scores.element_type.dtype, scores.symbolic_dimensions) == (
@@ -106,7 +106,7 @@ class TestAsking:
         )
         assert str(image) == "image: float32[batch, 4]"
 
-    def test_what_the_author_says(self, session):
+    def test_read_metadata(self, session):
         assert session.metadata.producer_name == "example"
         assert session.metadata.graph_name == "classify"
 
@@ -122,18 +122,18 @@ class TestRunning:
         assert scores.shape == (1, 2)
 
     def test_feed_a_slice_of_a_larger_array(self, session):
-        # What is not laid out as ONNX Runtime reads it is copied for the run.
+        # An array that is not contiguous is copied for the run.
         images = np.zeros((4, 100), np.float32)[:, ::25]
         assert session.run([images])[0].shape == (4, 2)
 
     def test_keep_results(self, session, image):
         (first,) = session.run([image])
         (second,) = session.run([image[:, ::-1]])
-        # They are the caller's: no later run writes into them.
+        # Results belong to the caller: no later run writes into them.
         assert first.argmax() == 0
         assert second.argmax() == 1
 
-    def test_a_mistake_is_named(self, session, image):
+    def test_errors_name_the_mistake(self, session, image):
         with pytest.raises(zrt.errors.UnknownNameError, match="no input 'picture'; it has 'image'"):
             session.run({"picture": image})
         with pytest.raises(zrt.errors.DTypeError, match="input 'image': expected float32, got float64"):
@@ -192,7 +192,7 @@ class TestBinding:
         binding.run()
         assert scores.argmax() == 1
 
-    def test_leave_results_to_onnx_runtime(self, session):
+    def test_let_onnx_runtime_allocate_results(self, session):
         binding = session.binding()
         binding.bind_output("scores")
         for batch in (1, 5):
