@@ -1,7 +1,7 @@
-"""The user guide holds what it says: its examples run, its tables are the code's, its links lead somewhere.
+"""The guide is true: its examples run, its tables match the code, and the targets of its links exist.
 
 A page's ```python fences run in order in one namespace, in a process and a folder of their own, where `model.onnx` is
-the classifier that ships with zrt. A ```text fence right after one of them is what that one prints. A fence marked
+the classifier that ships with zrt. A ```text fence directly after one of them is its output. A fence marked
 ```python no-run is not run.
 """
 
@@ -34,27 +34,9 @@ PAGES = [ROOT / "README.md", *GUIDE]
 TEXTS = [*PAGES, ROOT / "CHANGELOG.md"]
 
 FENCE = re.compile(r"^```(?P<info>[^`\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+RUNNER = Path(__file__).with_name("scripts") / "run_examples.py"
+
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
-
-# Runs fences given as [[line, source], ...] and writes what each one prints, or where the first one failed.
-RUNNER = """
-import contextlib, io, json, sys, traceback
-
-page, fences = json.load(sys.stdin)
-namespace = {"__name__": "__main__"}
-printed, failure = [], None
-for line, source in fences:
-    out = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out):
-            exec(compile("\\n" * (line - 1) + source, page, "exec"), namespace)
-    except BaseException as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == page]
-        failure = [lines[0] if lines else getattr(error, "lineno", None) or line, traceback.format_exc()]
-        break
-    printed.append(out.getvalue())
-json.dump([printed, failure], sys.stdout)
-"""
 
 
 @dataclass(frozen=True)
@@ -80,7 +62,7 @@ def outside_of_fences(text: str) -> str:
 
 
 def examples(text: str) -> Iterator[tuple[Fence, Fence | None]]:
-    """The fences to run, each with the one that shows its output, if there is one."""
+    """The fences to run, each with the fence of its output, if there is one."""
     found = fences(text)
     for fence, after in zip_longest(found, found[1:]):
         if fence.info == "python":
@@ -95,7 +77,7 @@ def run_page(text: str, name: str, folder: Path) -> None:
     pairs = list(examples(text))
     environment = dict(os.environ, PYTHONPATH=str(Path(zrt.__file__).parents[1]))
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", RUNNER],
+        [sys.executable, "-W", "error", str(RUNNER)],
         input=json.dumps([name, [[fence.line, fence.body] for fence, _ in pairs]]),
         capture_output=True,
         text=True,
@@ -105,14 +87,14 @@ def run_page(text: str, name: str, folder: Path) -> None:
     )
     if done.returncode:
         pytest.fail(f"{name}: the examples ended with {done.returncode}:\n{done.stdout}{done.stderr}", pytrace=False)
-    printed, failure = json.loads(done.stdout)
+    outputs, failure = json.loads(done.stdout)
     if failure:
         line, trace = failure
         pytest.fail(f"{name}:{line}: the example fails:\n{trace}", pytrace=False)
-    for (fence, shown), came in zip(pairs, printed, strict=True):
-        if shown is not None and came != shown.body:
+    for (fence, shown), output in zip(pairs, outputs, strict=True):
+        if shown is not None and output != shown.body:
             where = f"{name}:{shown.line}: the example in line {fence.line}"
-            pytest.fail(f"{where} prints\n{came}\nnot\n{shown.body}", pytrace=False)
+            pytest.fail(f"{where} prints\n{output}\nnot\n{shown.body}", pytrace=False)
 
 
 def table(page: Path, first: str) -> list[list[str]]:
@@ -129,7 +111,7 @@ def table(page: Path, first: str) -> list[list[str]]:
 
 
 def anchors(text: str) -> set[str]:
-    """What a link may name after the #: the headings, as web pages spell them."""
+    """The fragments that links may have: the headings, as web pages spell them."""
     headings = re.findall(r"^#+ (.+)$", outside_of_fences(text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -140,29 +122,29 @@ def page_name(page: Path) -> str:
 
 class TestExamples:
     @pytest.mark.parametrize("page", PAGES, ids=page_name)
-    def test_run_and_print_what_is_shown(self, page: Path, tmp_path: Path) -> None:
+    def test_examples_print_the_shown_output(self, page: Path, tmp_path: Path) -> None:
         run_page(page.read_text("utf-8"), page_name(page), tmp_path)
 
-    def test_few_are_not_run(self) -> None:
+    def test_few_examples_are_not_run(self) -> None:
         infos = [fence.info for page in PAGES for fence in fences(page.read_text("utf-8"))]
         assert infos.count("python no-run") <= 4
         assert set(infos) <= {"python", "python no-run", "text", "sh", "json", "toml", "nix", "c", "{toctree}"}
 
-    def test_the_quick_start_shows_what_it_prints(self) -> None:
+    def test_quick_start_shows_its_output(self) -> None:
         pairs = list(examples((ROOT / "README.md").read_text("utf-8")))
         assert len(pairs) >= 2
         assert all(shown is not None for _, shown in pairs)
 
-    def test_a_failure_names_page_and_line(self, tmp_path: Path) -> None:
+    def test_failure_names_page_and_line(self, tmp_path: Path) -> None:
         text = "# Page\n\n```python\nx = 1\n```\n\n```python\n\nassert x == 2\n```\n"
         with pytest.raises(pytest.fail.Exception, match=r"^docs/page\.md:9: the example fails:"):
             run_page(text, "docs/page.md", tmp_path)
 
-    def test_a_mistake_in_the_syntax_names_page_and_line(self, tmp_path: Path) -> None:
+    def test_syntax_error_names_page_and_line(self, tmp_path: Path) -> None:
         with pytest.raises(pytest.fail.Exception, match=r"^docs/page\.md:3: the example fails:"):
             run_page("\n```python\nif\n```\n", "docs/page.md", tmp_path)
 
-    def test_other_output_than_shown_is_a_failure(self, tmp_path: Path) -> None:
+    def test_different_output_is_a_failure(self, tmp_path: Path) -> None:
         text = "```python\nprint(1)\n```\n\n```text\n2\n```\n"
         with pytest.raises(pytest.fail.Exception, match=r"^docs/page\.md:6: the example in line 2 prints"):
             run_page(text, "docs/page.md", tmp_path)
@@ -192,7 +174,7 @@ class TestTables:
 
     def test_errors(self) -> None:
         def builtins_of(kind: type[errors.Error]) -> list[str]:
-            """The builtins that catch it, without those that follow from others of them."""
+            """The builtins that catch it, without the bases of other ones."""
             found = [base for base in kind.__mro__ if base.__module__ == "builtins"]
             return [
                 f"`{base.__name__}`"
@@ -209,7 +191,7 @@ class TestTables:
         assert sorted(cells[:4] for cells in rows) == sorted(row(getattr(errors, name)) for name in errors.__all__)
         assert all(when for *_, when in rows), "each class says when it is raised"
 
-    def test_errors_stand_below_what_they_derive_from(self) -> None:
+    def test_errors_follow_their_base_classes(self) -> None:
         seen: set[str] = set()
         for name, parent, *_ in table(DOCS / "errors.md", "class"):
             assert not parent or parent in seen, f"{name} stands above {parent}"
@@ -230,7 +212,7 @@ class TestTables:
 
 class TestLinks:
     @pytest.mark.parametrize("page", TEXTS, ids=page_name)
-    def test_lead_somewhere(self, page: Path) -> None:
+    def test_targets_exist(self, page: Path) -> None:
         text = page.read_text("utf-8")
         for match in LINK.finditer(outside_of_fences(text)):
             target = match["target"]
@@ -242,19 +224,19 @@ class TestLinks:
             if anchor:
                 assert anchor in anchors(found.read_text("utf-8")), f"{page_name(page)} links to {target}"
 
-    def test_only_to_hosts_that_are_no_index_of_packages(self) -> None:
+    def test_only_known_hosts(self) -> None:
         for page in TEXTS:
             hosts = set(re.findall(r"https?://([^/\s)>`\"']+)", page.read_text("utf-8")))
             assert hosts <= {"onnxruntime.ai", "onnx.ai", "github.com", "numpy.org"}, page_name(page)
 
-    def test_the_index_names_every_page(self) -> None:
+    def test_index_links_every_page(self) -> None:
         linked = {match["target"] for match in LINK.finditer((DOCS / "index.md").read_text("utf-8"))}
         assert {page.name for page in GUIDE} - {"index.md"} <= linked
 
 
 class TestWords:
     @pytest.mark.parametrize("name", zrt.__all__)
-    def test_every_public_name_is_mentioned(self, name: str) -> None:
+    def test_every_public_name_is_in_the_guide(self, name: str) -> None:
         mention = re.compile(rf"(?<![\w]){re.escape(name)}(?!\w)")
         code = [
             span for page in PAGES for span in re.findall(r"```.*?```|`[^`\n]+`", page.read_text("utf-8"), re.DOTALL)
@@ -262,12 +244,12 @@ class TestWords:
         assert any(mention.search(span) for span in code)
 
     @pytest.mark.parametrize("page", TEXTS, ids=page_name)
-    def test_no_path_of_a_machine(self, page: Path) -> None:
+    def test_no_path_of_one_machine(self, page: Path) -> None:
         text = page.read_text("utf-8")
         assert not re.findall(r"(?<![\w.])/(?:home|root|work|tmp|Users|mnt|media)\b\S*", text)
         assert str(ROOT) not in text
 
-    def test_the_readme_has_the_two_lines(self) -> None:
+    def test_readme_has_one_line_to_measure_and_one_to_test(self) -> None:
         lines = [
             line
             for fence in fences((ROOT / "README.md").read_text("utf-8"))
@@ -278,7 +260,7 @@ class TestWords:
         assert [line.endswith("zrt bench") for line in lines].count(True) == 1
         assert [line.endswith("-m pytest -q") for line in lines].count(True) == 1
 
-    def test_the_version_is_the_package_s(self) -> None:
+    def test_pages_name_the_version_of_the_package(self) -> None:
         assert zrt.__version__ in (DOCS / "index.md").read_text("utf-8")
         assert zrt.__version__ in (ROOT / "CHANGELOG.md").read_text("utf-8")
         shown = re.findall(r"\bzrt +(\d+\.\d+\.\d+)", (DOCS / "cli.md").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""The guide's tables of options are those of the code: each provider, field, type, meaning, key and file."""
+"""The guide's tables of options match the code: each provider, field, type, meaning, key and file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def row(kind: type[Provider], name: str, option: Option) -> str:
 
 
 def section(kind: type[Provider]) -> list[str]:
-    """What the guide says of a provider's options: the lines under its heading."""
+    """The lines that the guide must have under a provider's heading."""
     lines = [f"`{kind.name}`. {kind.comes_with}."]
     if kind.options():
         files = dict.fromkeys(option.source or kind.source for option in kind.options().values())
@@ -40,7 +40,7 @@ def section(kind: type[Provider]) -> list[str]:
 
 
 def sections(text: str) -> dict[str, list[str]]:
-    """The sections under a heading that is a class's name, each as its lines."""
+    """The lines of each section whose heading is the name of a class."""
     found = {}
     for heading, body in re.findall(r"^### `(\w+)`\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL):
         found[heading] = body.strip().splitlines()
@@ -48,10 +48,10 @@ def sections(text: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_says_of_each_provider_what_the_code_says(kind):
-    said = sections(PAGE.read_text("utf-8")).get(kind.__name__, [])
-    assert said == section(kind), "the guide should say:\n" + "\n".join(section(kind))
+def test_section_matches_the_class(kind):
+    shown = sections(PAGE.read_text("utf-8")).get(kind.__name__, [])
+    assert shown == section(kind), "the guide should have:\n" + "\n".join(section(kind))
 
 
-def test_has_no_other_providers():
+def test_sections_are_those_of_all_providers():
     assert list(sections(PAGE.read_text("utf-8"))) == [kind.__name__ for kind in KINDS]

@@ -1,0 +1,27 @@
+"""Runs a page's examples, read from standard input as [page, [[line, source], ...]], in one namespace.
+
+Writes [outputs, failure] as JSON: the text that each example printed, and the line and the traceback of the first one
+that failed, or null.
+"""
+
+import contextlib
+import io
+import json
+import sys
+import traceback
+
+page, examples = json.load(sys.stdin)
+namespace = {"__name__": "__main__"}
+outputs, failure = [], None
+for line, source in examples:
+    output = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(output):
+            # Line breaks before the source give its lines their numbers on the page.
+            exec(compile("\n" * (line - 1) + source, page, "exec"), namespace)
+    except BaseException as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == page]
+        failure = [lines[0] if lines else getattr(error, "lineno", None) or line, traceback.format_exc()]
+        break
+    outputs.append(output.getvalue())
+json.dump([outputs, failure], sys.stdout)
