@@ -168,7 +168,7 @@ class TestSequencesOfTensors:
     @pytest.mark.parametrize(
         ("given", "kind", "error", "message"),
         [
-            ([], None, ArgumentError, "sequence: of an empty list the element_type must be given"),
+            ([], None, ArgumentError, "sequence: an empty list needs an element_type"),
             ("ab", None, DTypeError, "sequence: expected a list, got str"),
             (X, None, DTypeError, "sequence: expected a list, got ndarray"),
             ([X, np.ones(1)], None, DTypeError, "element 1: expected a tensor of float32, got a tensor of float64"),
@@ -267,7 +267,7 @@ class TestMaps:
     @pytest.mark.parametrize(
         ("given", "types", "error", "message"),
         [
-            ({}, (None, None), ArgumentError, "map: of an empty dict the key_type and the value_type must be given"),
+            ({}, (None, None), ArgumentError, "map: an empty dict needs a key_type and a value_type"),
             ([("a", 1)], (None, None), DTypeError, "map: expected a dict, got list"),
             ({1.5: 1}, (None, None), UnsupportedError, "map, keys: .* no map of float64, but of string, int64"),
             ({True: 1}, (None, None), UnsupportedError, "map, keys: .* no map of bool"),

@@ -1,4 +1,7 @@
-"""Memory and semaphores of other programs' GPU work (Direct3D, Vulkan), imported into a device of a provider's."""
+"""Memory and semaphores of Direct3D and Vulkan, imported into a provider's device.
+
+Not tested on hardware: the tests import through a provider library of their own, on the CPU.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ MOST = 2**63 - 1
 
 @public
 class ExternalMemoryType(IntEnum):
-    """Whose memory a handle is for (``OrtExternalMemoryHandleType``)."""
+    """The kind of memory that a handle stands for (``OrtExternalMemoryHandleType``)."""
 
     D3D12_RESOURCE = 0
     D3D12_HEAP = 1
@@ -36,7 +39,7 @@ class ExternalMemoryType(IntEnum):
 
 @public
 class ExternalSemaphoreType(IntEnum):
-    """Whose semaphore a handle is for (``OrtExternalSemaphoreType``)."""
+    """The kind of semaphore that a handle stands for (``OrtExternalSemaphoreType``)."""
 
     D3D12_FENCE = 0
     VK_TIMELINE_SEMAPHORE_WIN32 = 1
@@ -45,14 +48,14 @@ class ExternalSemaphoreType(IntEnum):
 
 @public
 class GraphicsApi(IntEnum):
-    """The other program's way to the GPU (``OrtGraphicsApi``)."""
+    """The graphics API that the GPU is shared with (``OrtGraphicsApi``)."""
 
     NONE = 0
     D3D12 = 1
     VULKAN = 2
 
 
-# The kinds whose handles are file descriptors; the others' are Windows' own.
+# The kinds whose handles are file descriptors; all others are Windows handles.
 FILES = (ExternalMemoryType.VK_MEMORY_OPAQUE_FD, ExternalSemaphoreType.VK_TIMELINE_SEMAPHORE_OPAQUE_FD)
 
 
@@ -60,15 +63,15 @@ def _table() -> Any:
     return api().GetInteropApi()
 
 
-def _refused(device: EpDevice, what: str, error: Error) -> Error:
-    """What to raise where the provider, or ONNX Runtime for it, refused."""
+def _refused(device: EpDevice, request: str, error: Error) -> Error:
+    """The error to raise if the provider, or ONNX Runtime on its behalf, refused a request."""
     if isinstance(error, NotImplementedByOrtError):
-        return UnsupportedError(f"{device}, {what}: {error}")
-    return status.about(f"{device}, {what}", error)
+        return UnsupportedError(f"{device}, {request}: {error}")
+    return status.about(f"{device}, {request}", error)
 
 
 def _native(handle: Any, kind: IntEnum, subject: str) -> Any:
-    """A handle of the system's as C takes it."""
+    """A handle of the operating system as C takes it."""
     if kind not in FILES:
         return pointer_to(integer(handle, subject, 1, 2**64 - 1))
     number = integer(handle, subject)
@@ -81,16 +84,18 @@ def _native(handle: Any, kind: IntEnum, subject: str) -> Any:
 
 @public
 class ExternalResourceImporter(Owner):
-    """What takes other programs' memory and semaphores into a device.
+    """Imports memory and semaphores of graphics APIs into a device.
 
-    There is one for every device; where its provider imports nothing, `can_import` says no, and the other calls are
-    an `UnsupportedError`. What was imported keeps it alive.
+    It can be created for every device. If the device's provider imports nothing, `can_import` returns False and the
+    other methods raise `UnsupportedError`. Imported objects keep the importer alive.
+
+    Not tested on hardware: Direct3D and Vulkan.
     """
 
     __slots__ = ("device",)
 
     device: EpDevice
-    """Where things are imported to."""
+    """The device that imports."""
 
     def __init__(self, device: EpDevice) -> None:
         self._handle = None
@@ -110,14 +115,14 @@ class ExternalResourceImporter(Owner):
         except Error as error:
             raise status.about(str(device), error) from error
 
-    def _importing(self, what: str) -> Handle:
+    def _importing(self, kind: str) -> Handle:
         handle = self._open()
         if not handle.pointer:
-            raise UnsupportedError(f"{self.device}, {what}: its provider imports nothing of other programs")
+            raise UnsupportedError(f"{self.device}, {kind}: its provider imports nothing")
         return handle
 
     def can_import(self, kind: ExternalMemoryType | ExternalSemaphoreType) -> bool:
-        """Whether the provider imports what is of that kind."""
+        """Whether the provider imports memory or semaphores of that kind."""
         handle = self._open()
         if not isinstance(kind, (ExternalMemoryType, ExternalSemaphoreType)):
             came = f"{type(kind).__name__} {shown(kind)}"
@@ -132,10 +137,10 @@ class ExternalResourceImporter(Owner):
     def import_memory(
         self, kind: ExternalMemoryType | int | str, handle: int, size: int, offset: int = 0
     ) -> ExternalMemory:
-        """The memory of `size` bytes that a handle stands for; tensors begin `offset` bytes into it.
+        """Imports the memory of `size` bytes that a handle stands for, without its first `offset` bytes.
 
-        `handle` is a file descriptor for ``VK_MEMORY_OPAQUE_FD`` and a Windows handle elsewhere; whether it may be
-        closed then is up to the provider.
+        `handle` is a file descriptor for ``VK_MEMORY_OPAQUE_FD``, and a Windows handle for other kinds. The provider
+        decides whether the handle may be closed after the import.
         """
         importer = self._importing("memory")
         described = ffi.new("OrtExternalMemoryDescriptor *")
@@ -161,7 +166,7 @@ class ExternalResourceImporter(Owner):
         return ExternalMemory(owned, importer, self.device, size - offset)
 
     def import_semaphore(self, kind: ExternalSemaphoreType | int | str, handle: int) -> ExternalSemaphore:
-        """The timeline semaphore, or fence, that a handle stands for."""
+        """Imports the timeline semaphore, or fence, that a handle stands for."""
         importer = self._importing("semaphores")
         described = ffi.new("OrtExternalSemaphoreDescriptor *")
         described.version = lib.ORT_API_VERSION
@@ -187,14 +192,14 @@ class ExternalResourceImporter(Owner):
 
 @public
 class ExternalMemory(Owner):
-    """Memory of another program's; tensors over it keep it. `ExternalResourceImporter.import_memory` gives it."""
+    """Imported memory, which `ExternalResourceImporter.import_memory` returns. Tensors over it keep it alive."""
 
     __slots__ = ("_importer", "device", "nbytes")
 
     device: EpDevice
-    """Where it was imported to."""
+    """The device that imported it."""
     nbytes: int
-    """The bytes in which tensors may lie."""
+    """The size in bytes of the part that tensors can use."""
 
     def __init__(self, handle: Handle, importer: Handle, device: EpDevice, nbytes: int) -> None:
         """For `ExternalResourceImporter.import_memory`."""
@@ -206,9 +211,9 @@ class ExternalMemory(Owner):
         self.nbytes = nbytes
 
     def tensor(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> Value:
-        """A tensor over the memory from `offset` bytes on.
+        """A tensor that borrows the memory, from `offset` bytes on.
 
-        Raises `ShapeError` where it would end beyond the memory.
+        Raises `ShapeError` if the tensor would end beyond the memory.
         """
         handle = self._open()
         element_type = ElementType.of(dtype)
@@ -242,18 +247,18 @@ class ExternalMemory(Owner):
         except Error as error:
             raise _refused(self.device, "a tensor over imported memory", error) from error
         if not made.pointer:
-            raise UnsupportedError(f"{self.device} made no tensor over imported memory, and does not say why")
+            raise UnsupportedError(f"{self.device} made no tensor over imported memory, and gave no reason")
         return Value(made)
 
 
 @public
 class ExternalSemaphore(Owner):
-    """A timeline semaphore of another program's. `ExternalResourceImporter.import_semaphore` gives it."""
+    """An imported timeline semaphore or fence, which `ExternalResourceImporter.import_semaphore` returns."""
 
     __slots__ = ("_importer", "device")
 
     device: EpDevice
-    """Where it was imported to."""
+    """The device that imported it."""
 
     def __init__(self, handle: Handle, importer: Handle, device: EpDevice) -> None:
         """For `ExternalResourceImporter.import_semaphore`."""
@@ -264,11 +269,11 @@ class ExternalSemaphore(Owner):
         self.device = device
 
     def wait(self, stream: SyncStream, value: int) -> None:
-        """Has what comes next on the stream wait until the semaphore is at `value`; returns at once."""
+        """Makes later work on the stream wait until the semaphore reaches `value`; returns at once."""
         self._ask("WaitSemaphore", stream, value)
 
     def signal(self, stream: SyncStream, value: int) -> None:
-        """Has the semaphore go to `value` when all that is on the stream is done."""
+        """Sets the semaphore to `value` when all earlier work on the stream is done; returns at once."""
         self._ask("SignalSemaphore", stream, value)
 
     def _ask(self, name: str, stream: SyncStream, value: int) -> None:
@@ -277,9 +282,9 @@ class ExternalSemaphore(Owner):
             raise wrong_type("stream", "a SyncStream", stream)
         queue = stream._open()
         if stream.device != self.device:
-            raise ArgumentError(f"stream: it is of {stream.device}, the semaphore of {self.device}")
+            raise ArgumentError(f"stream: it belongs to {stream.device}, the semaphore to {self.device}")
         number = integer(value, "value", 0, 2**64 - 1)
-        # What is on the stream may come to it later.
+        # The stream may use the semaphore after this call returns.
         stream.keep([handle])
         try:
             status.check(getattr(_table(), name)(self._importer.pointer, handle.pointer, queue.pointer, number))
@@ -294,18 +299,20 @@ def init_graphics_interop(
     command_queue: int = 0,
     options: Mapping[str, str] | None = None,
 ) -> None:
-    """Prepares a device for sharing the GPU with a graphics program; to be called before its streams are made.
+    """Prepares a device for sharing the GPU with a graphics API. Call it before creating streams of the device.
 
-    `command_queue` is the address of Direct3D's queue, 0 for none; `options` are the provider's own. `UnsupportedError`
-    where the provider knows nothing of it.
+    `command_queue` is the address of Direct3D's queue, 0 for none; `options` are those of the provider. Raises
+    `UnsupportedError` if the provider does not implement it.
+
+    Not tested on hardware.
     """
     owner = _opened(device)
-    wishes = write_pairs(options, "options")
+    pairs = write_pairs(options, "options")
     config = ffi.new("OrtGraphicsInteropConfig *")
     config.version = lib.ORT_API_VERSION
     config.graphics_api = choose(GraphicsApi, graphics_api, "graphics_api")
     config.command_queue = pointer_to(integer(command_queue, "command_queue", 0, 2**64 - 1))
-    config.additional_options = wishes.pointer
+    config.additional_options = pairs.pointer
     try:
         status.check(_table().InitGraphicsInteropForEpDevice(owner.pointer, config))
     except Error as error:
@@ -314,7 +321,7 @@ def init_graphics_interop(
 
 @public
 def deinit_graphics_interop(device: EpDevice) -> None:
-    """Ends what `init_graphics_interop` began."""
+    """Ends the sharing that `init_graphics_interop` started. Not tested on hardware."""
     owner = _opened(device)
     try:
         status.check(_table().DeinitGraphicsInteropForEpDevice(owner.pointer))

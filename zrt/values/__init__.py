@@ -1,4 +1,4 @@
-"""`Value`: what ONNX Runtime holds, of any kind; and `SparseTensor`, which is what a sparse one is made of."""
+"""`Value`, which owns or borrows a value of any kind, and `SparseTensor`, the arrays of a sparse one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences and maps: from lists and dicts into ONNX Runtime, and back."""
+"""Sequences and maps: converts lists and dicts to ONNX Runtime's values, and back."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def _make(kind: ValueKind, parts: Sequence[Handle], parents: Sequence[Handle], s
 
 
 def mapping(given: Mapping[Any, Any], key_type: Any, value_type: Any, subject: str) -> Value:
-    """A map of a dict; see `Value.from_map`."""
+    """See `Value.from_map`."""
     if not isinstance(given, Mapping):
         raise wrong_type(subject, "a dict", given)
-    # At once, so that both have the same length whatever another thread does to it.
+    # Read all items at once: another thread may change the dict between two reads.
     items = list(given.items())
     if not items and (key_type is None or value_type is None):
-        raise ArgumentError(f"{subject}: of an empty dict the key_type and the value_type must be given")
+        raise ArgumentError(f"{subject}: an empty dict needs a key_type and a value_type")
     keys = _column([key for key, _ in items], key_type, KEYS, f"{subject}, keys")
     values = _column([value for _, value in items], value_type, VALUES, f"{subject}, values")
     # ORT copies both.
@@ -60,7 +60,7 @@ def mapping(given: Mapping[Any, Any], key_type: Any, value_type: Any, subject: s
 
 
 def _column(items: list[Any], wanted: Any, allowed: Sequence[ElementType], subject: str) -> Value:
-    """A tensor of the keys or the values of a map."""
+    """A tensor with the keys or the values of a map."""
     element_type = _type_of(items, subject) if wanted is None else ElementType.of(wanted)
     if element_type not in allowed:
         raise UnsupportedError(
@@ -78,7 +78,7 @@ def _column(items: list[Any], wanted: Any, allowed: Sequence[ElementType], subje
 
 
 def _type_of(items: list[Any], subject: str) -> ElementType:
-    """What numpy makes of the items."""
+    """The element type that numpy infers from the items."""
     first = items[0]
     if isinstance(first, (str, bytes)):
         return ElementType.STRING
@@ -92,7 +92,7 @@ def _type_of(items: list[Any], subject: str) -> ElementType:
 
 
 def _fits(item: Any, element_type: ElementType) -> bool:
-    """Whether it is of that type; Python's numbers have no size, and an int is a float as well."""
+    """Whether the item has that type. Python's numbers fit any size, and an int fits a float type."""
     if element_type is ElementType.STRING:
         return isinstance(item, (str, bytes))
     whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
@@ -100,7 +100,7 @@ def _fits(item: Any, element_type: ElementType) -> bool:
 
 
 def sequence(given: Sequence[Any], element_type: Any, key_type: Any, subject: str) -> Value:
-    """A sequence of a list; see `Value.from_sequence`."""
+    """See `Value.from_sequence`."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
         raise wrong_type(subject, "a list", given)
     wanted = None if element_type is None else ElementType.of(element_type)
@@ -108,7 +108,7 @@ def sequence(given: Sequence[Any], element_type: Any, key_type: Any, subject: st
     items = list(given)
     if not items:
         if wanted is None:
-            raise ArgumentError(f"{subject}: of an empty list the element_type must be given")
+            raise ArgumentError(f"{subject}: an empty list needs an element_type")
         _check(wanted, keys or ElementType.UNDEFINED, subject)
         return Value(empty_sequence.sequence(wanted, keys, subject))
     values = [_element(item, wanted, keys, f"{subject}, element {index}") for index, item in enumerate(items)]
@@ -126,9 +126,11 @@ def sequence(given: Sequence[Any], element_type: Any, key_type: Any, subject: st
                 f"got {_describe(value.kind, value.element_type, value.key_type)}"
             )
         if not value.memory.is_host:
-            raise UnsupportedError(f"{subject}, element {index} lies on {value.memory.name}: a sequence is the host's")
+            raise UnsupportedError(
+                f"{subject}, element {index} lies on {value.memory.name}: a sequence holds host memory"
+            )
     handles = [value._open() for value in values]
-    # ORT copies maps; tensors it shares.
+    # ORT copies maps, and shares the memory of tensors.
     return _make(ValueKind.SEQUENCE, handles, handles if first.is_tensor else [], subject)
 
 
@@ -139,7 +141,7 @@ def _describe(kind: ValueKind, element_type: ElementType, key_type: ElementType)
 
 
 def _check(element_type: ElementType, key_type: ElementType, subject: str) -> None:
-    """Refuses what ORT makes no sequence of."""
+    """Refuses element types that ORT's sequences cannot hold."""
     if key_type:
         if key_type not in KEYS or element_type is not ElementType.FLOAT:
             raise UnsupportedError(
@@ -147,14 +149,14 @@ def _check(element_type: ElementType, key_type: ElementType, subject: str) -> No
                 f"but of maps of {_names(KEYS)} to float32"
             )
     elif element_type.packed:
-        # Its own copy out of such a sequence reads and writes beyond the memory of the packed bytes.
+        # ORT's copy of an element reads and writes beyond the memory of the packed bytes.
         raise UnsupportedError(f"{subject}: ONNX Runtime cannot read back sequences of {type_name(element_type)}")
     elif element_type.refused:
         raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
 
 
 def _element(thing: Any, element_type: ElementType | None, key_type: ElementType | None, subject: str) -> Value:
-    """One element of a sequence as a value, over its own memory where that can be used."""
+    """One element of a sequence as a value, which borrows its memory if it can."""
     if isinstance(thing, (Value, Buffer)):
         return as_value(thing, subject)
     if isinstance(thing, Mapping):
@@ -171,7 +173,7 @@ def _element(thing: Any, element_type: ElementType | None, key_type: ElementType
 
 
 def elements(value: Value) -> list[Value]:
-    """The elements of a sequence, or a map's keys and values; see `Value.elements`."""
+    """See `Value.elements`."""
     handle = value._of(ValueKind.SEQUENCE, ValueKind.MAP)
     value._on_host()
     if value.kind is ValueKind.SEQUENCE:
@@ -186,13 +188,13 @@ def elements(value: Value) -> list[Value]:
 
 
 def to_list(value: Value) -> list[Any]:
-    """A sequence as a list; see `Value.to_list`."""
+    """See `Value.to_list`."""
     value._of(ValueKind.SEQUENCE)
     return [to_dict(element) if element.kind is ValueKind.MAP else element.numpy() for element in elements(value)]
 
 
 def to_dict(value: Value) -> dict[Any, Any]:
-    """A map as a dict; see `Value.to_dict`."""
+    """See `Value.to_dict`."""
     value._of(ValueKind.MAP)
     keys, values = (part.numpy().tolist() for part in elements(value))
     return dict(zip(keys, values, strict=True))

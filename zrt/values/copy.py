@@ -26,7 +26,7 @@ from zrt.values.type_info import phrase, type_name
 from zrt.values.value import Value, as_value
 
 Copyable: TypeAlias = "np.ndarray[Any, Any] | Value | Buffer"
-# A stream, and its handle for the time of a call.
+# A stream and its handle, which keeps it open during a call.
 Queue: TypeAlias = "tuple[SyncStream, Handle] | None"
 
 _CUDA = "zrt.cuda"
@@ -40,14 +40,16 @@ def copy(source: Copyable, destination: Copyable, stream: SyncStream | None = No
 
 @public
 def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | None = None) -> None:
-    """Copies each (source, destination) pair; all are checked before the first byte moves.
+    """Copies each (source, destination) pair; all are checked before the first byte is copied.
 
-    On the host it is a plain copy, and arrays may be strided. Where a device is involved it is
-    ``OrtApi::CopyTensors``, whose transfers come with the device's provider library. On a `stream` of the device such
-    a copy may only be queued when this returns, and the stream keeps the tensors alive (`SyncStream.release_copies`).
+    On the host numpy copies, and arrays may be strided. To and from a device ONNX Runtime copies, with code from the
+    device's provider library. With a `stream` of the device, the copy may still be queued when this returns; the
+    stream keeps the tensors alive until `SyncStream.release_copies`.
 
     Raises `DTypeError` or `ShapeError` on a mismatch, `ArgumentError` for a read-only destination, and
-    `UnsupportedError` where nothing here can reach the device.
+    `UnsupportedError` if no provider library can copy to or from the device.
+
+    Not tested on hardware: CUDA. The tests copy with a provider library of their own.
     """
     if not isinstance(pairs, Iterable):
         raise wrong_type("pairs", "(source, destination) pairs", pairs)
@@ -62,7 +64,7 @@ def copy_all(pairs: Iterable[tuple[Copyable, Copyable]], stream: SyncStream | No
 
 
 def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]] | tuple[Value, Value]:
-    """Both sides as arrays where both are on the host, else both as values."""
+    """Both sides as arrays if both are on the host, else both as values."""
     try:
         source, destination = pair
     except (TypeError, ValueError):
@@ -87,7 +89,7 @@ def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
 
 def _describe(side: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
     if isinstance(side, np.ndarray):
-        # Of a subclass only what numpy itself knows counts.
+        # A subclass may override attributes: read a plain array.
         side = np.asarray(side)
         element_type = arrays.element_type_of(side, subject)
     elif isinstance(side, (Value, Buffer)):
@@ -114,7 +116,7 @@ def _array(side: Copyable) -> np.ndarray[Any, Any]:
 
 
 def _copy_devices(pairs: list[tuple[Value, Value]], queue: Queue) -> None:
-    """``OrtApi::CopyTensors`` for pairs on devices; one call takes pairs of one origin and one target."""
+    """Copies pairs on devices. One call of ``CopyTensors`` takes the pairs of one origin and one target."""
     routes: dict[tuple[MemoryInfo, MemoryInfo], list[tuple[Value, Value]]] = {}
     for source, destination in pairs:
         routes.setdefault((source.memory, destination.memory), []).append((source, destination))
@@ -135,8 +137,8 @@ def _copy_route(group: list[tuple[Value, Value]], queue: Queue) -> None:
     destinations = [destination._open() for _, destination in group]
     if queue is not None:
         if not (queue[0].reaches(sources[0]) or queue[0].reaches(destinations[0])):
-            raise ArgumentError(f"stream: a copy between other devices than its own, {queue[0].device}")
-        # Before the call, after which ORT may still read and write them.
+            raise ArgumentError(f"stream: it belongs to {queue[0].device}, and the copy is between other devices")
+        # Keep them before the call: ORT may read and write them after it returns.
         queue[0].keep([*sources, *destinations])
     status.check(
         api().CopyTensors(
@@ -150,16 +152,18 @@ def _copy_route(group: list[tuple[Value, Value]], queue: Queue) -> None:
 
 
 def _register_cuda(*memories: MemoryInfo) -> str:
-    """Registers CUDA's provider library, which brings its copies along; says what is missing where it cannot.
+    """Registers CUDA's provider library, which can copy; returns what is missing, or "" if it is registered.
 
-    A session on CUDA does not do so: ORT knows the copies of plugin providers only.
+    A session on CUDA is not enough: ``CopyTensors`` uses the copies of registered provider libraries only.
+
+    Not tested on hardware.
     """
     if not any(memory.name.startswith("Cuda") for memory in memories):
-        return "no provider library that knows the way is registered with this process's environment"
+        return "no provider library that can copy so is registered with this process's environment"
     with provider_libraries.lock:
         if _CUDA in provider_libraries.registered():
             return ""
-        # ORT looks for it beside the binary with its own code, which is our extension where the core is built in.
+        # ORT expects it beside the binary with ORT's code: the library, or our extension if ORT is linked into it.
         provider = Path(library().path or str(_ort.__file__)).with_name("libonnxruntime_providers_cuda.so")
         if not provider.exists():
             return f'CUDA\'s provider library is not there: {provider} (pip install "zrt[cuda]" brings it)'

@@ -1,4 +1,4 @@
-"""`SparseTensor`: the values of a sparse tensor and where they are; into ONNX Runtime and back."""
+"""`SparseTensor`: the values and indices of a sparse tensor; converts them to ONNX Runtime's values, and back."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Array = np.ndarray[Any, Any]
 @public
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseTensor:
-    """A sparse tensor in numpy arrays: `shape` is the dense one, everything that `values` leave out is 0.
+    """A sparse tensor in numpy arrays: `shape` is the dense one, and elements without a value are 0.
 
-    Plain data: what is wrong with it shows where it is used (`Value.from_sparse`, `Session.run`). With n values:
+    It is plain data, which is checked where it is used (`Value.from_sparse`, `Session.run`). With n values:
 
-    - ``"coo"``: `indices` is [n] with the places in the flattened tensor, or for a matrix [n, 2] with row and column
-      of each (the form that SparseToDenseMatMul wants).
-    - ``"csr"``, for a matrix: `indices` is [n] with the columns, and `indptr` [rows + 1] says where in it each row
-      begins and the last one ends.
-    - ``"block_sparse"``, for a matrix: `values` is [height, width, n], so that ``values[:, :, i]`` is a block, and
-      `indices` [2, n] has the blocks' rows and columns, counted in blocks.
+    - ``"coo"``: `indices` is [n], the positions in the flattened tensor, or for a matrix [n, 2], the row and column of
+      each value (the form that SparseToDenseMatMul needs).
+    - ``"csr"``, for a matrix: `indices` is [n], the columns, and `indptr` is [rows + 1], the position in `indices` at
+      which each row begins and the last one ends.
+    - ``"block_sparse"``, for a matrix: `values` is [height, width, n], where ``values[:, :, i]`` is a block, and
+      `indices` is [2, n], the blocks' rows and columns, counted in blocks.
     """
 
     format: SparseFormat | str
@@ -48,7 +48,7 @@ class SparseTensor:
 
     @classmethod
     def from_scipy(cls, matrix: Any) -> SparseTensor:
-        """Of a sparse matrix or array of SciPy: csr, coo and bsr as they are, all others by way of csr."""
+        """From a sparse matrix or array of SciPy: csr, coo and bsr as they are, all other formats through csr."""
         if not is_scipy(matrix):
             raise DTypeError(f"expected a sparse matrix of SciPy, got {type(matrix).__name__}")
         try:
@@ -65,17 +65,17 @@ class SparseTensor:
             matrix = matrix.tocsr()
             return cls(SparseFormat.CSR, matrix.shape, matrix.data, matrix.indices, matrix.indptr)
         except ValueError as error:
-            raise ArgumentError(f"this sparse matrix of SciPy is not whole: {error}") from error
+            raise ArgumentError(f"this sparse matrix of SciPy is inconsistent: {error}") from error
 
     def copy(self) -> SparseTensor:
-        """The same with arrays of its own."""
+        """A copy with arrays of its own."""
         starts = None if self.indptr is None else np.array(self.indptr)
         return SparseTensor(self.format, self.shape, np.array(self.values), np.array(self.indices), starts)
 
     def scipy(self) -> Any:
         """SciPy's array of the same format: ``coo_array``, ``csr_array`` or ``bsr_array``.
 
-        `UnsupportedError` without SciPy, and for what SciPy has no array for: strings, other than matrices.
+        Raises `UnsupportedError` without SciPy, for strings, and for tensors that are no matrices.
         """
         try:
             from scipy import sparse
@@ -106,15 +106,15 @@ class SparseTensor:
 
 
 def is_scipy(thing: object) -> bool:
-    """Whether it is a sparse matrix or array of SciPy, which need not be imported for that."""
+    """Whether it is a sparse matrix or array of SciPy. This does not import SciPy."""
     scipy = sys.modules.get("scipy.sparse")
     return scipy is not None and bool(scipy.issparse(thing))
 
 
 def checked(given: SparseTensor, subject: str) -> SparseTensor:
-    """The same with all that is wrong refused by name, in the form that ORT has.
+    """Checks a sparse tensor, and converts its fields to the types that ORT takes.
 
-    Its indices are copies that nobody else can write to, so what was checked stays true.
+    The indices are private copies, so that they stay valid after the check.
     """
     form = choose(SparseFormat, given.format, f"{subject}: format")
     shape = arrays.check_dims(given.shape, subject)
@@ -156,7 +156,7 @@ def _index(given: Any, dtype: Any, subject: str) -> Array:
     if array.dtype.kind not in "iu" and array.size:
         raise DTypeError(f"{subject}: expected integers, got {array.dtype}")
     copied = np.array(array, np.int64, order="C")
-    # What is too large for int64 turns negative, and is out of range anyhow.
+    # A number too large for int64 becomes negative here, and so is out of range too.
     wrong = (copied < 0) | (copied > np.iinfo(dtype).max)
     if wrong.any():
         raise ArgumentError(f"{subject}: {array[wrong][0]} is out of range")
@@ -166,7 +166,7 @@ def _index(given: Any, dtype: Any, subject: str) -> Array:
 
 
 def _inside(indices: Array, size: int, subject: str) -> None:
-    """Refuses indices that are not from 0 to below `size`."""
+    """Refuses indices outside 0 <= index < `size`."""
     wrong = (indices < 0) | (indices >= size)
     if wrong.any():
         raise ArgumentError(f"{subject}: {indices[wrong][0]} is not between 0 and {size - 1}")
@@ -223,7 +223,7 @@ def _dims(shape: tuple[int, ...]) -> Any:
 
 
 def wrap(matrix: Any, copy: bool, subject: str) -> tuple[Handle, bool]:
-    """An ``OrtValue`` of a `SparseTensor` or of SciPy's, and whether its values may be written."""
+    """An ``OrtValue`` from a `SparseTensor` or SciPy's, and whether its values may be written."""
     if not isinstance(matrix, SparseTensor):
         if not is_scipy(matrix):
             came = type(matrix).__name__
@@ -240,24 +240,24 @@ def wrap(matrix: Any, copy: bool, subject: str) -> tuple[Handle, bool]:
 
 
 def _int64(indices: Array | None) -> tuple[Any, int]:
-    """The address and the count of indices as C takes them."""
+    """The address and the number of indices as C takes them."""
     return (NULL, 0) if indices is None or not indices.size else (from_buffer("int64_t[]", indices), indices.size)
 
 
 def _csr_starts(given: SparseTensor) -> Array | None:
-    # For ORT a matrix without values has no starts of rows either.
+    # ORT expects no row starts for a matrix without values.
     return given.indptr if given.values.size else None
 
 
 def _block_index(given: SparseTensor) -> tuple[Any, int, Any]:
-    """The shape of the blocks' index as ORT wants it, its rank and its address."""
+    """The shape of the blocks' indices as ORT takes it, its rank and its address."""
     if not given.values.size:
         return _dims((0,)), 1, NULL
     return _dims(given.indices.shape), 2, from_buffer("int32_t[]", given.indices)
 
 
 def _borrowed(given: SparseTensor, element_type: ElementType) -> Handle:
-    """Over the memory of the values, and of our copy of the indices."""
+    """A value that borrows the memory of the values, and of our copy of the indices."""
     table = api()
     where = CPU.handle()
     values = from_buffer(given.values)
@@ -284,7 +284,7 @@ def _borrowed(given: SparseTensor, element_type: ElementType) -> Handle:
 
 
 def _filled(given: SparseTensor, element_type: ElementType, subject: str) -> Handle:
-    """In memory of ORT's own."""
+    """A value in memory that ORT owns."""
     table = api()
     where = CPU.handle()
     handle = Handle.make(
@@ -302,7 +302,7 @@ def _filled(given: SparseTensor, element_type: ElementType, subject: str) -> Han
         for index, text in enumerate(encoded):
             if b"\0" in text:
                 raise ArgumentError(
-                    f"values: string {index}, {text.decode()!r:.80}, has a NUL, at which ONNX Runtime ends it"
+                    f"values: string {index}, {text.decode()!r:.80}, has a NUL, at which ONNX Runtime cuts it off"
                 )
         values: Any = cdata.strings(encoded)
     else:
@@ -322,7 +322,7 @@ def form(handle: Handle) -> SparseFormat:
     return SparseFormat(status.fetch(api().GetSparseTensorFormat, "OrtSparseFormat", handle.pointer))
 
 
-# Which arrays of indices a format has, and of which type.
+# The arrays of indices of each format, and their types.
 _INDICES = {
     SparseFormat.COO: [(lib.ORT_SPARSE_COO_INDICES, ElementType.INT64)],
     SparseFormat.CSR: [
@@ -334,7 +334,7 @@ _INDICES = {
 
 
 def _described(function: Any, *arguments: Any) -> tuple[int, ...]:
-    """The shape that a function of the table gives as an ``OrtTensorTypeAndShapeInfo``."""
+    """The shape from a function of the C table that returns an ``OrtTensorTypeAndShapeInfo``."""
     info = Handle.make(api().ReleaseTensorTypeAndShapeInfo, [], function, "OrtTensorTypeAndShapeInfo", *arguments)
     return tuple(int(dim) for dim in read_shape(info.pointer) or () if isinstance(dim, int))
 
@@ -348,12 +348,12 @@ def _read_index(handle: Handle, which: int, element_type: ElementType) -> Array:
 
 
 def _read_indices(handle: Handle, found: SparseFormat) -> list[Array]:
-    """The indices of that format, and for CSR the starts of the rows after them."""
+    """The indices of that format; for CSR the row starts follow."""
     return [_read_index(handle, which, element_type) for which, element_type in _INDICES[found]]
 
 
 def read(handle: Handle, element_type: ElementType, shape: tuple[int, ...], writeable: bool) -> SparseTensor:
-    """What a sparse ``OrtValue`` holds, as views on it."""
+    """The content of a sparse ``OrtValue``, as views."""
     table = api()
     found = form(handle)
     dims = _described(table.GetSparseTensorValuesTypeAndShape, handle.pointer)
@@ -372,7 +372,7 @@ def read(handle: Handle, element_type: ElementType, shape: tuple[int, ...], writ
 
 
 def size(handle: Handle, element_type: ElementType) -> int:
-    """The bytes of the values and the indices."""
+    """The size of the values and the indices in bytes."""
     dims = _described(api().GetSparseTensorValuesTypeAndShape, handle.pointer)
     if not math.prod(dims):
         return 0

@@ -1,4 +1,4 @@
-"""Strings: from what Python and numpy have into tensors of ONNX Runtime, and back, any number in one C call."""
+"""Tensors of strings: converts strings of Python and numpy, and back. One C call takes any number of them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from zrt.types import ElementType
 
 
 def encode(texts: Any, subject: str) -> tuple[list[bytes], tuple[int, ...]]:
-    """The UTF-8 of each string in an array, a nested list or a single one of `str` or `bytes`; and the shape."""
+    """The UTF-8 of each string in an array, a nested list or a single `str` or `bytes`, and the shape."""
     if not isinstance(texts, np.ndarray):
         try:
-            # As objects: an array of numpy's own strings would lose the NULs at a string's end.
+            # An array of objects: numpy's own string types drop NULs at the end of a string.
             texts = np.array(texts, object)
         except ValueError as error:
             raise DTypeError(f"{subject}: {error}") from error
@@ -45,7 +45,7 @@ def _utf8(text: Any, index: int, subject: str) -> bytes:
 
 
 def tensor(texts: Any, shape: Any, subject: str) -> Handle:
-    """A new tensor of strings; `shape` is that of `texts` where None."""
+    """A new tensor of strings; None as `shape` means the shape of `texts`."""
     encoded, found = encode(texts, subject)
     wanted = found if shape is None else arrays.check_dims(shape, subject)
     if math.prod(wanted) != len(encoded):
@@ -70,8 +70,8 @@ def tensor(texts: Any, shape: Any, subject: str) -> Handle:
 
 
 def write(pointer: Any, encoded: list[bytes]) -> None:
-    """Puts strings into a tensor that has room for so many."""
-    # A subclass of bytes may say another length than that of its memory.
+    """Writes strings into a tensor of as many elements."""
+    # A subclass of bytes may override __len__ with another length than that of its memory.
     lengths = np.fromiter(map(bytes.__len__, encoded), np.uintp, len(encoded))
     # cffi passes the address of a bytes object's own memory.
     code = lib.zrt_text_fill(api(), pointer, b"".join(encoded), from_buffer("size_t[]", lengths), len(encoded))
@@ -80,7 +80,7 @@ def write(pointer: Any, encoded: list[bytes]) -> None:
 
 
 def size(handle: Handle) -> int:
-    """The bytes that all strings of a tensor, dense or sparse, take as UTF-8."""
+    """The total size of a tensor's strings in UTF-8, in bytes; the tensor is dense or sparse."""
     return int(status.fetch(api().GetStringTensorDataLength, "size_t", handle.pointer))
 
 
@@ -98,7 +98,7 @@ def read(handle: Handle, count: int) -> list[str]:
     if data.isascii():
         letters = data.decode("ascii")
         return [letters[start:end] for start, end in zip(starts, ends, strict=True)]
-    # A model may make bytes that are no UTF-8; these come as Python's own sign for such.
+    # A model may output bytes that are no UTF-8.
     return [data[start:end].decode(errors="surrogateescape") for start, end in zip(starts, ends, strict=True)]
 
 

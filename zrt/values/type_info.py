@@ -1,4 +1,4 @@
-"""What a loaded session says of its model: `ValueInfo` for inputs and outputs, `ModelMetadata` for the rest."""
+"""A model's declarations in a loaded session: `ValueInfo` for inputs and outputs, `ModelMetadata` for the rest."""
 
 from __future__ import annotations
 
@@ -16,51 +16,43 @@ from zrt.types import ElementType, ValueKind
 
 Dim: TypeAlias = "int | str | None"
 
-# What ONNX Runtime says of a model without a version.
+# The version that ONNX Runtime reports for a model without one.
 NO_VERSION = 2**63 - 1
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class ValueInfo:
-    """One input, output or overridable initializer as the model declares it.
-
-    Read from its ``OrtTypeInfo``: ``OrtApi::GetOnnxTypeFromTypeInfo`` says what it is. A tensor's type and shape come
-    from ``CastTypeInfoToTensorInfo``, ``GetTensorElementType``, ``TensorTypeAndShape_HasShape``,
-    ``GetDimensionsCount``, ``GetDimensions`` and ``GetSymbolicDimensions``; what a container holds from
-    ``CastTypeInfoToSequenceTypeInfo`` and ``GetSequenceElementType``, ``CastTypeInfoToMapTypeInfo``,
-    ``GetMapKeyType`` and ``GetMapValueType``, ``CastTypeInfoToOptionalTypeInfo`` and
-    ``GetOptionalContainedTypeInfo``. Then ``ReleaseTypeInfo`` lets it go.
-    """
+    """One input, output or overridable initializer as the model declares it."""
 
     name: str
     kind: ValueKind
     element_type: ElementType
-    """The type of a tensor's elements, of those of the tensors in a sequence or an optional, of a map's values."""
+    """The element type of a tensor or of the tensors in a sequence or an optional, or the type of a map's values."""
     shape: tuple[Dim, ...] | None
-    """Sizes, names of symbolic sizes, None for nameless ones; None as a whole where the rank is open.
+    """Sizes, names of symbolic sizes, None for nameless ones; None as a whole if the rank is unknown.
 
-    A sparse tensor has the shape that it would have if it were dense."""
+    For a sparse tensor the dense shape."""
     key_type: ElementType = ElementType.UNDEFINED
-    """The type of a map's keys, also of maps in a sequence; UNDEFINED for what is no map."""
+    """The key type of a map or of the maps in a sequence, else UNDEFINED."""
     element: ValueInfo | None = None
-    """What a sequence, a map or an optional holds."""
+    """The declaration of the elements of a sequence, of a map's values, or of an optional's content."""
     denotation: str = ""
-    """What the model says that it means ("IMAGE", say)."""
+    """The meaning that the model declares, such as "IMAGE"."""
 
     @property
     def is_tensor(self) -> bool:
-        """Whether it is a dense tensor, rather than a sequence, a map ..."""
+        """Whether it is a dense tensor."""
         return self.kind is ValueKind.TENSOR
 
     @property
     def symbolic_dimensions(self) -> tuple[str, ...]:
-        """The names among the sizes."""
+        """The names of the symbolic sizes."""
         return tuple(dim for dim in self.shape or () if isinstance(dim, str))
 
     @property
     def static_shape(self) -> tuple[int, ...] | None:
-        """The shape where every size is a number, else None."""
+        """The shape if every size is a number, else None."""
         if self.shape is None:
             return None
         dims = tuple(dim for dim in self.shape if isinstance(dim, int))
@@ -71,18 +63,18 @@ class ValueInfo:
 
 
 def is_plain(info: ValueInfo) -> bool:
-    """Whether a numpy array can be its very memory: a tensor of numbers, none of them packed."""
+    """Whether numpy arrays can share its memory: a tensor of numbers that are not packed."""
     kind = info.element_type
     return info.kind is ValueKind.TENSOR and kind is not ElementType.STRING and not kind.packed
 
 
 def content(info: ValueInfo) -> ValueInfo:
-    """What is fed for it or comes out: itself, or what an optional holds."""
+    """The declaration of the fed or returned value: the content of an optional, else `info` itself."""
     return info.element if info.kind is ValueKind.OPTIONAL and info.element is not None else info
 
 
 def format_type(info: ValueInfo) -> str:
-    """A type as people write it: "float32[n, 4]", "seq(float32[n])", "map(int64, float32)"."""
+    """A type for messages: "float32[n, 4]", "seq(float32[n])", "map(int64, float32)"."""
     if info.kind is ValueKind.TENSOR:
         return type_name(info.element_type) + format_shape(info.shape)
     if info.kind is ValueKind.SPARSE_TENSOR:
@@ -96,19 +88,19 @@ def format_type(info: ValueInfo) -> str:
 
 
 def phrase(kind: ValueKind) -> str:
-    """A kind in a sentence: "a sparse tensor", "an optional"."""
+    """A kind with its article: "a sparse tensor", "an optional"."""
     name = kind.name.lower().replace("_", " ")
     return f"an {name}" if name[0] in "ou" else f"a {name}"
 
 
 def type_name(element_type: ElementType) -> str:
-    """An element type as numpy's users know it: "float32", "bfloat16"."""
+    """An element type by numpy's name: "float32", "bfloat16"."""
     named = element_type.dtype is not None and element_type is not ElementType.STRING
     return element_type.dtype.name if named else element_type.name.lower()
 
 
 def format_shape(shape: tuple[Dim, ...] | None) -> str:
-    """A shape as people write it: "[batch, 1, 28, ?]"."""
+    """A shape for messages: "[batch, 1, 28, ?]"."""
     if shape is None:
         return "[...]"
     return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
@@ -117,12 +109,7 @@ def format_shape(shape: tuple[Dim, ...] | None) -> str:
 @public
 @dataclass(frozen=True, slots=True)
 class ModelMetadata:
-    """What the model's author wrote into it.
-
-    The fields, in their order: ``OrtApi::ModelMetadataGetProducerName``, ``OrtApi::ModelMetadataGetGraphName``,
-    ``OrtApi::ModelMetadataGetDomain``, ``OrtApi::ModelMetadataGetDescription``,
-    ``OrtApi::ModelMetadataGetGraphDescription``, ``OrtApi::ModelMetadataGetVersion``; the map from
-    """
+    """The metadata that the model's author wrote into the file."""
 
     producer_name: str
     graph_name: str
@@ -150,7 +137,7 @@ def read_shape(info: Any) -> tuple[Dim, ...] | None:
 
 
 def read_type(name: str, type_info: Any) -> ValueInfo:
-    """What a borrowed ``OrtTypeInfo`` says, of the value called `name` in the model."""
+    """Reads a borrowed ``OrtTypeInfo`` of the value called `name` in the model."""
     table = api()
     kind = ValueKind(status.fetch(table.GetOnnxTypeFromTypeInfo, "enum ONNXType", type_info))
     text, length = status.fetch_array(table.GetDenotationFromTypeInfo, "const char", type_info)
@@ -189,7 +176,7 @@ def read_type(name: str, type_info: Any) -> ValueInfo:
 def read_values(
     session: Any, count: Callable[..., Any], name: Callable[..., Any], kind: Callable[..., Any]
 ) -> tuple[ValueInfo, ...]:
-    """The inputs, outputs or initializers of a session, with the three functions of the table that list them."""
+    """The inputs, outputs or initializers of a session, by the three functions of the C table that list them."""
     table = api()
     allocator = default_allocator()
     infos = []

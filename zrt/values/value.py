@@ -1,4 +1,4 @@
-"""`Value`: what ONNX Runtime holds, a tensor or of another kind, over a caller's memory or its own."""
+"""`Value`: a tensor or another kind of value of ONNX Runtime's, over a caller's memory or over memory of ORT's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from zrt.values.type_info import ValueInfo, format_type, phrase, read_type
 if TYPE_CHECKING:
     from zrt.values.sparse import SparseTensor
 
-# numpy's NPY_MAXDIMS, which it tells nobody.
+# numpy's NPY_MAXDIMS, which has no name in Python.
 MOST_DIMENSIONS = 64
 
 
@@ -43,7 +43,7 @@ def over(
     subject: str,
     memory: MemoryInfo = CPU,
 ) -> Handle:
-    """A tensor over memory that is there, the host's unless said."""
+    """A tensor over existing memory, by default the host's."""
     if element_type.refused:
         raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
     table = api()
@@ -69,18 +69,18 @@ def over(
 class Value(Owner):
     """An ``OrtValue``.
 
-    Tensors are made over an array (`from_array`, `from_packed`) or a `Buffer` (`from_buffer`) without a copy, or
-    allocated by ORT (`allocate`); strings (`from_strings`), sparse tensors (`from_sparse`), sequences
-    (`from_sequence`) and maps (`from_map`) are made of what Python, numpy and SciPy have. A value keeps alive what
-    its memory belongs to, and outlives the session that made it.
+    Tensors borrow the memory of an array (`from_array`, `from_packed`) or a `Buffer` (`from_buffer`), or ORT allocates
+    them (`allocate`). Strings (`from_strings`), sparse tensors (`from_sparse`), sequences (`from_sequence`) and maps
+    (`from_map`) are created from objects of Python, numpy and SciPy. A value keeps the owner of its memory alive, and
+    may outlive the session that created it.
     """
 
     __slots__ = ("_element_type", "_key_type", "_kind", "_memory", "_nbytes", "_shape", "_writeable")
 
     def __init__(self, handle: Handle, writeable: bool = True, memory: MemoryInfo = CPU) -> None:
-        """Takes over the handle of an ``OrtValue``; the class methods are the ways in for users.
+        """Takes over the handle of an ``OrtValue``. Users call the class methods.
 
-        `memory` is where it lies if it is no tensor, since only of tensors ORT tells.
+        `memory` is the location of a value that is no tensor: ORT reports a memory location for tensors only.
         """
         if not isinstance(handle, Handle):
             came = type(handle).__name__
@@ -109,7 +109,7 @@ class Value(Owner):
             self._element_type, self._key_type, self._nbytes = info.element_type, info.key_type, 0
 
     def _info(self) -> ValueInfo:
-        """The type as ORT describes it."""
+        """Reads the type from ORT."""
         table = api()
         handle = self._open()
         info = Handle.make(table.ReleaseTypeInfo, [], table.GetTypeInfo, "OrtTypeInfo", handle.pointer)
@@ -117,27 +117,25 @@ class Value(Owner):
 
     @classmethod
     def own(cls, pointer: Any, parents: Sequence[Handle] = ()) -> Value:
-        """Takes over an ``OrtValue`` that ORT handed out."""
+        """Takes over an ``OrtValue`` that ORT returned."""
         return cls(Handle.own(pointer, api().ReleaseValue, parents))
 
     def hold(self, session: Handle) -> None:
-        """Keeps the session of a value that it made; for memory that only the session's provider can free."""
+        """Keeps alive the session that created the value, if only its provider can free the value's memory."""
         handle = self._open()
         if self._kind is not ValueKind.TENSOR or self._memory.name != CPU.name:
             self._handle = handle.holding(session)
 
     @classmethod
     def from_array(cls, array: np.ndarray[Any, Any], subject: str = "array") -> Value:
-        """A tensor over the array's own memory: later writes to the array are seen.
+        """A tensor that borrows the array's memory, so it shows later writes to the array.
 
-        ``OrtApi::CreateTensorWithDataAsOrtValue``, as for `from_packed` and `from_buffer`.
-
-        An array that would need a copy (strided, misaligned, in the other byte order) is refused with `ArgumentError`,
-        one of a type without an ONNX counterpart with `DTypeError`; `subject` is what the message calls it.
+        Raises `ArgumentError` for an array that would need a copy (strided, misaligned, in the other byte order), and
+        `DTypeError` for a type without an ONNX counterpart. `subject` names the array in error messages.
         """
         if not isinstance(array, np.ndarray):
             raise wrong_type(subject, "a numpy array", array)
-        # Of a subclass only what numpy itself knows counts; the object itself is kept, for what else it may hold.
+        # A subclass may override attributes, so read a plain array; but keep the object, which may own more.
         owner, array = array, np.asarray(array)
         reason = arrays.needs_copy(array)
         if reason:
@@ -159,7 +157,7 @@ class Value(Owner):
         shape: tuple[int, ...],
         subject: str = "array",
     ) -> Value:
-        """A tensor of a packed type over the uint8 array of its packed bytes; `shape` is the logical one."""
+        """A tensor of a packed type that borrows the uint8 array of its packed bytes; `shape` is the logical one."""
         element_type = ElementType.of(element_type)
         if not element_type.packed:
             raise DTypeError(f"{subject}: {element_type.name} is not a packed type")
@@ -181,7 +179,7 @@ class Value(Owner):
 
     @classmethod
     def from_buffer(cls, buffer: Buffer, subject: str = "buffer") -> Value:
-        """A tensor over a `Buffer`."""
+        """A tensor that borrows the memory of a `Buffer`."""
         if not isinstance(buffer, Buffer):
             raise wrong_type(subject, "a Buffer", buffer)
         handle = buffer._open()
@@ -192,9 +190,9 @@ class Value(Owner):
     def allocate(
         cls, shape: tuple[int, ...], dtype: Any, allocator: Allocator | None = None, subject: str = "value"
     ) -> Value:
-        """A tensor in memory that ORT allocates, its content undefined; without `allocator`, on the host.
+        """A tensor in memory that ORT allocates, with undefined content; without `allocator`, on the host.
 
-        `AllocationError` where there is not that much memory.
+        Raises `AllocationError` if the memory is not available.
         """
         allocator = allocator or Allocator.default()
         if not isinstance(allocator, Allocator):
@@ -226,11 +224,11 @@ class Value(Owner):
 
     @classmethod
     def from_strings(cls, texts: Any, shape: Any = None, subject: str = "strings") -> Value:
-        """A tensor of strings, copied: from an array, a nested list or a single one of `str` or of UTF-8 `bytes`.
+        """A tensor of strings, copied from an array, a nested list or a single `str` or UTF-8 `bytes`.
 
-        Arrays may be of numpy's own string types or of objects; `shape`, if given, is another for the same
-        strings in order. Empty strings and NULs are strings like any other; what cannot be written as UTF-8 (a
-        lone surrogate) is an `ArgumentError` that names it.
+        Arrays may have numpy's own string types or objects; `shape`, if given, replaces theirs. Strings may be empty
+        and contain NULs. A string that UTF-8 cannot encode (with a lone surrogate) raises `ArgumentError`, which
+        names it.
         """
         return cls(strings.tensor(texts, shape, subject))
 
@@ -238,11 +236,8 @@ class Value(Owner):
     def from_sparse(cls, matrix: Any, copy: bool = False, subject: str = "sparse tensor") -> Value:
         """A sparse tensor, from a `SparseTensor` or any of SciPy's sparse matrices and arrays.
 
-        The values are used where they lie if they can be, so later writes to them are seen; `copy` has ORT take
-        a copy of its own, as it does of strings. The indices are checked and copied in any case: kernels trust
-        them. ``OrtApi::CreateSparseTensorWithValuesAsOrtValue`` with ``UseCooIndices``, ``UseCsrIndices`` or
-        ``UseBlockSparseIndices``; ``CreateSparseTensorAsOrtValue`` with ``FillSparseTensorCoo``,
-        ``FillSparseTensorCsr`` or ``FillSparseTensorBlockSparse`` for a copy.
+        It borrows the values where it can, and then shows later writes to them; with `copy`, and for strings, ORT
+        takes a copy. The indices are always checked and copied, because kernels trust them.
         """
         return cls(*sparse.wrap(matrix, copy, subject))
 
@@ -252,13 +247,13 @@ class Value(Owner):
     ) -> Value:
         """A sequence of tensors or of maps, all of one type.
 
-        Elements are arrays, values, dicts, or (nested) lists of strings or numbers. Contiguous arrays and values
-        are used where they lie, and the sequence keeps them alive. `element_type` is the type of the tensors'
-        elements or of the maps' values, `key_type` that of the maps' keys; an empty sequence needs
-        `element_type`, one of maps `key_type` as well.
+        Elements are arrays, values, dicts, or (nested) lists of strings or numbers. The sequence borrows contiguous
+        arrays and values, and keeps them alive. `element_type` is the type of the tensors' elements or of the maps'
+        values, `key_type` that of the maps' keys; an empty sequence needs `element_type`, one of maps `key_type` as
+        well.
 
-        Raises `DTypeError` for elements of several types, `UnsupportedError` for those that ORT has no sequences
-        of.
+        Raises `DTypeError` for elements of different types, `UnsupportedError` for types that ORT's sequences cannot
+        hold.
         """
         from zrt.values import containers
 
@@ -270,11 +265,11 @@ class Value(Owner):
     ) -> Value:
         """A map, copied from a dict: keys are str or int64, values str, int64, float32 or float64.
 
-        The types are those of the keys and values as numpy sees them (Python's floats are float64), unless
-        `key_type` and `value_type` say otherwise; an empty map needs both.
+        Without `key_type` and `value_type`, numpy determines the types (Python's floats are float64); an empty map
+        needs both.
 
-        Raises `UnsupportedError` for types that ORT has no maps of, `DTypeError` for keys or values of another
-        type than is wanted.
+        Raises `UnsupportedError` for types that ORT's maps cannot hold, `DTypeError` for keys or values of a type
+        other than the given one.
         """
         from zrt.values import containers
 
@@ -282,7 +277,7 @@ class Value(Owner):
 
     @property
     def kind(self) -> ValueKind:
-        """Tensor, sequence, map ... (``OrtApi::GetValueType``)."""
+        """Tensor, sequence, map ..."""
         return self._kind
 
     @property
@@ -292,40 +287,40 @@ class Value(Owner):
 
     @property
     def element_type(self) -> ElementType:
-        """The type of a tensor's elements, of those of the tensors in a sequence, or of a map's values."""
+        """The element type of a tensor or of the tensors in a sequence, or the type of a map's values."""
         return self._element_type
 
     @property
     def key_type(self) -> ElementType:
-        """The type of a map's keys, also of maps in a sequence; UNDEFINED elsewhere."""
+        """The key type of a map or of the maps in a sequence, else UNDEFINED."""
         return self._key_type
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """A tensor's shape, in elements; a sparse one's as if it were dense; () for what is no tensor."""
+        """A tensor's shape in elements, for a sparse tensor the dense shape; () for other kinds of values."""
         return self._shape
 
     @property
     def nbytes(self) -> int:
-        """The bytes that a tensor's elements take; of strings their UTF-8, of a sparse tensor the indices too.
+        """The size of a tensor in bytes: of strings their UTF-8, of a sparse tensor its values and indices.
 
-        0 for sequences and maps, of which ORT does not tell.
+        0 for sequences and maps, whose size ORT does not report.
         """
         return nbytes(self._element_type, self._shape) if self._nbytes is None else self._nbytes
 
     @property
     def memory(self) -> MemoryInfo:
-        """Where it lies: the kind of memory, the device and its number."""
+        """The location: the kind of memory, the device and its number."""
         return self._memory
 
     @property
     def writeable(self) -> bool:
-        """Whether its memory may be written; not where it was made over a read-only array."""
+        """Whether its memory may be written; False for a value that borrows a read-only array."""
         return self._writeable
 
     @property
     def address(self) -> int:
-        """Where the tensor's memory begins, on its own device."""
+        """The address of the tensor's first element, on its own device."""
         handle = self._tensor()
         return address_of(status.fetch(api().GetTensorMutableData, "void *", handle.pointer))
 
@@ -333,7 +328,7 @@ class Value(Owner):
         return self._open() if self._kind is ValueKind.TENSOR else self._of(ValueKind.TENSOR)
 
     def _of(self, *kinds: ValueKind) -> Handle:
-        """The handle of what is of one of these kinds."""
+        """The handle, if the value is of one of these kinds; else raises `UnsupportedError`."""
         handle = self._open()
         if self._kind not in kinds:
             wanted = " or ".join(map(phrase, kinds))
@@ -346,10 +341,10 @@ class Value(Owner):
             raise UnsupportedError(f"this value lies on {self._memory.name}:{self._memory.device_id}; {way}")
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """A view on the tensor's memory, without a copy; it keeps the memory alive, and is read-only where it is.
+        """A view of the tensor's memory, without a copy. It keeps the memory alive; it is read-only if the value is.
 
-        Packed types come as the uint8 array of the packed bytes (see `unpack`), strings as a new array of objects
-        (see `strings`). `UnsupportedError` for memory of a device (`zrt.copy` brings it to the host).
+        Packed types give the uint8 array of the packed bytes (see `unpack`), strings a new array of objects (see
+        `strings`). Raises `UnsupportedError` for memory of a device (`zrt.copy` copies it to the host).
         """
         handle = self._tensor()
         self._on_host()
@@ -392,7 +387,7 @@ class Value(Owner):
     def strings(self) -> list[str]:
         """The elements of a tensor of strings, in order.
 
-        Bytes that are no UTF-8, which a model may make, come as Python's surrogate escapes.
+        Bytes that are no UTF-8, which a model may output, are decoded as Python's surrogate escapes.
         """
         handle = self._tensor()
         if self._element_type is not ElementType.STRING:
@@ -400,7 +395,7 @@ class Value(Owner):
         return strings.read(handle, math.prod(self._shape))
 
     def sparse(self) -> SparseTensor:
-        """A sparse tensor's values, indices and format: views on its memory, which they keep alive.
+        """A sparse tensor's values, indices and format, as views of its memory that keep it alive.
 
         The indices are read-only; strings are a new array.
         """
@@ -409,13 +404,13 @@ class Value(Owner):
         return sparse.read(handle, self._element_type, self._shape, self._writeable)
 
     def elements(self) -> list[Value]:
-        """The elements of a sequence, or a map's keys and its values: copies, each with a life of its own."""
+        """Copies of a sequence's elements, or of a map's keys and values, each independent of this value."""
         from zrt.values import containers
 
         return containers.elements(self)
 
     def to_list(self) -> list[Any]:
-        """A sequence as a list of arrays or of dicts, all of them copies."""
+        """A sequence as a list of arrays or dicts, which are copies."""
         from zrt.values import containers
 
         return containers.to_list(self)
@@ -438,7 +433,7 @@ class Value(Owner):
 
 
 def as_value(thing: object, subject: str) -> Value:
-    """A `Value` over an array, a `Buffer` or a `Value`, never with a copy."""
+    """A `Value` over an array or a `Buffer`, or the `Value` itself, never with a copy."""
     try:
         if isinstance(thing, Value):
             thing._open()
