@@ -224,6 +224,12 @@ class TestLinks:
             if anchor:
                 assert anchor in anchors(found.read_text("utf-8")), f"{page_name(page)} links to {target}"
 
+    @pytest.mark.parametrize("page", TEXTS, ids=page_name)
+    def test_files_of_the_repository_exist(self, page: Path) -> None:
+        spans = re.findall(r"`([^`\s]+)`", outside_of_fences(page.read_text("utf-8")))
+        paths = [span for span in spans if re.fullmatch(r"(?:zrt|tests|benches|docs|nix|\.ci)/[\w./-]*", span)]
+        assert [path for path in paths if not (ROOT / path).exists()] == []
+
     def test_only_known_hosts(self) -> None:
         for page in TEXTS:
             hosts = set(re.findall(r"https?://([^/\s)>`\"']+)", page.read_text("utf-8")))
