@@ -1,7 +1,7 @@
 """The exceptions of zrt.
 
-Everything derives from `Error`. `OrtError` is ONNX Runtime's own refusal and carries its code; `ZrtError` is
-zrt's. Each concrete class is also the builtin that a caller would expect (`ValueError`, `FileNotFoundError` ...).
+All derive from `Error`: an `OrtError` comes from ONNX Runtime and carries its code, a `ZrtError` comes from zrt. Each
+concrete class also derives from the builtin that a caller expects (`ValueError`, `FileNotFoundError` ...).
 """
 
 from __future__ import annotations
@@ -50,197 +50,199 @@ __all__ = [
 
 
 class Error(Exception):
-    """The root of every exception that zrt raises on purpose."""
+    """The base of every exception that zrt raises itself. The classes below say when."""
 
 
 class OrtError(Error):
-    """ONNX Runtime refused; `code` is its ``OrtErrorCode``. ``OrtApi::GetErrorCode``, ``OrtApi::GetErrorMessage``,
-    ``OrtApi::ReleaseStatus``; ``OrtApi::CreateStatus`` for what zrt's own C code has to say.
+    """A call of ONNX Runtime failed. The message is ONNX Runtime's, often with the subject in front.
+
+    This class itself is raised for codes that zrt does not know, of later releases.
     """
 
     code: int = 1
+    """The ``OrtErrorCode``."""
 
 
 class FailError(OrtError, RuntimeError):
-    """``ORT_FAIL``: an unspecified failure; the message says more."""
+    """``ORT_FAIL``: any failure that has no code of its own. The message has the reason."""
 
     code = 1
 
 
 class TerminatedError(FailError):
-    """The run ended because its `RunOptions.terminate` was called."""
+    """`RunOptions.terminate` ended the run."""
 
 
 class InvalidArgumentError(OrtError, ValueError):
-    """``ORT_INVALID_ARGUMENT``."""
+    """``ORT_INVALID_ARGUMENT``: ONNX Runtime refused a feed, an option or another argument that zrt does not check."""
 
     code = 2
 
 
 class NoSuchFileError(OrtError, FileNotFoundError):
-    """``ORT_NO_SUCHFILE``."""
+    """``ORT_NO_SUCHFILE``: ONNX Runtime could not find a file, such as a model's external data."""
 
     code = 3
 
 
 class NoModelError(OrtError, ValueError):
-    """``ORT_NO_MODEL``."""
+    """``ORT_NO_MODEL``: no model was loaded before the call that needs it."""
 
     code = 4
 
 
 class EngineError(OrtError, RuntimeError):
-    """``ORT_ENGINE_ERROR``."""
+    """``ORT_ENGINE_ERROR``: the engine of an execution provider failed."""
 
     code = 5
 
 
 class RuntimeExceptionError(OrtError, RuntimeError):
-    """``ORT_RUNTIME_EXCEPTION``: a C++ exception inside ONNX Runtime."""
+    """``ORT_RUNTIME_EXCEPTION``: a kernel or another part of ONNX Runtime threw a C++ exception."""
 
     code = 6
 
 
 class InvalidProtobufError(OrtError, ValueError):
-    """``ORT_INVALID_PROTOBUF``: the bytes are no ONNX model."""
+    """``ORT_INVALID_PROTOBUF``: the model's bytes cannot be parsed as ONNX."""
 
     code = 7
 
 
 class ModelLoadedError(OrtError, RuntimeError):
-    """``ORT_MODEL_LOADED``."""
+    """``ORT_MODEL_LOADED``: the session has a model already."""
 
     code = 8
 
 
 class NotImplementedByOrtError(OrtError, NotImplementedError):
-    """``ORT_NOT_IMPLEMENTED``: no kernel, type or feature of that kind in this build."""
+    """``ORT_NOT_IMPLEMENTED``: the library has no kernel for a node, or lacks a type or feature."""
 
     code = 9
 
 
 class InvalidGraphError(OrtError, ValueError):
-    """``ORT_INVALID_GRAPH``: the model's graph breaks ONNX's rules."""
+    """``ORT_INVALID_GRAPH``: the model's graph violates the ONNX standard."""
 
     code = 10
 
 
 class EpFailError(OrtError, RuntimeError):
-    """``ORT_EP_FAIL``: an execution provider failed."""
+    """``ORT_EP_FAIL``: an execution provider failed, at load or in a run."""
 
     code = 11
 
 
 class ModelLoadCanceledError(OrtError, RuntimeError):
-    """``ORT_MODEL_LOAD_CANCELED``: the load ended because its `LoadCancellation.cancel` was called."""
+    """``ORT_MODEL_LOAD_CANCELED``: `LoadCancellation.cancel` ended the load."""
 
     code = 12
 
 
 class ModelRequiresCompilationError(OrtError, RuntimeError):
-    """``ORT_MODEL_REQUIRES_COMPILATION``."""
+    """``ORT_MODEL_REQUIRES_COMPILATION``: the session accepts only models compiled ahead of time."""
 
     code = 13
 
 
 class NotFoundError(OrtError, LookupError):
-    """``ORT_NOT_FOUND``."""
+    """``ORT_NOT_FOUND``: ONNX Runtime has no object, such as an attribute, of that name."""
 
     code = 14
 
 
 class ZrtError(Error):
-    """zrt refused."""
+    """zrt refused a call, or the system refused zrt."""
 
 
 class LibraryError(ZrtError, ImportError):
-    """No usable libonnxruntime; the message lists what was looked for, where, and what mends it."""
+    """No usable libonnxruntime was found. The message lists where zrt looked, and how to install one."""
 
 
 class ArgumentError(ZrtError, ValueError):
-    """An argument has a value that cannot be used."""
+    """An argument has the right type and an invalid value, or does not fit the other arguments."""
 
 
 class UnknownNameError(ArgumentError, KeyError):
-    """A name that the model (or the object) does not have."""
+    """A name that the model, or another object, does not have. The message lists the names that it has."""
 
-    # KeyError shows the repr of its argument; a sentence should be read as one.
+    # KeyError shows the repr of its message.
     __str__ = Exception.__str__
 
 
 class OutOfRangeError(ArgumentError, IndexError):
-    """There are not so many."""
+    """An index is out of range, of a lane, an input or an output."""
 
 
 class ShapeError(ArgumentError):
-    """An array has another shape or size than is wanted."""
+    """An array, or a shape, has another shape or size than expected."""
 
 
 class DTypeError(ZrtError, TypeError):
-    """An array, or another argument, has another type than is wanted."""
+    """An argument has another type, or an array another element type, than expected."""
 
 
 class DLPackError(ZrtError, BufferError):
-    """DLPack cannot carry the tensor as it is, or the library that has it does not give it away."""
+    """A tensor cannot be exchanged through DLPack without a copy, or the other library refuses to export it."""
 
 
 class ModelError(ZrtError, ValueError):
-    """The model cannot be loaded: too large, too new, or not a model; or a graph does not make one."""
+    """A model cannot be loaded: unreadable, too large, too new or no model; or a `Graph` is invalid."""
 
 
 class ModelNotFoundError(ModelError, FileNotFoundError):
-    """There is no model file at that path."""
+    """No model file is at that path."""
 
 
 class FileError(ZrtError, OSError):
-    """A file that is no model cannot be read or written; the message names it and the reason."""
+    """A file of options or a trace cannot be read or written. The message has its name and the reason."""
 
 
 class TraceError(ZrtError, ValueError):
-    """A profile cannot be read: the file is cut short, or ONNX Runtime did not write it."""
+    """A trace cannot be read: its file is truncated, or ONNX Runtime did not write it."""
 
 
 class ProviderError(ZrtError, ValueError):
-    """The execution provider is not in this library, or does not take these options."""
+    """The execution provider is not in this library, refuses its options, or does not work on this machine."""
 
 
 class ProviderNotFoundError(ProviderError, FileNotFoundError):
-    """There is no provider library at that path."""
+    """No provider library is at that path."""
 
 
 class UnsupportedError(ZrtError, NotImplementedError):
-    """Neither wrong nor broken: this cannot be done here, and the message says why."""
+    """The call is correct, but not possible with this library, model, type or platform. The message has the reason."""
 
 
 class ClosedError(ZrtError, ValueError):
-    """The object was closed before."""
+    """A method was called on an object that was closed, or that is no longer valid."""
 
 
 class NotCopyableError(ZrtError, TypeError):
-    """The object stands for one thing in ONNX Runtime, so `copy` and `pickle` are refused."""
+    """`copy` or `pickle` of an object that owns a resource of ONNX Runtime, such as a session or a lane."""
 
 
 class BusyError(ZrtError, RuntimeError):
-    """A second thread used what belongs to one at a time."""
+    """Another thread uses the object, which only one may use at a time; or the resource is still in use."""
 
 
 class CallbackError(ZrtError, RuntimeError):
-    """What the caller gave to be called (a custom operator, a thread factory) raised, or did not do what it is for.
+    """A function that the caller passed in (of a custom operator, a thread factory) raised, or did not do its task.
 
-    Where it raised, `__cause__` is its exception.
+    `__cause__` is the exception that it raised, if it did. A `KeyboardInterrupt` or `SystemExit` comes out as it is.
     """
 
 
 class AllocationError(ZrtError, MemoryError):
-    """The system gave no memory."""
+    """The system, or ONNX Runtime's allocator, has no more memory; or no thread can be started."""
 
 
 class LockError(ZrtError, OSError):
-    """The system refused to lock memory; the message names the limit."""
+    """The system refused to lock memory. The message has the limit."""
 
 
 class ZeroCopyError(ZrtError, RuntimeError):
-    """A lane's audit found a copy on the hot path."""
+    """`LaneAudit.require_zero_copy` found a copy in the lane's runs."""
 
 
 BY_CODE: dict[int, type[OrtError]] = {

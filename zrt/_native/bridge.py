@@ -1,4 +1,8 @@
-"""The Python half of bridge.c: the one thread that takes what ONNX Runtime's threads say, and hands it out."""
+"""The Python half of bridge.c: one thread takes the messages of ONNX Runtime's threads and delivers them.
+
+Messages are log lines and ended asynchronous runs. ONNX Runtime's threads push them and never wait for Python. The
+thread starts with the first receiver, is a daemon, and starts again in the child of a fork.
+"""
 
 from __future__ import annotations
 
@@ -16,68 +20,68 @@ from zrt._native import callback_errors, ffi, lib
 from zrt._native.thread_start import start_thread
 from zrt.errors import AllocationError
 
-# How long the interpreter's end waits for a slow receiver, in seconds.
+# How many seconds the interpreter's end waits for slow receivers.
 EXIT_PATIENCE = 5.0
 
-# Waiting in C hears no Ctrl-C: so long at a time.
+# Python cannot handle Ctrl-C while C waits: wait in slices of this many seconds.
 _SLICE = 0.05
 
 
 class Kind(NamedTuple):
-    """What is done with the messages of one kind."""
+    """How to handle the messages of one kind."""
 
     read: Callable[[Any], Any]
-    """Takes out of a message, a pointer to its C struct, what `deliver` needs."""
+    """Copies what `deliver` needs out of a message, given as the pointer to its C struct."""
     deliver: Callable[[Any], None]
-    """Hands that out; what it raises goes to `threading.excepthook`."""
+    """Delivers the copy. `threading.excepthook` gets what it raises."""
     spill: Callable[[Any], None]
-    """Does what is left to do with it where the interpreter ends before it is delivered."""
+    """Handles the copy if the interpreter ends before it is delivered."""
 
 
 _kinds: dict[int, Kind] = {}
 _waiting: deque[tuple[Kind, Any]] = deque()
-# A finalizer or a signal's handler may come back in.
+# Reentrant: a finalizer or a signal handler may call in here again.
 _lock = threading.RLock()
 _thread: threading.Thread | None = None
 _ended = False
 
 if lib.zrt_bridge_open():
-    raise AllocationError("no memory for what a fork calls")
+    raise AllocationError("no memory for the handlers of a fork")
 
 
 def receive(number: int, kind: Kind) -> None:
-    """From now on messages of that kind are handed out; starts the thread where it does not run yet."""
+    """Has messages of that kind delivered from now on; starts the thread if it does not run."""
     _kinds[number] = kind
     start()
 
 
 def start() -> None:
-    """Starts the thread where it does not run; without effect once the interpreter ends."""
+    """Starts the thread if it does not run. Does nothing once the interpreter ends."""
     global _thread
     with _lock:
         if _ended or (_thread is not None and _thread.is_alive()):
             return
         if _thread is None:
-            # Only now: what is registered later is called earlier, and `logging` closes its handlers so.
+            # atexit is last-in, first-out: register late, so that this runs before `logging.shutdown`.
             atexit.register(_at_exit)
             _end_with_multiprocessing()
-        # Kept before it starts: an interrupt in between leaves one that is not alive, or not the one that is kept.
+        # Store the thread before it starts: after an interrupt in between, `start` finds that it is not alive.
         _thread = threading.Thread(target=_loop, name="zrt-bridge", daemon=True)
         try:
             start_thread(_thread)
         except RuntimeError as error:
-            raise AllocationError(f"no thread for what ONNX Runtime says: {error}") from error
+            raise AllocationError(f"no thread for ONNX Runtime's messages: {error}") from error
 
 
 def is_here() -> bool:
-    """Whether this is the thread that hands things out: what waits here for one of them waits for ever."""
+    """Whether this is the thread that delivers. Waiting for a message in it is a deadlock."""
     return threading.current_thread() is _thread
 
 
 def flush(timeout: float | None = None) -> bool:
-    """Waits until all that was said before is handed out, for `timeout` seconds at most; whether it is.
+    """Waits until all earlier messages are delivered, for `timeout` seconds at most. Returns whether they are.
 
-    False at once on the thread that hands it out, which would wait for itself.
+    Returns False at once on the delivering thread, which would wait for itself.
     """
     if is_here():
         return False
@@ -94,13 +98,14 @@ def flush(timeout: float | None = None) -> bool:
 def _loop() -> None:
     me = threading.current_thread()
     delivered = 0
-    # After a fork inside a receiver this thread lives on in the child, where another one has its place.
+    # After a fork inside a receiver this thread also exists in the child, where a new one has replaced it.
     while me is _thread:
         first = message = lib.zrt_bridge_take(delivered)
         delivered = 0
         if not first:
             return
-        # Waiting only when all is read: another such thread (of an interrupted start, a fork) frees what it delivers.
+        # Queue the copies only when all are read and the messages are released: a second such thread, of an interrupted
+        # start or a fork, may deliver them.
         taken = []
         while message != ffi.NULL:
             delivered += 1
@@ -114,18 +119,18 @@ def _loop() -> None:
         _waiting.extend(taken)
         while _waiting:
             try:
-                kind, thing = _waiting.popleft()
+                kind, copy = _waiting.popleft()
             except IndexError:
-                # The other thread was quicker.
+                # The second thread took it.
                 break
             try:
-                kind.deliver(thing)
+                kind.deliver(copy)
             except BaseException:
                 callback_errors.report()
 
 
 def _end_with_multiprocessing(_: object = None) -> None:
-    """The processes of `multiprocessing` end by ``os._exit``, of which `atexit` never hears."""
+    """Processes of `multiprocessing` end by ``os._exit``, which does not run `atexit`."""
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         util.Finalize(None, _at_exit, exitpriority=0)
@@ -137,21 +142,21 @@ def _at_exit() -> None:
         return
     in_order = flush(EXIT_PATIENCE)
     _ended = True
-    # What the thread has in hand is older than what is queued.
+    # The messages that the thread has taken are older than those in C's queue.
     _spill()
     lib.zrt_bridge_end()
     _spill()
-    # One that the system refused to start is not to be waited for.
+    # A thread that the system refused to start cannot be joined.
     if in_order and _thread is not None and _thread.is_alive():
         _thread.join(EXIT_PATIENCE)
 
 
 def _spill() -> None:
-    # The thread may take the last one at the same moment, being at work after all.
+    # The thread may still run and take the last message at the same moment.
     with contextlib.suppress(IndexError):
         while True:
-            kind, thing = _waiting.popleft()
-            kind.spill(thing)
+            kind, copy = _waiting.popleft()
+            kind.spill(copy)
 
 
 def _forked() -> None:
@@ -163,7 +168,7 @@ def _forked() -> None:
         start()
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
-        # A process of its own begins by forgetting what was to be done at the end.
+        # A new process of `multiprocessing` clears its finalizers first.
         util.register_after_fork(sys.modules[__name__], _end_with_multiprocessing)
 
 

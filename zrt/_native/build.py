@@ -1,7 +1,7 @@
 """Builds the extension module `zrt._native._ort`: the cffi declarations in decl/ and the C files in src/.
 
 Run `python zrt/_native/build.py` for a build in place; the packaging hook calls `build` too. It imports
-nothing of zrt, which cannot be imported before it is built.
+nothing from zrt, which cannot be imported before it is built.
 
 Two modes. **Exact**, where ``ZRT_ORT_INCLUDE_DIR`` names official headers of ONNX Runtime: the C code
 includes those, and cffi checks every declaration of ours against them. **Portable**, elsewhere: the C code
@@ -26,7 +26,7 @@ import cffi
 HERE = Path(__file__).resolve().parent
 NAME = "zrt._native._ort"
 
-# In the order in which they refer to each other.
+# Each after those that it refers to.
 DECLARATIONS = (
     "decl/handles.h",
     "decl/enums.h",
@@ -98,11 +98,12 @@ COMPILE_ARGS = (
     "-O3",
     "-std=gnu11",
     "-fvisibility=hidden",
-    # Debug information would carry the name of the scratch folder: two builds should give the same bytes.
+    # Debug information contains the name of the scratch folder, and two builds should give the same bytes.
     "-g0",
-    # A wrong type of a function pointer is what proves a declaration wrong; cffi's own C code is not ours.
+    # In exact mode a wrong declaration shows as a function pointer of another type. Only this and the next warning are
+    # errors, since cffi's generated code is compiled too; tests/_native/test_warnings.py checks ours with all of them.
     "-Werror=incompatible-pointer-types",
-    # Undeclared, a function is taken to return an int: half a pointer.
+    # C takes an undeclared function to return an int, which cuts a pointer in half.
     "-Werror=implicit-function-declaration",
 )
 
@@ -113,13 +114,13 @@ PREAMBLE = "\n".join(
 
 
 def declarations(folder: Path = HERE) -> str:
-    """The text for `cffi.FFI.cdef`: our headers without what only a preprocessor understands."""
+    """The text for `cffi.FFI.cdef`: our headers without the preprocessor's directives."""
     text = "\n".join((folder / name).read_text() for name in DECLARATIONS)
     return re.sub(r"^#(?!define).*$", "", text, flags=re.MULTILINE)
 
 
 def as_in(header: str, text: str) -> str:
-    """Our declarations with the one argument that 1.27.0 and 1.27.1 type differently as `header` has it."""
+    """Our declarations, with the type of one argument, which differs between 1.27.0 and 1.27.1, taken from `header`."""
     slot = re.search(r"AddInitializerToGraph,[^;]*;", header)
     if slot and "const OrtValue" not in slot[0]:
         text = re.sub(r"(\(\*AddInitializerToGraph\)[^;]*)const OrtValue", r"\1OrtValue", text)
@@ -147,7 +148,7 @@ def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) ->
     macros: list[tuple[str, str | None]] = []
     include_dirs = [str(folder), str(folder / "src")]
     if abi3():
-        # Of 3.10, which 3.11 has too: with a later one Python.h leaves out C headers that cffi 2.0 relies on.
+        # The limited API of 3.10: with a later one Python.h leaves out C headers that cffi 2.0 needs.
         macros.append(("Py_LIMITED_API", "0x030A0000"))
     else:
         macros.append(("_CFFI_NO_LIMITED_API", ""))
@@ -184,7 +185,7 @@ def build(target_folder: Path = HERE, folder: Path = HERE) -> Path:
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(ffi.compile(tmpdir=scratch, target="*"))
         target = target_folder / extension_filename()
-        # Replaced at once, never overwritten: a running process may have the old one mapped.
+        # Replace the file, do not overwrite it: a running process may have the old one mapped.
         fresh = target.with_suffix(f".{os.getpid()}")
         fresh.write_bytes(made.read_bytes())
         fresh.chmod(0o755)

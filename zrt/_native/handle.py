@@ -1,4 +1,4 @@
-"""Ownership of what C made: `Handle` owns one thing, `Owner` is the base of every object that has one."""
+"""Ownership of what C makes: a `Handle` owns one pointer, `Owner` is the base of every object that has a handle."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ os.register_at_fork(after_in_child=lib.zrt_handle_forked)
 
 
 def _references(parents: Sequence[Handle]) -> list[Any]:
-    # A borrowed thing has no reference: ORT keeps it to the end of the process.
+    # A borrowed pointer has no reference: ORT keeps it to the end of the process.
     return [parent.reference for parent in parents if parent.reference is not None]
 
 
 def _counted(reference: Any, kept: tuple[object, ...]) -> Any:
-    """The reference, given back when it goes; `kept` lives as long, and Python's collector sees it there."""
+    """The reference, which its finalizer drops. It keeps `kept` alive, and GC can see that."""
     if not kept:
         return ffi.gc(reference, _unref)
     return ffi.gc(reference, partial(lib.zrt_handle_unref_kept, ffi.new_handle(kept)))
 
 
 class Handle:
-    """One owned pointer, released once, after which its parents may go.
+    """Owns one pointer. Releases it once, and its references to its parents afterwards.
 
-    The count lives in C (handle.c), so the order is right whatever the garbage collector does. Hold the `Handle`
-    in a local variable while its `pointer` is in use: another thread may close the object that it came from.
+    C counts the references (handle.c), so parents outlive their children in whatever order GC finalizes objects. Hold
+    the `Handle` in a local variable while its `pointer` is in use: another thread may close the object that owns it.
     """
 
     __slots__ = ("__weakref__", "kept", "pointer", "reference")
 
     kept: tuple[object, ...]
-    """Python objects that it and all that depends on it need, where C must not hold them itself: they may hold it."""
+    """Python objects that the handle and its dependents need. C must not own them: they may refer back to the handle,
+    and GC does not see cycles through C."""
     pointer: Any
     reference: Any
 
@@ -53,7 +54,7 @@ class Handle:
 
     @classmethod
     def own(cls, pointer: Any, release: Any, parents: Sequence[Handle] = (), kept: tuple[object, ...] = ()) -> Self:
-        """Takes over `pointer`; `release` is the C function that frees it, `parents` outlive it."""
+        """Takes ownership of `pointer`; `release` is the C function that frees it, and `parents` outlive it."""
         release = ffi.cast("zrt_release", release)
         references = _references(parents)
         for parent in parents:
@@ -75,10 +76,10 @@ class Handle:
         *arguments: Any,
         kept: tuple[object, ...] = (),
     ) -> Self:
-        """Calls a function whose last argument is where it stores a new pointer of type `kind`.
+        """Calls a function whose last argument is where it stores a new pointer to a `kind`.
 
-        It returns a status, or nothing where nothing goes wrong, or raises. What it makes is owned from the start: no
-        interrupt comes between.
+        The function returns a status, or None for success, or raises. The handle exists before the call and the
+        function stores into it, so an interrupt right after the call leaks nothing.
         """
         made = cls.own(ffi.NULL, release, parents, kept)
         check(function(*arguments, ffi.cast(f"{kind} **", ffi.addressof(made.reference[0], "pointer"))))
@@ -98,18 +99,18 @@ class Handle:
 
     @classmethod
     def borrow(cls, pointer: Any) -> Handle:
-        """Something that ORT keeps to the end of the process: nothing to release."""
+        """A pointer that ORT keeps to the end of the process, with nothing to release."""
         return cls(None, pointer)
 
     def holding(self, *others: Handle) -> Handle:
-        """The same pointer, as long as which these others stay too; they go after it."""
-        # Of a block's parents the last is the first to go.
+        """A handle on the same pointer that also keeps `others` alive; they are released after it."""
+        # A block releases its last parent first.
         block = Handle.block("char", [*others, self])
         return Handle(block.reference, self.pointer, block.kept)
 
     @classmethod
     def pin(cls, thing: object) -> Handle:
-        """Keeps a Python object alive for as long as anything in C depends on it."""
+        """A handle that owns a reference to a Python object, for as long as anything in C depends on it."""
         reference = lib.zrt_handle_object(id(thing))
         if not reference:
             raise AllocationError("no memory for a handle")
@@ -117,17 +118,17 @@ class Handle:
 
 
 class Single:
-    """Something of which there is one: no copies."""
+    """Base of objects that own a resource, so that they cannot be copied."""
 
     __slots__ = ()
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        # What copy and pickle would make of the slots is a second owner that knows nothing of the first.
+        # A copy of the slots would be a second owner of the same resource.
         raise NotCopyableError(f"a {type(self).__name__} stands for one thing in ONNX Runtime: no copy, no pickle")
 
 
 class Owner(Single):
-    """Something with a handle: `close()` or ``with`` gives it up at once, views and runs over it stay valid."""
+    """Base of objects with a handle: `close()` or ``with`` releases it early. Views and runs over it stay valid."""
 
     __slots__ = ("__weakref__", "_handle")
 
@@ -140,7 +141,7 @@ class Owner(Single):
         return handle
 
     def close(self) -> None:
-        """Closes it; closing twice is fine. What still runs or looks on keeps the memory until it ends."""
+        """Closes the object; closing twice is fine. Runs in progress and views keep the memory until they end."""
         self._handle = None
 
     @property

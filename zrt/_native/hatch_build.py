@@ -23,7 +23,7 @@ def builder(root: Path) -> Any:
 
 
 def tag(abi3: bool) -> str:
-    """The wheel's tag: CPython 3.11 and later where the limited API allows, elsewhere this very one."""
+    """The wheel's tag: CPython 3.11 and later where the limited API allows, elsewhere this interpreter only."""
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     interpreter = f"cp{sys.version_info.major}{sys.version_info.minor}"
     return f"cp311-abi3-{platform}" if abi3 else f"{interpreter}-{interpreter}t-{platform}"
@@ -40,12 +40,12 @@ class ExtensionHook(BuildHookInterface[Any]):
         if version == "editable":
             build.build()
             return
-        # Outside the source folder, which may belong to somebody who runs from it.
+        # Not in the source folder: someone may be running zrt from there.
         self.scratch = tempfile.TemporaryDirectory()
         module = build.build(Path(self.scratch.name))
         build_data["force_include"][str(module)] = f"zrt/_native/{module.name}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Removes what `initialize` compiled, once the wheel has it."""
+        """Removes the compiled module after the wheel is built."""
         if version != "editable":
             self.scratch.cleanup()

@@ -1,8 +1,8 @@
-"""Finds libonnxruntime, loads it, checks its version and hands out the API table.
+"""Finds libonnxruntime, loads it, checks its version and returns the API table.
 
-The places, in this order: the file that ``ZRT_ORT_LIBRARY`` names, the core built into zrt, the file that
+It looks in these places, in this order: the file that ``ZRT_ORT_LIBRARY`` names, the core built into zrt, the file that
 ``ORT_DYLIB_PATH`` names, the library inside an installed ``onnxruntime`` or ``onnxruntime-gpu`` distribution,
-the system's loader. A library named by a variable is taken or refused, never passed over.
+the system's loader. A library that a variable names is used or is an error; zrt does not go on to the next place.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ else:
     FILE_PATTERN = "libonnxruntime.so*"
     LOADER_NAMES = ("libonnxruntime.so.1", "libonnxruntime.so")
 
-# Named one by one: cffi aborts when an opaque struct is asked for its fields.
+# A list by name: cffi aborts on the fields of an opaque struct.
 STRUCTS = (
     "OrtApiBase",
     "OrtApi",
@@ -59,10 +59,10 @@ STRUCTS = (
 class Library:
     """The ONNX Runtime in use; there is one per process.
 
-    `path` is what was loaded, or None for the core built into zrt. `source` is where it was found:
+    `path` is the loaded file, or None for the core built into zrt. `source` is the place where it was found:
     ``ZRT_ORT_LIBRARY``, ``built in``, ``ORT_DYLIB_PATH``, ``onnxruntime distribution 1.27.0`` or
-    ``system loader``. `version` is the library's own (``GetVersionString``), `api_version` that of the table.
-    `build_info` says which sources it was built from, and how (``OrtApi::GetBuildInfoString``).
+    ``system loader``. `version` is the version of the library, `api_version` that of its
+    table. `build_info` names the sources and the options of its build.
     """
 
     path: str | None
@@ -73,7 +73,7 @@ class Library:
 
 
 class _UnusableError(Exception):
-    """Why one candidate cannot be used."""
+    """One candidate cannot be used; the message has the reason."""
 
 
 _lock = threading.Lock()
@@ -84,8 +84,7 @@ _library: Library | None = None
 def api() -> Any:
     """The ``OrtApi`` table of the loaded library (loads it at the first call).
 
-    Raises `LibraryError` where no usable library is found (``OrtGetApiBase``, ``GetApi``); the next call
-    tries again.
+    Raises `LibraryError` if no usable library is found; the next call tries again.
     """
     return _table or _load()[0]
 
@@ -93,7 +92,7 @@ def api() -> Any:
 def library() -> Library:
     """Which ONNX Runtime is in use (loads it at the first call).
 
-    Raises `LibraryError` where no usable library is found (``OrtGetApiBase``, ``GetVersionString``).
+    Raises `LibraryError` if no usable library is found.
     """
     return _library or _load()[1]
 
@@ -110,8 +109,8 @@ def _load() -> tuple[Any, Library]:
 def _touch_declarations() -> None:
     """Completes every struct of ONNX Runtime's that has fields.
 
-    cffi checks a struct's fields against the compiled ones at its first use only: without this, two swapped
-    slots of one type would pass until something called one of them.
+    cffi checks a struct against the compiled one at its first use only. Without this, two swapped slots of one type
+    would go unnoticed until a call used one of them.
     """
     for name in STRUCTS:
         _ = ffi.typeof(f"struct {name}").fields
@@ -136,7 +135,7 @@ def _named(variable: str, looked: list[str]) -> tuple[Any, Library] | None:
         looked.append(f"{variable}: not set")
         return None
     try:
-        # As for dlopen: a name without a folder is the system loader's to find.
+        # As in dlopen, the system's loader finds a name without a folder.
         if os.sep in path:
             _require_file(path)
         return _open(path, variable)
@@ -186,9 +185,9 @@ def _distributed(looked: list[str]) -> tuple[Any, Library] | None:
 
 
 def _metadata(name: str) -> str | None:
-    """The folder of an installed distribution's metadata, which has its name and its version.
+    """The folder of an installed distribution's metadata, whose name contains the version.
 
-    importlib.metadata finds the same, and takes 20 ms to import.
+    importlib.metadata finds the same and takes 20 ms to import.
     """
     beginning = name.replace("-", "_") + "-"
     for folder in map(os.path.abspath, sys.path):
@@ -203,7 +202,7 @@ def _metadata(name: str) -> str | None:
 
 
 def _library_file(metadata: str) -> str | None:
-    """The library in the distribution's usual folder, or else among the files that it records."""
+    """The library in the distribution's usual folder, or else one of the files in its RECORD."""
     folder = os.path.dirname(metadata)
     for file in chain(_usual(folder), _recorded(metadata)):
         path = os.path.abspath(os.path.join(folder, file))

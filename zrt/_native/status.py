@@ -1,4 +1,4 @@
-"""OrtStatus into exceptions, and the small helpers with which everything above calls the C API."""
+"""Turns an OrtStatus into an exception, and calls functions of the C API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MISALIGNED = lib.ZRT_MISALIGNED
 
 
 def string(pointer: Any) -> str:
-    """A string of ORT's, which it keeps."""
+    """The text of a C string, which ORT keeps."""
     return str(ffi.string(pointer).decode(errors="replace"))
 
 

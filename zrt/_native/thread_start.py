@@ -1,4 +1,4 @@
-"""Starting a thread of Python's so that an interrupt stays one."""
+"""Starts a thread of Python so that an interrupt comes out as itself."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import threading
 
 
 def start_thread(thread: threading.Thread) -> None:
-    """`threading.Thread.start`; raises what that raises.
+    """Like `threading.Thread.start`.
 
-    An interrupt between `threading`'s own steps leaves its locks in disorder, and what comes out is the
-    ``RuntimeError`` about them, as where the system has no thread.
+    An interrupt inside `start` leaves the locks of `threading` in a wrong state, and `start` raises a ``RuntimeError``
+    about them, as it does where the system has no thread. Here the interrupt itself is raised.
     """
     handled = sys.exception()
     try:
