@@ -11,6 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from zrt._common.onnx_fields import (
+    Attribute,
+    AttributeType,
+    DataLocation,
+    Graph,
+    Model,
+    Node,
+    StringStringEntry,
+    Tensor,
+    ValueInfo,
+)
 from zrt._common.protobuf_writer import FIXED32, FIXED64, LENGTH, VARINT, head
 from zrt._common.protobuf_writer import field as written
 from zrt._common.public import public
@@ -19,24 +30,14 @@ from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
 from zrt.types import BY_ONNX_CODE, ElementType, nbytes
 
-# Fields by number, of ModelProto, GraphProto, NodeProto, AttributeProto, TensorProto, ValueInfoProto and
-# StringStringEntryProto.
-GRAPH = 7
-NODE, INITIALIZER, INPUT = 1, 5, 11
-ATTRIBUTE = 5
-SUBGRAPH, SUBGRAPHS = 6, 11
-DIMS, DATA_TYPE, FLOAT_DATA, NAME, RAW_DATA, DOUBLE_DATA, EXTERNAL_DATA, DATA_LOCATION = 1, 2, 4, 8, 9, 10, 13, 14
-VALUE_NAME = 1
-KEY, VALUE = 1, 2
+# The type of an attribute that is a graph, or a list of graphs, as the node's bytes contain it.
+HAS_SUBGRAPH = tuple(written(Attribute.TYPE, kind) for kind in (AttributeType.GRAPH, AttributeType.GRAPHS))
 
-# How an attribute says that it is a graph, or a list of graphs.
-HAS_SUBGRAPH = (b"\xa0\x01\x05", b"\xa0\x01\x0a")
-
-OUTSIDE = 1
+# At most the bytes of a field's tag and its number or length.
 LONGEST_HEAD = 20
 ORT_FORMAT = b"ORTM"
 
-_TYPED = {FLOAT_DATA: ElementType.FLOAT, DOUBLE_DATA: ElementType.DOUBLE}
+_TYPED = {Tensor.FLOAT_DATA: ElementType.FLOAT, Tensor.DOUBLE_DATA: ElementType.DOUBLE}
 
 Read = Callable[[int, int], bytes]
 """The model's bytes from one place to another."""
@@ -149,7 +150,7 @@ class ModelFile:
     def graphs(self) -> Iterator[Field]:
         """The model's graph, which protobuf allows to come in pieces."""
         for field in self.fields(0, self.size):
-            if field.number == GRAPH and field.wire == LENGTH:
+            if field.number == Model.GRAPH and field.wire == LENGTH:
                 yield field
 
     def tensors(self) -> Iterator[_Tensor]:
@@ -160,10 +161,10 @@ class ModelFile:
             for field in self.fields(graph.content, graph.end):
                 if field.wire != LENGTH:
                     continue
-                if field.number == INITIALIZER:
+                if field.number == Graph.INITIALIZER:
                     found.append(field)
-                elif field.number == INPUT:
-                    inputs.update(self._texts(field, VALUE_NAME))
+                elif field.number == Graph.INPUT:
+                    inputs.update(self._texts(field, ValueInfo.NAME))
         for field in found:
             info = self._initializer(field, inputs)
             if info is not None:
@@ -177,20 +178,20 @@ class ModelFile:
         entries: dict[str, str] = {}
         raw: dict[int, tuple[int, int]] = {}
         for field in self.fields(tensor.content, tensor.end):
-            if field.number == DIMS:
+            if field.number == Tensor.DIMS:
                 dims += self.varints(field)
-            elif field.number == DATA_TYPE:
+            elif field.number == Tensor.DATA_TYPE:
                 code = field.value
-            elif field.number == NAME:
+            elif field.number == Tensor.NAME:
                 name = self.text(field)
-            elif field.number in (RAW_DATA, FLOAT_DATA, DOUBLE_DATA) and field.wire == LENGTH:
+            elif field.number in (Tensor.RAW_DATA, Tensor.FLOAT_DATA, Tensor.DOUBLE_DATA) and field.wire == LENGTH:
                 # Packed floats are their own memory image; several pieces of them are none.
                 raw[field.number] = (field.content, field.end) if field.number not in raw else (0, -1)
-            elif field.number == DATA_LOCATION and field.value == OUTSIDE:
+            elif field.number == Tensor.DATA_LOCATION and field.value == DataLocation.EXTERNAL:
                 outside = entries
-            elif field.number == EXTERNAL_DATA and field.wire == LENGTH:
+            elif field.number == Tensor.EXTERNAL_DATA and field.wire == LENGTH:
                 pair = {f.number: self.text(f) for f in self.fields(field.content, field.end) if f.wire == LENGTH}
-                entries[pair.get(KEY, "")] = pair.get(VALUE, "")
+                entries[pair.get(StringStringEntry.KEY, "")] = pair.get(StringStringEntry.VALUE, "")
         kind = BY_ONNX_CODE.get(code)
         if kind is None or not kind.bits:
             return None
@@ -206,7 +207,7 @@ class ModelFile:
                 raise self.broken(f"initializer {name!r} takes {size} bytes, and says that it has {length} outside")
         else:
             for number, (start, end) in raw.items():
-                if number == RAW_DATA or _TYPED[number] is kind:
+                if number == Tensor.RAW_DATA or _TYPED[number] is kind:
                     offset = start if end - start == size else None
         return Initializer(name, kind, tuple(dims), size, location, offset, name in inputs)
 
@@ -219,9 +220,9 @@ class ModelFile:
             for field in self.fields(graph.content, graph.end):
                 if field.wire != LENGTH:
                     continue
-                if field.number == INITIALIZER and below:
-                    names.update(self._texts(field, NAME))
-                elif field.number == NODE:
+                if field.number == Graph.INITIALIZER and below:
+                    names.update(self._texts(field, Tensor.NAME))
+                elif field.number == Graph.NODE:
                     content = self.read(field.content, field.end)
                     if any(mark in content for mark in HAS_SUBGRAPH):
                         graphs += [(found, True) for found in self._subgraphs(field)]
@@ -234,9 +235,9 @@ class ModelFile:
 
     def _subgraphs(self, node: Field) -> Iterator[Field]:
         for attribute in self.fields(node.content, node.end):
-            if attribute.number == ATTRIBUTE and attribute.wire == LENGTH:
+            if attribute.number == Node.ATTRIBUTE and attribute.wire == LENGTH:
                 for field in self.fields(attribute.content, attribute.end):
-                    if field.number in (SUBGRAPH, SUBGRAPHS) and field.wire == LENGTH:
+                    if field.number in (Attribute.G, Attribute.GRAPHS) and field.wire == LENGTH:
                         yield field
 
     def _number(self, text: str, name: str, key: str) -> int:
@@ -255,11 +256,11 @@ class ModelFile:
             for start, tensor in replaced.items():
                 if graph.content <= start < graph.end:
                     message = _tensor(tensor.info, weights[tensor.info.name])
-                    inner += [self.read(inside, start), head(INITIALIZER, len(message)), message]
+                    inner += [self.read(inside, start), head(Graph.INITIALIZER, len(message)), message]
                     inside = tensor.end
             inner.append(self.read(inside, graph.end))
             size = sum(map(len, inner))
-            pieces += [self.read(at, graph.start), head(GRAPH, size), *inner]
+            pieces += [self.read(at, graph.start), head(Model.GRAPH, size), *inner]
             at = graph.end
         pieces.append(self.read(at, self.size))
         return b"".join(pieces)
@@ -267,13 +268,15 @@ class ModelFile:
 
 def _tensor(info: Initializer, data: bytes | None) -> bytes:
     """A ``TensorProto``: with its data, or with data that lies outside, where nobody looks for it."""
-    described = b"".join(written(DIMS, dim) for dim in info.shape)
-    described += written(DATA_TYPE, info.element_type.onnx_code) + written(NAME, info.name)
+    described = b"".join(written(Tensor.DIMS, dim) for dim in info.shape)
+    described += written(Tensor.DATA_TYPE, info.element_type.onnx_code) + written(Tensor.NAME, info.name)
     if data is not None:
-        return described + written(RAW_DATA, data)
+        return described + written(Tensor.RAW_DATA, data)
     for key, value in (("location", "given"), ("offset", "0"), ("length", str(info.nbytes))):
-        described += written(EXTERNAL_DATA, written(KEY, key) + written(VALUE, value))
-    return described + written(DATA_LOCATION, OUTSIDE)
+        described += written(
+            Tensor.EXTERNAL_DATA, written(StringStringEntry.KEY, key) + written(StringStringEntry.VALUE, value)
+        )
+    return described + written(Tensor.DATA_LOCATION, DataLocation.EXTERNAL)
 
 
 @contextmanager

@@ -4,6 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from zrt._common.onnx_fields import (
+    Attribute,
+    AttributeType,
+    Graph,
+    MapType,
+    Model,
+    Node,
+    OperatorSet,
+    SequenceType,
+    TensorType,
+    Type,
+    ValueInfo,
+)
 from zrt._common.protobuf_writer import field
 from zrt._native import status
 from zrt._native.cdata import NULL, strings
@@ -16,9 +29,6 @@ from zrt.values.type_info import type_name
 from zrt.values.value import Value
 
 _made: dict[tuple[ElementType, ElementType | None], Handle] = {}
-
-# Members of ``AttributeProto.AttributeType``.
-_INT, _INTS, _STRINGS = 2, 7, 8
 
 # Names of the input and the output of the models.
 _INPUT, _OUTPUT = strings([b"x"]), strings([b"s"])
@@ -53,35 +63,57 @@ def _make(element_type: ElementType, key_type: ElementType | None, subject: str)
 
 
 def _of_tensors(element_type: ElementType) -> bytes:
-    tensor = field(1, field(1, element_type.onnx_code))
-    made = field(2, b"s") + field(4, b"SequenceEmpty") + field(5, _attribute(b"dtype", _INT, 3, element_type.onnx_code))
-    return _model(made, _value(b"s", field(4, field(1, tensor))))
+    code = element_type.onnx_code
+    node = (
+        field(Node.OUTPUT, b"s")
+        + field(Node.OP_TYPE, b"SequenceEmpty")
+        + field(Node.ATTRIBUTE, _attribute(b"dtype", AttributeType.INT, Attribute.I, code))
+    )
+    return _model(node, _value(b"s", _sequence_type(_tensor_type(code))))
 
 
 def _of_maps(key_type: ElementType) -> bytes:
     labels = (
-        _attribute(b"classlabels_strings", _STRINGS, 9, b"a")
+        _attribute(b"classlabels_strings", AttributeType.STRINGS, Attribute.STRINGS, b"a")
         if key_type is ElementType.STRING
-        else _attribute(b"classlabels_int64s", _INTS, 8, 0)
+        else _attribute(b"classlabels_int64s", AttributeType.INTS, Attribute.INTS, 0)
     )
-    scores = field(1, field(1, ElementType.FLOAT))
-    kind = field(5, field(1, key_type) + field(2, scores))
-    node = field(1, b"x") + field(2, b"s") + field(4, b"ZipMap") + field(5, labels) + field(7, b"ai.onnx.ml")
-    return _model(node, _value(b"s", field(4, field(1, kind))), _value(b"x", scores))
+    scores = _tensor_type(ElementType.FLOAT)
+    kind = field(Type.MAP_TYPE, field(MapType.KEY_TYPE, key_type) + field(MapType.VALUE_TYPE, scores))
+    node = (
+        field(Node.INPUT, b"x")
+        + field(Node.OUTPUT, b"s")
+        + field(Node.OP_TYPE, b"ZipMap")
+        + field(Node.ATTRIBUTE, labels)
+        + field(Node.DOMAIN, b"ai.onnx.ml")
+    )
+    return _model(node, _value(b"s", _sequence_type(kind)), _value(b"x", scores))
 
 
 # The functions below serialize an ``onnx.ModelProto`` without the onnx package.
 
 
+def _tensor_type(code: int) -> bytes:
+    return field(Type.TENSOR_TYPE, field(TensorType.ELEM_TYPE, code))
+
+
+def _sequence_type(kind: bytes) -> bytes:
+    return field(Type.SEQUENCE_TYPE, field(SequenceType.ELEM_TYPE, kind))
+
+
 def _attribute(name: bytes, kind: int, number: int, content: int | bytes) -> bytes:
-    return field(1, name) + field(number, content) + field(20, kind)
+    return field(Attribute.NAME, name) + field(number, content) + field(Attribute.TYPE, kind)
 
 
 def _value(name: bytes, kind: bytes) -> bytes:
-    return field(1, name) + field(2, kind)
+    return field(ValueInfo.NAME, name) + field(ValueInfo.TYPE, kind)
 
 
 def _model(node: bytes, output: bytes, feed: bytes = b"") -> bytes:
-    graph = field(1, node) + field(2, b"empty") + (field(11, feed) if feed else b"") + field(12, output)
-    opsets = (field(1, domain) + field(2, version) for domain, version in ((b"", 17), (b"ai.onnx.ml", 3)))
-    return field(1, 8) + field(7, graph) + b"".join(field(8, opset) for opset in opsets)
+    graph = field(Graph.NODE, node) + field(Graph.NAME, b"empty")
+    graph += (field(Graph.INPUT, feed) if feed else b"") + field(Graph.OUTPUT, output)
+    model = field(Model.IR_VERSION, 8) + field(Model.GRAPH, graph)
+    for domain, version in ((b"", 17), (b"ai.onnx.ml", 3)):
+        opset = field(OperatorSet.DOMAIN, domain) + field(OperatorSet.VERSION, version)
+        model += field(Model.OPSET_IMPORT, opset)
+    return model

@@ -1,0 +1,128 @@
+"""The field numbers of onnx.proto by message, for code that reads or writes models without the onnx package."""
+
+from __future__ import annotations
+
+
+class Model:
+    """``ModelProto``."""
+
+    IR_VERSION = 1
+    GRAPH = 7
+    OPSET_IMPORT = 8
+
+
+class OperatorSet:
+    """``OperatorSetIdProto``."""
+
+    DOMAIN = 1
+    VERSION = 2
+
+
+class Graph:
+    """``GraphProto``."""
+
+    NODE = 1
+    NAME = 2
+    INITIALIZER = 5
+    INPUT = 11
+    OUTPUT = 12
+
+
+class Node:
+    """``NodeProto``."""
+
+    INPUT = 1
+    OUTPUT = 2
+    OP_TYPE = 4
+    ATTRIBUTE = 5
+    DOMAIN = 7
+
+
+class Attribute:
+    """``AttributeProto``."""
+
+    NAME = 1
+    F = 2
+    I = 3  # noqa: E741 (the proto's name)
+    S = 4
+    T = 5
+    G = 6
+    FLOATS = 7
+    INTS = 8
+    STRINGS = 9
+    GRAPHS = 11
+    TYPE = 20
+
+
+class AttributeType:
+    """The values of `Attribute.TYPE`."""
+
+    FLOAT = 1
+    INT = 2
+    STRING = 3
+    TENSOR = 4
+    GRAPH = 5
+    FLOATS = 6
+    INTS = 7
+    STRINGS = 8
+    GRAPHS = 10
+
+
+class Tensor:
+    """``TensorProto``."""
+
+    DIMS = 1
+    DATA_TYPE = 2
+    FLOAT_DATA = 4
+    NAME = 8
+    RAW_DATA = 9
+    DOUBLE_DATA = 10
+    EXTERNAL_DATA = 13
+    DATA_LOCATION = 14
+
+
+class DataLocation:
+    """The values of `Tensor.DATA_LOCATION`."""
+
+    EXTERNAL = 1
+
+
+class StringStringEntry:
+    """``StringStringEntryProto``."""
+
+    KEY = 1
+    VALUE = 2
+
+
+class ValueInfo:
+    """``ValueInfoProto``."""
+
+    NAME = 1
+    TYPE = 2
+
+
+class Type:
+    """``TypeProto``."""
+
+    TENSOR_TYPE = 1
+    SEQUENCE_TYPE = 4
+    MAP_TYPE = 5
+
+
+class TensorType:
+    """``TypeProto.Tensor``."""
+
+    ELEM_TYPE = 1
+
+
+class SequenceType:
+    """``TypeProto.Sequence``."""
+
+    ELEM_TYPE = 1
+
+
+class MapType:
+    """``TypeProto.Map``."""
+
+    KEY_TYPE = 1
+    VALUE_TYPE = 2
