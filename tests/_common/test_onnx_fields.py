@@ -20,6 +20,8 @@ MESSAGES = {
     onnx_fields.ValueInfo: onnx.ValueInfoProto,
     onnx_fields.Type: onnx.TypeProto,
     onnx_fields.TensorType: onnx.TypeProto.Tensor,
+    onnx_fields.TensorShape: onnx.TensorShapeProto,
+    onnx_fields.Dimension: onnx.TensorShapeProto.Dimension,
     onnx_fields.SequenceType: onnx.TypeProto.Sequence,
     onnx_fields.MapType: onnx.TypeProto.Map,
 }

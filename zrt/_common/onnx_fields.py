@@ -113,6 +113,19 @@ class TensorType:
     """``TypeProto.Tensor``."""
 
     ELEM_TYPE = 1
+    SHAPE = 2
+
+
+class TensorShape:
+    """``TensorShapeProto``."""
+
+    DIM = 1
+
+
+class Dimension:
+    """``TensorShapeProto.Dimension``."""
+
+    DIM_VALUE = 1
 
 
 class SequenceType:
