@@ -1,3 +1,5 @@
+"""`HardwareDevice` and `EpDevice`: their fields, memory on devices, and captured graphs."""
+
 from __future__ import annotations
 
 import copy
@@ -15,11 +17,11 @@ CPU = "CPUExecutionProvider"
 
 
 class TestHardware:
-    def test_the_processor_is_there(self):
+    def test_cpu_is_listed(self):
         types = [device.type for device in zrt.hardware_devices()]
         assert zrt.HardwareType.CPU in types
 
-    def test_facts_are_plain_and_cannot_be_changed(self):
+    def test_fields_have_plain_types_and_are_read_only(self):
         for device in zrt.hardware_devices():
             assert isinstance(device.vendor, str)
             assert 0 <= device.vendor_id < 2**32
@@ -29,14 +31,14 @@ class TestHardware:
             with pytest.raises(TypeError):
                 device.metadata["key"] = "value"
 
-    def test_the_same_device_is_equal_each_time(self):
+    def test_same_device_is_equal_in_each_listing(self):
         assert zrt.hardware_devices() == zrt.hardware_devices()
         assert len(set(zrt.hardware_devices()) | set(zrt.hardware_devices())) == len(zrt.hardware_devices())
         assert zrt.ep_devices()[0].hardware in zrt.hardware_devices()
 
 
 class TestEpDevices:
-    def test_the_processor_s_own_provider_is_there(self):
+    def test_cpu_execution_provider_is_listed(self):
         (device,) = (device for device in zrt.ep_devices() if device.provider == CPU)
         assert device.vendor == "Microsoft"
         assert device.hardware.type is zrt.HardwareType.CPU
@@ -44,7 +46,7 @@ class TestEpDevices:
         assert (device.memory, device.host_memory, device.library) == (None, None, None)
         assert CPU in str(device)
 
-    def test_what_a_library_says(self, plugin):
+    def test_fields_of_a_library_s_devices(self, plugin):
         own = plugin.own
         assert (own.provider, own.vendor, own.library) == ("ZrtTestProvider", "the tests", "tests")
         assert own.metadata["flavour"] == "test"
@@ -56,13 +58,13 @@ class TestEpDevices:
         assert npu not in zrt.hardware_devices()
         assert str(plugin.npu) == "ZrtTestProvider on NPU the tests 5a52:0003"
 
-    def test_its_memory(self, plugin):
+    def test_memories_of_a_device(self, plugin):
         own = plugin.own
         assert (own.memory.name, own.memory.device_id, own.memory.is_host) == ("ZrtTest", 0, False)
         assert (own.host_memory.name, own.host_memory.is_host) == ("ZrtTestHost", True)
         assert (plugin.npu.memory, plugin.npu.host_memory) == (None, None)
 
-    def test_memory_is_equal_to_what_a_value_says_of_its_own(self, plugin, negate):
+    def test_memory_equals_that_of_a_value_on_it(self, plugin, negate):
         value = zrt.Value.allocate((2,), "float32", negate().allocator(plugin.own.memory))
         assert value.memory == plugin.own.memory
         assert plugin.own.memory == value.memory
@@ -70,27 +72,27 @@ class TestEpDevices:
         assert plugin.own.memory != zrt.MemoryInfo.cpu()
         assert plugin.own.memory != plugin.own.host_memory
 
-    def test_the_same_device_is_equal_each_time(self, plugin):
+    def test_same_device_is_equal_in_each_listing(self, plugin):
         assert plugin.own in zrt.ep_devices()
         assert plugin.own != plugin.npu
         assert {plugin.own: 1}[next(device for device in zrt.ep_devices() if device == plugin.own)] == 1
 
-    def test_facts_cannot_be_changed(self, plugin):
+    def test_fields_are_read_only(self, plugin):
         with pytest.raises(dataclasses.FrozenInstanceError):
             plugin.own.provider = "other"
         for pairs in (plugin.own.metadata, plugin.own.options):
             with pytest.raises(TypeError):
                 pairs["key"] = "value"
 
-    def test_no_copy_and_no_pickle(self, plugin):
+    def test_copy_and_pickle_are_refused(self, plugin):
         for thing in (plugin.own, plugin.own.hardware, plugin.own.memory):
             with pytest.raises((NotCopyableError, TypeError)):
                 pickle.dumps(thing)
         with pytest.raises((NotCopyableError, TypeError)):
             copy.deepcopy(plugin.own)
 
-    def test_users_make_none(self, plugin):
-        """What stands for nothing in ONNX Runtime is refused where it is used."""
+    def test_devices_made_by_users_are_refused(self, plugin):
+        """An object without a device of ONNX Runtime is refused where it is used."""
         hardware = devices.HardwareDevice(zrt.HardwareType.GPU, "v", 1, 2, {}, 0)
         made = devices.EpDevice("p", "v", {}, {}, hardware, None, None, None, "source")
         with pytest.raises(DTypeError, match="users make none"):
@@ -102,7 +104,7 @@ class TestEpDevices:
 
 
 class TestIncompatibility:
-    def test_nothing_against_a_device(self, plugin):
+    def test_no_reasons_against_a_device(self, plugin):
         found = plugin.own.hardware.incompatibility("ZrtTestProvider")
         assert not found
         assert found == zrt.Incompatibility(zrt.IncompatibilityReason.NONE, 0, "")
@@ -115,20 +117,20 @@ class TestIncompatibility:
         assert found.reasons == reason.DRIVER_INCOMPATIBLE | reason.MISSING_DEPENDENCY
         assert (found.error_code, found.notes) == (7, "the NPU is made up")
 
-    def test_a_provider_without_devices_is_refused(self, plugin):
+    def test_provider_without_devices_is_refused(self, plugin):
         for name in ("CUDAExecutionProvider", "", "cpu"):
             with pytest.raises(ArgumentError, match=f"provider {name!r}"):
                 plugin.own.hardware.incompatibility(name)
 
 
 class TestMemoryOfTheDevice:
-    """Values and lanes on a device, and the ways there and back."""
+    """Values and lanes on a device, and copies to and from it."""
 
     @pytest.fixture
     def x(self):
         return np.array([-1, 2, 3], np.float32)
 
-    def test_a_value_stays_there_until_it_is_copied(self, plugin, negate, x):
+    def test_value_stays_on_the_device_until_it_is_copied(self, plugin, negate, x):
         session = negate()
         value = zrt.Value.allocate((3,), "float32", session.allocator(plugin.own.memory))
         with pytest.raises(zrt.errors.UnsupportedError, match=r"lies on ZrtTest:0; zrt\.copy brings it to the host"):
@@ -141,7 +143,7 @@ class TestMemoryOfTheDevice:
         assert back.tolist() == again.array.tolist() == x.tolist()
         assert session.run({"x": value})[0].tolist() == [1, -2, -3]
 
-    def test_a_lane_wholly_on_the_device_copies_nothing(self, plugin, negate, x):
+    def test_lane_with_both_ends_on_the_device_copies_nothing(self, plugin, negate, x):
         memory = zrt.LaneMemory.allocated(plugin.own.memory)
         lane = negate().lane({"x": (3,)}, inputs=memory, outputs=memory)
         assert isinstance(lane.inputs["x"], zrt.Value)
@@ -154,7 +156,7 @@ class TestMemoryOfTheDevice:
             zrt.copy(lane.outputs["y"], back)
             assert back.tolist() == (-x - step).tolist()
 
-    def test_a_lane_with_its_ends_on_the_host_sees_every_write(self, plugin, negate, x):
+    def test_lane_with_both_ends_on_the_host_sees_every_write(self, plugin, negate, x):
         lane = negate().lane({"x": (3,)})
         assert lane.rebound == {"x"}
         copies = lane.audit().copies
@@ -172,7 +174,7 @@ class TestMemoryOfTheDevice:
         lane.run()
         assert lane.outputs["y"].tolist() == [1, -2, -3]
 
-    def test_an_output_left_to_onnx_runtime_on_the_device(self, plugin, negate, x):
+    def test_output_that_onnx_runtime_allocates_on_the_device(self, plugin, negate, x):
         lane = negate().lane({"x": (3,)}, outputs=zrt.LaneMemory.left(plugin.own.memory))
         lane.inputs["x"][...] = x
         lane.run()
@@ -183,7 +185,7 @@ class TestMemoryOfTheDevice:
         zrt.copy(first, back)
         assert back.tolist() == [1, -2, -3]
 
-    def test_a_binding_with_both_ends_on_the_device(self, plugin, negate, x):
+    def test_io_binding_with_both_ends_on_the_device(self, plugin, negate, x):
         session = negate()
         binding = session.binding()
         value = zrt.Value.allocate((3,), "float32", session.allocator(plugin.own.memory))
@@ -195,7 +197,7 @@ class TestMemoryOfTheDevice:
         zrt.copy(binding.outputs()["y"], back)
         assert back.tolist() == [1, -2, -3]
 
-    def test_a_session_elsewhere_has_no_such_memory(self, plugin, relu):
+    def test_session_on_the_cpu_has_no_device_memory(self, plugin, relu):
         with pytest.raises(ArgumentError, match="no allocator for 'ZrtTest'"):
             relu.allocator(plugin.own.memory)
         with pytest.raises(ArgumentError, match="outputs: this session has no allocator for 'ZrtTest'"):
@@ -203,23 +205,23 @@ class TestMemoryOfTheDevice:
 
 
 class TestDynamicOptions:
-    def test_a_provider_takes_or_refuses_them(self, negate):
+    def test_provider_takes_or_refuses_options(self, negate):
         session = negate()
         session.set_dynamic_options({"ep.dynamic.capture": "0"})
         with pytest.raises(zrt.errors.InvalidArgumentError, match=r"knows ep\.dynamic\.capture alone"):
             session.set_dynamic_options({"ep.dynamic.other": "1"})
 
-    def test_the_processor_passes_over_them(self, relu):
+    def test_cpu_ignores_options(self, relu):
         relu.set_dynamic_options({"ep.dynamic.workload_type": "Efficient"})
         assert relu.run([np.ones(1, np.float32)])[0].tolist() == [1]
 
-    def test_none_are_a_mistake(self, relu):
+    def test_empty_options_are_refused(self, relu):
         with pytest.raises(ArgumentError, match="there are none"):
             relu.set_dynamic_options({})
 
 
 class TestCapturedGraphs:
-    """A captured graph replays a run over the memory that it had."""
+    """A captured graph replays a run over the same memory."""
 
     @pytest.fixture
     def lane(self, plugin, negate):
@@ -234,7 +236,7 @@ class TestCapturedGraphs:
         zrt.copy(lane.outputs["y"], back)
         return back.tolist()
 
-    def test_captured_replayed_and_released(self, lane):
+    def test_graph_is_captured_replayed_and_released(self, lane):
         first, second = (zrt.RunOptions(gpu_graph_id=number) for number in (1, 2))
         for numbers in ([1, 2], [3, 4]):
             assert self.run(lane, numbers, first) == [-number for number in numbers]
@@ -246,7 +248,7 @@ class TestCapturedGraphs:
         lane.session.release_captured_graph(1)
         lane.session.release_captured_graph(2)
 
-    def test_each_lane_has_a_graph_of_its_own(self, plugin, lane):
+    def test_lanes_have_graphs_of_their_own(self, plugin, lane):
         memory = zrt.LaneMemory.allocated(plugin.own.memory)
         lanes = [lane, lane.session.lane({"x": (2,)}, inputs=memory, outputs=memory)]
         back = np.empty(2, np.float32)
@@ -257,7 +259,7 @@ class TestCapturedGraphs:
                 zrt.copy(each.outputs["y"], back)
                 assert back.tolist() == [-step, -number]
 
-    def test_what_a_replay_would_not_look_at_is_refused(self, plugin, lane):
+    def test_arguments_that_a_replay_ignores_are_refused(self, plugin, lane):
         session, x = lane.session, np.ones(2, np.float32)
         there = zrt.LaneMemory.allocated(plugin.own.memory)
         for do, error, words in (
@@ -280,34 +282,34 @@ class TestCapturedGraphs:
             with pytest.raises(zrt.errors.UnsupportedError):
                 session.run([x])
 
-    def test_a_config_entry_counts_too(self, plugin, negate):
+    def test_capture_enabled_by_a_config_entry(self, plugin, negate):
         session = negate(config_entries={"ep.zrttestprovider.enable_cuda_graph": "1"})
         with pytest.raises(zrt.errors.UnsupportedError, match="captures graphs"):
             session.run([np.ones(2, np.float32)])
 
-    def test_a_run_without(self, lane):
+    def test_run_without_a_graph(self, lane):
         assert self.run(lane, [1, 2], zrt.RunOptions(gpu_graph_id=-1)) == [-1, -2]
         with pytest.raises(zrt.errors.NotFoundError):
             lane.session.release_captured_graph(0)
 
-    def test_a_model_with_nodes_elsewhere_is_refused_at_load(self, plugin, build):
+    def test_model_with_nodes_on_the_cpu_is_refused_at_load(self, plugin, build):
         model = build("(float[n] x) => (float[n] y) { a = Relu(x) y = Neg(a) }")
         options = zrt.SessionOptions(log_severity_level="FATAL")
         with pytest.raises(zrt.errors.FailError, match="graph capture"):
             zrt.Session(model, options, [(plugin.own, {"enable_cuda_graph": "1"})])
 
-    def test_the_processor_captures_none(self, relu):
+    def test_cpu_captures_no_graph(self, relu):
         with pytest.raises(zrt.errors.UnsupportedError, match="no graph is captured on CPUExecutionProvider"):
             relu.release_captured_graph(1)
         relu.run([np.ones(1, np.float32)], options=zrt.RunOptions(gpu_graph_id=3))
 
     @pytest.mark.parametrize("number", [-2, 2**31])
-    def test_numbers_that_are_none(self, number):
+    def test_bad_graph_ids_are_refused(self, number):
         with pytest.raises(ArgumentError, match="gpu_graph_id"):
             zrt.RunOptions(gpu_graph_id=number)
 
     @pytest.mark.gpu
-    def test_a_cuda_graph(self, build):
+    def test_cuda_graph(self, build):
         session = zrt.Session(
             build("(float[2] x) => (float[2] y) { y = Neg(x) }"),
             providers=[zrt.providers.CUDA(enable_cuda_graph=True), "cpu"],

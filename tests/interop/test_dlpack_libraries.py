@@ -17,7 +17,7 @@ from zrt.errors import DLPackError
 @pytest.mark.jax
 class TestJax:
     @pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "bfloat16", "float8_e5m2"])
-    def test_there_and_back(self, dtype: str) -> None:
+    def test_round_trip(self, dtype: str) -> None:
         import jax
 
         array = jax.numpy.array([[1, 0, 1], [0, 1, 0]], dtype)
@@ -28,7 +28,7 @@ class TestJax:
         back = jax.numpy.from_dlpack(value)
         np.testing.assert_array_equal(np.asarray(back), np.asarray(array))
 
-    def test_fed_and_taken(self, add: zrt.Session) -> None:
+    def test_arrays_are_fed_and_results_are_taken(self, add: zrt.Session) -> None:
         import jax
 
         x = jax.numpy.arange(4.0)
@@ -52,7 +52,7 @@ class TestJax:
 
 @pytest.mark.torch
 class TestTorch:
-    def test_there_and_back(self, add: zrt.Session) -> None:
+    def test_round_trip(self, add: zrt.Session) -> None:
         import torch
 
         tensor = torch.arange(4, dtype=torch.float32)
@@ -89,7 +89,7 @@ class TestTorch:
 @pytest.mark.gpu
 @pytest.mark.cupy
 class TestCupy:
-    def test_there_and_back(self, build: Callable[..., Any]) -> None:
+    def test_round_trip(self, build: Callable[..., Any]) -> None:
         import cupy
 
         session = zrt.Session(build("(float[n] x) => (float[n] y) { y = Relu(x) }"), providers=["cuda", "cpu"])

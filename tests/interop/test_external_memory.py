@@ -1,4 +1,7 @@
-"""Memory and semaphores of other programs, imported by the tests' own provider; and refused by those that cannot."""
+"""External memory and semaphores, imported by the tests' own provider and refused by others.
+
+Not tested on hardware: Direct3D, Vulkan and CUDA.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ KINDS = [*ExternalMemoryType, *ExternalSemaphoreType]
 
 @pytest.fixture
 def shared() -> Iterator[tuple[int, np.ndarray]]:
-    """A file that is mapped, and its content as 16 float32."""
+    """The descriptor of a mapped file, and its content as 16 float32."""
     with tempfile.TemporaryFile() as file:
         file.truncate(64)
         yield file.fileno(), np.frombuffer(mmap.mmap(file.fileno(), 64), np.float32)
@@ -35,16 +38,16 @@ def importer(plugin: Any) -> zrt.ExternalResourceImporter:
 
 
 @pytest.fixture
-def processor() -> zrt.EpDevice:
+def cpu() -> zrt.EpDevice:
     [device] = (device for device in zrt.ep_devices() if device.provider == "CPUExecutionProvider")
     return device
 
 
 class TestMemory:
-    def test_what_the_provider_can_import(self, importer: zrt.ExternalResourceImporter) -> None:
+    def test_can_import(self, importer: zrt.ExternalResourceImporter) -> None:
         assert {kind for kind in KINDS if importer.can_import(kind)} == {FD, SEMAPHORE_FD}
 
-    def test_a_tensor_over_it_sees_what_is_written(
+    def test_tensors_share_the_memory(
         self, importer: zrt.ExternalResourceImporter, shared: Any, negate: Callable[..., zrt.Session], plugin: Any
     ) -> None:
         descriptor, content = shared
@@ -61,7 +64,7 @@ class TestMemory:
         assert content.tolist() == [0, 0, 1, -2, 3, -1, 2, -3, *[0] * 8]
         assert session.run([x])[0].tolist() == [-1, 2, -3]
 
-    def test_a_tensor_keeps_all_that_it_needs(self, plugin: Any, shared: Any) -> None:
+    def test_tensor_keeps_memory_and_importer_alive(self, plugin: Any, shared: Any) -> None:
         descriptor, content = shared
         importer = zrt.ExternalResourceImporter(plugin.own)
         with importer.import_memory("vk_memory_opaque_fd", descriptor, 64) as memory:
@@ -74,7 +77,7 @@ class TestMemory:
         zrt.copy(value, host)
         assert host[15] == 5
 
-    def test_every_type_and_shape_that_fits(self, importer: zrt.ExternalResourceImporter, shared: Any) -> None:
+    def test_tensors_must_fit_into_the_memory(self, importer: zrt.ExternalResourceImporter, shared: Any) -> None:
         memory = importer.import_memory(FD, shared[0], 64)
         for shape, dtype in (
             ((4, 2), "float64"),
@@ -93,7 +96,7 @@ class TestMemory:
         with pytest.raises(ArgumentError, match="no multiple of the 4 bytes"):
             memory.tensor((1,), "float32", offset=2)
 
-    def test_what_the_provider_refuses(self, importer: zrt.ExternalResourceImporter) -> None:
+    def test_provider_refuses_a_file_that_it_cannot_map(self, importer: zrt.ExternalResourceImporter) -> None:
         read, write = os.pipe()
         with pytest.raises(InvalidArgumentError, match=r"memory of kind VK_MEMORY_OPAQUE_FD: .*cannot map"):
             importer.import_memory(FD, read, 64)
@@ -106,7 +109,7 @@ class TestMemory:
 
 
 class TestSemaphores:
-    def test_signalled_and_waited_for(self, importer: zrt.ExternalResourceImporter, plugin: Any, shared: Any) -> None:
+    def test_signal_and_wait(self, importer: zrt.ExternalResourceImporter, plugin: Any, shared: Any) -> None:
         semaphore = importer.import_semaphore(SEMAPHORE_FD, shared[0])
         count = shared[1].view(np.uint64)
         stream = zrt.SyncStream(plugin.own)
@@ -116,7 +119,9 @@ class TestSemaphores:
         with pytest.raises(FailError, match="semaphores: the test provider does not wait"):
             semaphore.wait(stream, 2**63 + 2)
 
-    def test_the_stream_keeps_it(self, importer: zrt.ExternalResourceImporter, plugin: Any, shared: Any) -> None:
+    def test_stream_keeps_the_semaphore_alive(
+        self, importer: zrt.ExternalResourceImporter, plugin: Any, shared: Any
+    ) -> None:
         stream = zrt.SyncStream(plugin.own)
         with importer.import_semaphore(SEMAPHORE_FD, shared[0]) as semaphore:
             semaphore.signal(stream, 1)
@@ -128,30 +133,30 @@ class TestSemaphores:
 
 
 class TestGraphics:
-    def test_begun_and_ended(self, plugin: Any) -> None:
+    def test_init_and_deinit(self, plugin: Any) -> None:
         zrt.init_graphics_interop(plugin.own, "vulkan", options={"queue": "0"})
         zrt.deinit_graphics_interop(plugin.own)
         with pytest.raises(FailError, match="graphics interop: the test provider has no"):
             zrt.deinit_graphics_interop(plugin.own)
 
-    def test_what_the_provider_refuses(self, plugin: Any) -> None:
+    def test_provider_refuses_another_api(self, plugin: Any) -> None:
         with pytest.raises(InvalidArgumentError, match="knows Vulkan alone"):
             zrt.init_graphics_interop(plugin.own, zrt.GraphicsApi.D3D12, command_queue=4096)
 
 
 class TestWithoutSupport:
-    """A device whose provider imports nothing: it says so, by name."""
+    """Devices whose provider imports nothing: the errors name them."""
 
-    @pytest.fixture(params=["processor", "npu"])
-    def device(self, request: pytest.FixtureRequest, plugin: Any, processor: zrt.EpDevice) -> zrt.EpDevice:
-        return processor if request.param == "processor" else plugin.npu
+    @pytest.fixture(params=["cpu", "npu"])
+    def device(self, request: pytest.FixtureRequest, plugin: Any, cpu: zrt.EpDevice) -> zrt.EpDevice:
+        return cpu if request.param == "cpu" else plugin.npu
 
-    def test_it_can_import_nothing(self, device: zrt.EpDevice) -> None:
+    def test_can_import_returns_false(self, device: zrt.EpDevice) -> None:
         importer = zrt.ExternalResourceImporter(device)
         assert not any(importer.can_import(kind) for kind in KINDS)
         assert str(device) in repr(importer)
 
-    def test_the_calls_say_why(self, device: zrt.EpDevice, shared: Any) -> None:
+    def test_imports_raise(self, device: zrt.EpDevice, shared: Any) -> None:
         importer = zrt.ExternalResourceImporter(device)
         with pytest.raises(UnsupportedError, match="memory: its provider imports nothing") as caught:
             importer.import_memory(FD, shared[0], 64)
@@ -159,17 +164,17 @@ class TestWithoutSupport:
         with pytest.raises(UnsupportedError, match="semaphores: its provider imports nothing"):
             importer.import_semaphore(SEMAPHORE_FD, shared[0])
 
-    def test_graphics(self, processor: zrt.EpDevice) -> None:
+    def test_graphics_interop_raises(self, cpu: zrt.EpDevice) -> None:
         for call in (
-            lambda: zrt.init_graphics_interop(processor, "d3d12"),
-            lambda: zrt.deinit_graphics_interop(processor),
+            lambda: zrt.init_graphics_interop(cpu, "d3d12"),
+            lambda: zrt.deinit_graphics_interop(cpu),
         ):
             with pytest.raises(UnsupportedError, match=r"graphics interop: .*not implemented"):
                 call()
 
 
 @pytest.mark.gpu
-def test_cuda_says_what_it_can_import() -> None:
+def test_can_import_answers_for_cuda() -> None:
     devices = [device for device in zrt.ep_devices() if "cuda" in device.provider.lower()]
     if not devices:
         pytest.skip("CUDA's provider is not registered as a library")
@@ -177,7 +182,7 @@ def test_cuda_says_what_it_can_import() -> None:
     assert all(isinstance(importer.can_import(kind), bool) for kind in KINDS)
 
 
-def test_none_is_made_by_users() -> None:
+def test_constructors_refuse_other_objects() -> None:
     for kind in (zrt.ExternalMemory, zrt.ExternalSemaphore):
         with pytest.raises(DTypeError, match=r"made by ExternalResourceImporter\.import_"):
             kind(None, None, None) if kind is zrt.ExternalSemaphore else kind(None, None, None, 0)

@@ -1,4 +1,4 @@
-"""Sequences and maps as values, from lists and dicts and back."""
+"""Sequences and maps as values: from lists and dicts, and back to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zrt.errors import ArgumentError, ClosedError, DTypeError, UnsupportedError
 from zrt.types import ElementType, ValueKind, pack
 
 X = np.ones(1, np.float32)
-# Of these ORT has sequences of tensors, also empty ones.
+# Element types of which ORT has sequences of tensors, also empty ones.
 KINDS = [
     kind
     for kind in ElementType
@@ -49,7 +49,7 @@ _sessions: dict[bytes, zrt.Session] = {}
 
 
 def passing(kind) -> zrt.Session:
-    """A session that hands its input out again."""
+    """A session whose output is its input."""
     key = kind.SerializeToString()
     if key not in _sessions:
         _sessions[key] = zrt.Session(
@@ -60,7 +60,7 @@ def passing(kind) -> zrt.Session:
 
 @st.composite
 def tensors(draw: st.DrawFn, kind: ElementType) -> np.ndarray:
-    """Any bits at all, so that NaNs and the like must come through as well."""
+    """Tensors of arbitrary bits, so that NaNs must be preserved as well."""
     shape = draw(SHAPES)
     if kind is ElementType.BOOL:
         return draw(hnp.arrays(np.bool_, shape))
@@ -85,13 +85,13 @@ class TestSequencesOfTensors:
             assert same(result, given)
 
     @given(given=st.lists(st.lists(TEXT, max_size=3), max_size=4))
-    def test_of_strings(self, given):
+    def test_strings(self, given):
         session = passing(helper.make_sequence_type_proto(tensor_type(ElementType.STRING)))
         result, _ = session.run([given, X])
         assert [array.tolist() for array in result] == given
 
     @given(given=st.lists(hnp.arrays(np.float32, SHAPES), max_size=4), more=hnp.arrays(np.float32, SHAPES))
-    def test_that_a_model_computes(self, load, given, more):
+    def test_model_that_computes_a_sequence(self, load, given, more):
         session = load(
             "(seq(float[]) s, float[] t) => (seq(float[]) longer, int64 length) "
             "{ longer = SequenceInsert(s, t)  length = SequenceLength(longer) }"
@@ -100,13 +100,13 @@ class TestSequencesOfTensors:
         assert same(longer, [*given, more])
         assert length == len(given) + 1
 
-    def test_arrays_are_used_where_they_lie(self):
+    def test_arrays_are_borrowed(self):
         array = np.zeros(2, np.float32)
         value = zrt.Value.from_sequence([array])
         array[0] = 5
         assert value.to_list()[0].tolist() == [5, 0]
 
-    def test_keeps_its_elements_and_they_outlive_it(self):
+    def test_sequence_and_its_elements_keep_their_memory(self):
         array = np.arange(1000, dtype=np.float32).copy()
         tracked = zrt.Value.from_array(array)
         value = zrt.Value.from_sequence([tracked, zrt.Buffer((3,), np.float32)])
@@ -127,8 +127,8 @@ class TestSequencesOfTensors:
         assert view[999] == 999
         del junk
 
-    def test_a_result_that_shares_tensors_with_the_feed_keeps_them(self, load):
-        # SequenceInsert takes the tensors of its input over as they are.
+    def test_result_keeps_tensors_that_it_shares_with_the_feed(self, load):
+        # SequenceInsert shares the tensors of its input.
         session = load("(seq(float[]) s, float[] t) => (seq(float[]) u) { u = SequenceInsert(s, t) }")
         array = np.arange(500, dtype=np.float32).copy()
         gone = weakref.ref(array)
@@ -160,7 +160,7 @@ class TestSequencesOfTensors:
             with pytest.raises(ClosedError):
                 call()
 
-    def test_empty_ones_are_apart(self):
+    def test_empty_sequences_are_independent(self):
         first, second = (zrt.Value.from_sequence([], "float32") for _ in range(2))
         first.close()
         assert second.to_list() == []
@@ -209,7 +209,7 @@ class TestMaps:
         for feed in (given, zrt.Value.from_map(given, key, value)):
             assert session.run([feed, X])[0] == given
 
-    def test_that_a_model_computes_with(self):
+    def test_model_that_reads_a_map(self):
         model = models.build(
             [helper.make_node("DictVectorizer", ["v"], ["y"], domain="ai.onnx.ml", string_vocabulary=["a", "b", "c"])],
             [helper.make_value_info("v", map_type(ElementType.STRING, ElementType.FLOAT))],
@@ -219,12 +219,12 @@ class TestMaps:
         assert zrt.infer(model, [{"c": 3, "a": 1.5}])[0].tolist() == [[1.5, 0, 3]]
 
     @given(given=st.lists(st.dictionaries(INT64, COLUMNS[ElementType.FLOAT], max_size=3), max_size=3))
-    def test_in_sequences(self, given):
+    def test_maps_in_sequences(self, given):
         session = passing(helper.make_sequence_type_proto(map_type(ElementType.INT64, ElementType.FLOAT)))
         assert session.run([given, X])[0] == given
 
     @given(given=st.lists(st.dictionaries(TEXT, COLUMNS[ElementType.FLOAT], max_size=3), max_size=3))
-    def test_with_strings_in_sequences(self, given):
+    def test_maps_of_strings_in_sequences(self, given):
         value = zrt.Value.from_sequence(given, "float32", "str")
         assert (value.kind, value.key_type, value.element_type) == (
             ValueKind.SEQUENCE,
@@ -233,7 +233,7 @@ class TestMaps:
         )
         assert value.to_list() == given
 
-    def test_that_a_model_makes(self):
+    def test_model_that_creates_maps(self):
         model = models.build(
             [helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", classlabels_strings=["cat", "dog"])],
             [models.tensor("x", TensorProto.FLOAT, ["n", 2])],
@@ -247,7 +247,7 @@ class TestMaps:
         (scores,) = zrt.infer(model, [np.array([[0.25, 0.75], [1, 0]], np.float32)])
         assert scores == [{"cat": 0.25, "dog": 0.75}, {"cat": 1, "dog": 0}]
 
-    def test_types_as_numpy_sees_them(self):
+    def test_types_are_inferred_as_by_numpy(self):
         for entries, key, value in (
             ({"a": 1}, "STRING", "INT64"),
             ({1: "b"}, "INT64", "STRING"),
@@ -260,7 +260,7 @@ class TestMaps:
             assert made.to_dict() == entries
         assert repr(zrt.Value.from_map({"a": 1})) == "Value(map(string, int64))"
 
-    def test_keys_and_values_as_values(self):
+    def test_elements_of_a_map_are_its_keys_and_values(self):
         keys, values = zrt.Value.from_map({"b": 1, "a": 2}).elements()
         assert (keys.strings(), values.numpy().tolist()) == (["a", "b"], [2, 1])
 
@@ -292,7 +292,7 @@ class TestMaps:
 
 
 class TestFeeds:
-    def test_refused_by_name(self):
+    def test_errors_name_the_input(self):
         sequence = passing(helper.make_sequence_type_proto(tensor_type(ElementType.FLOAT)))
         mapping = passing(map_type(ElementType.STRING, ElementType.INT64))
         for session, feed, error, message in (
@@ -314,7 +314,7 @@ class TestFeeds:
             with pytest.raises(error, match=message):
                 session.run([feed, X])
 
-    def test_borrowed_as_values_alone(self):
+    def test_only_values_can_be_borrowed(self):
         session = passing(helper.make_sequence_type_proto(tensor_type(ElementType.FLOAT)))
         prepared = session.prepare([zrt.Value.from_sequence([X]), X])
         assert same(prepared.run()[0], [X])
@@ -323,7 +323,7 @@ class TestFeeds:
         with pytest.raises(UnsupportedError, match="input 'v' is a sequence: a lane binds tensors"):
             session.lane()
 
-    def test_what_is_of_another_kind_says_so(self):
+    def test_values_of_another_kind_are_refused(self):
         value = zrt.Value.from_map({"a": 1})
         with pytest.raises(UnsupportedError, match="this value is a map, not a sequence"):
             value.to_list()
@@ -334,7 +334,7 @@ class TestFeeds:
 
 
 @pytest.mark.gpu
-def test_on_a_device_it_is_not_read(load):
+def test_sequence_on_a_device_cannot_be_read(load):
     session = zrt.Session(
         models.to_sequence(), zrt.SessionOptions(log_severity_level="FATAL"), providers=["cuda", "cpu"]
     )

@@ -1,4 +1,4 @@
-"""`copy` and `copy_all`: what is copied, what is refused before the first byte moves, and what a device needs."""
+"""`copy` and `copy_all`: copies on the host, refusals before the first byte is copied, and copies with devices."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def strings() -> Value:
 
 
 def on_device(shape: tuple[int, ...] = (2, 3), kind: ElementType = ElementType.FLOAT) -> Value:
-    """A value that says it lies on a GPU, at an address that nothing may touch."""
+    """A value that claims to lie on a GPU, at an address that cannot be accessed."""
     where = MemoryInfo.cuda().handle()
     pointer = status.make(
         api().CreateTensorWithDataAsOrtValue,
@@ -102,7 +102,7 @@ class TestOnTheHost:
         assert copy(given, place) is None
         np.testing.assert_array_equal(content(place), NUMBERS)
         np.testing.assert_array_equal(content(given), NUMBERS)
-        # A copy, and no view: what comes later stays where it is written.
+        # A copy and no view: later writes to one side do not show on the other.
         content(given)[...] = 9
         np.testing.assert_array_equal(content(place), NUMBERS)
 
@@ -123,7 +123,7 @@ class TestOnTheHost:
                 copy(source(np.full(shape, 7, np.int64)), place)
                 np.testing.assert_array_equal(content(place), np.full(shape, 7))
 
-    def test_overlapping(self):
+    def test_overlapping_memory(self):
         array = np.arange(10, dtype=np.int32)
         copy(array[:-1], array[1:])
         np.testing.assert_array_equal(array, [0, 0, 1, 2, 3, 4, 5, 6, 7, 8])
@@ -131,16 +131,16 @@ class TestOnTheHost:
         backwards = array[::-1].copy()
         copy(array[::-1], array)
         np.testing.assert_array_equal(array, backwards)
-        # Over the same memory in two forms.
+        # An array and a value over the same memory.
         copy(Value.from_array(array), array)
         np.testing.assert_array_equal(array, backwards)
 
-    def test_complex_arrays_are_arrays(self):
+    def test_complex_arrays_can_be_copied(self):
         target = np.zeros(2, np.complex64)
         copy(np.array([1j, 2], np.complex64), target)
         np.testing.assert_array_equal(target, [1j, 2])
 
-    def test_a_lanes_views(self):
+    def test_views_of_a_lane(self):
         first, second = (Session(models.add()).lane(outputs=memory) for memory in (None, LaneMemory.left()))
         copy(np.ones(4, np.float32), first.inputs["x"])
         first.run()
@@ -179,7 +179,7 @@ class TestPackedTypes:
             with pytest.raises(DTypeError, match="copy 0: an array of int4 has a byte for each element"):
                 copy(*pair)
 
-    def test_packed_bytes_are_another_type(self):
+    def test_packed_bytes_have_another_type(self):
         with pytest.raises(DTypeError, match="the source holds uint8, the destination int4"):
             copy(self.BYTES, Buffer((2,), ElementType.INT4))
         copy(self.BYTES, Buffer((3,), ElementType.INT4).array)
@@ -188,7 +188,7 @@ class TestPackedTypes:
 class TestRefusals:
     @pytest.mark.parametrize("target", FORMS)
     @pytest.mark.parametrize("source", FORMS)
-    def test_another_type_or_shape(self, source, target):
+    def test_other_type_or_shape(self, source, target):
         given = source(NUMBERS)
         place = target(np.zeros((2, 3), np.int32))
         with pytest.raises(DTypeError, match="copy 0: the source holds float32, the destination int32"):
@@ -202,21 +202,21 @@ class TestRefusals:
             with pytest.raises(ShapeError, match="copy 0"):
                 copy(np.zeros(shape, np.float32), np.zeros((2, 3), np.float32))
 
-    def test_a_read_only_destination(self):
+    def test_read_only_destination(self):
         array = NUMBERS.copy()
         array.flags.writeable = False
         with pytest.raises(ArgumentError, match="copy 0: the destination is read-only"):
             copy(NUMBERS, array)
         copy(array, np.zeros_like(array))
 
-    def test_a_value_over_read_only_memory(self):
+    def test_value_over_a_read_only_array(self):
         frozen = np.frombuffer(bytes(24), np.float32)
         with pytest.raises(ArgumentError, match="copy 0: the destination is read-only"):
             copy(np.ones(6, np.float32), Value.from_array(frozen))
         assert not frozen.any()
 
     @pytest.mark.parametrize("thing", [[1.0], 1.0, None, b"1234", np.float32(1), MemoryInfo.cpu()])
-    def test_what_is_no_tensor(self, thing):
+    def test_other_objects(self, thing):
         for pair in ((thing, NUMBERS.copy()), (NUMBERS, thing)):
             with pytest.raises(DTypeError, match="copy 0: expected an array, a Value or a Buffer, got"):
                 copy(*pair)
@@ -230,19 +230,19 @@ class TestRefusals:
         with pytest.raises(UnsupportedError, match="copy 0: a sequence cannot be copied"):
             copy(sequence, np.zeros(2, np.float32))
 
-    def test_a_type_that_onnx_does_not_have(self):
+    def test_type_unknown_to_onnx(self):
         with pytest.raises(DTypeError, match=r"copy 0.*datetime64"):
             copy(np.zeros(1, "M8[s]"), np.zeros(1, "M8[s]"))
 
     @pytest.mark.parametrize("closed", [as_value, as_buffer])
-    def test_closed_things(self, closed):
+    def test_closed_objects(self, closed):
         thing = closed(NUMBERS)
         thing.close()
         for pair in ((thing, NUMBERS.copy()), (NUMBERS, thing)):
             with pytest.raises(ClosedError, match=type(thing).__name__):
                 copy(*pair)
 
-    def test_a_bad_pair_among_good_ones_moves_nothing(self):
+    def test_one_bad_pair_prevents_all_copies(self):
         places = [np.zeros_like(NUMBERS) for _ in range(3)]
         good = [(NUMBERS, places[0]), (as_value(NUMBERS), places[1])]
         for bad, error in (
@@ -264,12 +264,12 @@ class TestRefusals:
 class TestDevicesWithoutTheirProvider:
     @pytest.fixture(autouse=True)
     def no_provider(self, tmp_path, monkeypatch):
-        """The library as it would be in a folder without CUDA's provider."""
+        """Pretends that the library lies in a folder without CUDA's provider."""
         elsewhere = dataclasses.replace(library(), path=str(tmp_path / "libonnxruntime.so"))
         monkeypatch.setattr(transfer, "library", lambda: elsewhere)
         monkeypatch.setattr(transfer, "_CUDA", "one that nobody registered")
 
-    def test_the_error_says_what_is_missing(self, tmp_path):
+    def test_error_names_the_missing_library(self, tmp_path):
         wanted = str(tmp_path / "libonnxruntime_providers_cuda.so")
         for pair, way in (
             ((NUMBERS, on_device()), "from Cpu to Cuda"),
@@ -282,7 +282,7 @@ class TestDevicesWithoutTheirProvider:
             assert wanted in str(caught.value)
             assert 'pip install "zrt[cuda]"' in str(caught.value)
 
-    def test_a_device_takes_contiguous_arrays_only(self):
+    def test_device_copies_take_contiguous_arrays_only(self):
         for form in (as_strided, as_swapped):
             with pytest.raises(ArgumentError, match=r"copy 0, source: .*without a copy"):
                 copy(form(NUMBERS), on_device())
@@ -299,12 +299,12 @@ class TestDevicesWithoutTheirProvider:
         with pytest.raises(ArgumentError, match="read-only"):
             copy(on_device(), read_only)
 
-    def test_packed_types_want_values(self):
+    def test_packed_types_need_values(self):
         with pytest.raises(DTypeError, match="an array of int4"):
             copy(np.zeros(3, ml_dtypes.int4), on_device((3,), ElementType.INT4))
 
 
-def test_another_device_has_no_way_that_is_known(monkeypatch):
+def test_device_without_a_provider_library_is_refused(monkeypatch):
     monkeypatch.setattr(transfer, "_on_host", lambda side: False)
     with pytest.raises(UnsupportedError, match="no copy from Cpu to Cpu: no provider library that can copy so"):
         copy(NUMBERS, np.zeros_like(NUMBERS))
@@ -312,11 +312,13 @@ def test_another_device_has_no_way_that_is_known(monkeypatch):
 
 @pytest.mark.gpu
 class TestCuda:
+    """Not tested on hardware."""
+
     @pytest.fixture
     def session(self):
         return Session(models.double(("n", 3)), providers=["CUDA"])
 
-    def test_there_and_back(self, session):
+    def test_copies_to_on_and_from_the_device(self, session):
         on_gpu = [Value.allocate((2, 3), np.float32, session.allocator(MemoryInfo.cuda())) for _ in range(2)]
         place = np.zeros_like(NUMBERS)
         copy(NUMBERS, on_gpu[0])
@@ -324,7 +326,7 @@ class TestCuda:
         copy(on_gpu[1], place)
         np.testing.assert_array_equal(place, NUMBERS)
 
-    def test_in_one_batch(self, session):
+    def test_many_pairs_to_and_from_the_device(self, session):
         allocator = session.allocator(MemoryInfo.cuda())
         there = [Value.allocate((2, 3), np.float32, allocator) for _ in range(3)]
         copy_all((NUMBERS * index, place) for index, place in enumerate(there))
@@ -333,10 +335,10 @@ class TestCuda:
         for index, place in enumerate(back):
             np.testing.assert_array_equal(place, NUMBERS * index)
 
-    def test_pinned_memory_is_the_hosts(self, session):
+    def test_pinned_memory_is_host_memory(self, session):
         pinned = Value.allocate((2, 3), np.float32, session.allocator(MemoryInfo.cuda_pinned()))
         copy(NUMBERS, pinned)
         np.testing.assert_array_equal(pinned.numpy(), NUMBERS)
 
-    def test_the_provider_lies_beside_the_library(self):
+    def test_provider_library_lies_beside_the_library(self):
         assert Path(library().path).with_name("libonnxruntime_providers_cuda.so").exists()

@@ -1,4 +1,4 @@
-"""Optional inputs and outputs: what is not there is None, and never reaches ONNX Runtime."""
+"""Optional inputs and outputs: an absent one is None, and no value of it is passed to ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARRAYS = hnp.arrays(np.float32, st.integers(0, 4).map(lambda size: (size,)), ele
 
 
 def eats(kind: TypeProto) -> zrt.Session:
-    """has: whether o is fed; o is handed out again; y = -x."""
+    """A session with an optional input o: has is whether o is fed, the output o is the input o, y = -x."""
     o = helper.make_value_info("o", helper.make_optional_type_proto(kind))
     return zrt.Session(
         models.build(
@@ -37,7 +37,7 @@ def eats(kind: TypeProto) -> zrt.Session:
 
 
 def makes(kind: TypeProto) -> zrt.Session:
-    """o is there if fill says so: the tensor x, or a sequence of it."""
+    """A session with an optional output o, present if fill is true: the tensor x, or a sequence of it."""
     optional = helper.make_value_info("o", helper.make_optional_type_proto(kind))
     made = "x" if kind is TENSOR else "s"
     filled = [helper.make_node("Optional", [made], ["there"])]
@@ -85,7 +85,7 @@ def makes_sequence() -> zrt.Session:
 
 class TestFeeds:
     @given(given=st.none() | ARRAYS, x=ARRAYS)
-    def test_a_tensor(self, eats_tensor, given, x):
+    def test_tensor(self, eats_tensor, given, x):
         as_value = given if given is None else zrt.Value.from_array(given)
         feeds = [{"o": given, "x": x}, [given, x], {"o": as_value, "x": x}]
         for feed in (*feeds, {"x": x}) if given is None else feeds:
@@ -95,7 +95,7 @@ class TestFeeds:
             assert y.tolist() == (-x).tolist()
 
     @given(given=st.none() | st.lists(ARRAYS, max_size=3))
-    def test_a_sequence(self, eats_sequence, given):
+    def test_sequence(self, eats_sequence, given):
         has, o, _ = eats_sequence.run([given, X])
         assert has == (given is not None)
         assert o is None if given is None else [a.tolist() for a in o] == [a.tolist() for a in given]
@@ -105,7 +105,7 @@ class TestFeeds:
             assert eats_tensor.prepare([None, X]).run()[:2] == [False, None]
             assert eats_tensor.prepare([X, X]).run()[0]
 
-    def test_what_is_fed_must_be_right(self, eats_tensor, eats_sequence):
+    def test_wrong_feeds_are_refused(self, eats_tensor, eats_sequence):
         for session, feed, error, message in (
             (eats_tensor, np.ones(1), DTypeError, "input 'o': expected float32, got float64"),
             (eats_tensor, np.ones((1, 1), np.float32), ShapeError, r"input 'o': expected shape \[n\], got \[1, 1\]"),
@@ -128,7 +128,7 @@ class TestFeeds:
         with pytest.raises(ArgumentError, match="input 'x' is missing"):
             eats_tensor.run({"o": None})
 
-    def test_bound(self, eats_tensor):
+    def test_io_binding(self, eats_tensor):
         binding = eats_tensor.binding()
         binding.bind_input("x", X)
         for name in ("has", "o", "y"):
@@ -143,32 +143,32 @@ class TestFeeds:
         with pytest.raises(DTypeError, match="input 'x': expected an array"):
             binding.bind_input("x", None)
 
-    def test_of_the_model(self, eats_tensor, eats_sequence):
+    def test_model_declarations(self, eats_tensor, eats_sequence):
         (tensor, _), (sequence, _) = eats_tensor.inputs, eats_sequence.inputs
         assert (tensor.kind, tensor.element_type, tensor.shape) == (ValueKind.OPTIONAL, ElementType.FLOAT, ("n",))
         assert tensor.element.kind is ValueKind.TENSOR
         assert str(tensor) == "o: optional(float32[n])"
         assert str(sequence) == "o: optional(seq(float32[n]))"
 
-    def test_no_lane_takes_them(self, eats_tensor):
+    def test_lanes_refuse_optional_inputs(self, eats_tensor):
         with pytest.raises(UnsupportedError, match="input 'o' is an optional: a lane binds"):
             eats_tensor.lane([(1,), (1,)])
 
 
 class TestOutputs:
     @given(fill=st.booleans(), x=ARRAYS)
-    def test_a_tensor(self, makes_tensor, fill, x):
+    def test_tensor(self, makes_tensor, fill, x):
         for _ in range(2):
             o, y = makes_tensor.run([np.array(fill), x])
             assert o.tolist() == x.tolist() if fill else o is None
             assert y.tolist() == (-x).tolist()
 
     @given(fill=st.booleans(), x=ARRAYS)
-    def test_a_sequence(self, makes_sequence, fill, x):
+    def test_sequence(self, makes_sequence, fill, x):
         o, _ = makes_sequence.run([np.array(fill), x])
         assert [a.tolist() for a in o] == [x.tolist()] if fill else o is None
 
-    def test_results_are_the_callers(self, makes_tensor):
+    def test_results_belong_to_the_caller(self, makes_tensor):
         x = np.ones(2, np.float32)
         o, _ = makes_tensor.run([np.array(True), x])
         o[0] = 5
@@ -178,7 +178,7 @@ class TestOutputs:
         assert o.tolist() == [5, 1]
 
     @pytest.mark.parametrize("fill", [False, True])
-    def test_bound(self, makes_tensor, makes_sequence, fill):
+    def test_io_binding(self, makes_tensor, makes_sequence, fill):
         for session in (makes_tensor, makes_sequence):
             binding = session.binding()
             binding.bind_input("fill", np.array(fill))

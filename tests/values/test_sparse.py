@@ -32,7 +32,7 @@ _sessions: dict[int, zrt.Session] = {}
 
 
 def passing(kind: ElementType) -> zrt.Session:
-    """A session that hands its sparse input out again."""
+    """A session whose output is its sparse input."""
     if kind not in _sessions:
         of = helper.make_sparse_tensor_type_proto(kind.onnx_code, None)
         _sessions[kind] = zrt.Session(models.passing(of), SILENT)
@@ -40,7 +40,7 @@ def passing(kind: ElementType) -> zrt.Session:
 
 
 def product(element_type: int = TensorProto.FLOAT) -> zrt.Session:
-    """y = a @ b with a sparse."""
+    """`y = a @ b` with a sparse `a`."""
     sparse = helper.make_value_info("a", helper.make_sparse_tensor_type_proto(element_type, ["m", "k"]))
     node = helper.make_node("SparseToDenseMatMul", ["a", "b"], ["y"], domain="com.microsoft")
     dense = [models.tensor(name, element_type, sizes) for name, sizes in (("b", ["k", "n"]), ("y", ["m", "n"]))]
@@ -54,7 +54,7 @@ def matmul() -> zrt.Session:
 
 @st.composite
 def places(draw: st.DrawFn, size: int) -> np.ndarray:
-    """Places in a tensor of that size, in any order and some of them twice."""
+    """Positions in a tensor of that size, in any order, with duplicates."""
     return np.array(draw(st.lists(st.integers(0, size - 1), max_size=6)) if size else [], np.int64)
 
 
@@ -83,7 +83,7 @@ def matrices(draw: st.DrawFn, values=DIGITS, dtype: object = np.float32) -> Spar
 
 
 def dense(given: SparseTensor) -> np.ndarray:
-    """What it stands for, worked out by hand; what is there twice adds up."""
+    """The dense tensor, computed by hand; values of duplicate positions add up."""
     made = np.zeros(given.shape, given.values.dtype)
     if not given.values.size:
         return made
@@ -102,7 +102,7 @@ def dense(given: SparseTensor) -> np.ndarray:
 
 
 def same(left: SparseTensor, right: SparseTensor) -> bool:
-    """Whether both hold the same; of a matrix without values no shape of indices is left."""
+    """Whether both have the same content. Without values, the shape of the indices may differ."""
     if not right.values.size:
         return (left.format, left.shape, left.values.size) == (right.format, right.shape, 0)
     pairs = [(left.values, right.values), (left.indices, right.indices), (left.indptr, right.indptr)]
@@ -123,7 +123,7 @@ class TestRoundTrip:
     @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
     @settings(max_examples=10)
     @given(data=st.data())
-    def test_of_every_type(self, kind, data):
+    def test_every_element_type(self, kind, data):
         values = st.booleans() if kind is ElementType.BOOL else st.integers(0, 100)
         matrix = data.draw(matrices(values, kind.dtype))
         for copy in (False, True):
@@ -135,19 +135,19 @@ class TestRoundTrip:
     @given(
         matrix=matrices(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5), object)
     )
-    def test_of_strings(self, matrix):
+    def test_strings(self, matrix):
         result, _ = passing(ElementType.STRING).run([matrix, X])
         assert same(result, matrix)
 
     @given(shape=hnp.array_shapes(min_dims=1, max_dims=4, max_side=3), data=st.data())
-    def test_of_any_rank(self, shape, data):
+    def test_any_rank(self, shape, data):
         indices = data.draw(places(int(np.prod(shape))))
         tensor = SparseTensor("coo", shape, np.arange(len(indices), dtype=np.float32), indices)
         result, _ = passing(ElementType.FLOAT).run([tensor, X])
         assert (result.shape, result.indices.tolist()) == (shape, tensor.indices.tolist() if indices.size else [])
 
     @given(matrix=matrices(), form=st.sampled_from(["csr", "coo", "bsr", "csc", "lil", "dok"]))
-    def test_of_scipy(self, matrix, form):
+    def test_from_scipy(self, matrix, form):
         wanted = sp.coo_array(dense(matrix)).asformat(form)
         result = passing(ElementType.FLOAT).run([wanted, X])[0].scipy()
         assert result.format == (form if form in ("csr", "coo", "bsr") else "csr")
@@ -158,7 +158,7 @@ class TestRoundTrip:
     def test_to_scipy(self, matrix):
         assert (matrix.scipy().toarray() == dense(matrix)).all()
 
-    def test_of_scipy_in_one_dimension(self):
+    def test_from_scipy_in_one_dimension(self):
         given = sp.coo_array(([1.5, 2.5], ([1, 3],)), shape=(5,))
         tensor = SparseTensor.from_scipy(given)
         assert (tensor.shape, tensor.indices.tolist(), tensor.values.tolist()) == ((5,), [1, 3], [1.5, 2.5])
@@ -166,14 +166,14 @@ class TestRoundTrip:
 
 class TestComputing:
     @given(matrix=matrices(), width=st.integers(1, 3))
-    def test_a_product(self, matmul, matrix, width):
+    def test_product_with_a_dense_matrix(self, matmul, matrix, width):
         if matrix.format is SparseFormat.COO and matrix.indices.ndim == 1:
             pairs = np.stack(np.unravel_index(matrix.indices, matrix.shape), axis=1) if matrix.values.size else []
             matrix = SparseTensor(
                 SparseFormat.COO, matrix.shape, matrix.values, np.reshape(pairs, (-1, 2)).astype(np.int64)
             )
         other = np.arange(matrix.shape[1] * width, dtype=np.float32).reshape(-1, width)
-        # Neither blocks nor rows without any value are for this operator.
+        # The operator takes neither blocks nor CSR without values.
         if matrix.format is SparseFormat.BLOCK_SPARSE or (matrix.format is SparseFormat.CSR and not matrix.values.size):
             with pytest.raises(zrt.OrtError, match="SparseToDenseMatMul"):
                 matmul.run([matrix, other])
@@ -181,7 +181,7 @@ class TestComputing:
             assert (matmul.run([matrix, other])[0] == dense(matrix) @ other).all()
 
     @pytest.mark.parametrize("form", ["coo", "csr"])
-    def test_a_borrowed_one_sees_later_values(self, matmul, form):
+    def test_borrowed_values_show_later_writes(self, matmul, form):
         matrix = sp.random(30, 20, 0.3, form, np.float32, rng=np.random.default_rng(1))
         other = np.random.default_rng(2).random((20, 4), np.float32)
         value = zrt.Value.from_sparse(matrix)
@@ -194,7 +194,7 @@ class TestComputing:
         matrix.data *= 2
         np.testing.assert_allclose(prepared.run()[0], 4 * before, rtol=1e-5)
 
-    def test_later_indices_are_not_seen(self, matmul):
+    def test_indices_are_copied(self, matmul):
         indices = np.array([[0, 0], [1, 1]])
         value = zrt.Value.from_sparse(SparseTensor("coo", (2, 2), np.ones(2, np.float32), indices))
         indices[...] = 2**40
@@ -204,7 +204,7 @@ class TestComputing:
         with pytest.raises(ValueError, match="WRITEABLE"):
             value.sparse().indices.flags.writeable = True
 
-    def test_bound(self, matmul):
+    def test_io_binding(self, matmul):
         binding = matmul.binding()
         binding.bind_input("a", zrt.Value.from_sparse(sp.csr_array(np.eye(2, dtype=np.float32))))
         binding.bind_input("b", np.ones((2, 1), np.float32))
@@ -234,13 +234,13 @@ class TestValue:
         with pytest.raises(ClosedError):
             value.sparse()
 
-    def test_results_are_the_callers(self):
+    def test_results_belong_to_the_caller(self):
         values = np.ones(1, np.float32)
         result, _ = passing(ElementType.FLOAT).run([SparseTensor("coo", (2,), values, [1]), X])
         result.values[0] = 5
         assert values[0] == 1
 
-    def test_read_only_values_stay_so(self):
+    def test_read_only_values_stay_read_only(self):
         values = np.ones(1, np.float32)
         values.flags.writeable = False
         given = SparseTensor("coo", (2,), values, [1])
@@ -252,7 +252,7 @@ class TestValue:
         assert repr(value) == "Value(sparse float, shape=(2, 2), format=csr)"
         assert repr(value.sparse()) == "SparseTensor(CSR, shape=(2, 2), values=2)"
 
-    def test_is_no_tensor(self):
+    def test_sparse_value_is_no_dense_tensor(self):
         value = zrt.Value.from_sparse(sp.csr_array(np.eye(2)))
         for call in (value.numpy, value.strings, lambda: value.address):
             with pytest.raises(UnsupportedError, match="this value is a sparse tensor, not a tensor"):
@@ -260,7 +260,7 @@ class TestValue:
         with pytest.raises(UnsupportedError, match="this value is a tensor, not a sparse tensor"):
             zrt.Value.from_array(X).sparse()
 
-    def test_of_the_model(self, matmul):
+    def test_model_declarations(self, matmul):
         info = matmul.inputs[0]
         assert (info.kind, info.element_type, info.shape) == (ValueKind.SPARSE_TENSOR, ElementType.FLOAT, ("m", "k"))
         assert str(info) == "a: sparse float32[m, k]"
@@ -311,13 +311,13 @@ REFUSED = [
 
 class TestRefused:
     @pytest.mark.parametrize(("arguments", "error", "message"), REFUSED)
-    def test_by_name(self, arguments, error, message):
+    def test_errors_name_the_field(self, arguments, error, message):
         given = SparseTensor(*arguments)
         for copy in (False, True):
             with pytest.raises(error, match=f"weights: .*{message}"):
                 zrt.Value.from_sparse(given, copy, "weights")
 
-    def test_in_a_run(self, matmul):
+    def test_errors_of_a_run_name_the_input(self, matmul):
         other = np.ones((2, 1), np.float32)
         for feed, error, message in (
             (np.eye(2, dtype=np.float32), DTypeError, "input 'a': expected a SparseTensor or .* got ndarray"),
@@ -339,7 +339,7 @@ class TestRefused:
         with pytest.raises(zrt.OrtError, match="2-D"):
             matmul.run([SparseTensor("coo", (2, 2), ONES, [0, 3]), other])
 
-    def test_a_broken_matrix_of_scipy(self):
+    def test_inconsistent_scipy_matrix(self):
         matrix = sp.csr_array(np.eye(3, dtype=np.float32))
         matrix.indices[1] = 1000
         with pytest.raises(ArgumentError, match="indices: 1000 is not between 0 and 2"):
@@ -349,7 +349,7 @@ class TestRefused:
         with pytest.raises(ArgumentError, match="is inconsistent"):
             zrt.Value.from_sparse(blocks)
 
-    def test_what_scipy_has_not(self):
+    def test_tensors_that_scipy_cannot_represent(self):
         with pytest.raises(UnsupportedError, match="are matrices"):
             SparseTensor("coo", (4,), ONES, [0, 1]).scipy()
         with pytest.raises(UnsupportedError, match="SciPy has no such"):
@@ -358,18 +358,6 @@ class TestRefused:
             SparseTensor.from_scipy(np.eye(2))
 
 
-def test_without_scipy(python):
-    script = """
-    import sys
-    sys.modules["scipy"] = None
-    import numpy as np
-    import zrt
-    tensor = zrt.SparseTensor("coo", (4,), np.ones(2, np.float32), [0, 1])
-    print(zrt.Value.from_sparse(tensor).sparse())
-    try:
-        tensor.scipy()
-    except zrt.errors.UnsupportedError as error:
-        print(error)
-    """
-    out = python(script).stdout.splitlines()
+def test_sparse_tensors_work_without_scipy(script):
+    out = script("without_scipy.py").stdout.splitlines()
     assert out == ["SparseTensor(COO, shape=(4,), values=2)", 'there is no SciPy here: pip install "zrt[sparse]"']

@@ -1,4 +1,4 @@
-"""Strings as values: any UTF-8, any shape, in one piece through a model."""
+"""Strings as values: any UTF-8, any shape, unchanged through a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support import models
 from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
 from zrt.types import ElementType, ValueKind
 
-# Everything but the surrogates, which UTF-8 has not; NULs come often.
+# All characters but surrogates, which UTF-8 cannot encode; NULs are frequent.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.just("\0"), max_size=8)
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 
@@ -31,7 +31,7 @@ def texts(draw: st.DrawFn) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def session(load) -> zrt.Session:
-    """y is computed from x, a copy of it; x comes out as it went in."""
+    """A session with the outputs x, which is its input, and y, a copy of it."""
     return load("(string[] x) => (string[] y, string[] x) { y = Identity(x) }")
 
 
@@ -39,7 +39,7 @@ class TestRoundTrip:
     @given(array=texts())
     def test_through_a_model(self, session, array):
         feeds = [array, zrt.Value.from_strings(array)]
-        # A list has not room for every shape that has no elements.
+        # A nested list cannot express every shape without elements.
         for feed in (*feeds, array.tolist()) if array.size else feeds:
             for result in session.run([feed]):
                 assert result.dtype == object
@@ -55,14 +55,14 @@ class TestRoundTrip:
         assert value.numpy().shape == array.shape
 
     @given(array=texts().map(lambda array: array.astype("U")))
-    def test_of_numpys_own_type(self, session, array):
+    def test_numpys_fixed_width_type(self, session, array):
         assert session.run([array.astype(array.dtype.newbyteorder())])[0].tolist() == array.tolist()
         assert session.run([array])[0].tolist() == array.tolist()
         assert session.run([array.T])[0].tolist() == array.T.tolist()
 
     @pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy has no StringDType")
     @given(array=texts())
-    def test_of_numpys_variable_type(self, session, array):
+    def test_numpys_variable_width_type(self, session, array):
         assert session.run([array.astype(np.dtypes.StringDType())])[0].tolist() == array.tolist()
 
     def test_bytes_are_utf8(self, session):
@@ -70,15 +70,15 @@ class TestRoundTrip:
         assert session.run([feed])[0].tolist() == ["жук", "a\0b", ""]
         assert session.run([np.array([b"ab", b"c"])])[0].tolist() == ["ab", "c"]
 
-    def test_many_at_once(self, session):
+    def test_many_strings(self, session):
         many = [f"{number} ☃" for number in range(20_000)]
         assert session.run([many])[0].tolist() == many
 
-    def test_again_and_again_with_the_same_shape(self, session):
+    def test_repeated_runs_of_the_same_shape(self, session):
         for text in ("a", "b", "c"):
             assert session.run([np.array([text], object)])[0].tolist() == [text]
 
-    def test_a_run_that_is_prepared_or_bound(self, session):
+    def test_prepared_run_and_io_binding(self, session):
         value = zrt.Value.from_strings(["a", "b"])
         assert session.prepare([value]).run()[0].tolist() == ["a", "b"]
         binding = session.binding()
@@ -88,20 +88,20 @@ class TestRoundTrip:
         assert binding.outputs()["y"].strings() == ["a", "b"]
         assert binding.numpy()["y"].tolist() == ["a", "b"]
 
-    def test_results_are_the_callers(self, session):
+    def test_results_belong_to_the_caller(self, session):
         _, passed = session.run([["a"]])
         passed[0] = "changed"
         assert session.run([["a"]])[1].tolist() == ["a"]
 
 
 class TestValue:
-    def test_another_shape(self):
+    def test_given_shape_replaces_the_found_one(self):
         value = zrt.Value.from_strings(["a", "b", "c", "d"], (2, 2))
         assert value.numpy().tolist() == [["a", "b"], ["c", "d"]]
         assert zrt.Value.from_strings([], (3, 0, 2)).numpy().shape == (3, 0, 2)
         assert zrt.Value.from_strings("alone").numpy()[()] == "alone"
 
-    def test_outlives_its_making_and_its_session(self, load):
+    def test_value_outlives_its_source_and_its_session(self, load):
         session = load("(int64[n] x) => (string[n] y) { y = Cast <to = 8> (x) }")
         binding = session.binding()
         binding.bind_input("x", np.array([1, 22]))
@@ -112,7 +112,7 @@ class TestValue:
         binding.close()
         assert value.strings() == ["1", "22"]
 
-    def test_bytes_of_a_model_that_are_no_utf8(self):
+    def test_bytes_that_are_no_utf8_become_surrogate_escapes(self):
         model = models.build([models.node("Identity", ["c"], ["y"])], [], [models.tensor("y", TensorProto.STRING, [2])])
         proto = onnx.load_model_from_string(model)
         proto.graph.initializer.append(helper.make_tensor("c", TensorProto.STRING, [2], [b"\xff\xfe", "ж".encode()]))
@@ -141,7 +141,7 @@ class TestValue:
         with pytest.raises(ShapeError):
             zrt.Value.from_strings(["a", "b"], shape)
 
-    def test_only_strings_have_strings(self):
+    def test_tensors_of_numbers_have_no_strings(self):
         with pytest.raises(DTypeError, match="this tensor is of FLOAT, not of strings"):
             zrt.Value.from_array(np.zeros(1, np.float32)).strings()
         value = zrt.Value.from_strings(["a"])
@@ -161,17 +161,17 @@ class TestRefusedFeeds:
             (zrt.Value.from_array(np.zeros(2)), DTypeError, "input 'x': expected string, got float64"),
         ],
     )
-    def test_in_a_run(self, feed, error, message):
+    def test_errors_of_a_run_name_the_input(self, feed, error, message):
         session = zrt.Session(models.from_strings())
         with pytest.raises(error, match=message):
             session.run([feed])
         assert session.run([["1", "2"]])[0].tolist() == [1, 2]
 
-    def test_an_array_cannot_be_borrowed(self, session):
+    def test_array_of_strings_cannot_be_borrowed(self, session):
         for borrow in (lambda x: session.prepare([x]), lambda x: session.binding().bind_input("x", x)):
             with pytest.raises(UnsupportedError, match="input 'x' holds strings"):
                 borrow(np.array(["a"]))
 
-    def test_no_lane_takes_them(self, session):
+    def test_lanes_refuse_strings(self, session):
         with pytest.raises(UnsupportedError, match="input 'x' holds strings"):
             session.lane([(1,)])

@@ -1,4 +1,4 @@
-"""`zrt.values.symbolic_shapes`: what the feeds settle about a model's symbolic dimensions."""
+"""`zrt.values.symbolic_shapes`: symbolic dimensions that are resolved from the shapes of feeds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TestCheck:
             (OPEN_RANK, (1, 2, 3)),
         ],
     )
-    def test_admitted(self, declared, shape):
+    def test_matching_shapes_pass(self, declared, shape):
         symbolic_shapes.check(declared, shape, "input 'x'")
 
     @pytest.mark.parametrize(
@@ -54,33 +54,33 @@ class TestBind:
     def test_names_get_their_sizes(self):
         assert symbolic_shapes.bind([info("a", 3, None), info("b")], [(1, 3, 4), (5,)]) == {"a": 1, "b": 5}
 
-    def test_an_open_rank_settles_nothing(self):
+    def test_unknown_rank_resolves_nothing(self):
         assert symbolic_shapes.bind([OPEN_RANK], [(1, 2)]) == {}
 
-    def test_a_name_with_two_sizes_settles_nothing(self):
+    def test_name_with_two_sizes_is_left_out(self):
         inputs = [info("a", "b"), info("a"), info("b", "a")]
         assert symbolic_shapes.bind(inputs, [(1, 2), (3,), (2, 1)]) == {"b": 2}
         assert symbolic_shapes.bind([info("a", "a")], [(1, 2)]) == {}
 
-    def test_the_order_of_contradictions_does_not_matter(self):
+    def test_order_of_the_sizes_does_not_matter(self):
         for sizes in ([1, 2, 1], [1, 1, 2], [2, 1, 1]):
             assert symbolic_shapes.bind([info("a")] * 3, [(size,) for size in sizes]) == {}
 
 
 class TestSolve:
-    def test_with_all_sizes(self):
+    def test_all_sizes_known(self):
         assert symbolic_shapes.solve(info("a", 3, "b"), {"a": 1, "b": 0}) == (1, 3, 0)
         assert symbolic_shapes.solve(info(), {}) == ()
 
-    def test_what_stays_open(self):
+    def test_unresolved_dimensions_give_none(self):
         assert symbolic_shapes.solve(info("a", "c"), {"a": 1}) is None
         assert symbolic_shapes.solve(info(None), {"a": 1}) is None
         assert symbolic_shapes.solve(OPEN_RANK, {"a": 1}) is None
 
 
 @given(st.lists(st.lists(st.sampled_from(["a", "b", "c", 1, 2, None]), max_size=4), max_size=4), st.data())
-def test_what_is_solved_is_what_was_bound(declared, data):
-    """Feeds of any shapes that the declarations admit: each input's own declaration, solved, is its shape or open."""
+def test_solve_returns_the_shapes_that_were_bound(declared, data):
+    """For feeds of any matching shapes, each input's declaration resolves to its shape, or to None."""
     infos = [info(*dims) for dims in declared]
     fed = [tuple(dim if isinstance(dim, int) else data.draw(st.integers(0, 3)) for dim in dims) for dims in declared]
     sizes = symbolic_shapes.bind(infos, fed)

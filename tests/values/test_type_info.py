@@ -1,4 +1,4 @@
-"""What a loaded session says of its model."""
+"""`ModelMetadata` and `ValueInfo`: the declarations of a loaded model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zrt.values.type_info import ValueInfo, format_shape, type_name
 
 
 class TestModelMetadata:
-    def test_everything_that_the_author_wrote(self, build):
+    def test_all_fields(self, build):
         model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
         model.producer_name = "a producer"
         model.domain = "com.example"
@@ -34,11 +34,11 @@ class TestModelMetadata:
             "custom_metadata_map": {"license": "Apache-2.0", "empty": "", "ключ": "значение ☃"},
         }
 
-    def test_what_is_not_written_is_empty(self, build):
+    def test_missing_fields_are_empty(self, build):
         metadata = zrt.Session(build("(float[n] x) => (float[n] y) { y = Neg(x) }")).metadata
         assert (metadata.producer_name, metadata.domain, metadata.description) == ("", "", "")
         assert metadata.custom_metadata_map == {}
-        # ONNX Runtime's own sign for a model without a version.
+        # ONNX Runtime reports this version for a model without one.
         assert metadata.version == 2**63 - 1
 
     def test_many_entries(self, build):
@@ -47,7 +47,7 @@ class TestModelMetadata:
         helper.set_model_props(model, entries)
         assert zrt.Session(model).metadata.custom_metadata_map == entries
 
-    def test_is_read_once(self, relu):
+    def test_metadata_is_read_once(self, relu):
         assert relu.metadata is relu.metadata
 
 
@@ -67,7 +67,7 @@ class TestValueInfos:
         for info in (session.inputs[0], session.outputs[0]):
             assert (info.name, info.kind, info.element_type, info.shape) == ("x", ValueKind.TENSOR, kind, ("n",))
 
-    def test_strings_and_what_is_no_tensor(self, load):
+    def test_strings_and_sequences(self, load):
         session = load("""(string[n] s, seq(float[n]) q) => (string[n] t, int64 l)
                           { t = Identity(s)  l = SequenceLength(q) }""")
         strings, sequence = session.inputs
@@ -81,7 +81,7 @@ class TestValueInfos:
         assert str(sequence.element) == "q: float32[n]"
         assert str(sequence) == "q: seq(float32[n])"
 
-    def test_an_optional_input(self):
+    def test_optional_input(self):
         tensor = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, ["n"])
         graph = helper.make_graph(
             [helper.make_node("OptionalHasElement", ["x"], ["y"])],
@@ -100,7 +100,7 @@ class TestValueInfos:
         (info,) = zrt.Session(model).inputs
         assert (info.name, info.shape) == ("вход", ("размер",))
 
-    def test_overrides_change_what_is_declared(self, build):
+    def test_dimension_overrides_change_the_declaration(self, build):
         model = build("(float[batch, n] x) => (float[batch, n] y) { y = Neg(x) }")
         session = zrt.Session(model, zrt.SessionOptions(free_dimension_overrides={"batch": 4}))
         assert session.inputs[0].shape == (4, "n")
@@ -123,7 +123,7 @@ class TestValueInfo:
     @pytest.mark.parametrize(
         ("shape", "written"), [(None, "[...]"), ((), "[]"), (("n", 1, None), "[n, 1, ?]")], ids=str
     )
-    def test_as_people_write_it(self, shape, written):
+    def test_format_of_shapes(self, shape, written):
         assert format_shape(shape) == written
         assert str(ValueInfo("x", ValueKind.TENSOR, ElementType.INT64, shape)) == f"x: int64{written}"
 
@@ -140,7 +140,7 @@ class TestValueInfo:
     def test_types_have_numpys_names(self, kind, name):
         assert type_name(kind) == name
 
-    def test_is_a_value(self):
+    def test_value_info_is_comparable_and_hashable(self):
         first, second = (ValueInfo("x", ValueKind.TENSOR, ElementType.FLOAT, (1,)) for _ in range(2))
         assert first == second
         assert hash(first) == hash(second)

@@ -1,4 +1,4 @@
-"""`Value`: a tensor over the caller's memory or ONNX Runtime's own, and how long that memory lives."""
+"""`Value`: tensors that borrow the caller's memory or own ONNX Runtime's, and how long that memory lives."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tracked(*numbers: float) -> tuple[np.ndarray, weakref.ref]:
 class TestFromArray:
     @pytest.mark.parametrize("kind", PLAIN, ids=lambda kind: kind.name)
     @pytest.mark.parametrize("shape", [(2, 3), (), (0, 3), (3, 0)], ids=str)
-    def test_is_over_the_arrays_own_memory(self, kind, shape):
+    def test_borrows_the_arrays_memory(self, kind, shape):
         array = np.zeros(shape, kind.dtype)
         value = zrt.Value.from_array(array)
         assert value.is_tensor
@@ -48,14 +48,14 @@ class TestFromArray:
         assert (seen.dtype, seen.shape) == (array.dtype, array.shape)
         assert array.size == 0 or np.shares_memory(seen, array)
 
-    def test_writes_are_seen_both_ways(self):
+    def test_both_sides_see_later_writes(self):
         array = np.zeros(3, np.float32)
         value = zrt.Value.from_array(array)
         array[0] = 1
         value.numpy()[1] = 2
         assert value.numpy().tolist() == array.tolist() == [1, 2, 0]
 
-    def test_keeps_the_array(self):
+    def test_keeps_the_array_alive(self):
         array, alive = tracked(1, 2)
         value = zrt.Value.from_array(array)
         view = value.numpy()
@@ -100,7 +100,7 @@ class TestFromArray:
         with pytest.raises(error, match=message):
             zrt.Value.from_array(thing)
 
-    def test_the_message_names_the_subject(self):
+    def test_error_names_the_subject(self):
         with pytest.raises(DTypeError, match="weights of layer 3: expected a numpy array"):
             zrt.Value.from_array([1.0], "weights of layer 3")
 
@@ -117,14 +117,14 @@ class TestFromPacked:
         assert value.unpack().tobytes() == elements.tobytes()
         assert value.unpack().shape == shape
 
-    def test_is_over_the_bytes_themselves(self):
+    def test_borrows_the_packed_bytes(self):
         packed = np.zeros(2, np.uint8)
         value = zrt.Value.from_packed(packed, ElementType.INT4, (4,))
         packed[...] = [0x21, 0x43]
         assert value.unpack().tolist() == [1, 2, 3, 4]
         assert value.address == packed.ctypes.data
 
-    def test_the_type_by_its_dtype(self):
+    def test_element_type_given_as_dtype(self):
         assert zrt.Value.from_packed(np.zeros(2, np.uint8), ml_dtypes.uint4, (4,)).element_type is ElementType.UINT4
 
     @pytest.mark.parametrize(
@@ -150,14 +150,14 @@ class TestFromPacked:
 class TestFromBuffer:
     @pytest.mark.parametrize("kind", [*PLAIN, *PACKED], ids=lambda kind: kind.name)
     @pytest.mark.parametrize("shape", [(2, 3), (), (0,)], ids=str)
-    def test_is_over_the_buffers_memory(self, kind, shape):
+    def test_borrows_the_buffers_memory(self, kind, shape):
         buffer = zrt.Buffer(shape, kind)
         value = zrt.Value.from_buffer(buffer)
         assert (value.element_type, value.shape, value.nbytes) == (kind, shape, buffer.nbytes)
         assert value.address == buffer.address
         assert value.writeable
 
-    def test_keeps_the_memory_when_the_buffer_goes(self):
+    def test_keeps_the_memory_of_a_closed_buffer(self):
         buffer = zrt.Buffer((1000,), np.float32)
         buffer.array[...] = 5
         value = zrt.Value.from_buffer(buffer)
@@ -188,7 +188,7 @@ class TestAllocate:
             array[...] = 1
             assert value.numpy().tobytes() == array.tobytes()
 
-    def test_by_a_sessions_allocator_which_it_outlives(self, relu):
+    def test_value_outlives_the_sessions_allocator(self, relu):
         allocator = relu.allocator()
         value = zrt.Value.allocate((3,), "float32", allocator)
         value.numpy()[...] = [-1, 0, 1]
@@ -224,7 +224,7 @@ class TestAllocate:
         with pytest.raises(error, match=message):
             zrt.Value.allocate(shape, dtype)
 
-    def test_an_allocator_that_is_none(self, relu):
+    def test_wrong_and_closed_allocators_are_refused(self, relu):
         with pytest.raises(DTypeError, match="value: expected an Allocator, got str"):
             zrt.Value.allocate((1,), "f4", "cpu")
         allocator = relu.allocator()
@@ -234,7 +234,7 @@ class TestAllocate:
 
 
 class TestClosing:
-    def test_what_a_closed_one_still_says(self):
+    def test_closed_value_keeps_its_declaration_only(self):
         value = zrt.Value.from_array(np.zeros((2, 3), np.float32))
         value.close()
         assert value.closed
@@ -245,7 +245,7 @@ class TestClosing:
                 call()
         value.close()
 
-    def test_lets_the_array_go(self):
+    def test_close_releases_the_array(self):
         array, alive = tracked(1)
         with zrt.Value.from_array(array) as value:
             del array
@@ -255,7 +255,7 @@ class TestClosing:
         assert alive() is None
         assert value.closed
 
-    def test_views_stay(self):
+    def test_views_outlive_the_value(self):
         array, alive = tracked(1, 2)
         value = zrt.Value.from_array(array)
         view = value.numpy()[1:]
@@ -270,7 +270,7 @@ class TestClosing:
             pickle.dumps(zrt.Value.from_array(np.zeros(1)))
 
 
-class TestWhatIsNoPlainTensor:
+class TestOtherKinds:
     def test_strings(self):
         value = zrt.Value.from_strings(["1", "два"])
         assert (value.element_type, value.shape, value.nbytes) == (ElementType.STRING, (2,), 7)
@@ -299,12 +299,12 @@ class TestWhatIsNoPlainTensor:
             session.run([x, np.ones(65, np.int64)])
 
 
-def test_made_by_its_class_methods_alone():
+def test_constructor_refuses_other_objects():
     with pytest.raises(DTypeError, match="a Value is made by from_array, from_packed, from_buffer or allocate"):
         zrt.Value(np.zeros(1, np.float32))
 
 
-def test_unpack_is_for_packed_types():
+def test_unpack_refuses_unpacked_types():
     with pytest.raises(DTypeError, match="FLOAT is not a packed type"):
         zrt.Value.from_array(np.zeros(1, np.float32)).unpack()
 
@@ -314,7 +314,7 @@ def test_repr():
 
 
 class TestAsValue:
-    def test_passes_values_on_and_wraps_the_rest(self):
+    def test_values_are_returned_and_the_rest_is_wrapped(self):
         array, buffer = np.zeros(1, np.float32), zrt.Buffer((1,), np.float32)
         value = zrt.Value.from_array(array)
         assert as_value(value, "x") is value
@@ -342,7 +342,7 @@ class TestOnDevice:
         with pytest.raises(UnsupportedError, match=r"this value lies on Cuda:0; zrt\.copy brings it to the host"):
             value.numpy()
 
-    def test_pinned_memory_has_one(self, build):
+    def test_pinned_memory_has_a_view(self, build):
         session = zrt.Session(build("(float[n] x) => (float[n] y) { y = Relu(x) }"), providers=["cuda"])
         value = zrt.Value.allocate((3,), "float32", session.allocator(zrt.MemoryInfo.cuda_pinned()))
         assert value.memory.is_host
