@@ -21,10 +21,10 @@ def nodes(path):
     return [node.op_type for node in onnx.load(path).graph.node]
 
 
-def test_the_optimized_model_for_the_processor(zrt, zrt_json, tmp_path):
+def test_without_provider_writes_the_optimized_model(zrt, zrt_json, tmp_path):
     path = tmp_path / "fast.onnx"
     out = zrt("compile", path)
-    assert "the digit classifier inside zrt: optimized for the processor in" in out
+    assert "the digit classifier inside zrt: optimized for the CPU in" in out
     assert str(path) in out
     assert "FusedConv" in nodes(path)
     found = zrt_json("compile", path, "--level", "enable_basic", "--provider", "cpu", "--threads", 1)

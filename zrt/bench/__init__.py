@@ -1,5 +1,5 @@
 """The measuring harness, used by ``zrt bench`` and by the benchmarks of the repository.
 
-Light to import, as is everything that `zrt.bench.official_contenders` needs: that module also runs in a process which
-must not load zrt's own ONNX Runtime.
+It must not load zrt's ONNX Runtime: `zrt.bench.official_contenders`, a module of this package, also runs in a process
+that uses only the official package.
 """

@@ -21,7 +21,7 @@ Inputs: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 
 
 class CLoop:
-    """The yardstick: what a C program would write, over the binding of a lane. Its clock is C's as well."""
+    """The yardstick: the loop that a C program would run over a lane's binding, timed in C as well."""
 
     __slots__ = ("_lane", "_nanoseconds", "_reference")
 
@@ -31,7 +31,7 @@ class CLoop:
         self._nanoseconds = new_array("uint64_t", 1)
 
     def batch(self, runs: int) -> int:
-        """The nanoseconds that `runs` runs in a row take."""
+        """Run `runs` times in a row; return the nanoseconds of all of them."""
         code = lib.zrt_plain_loop(self._reference, runs, self._nanoseconds)
         if code:
             raise status.to_error(code, "Lane")
@@ -42,12 +42,12 @@ class CLoop:
         return [self.batch(1) for _ in range(runs)]
 
     def timer_times(self, runs: int) -> list[int]:
-        """What the clock reads where nothing runs."""
+        """The nanoseconds that the clock reads around no call."""
         return [self.batch(0) for _ in range(runs)]
 
 
 def bound_lane(session: Session, inputs: Inputs, memory: LaneMemory, wanted: dict[str, Shape]) -> Lane:
-    """A lane that holds these inputs, and that ran once: whatever goes to a device is there."""
+    """A lane that holds these inputs and ran once, so that inputs on a device are copied there."""
     lane = session.lane(wanted, inputs=memory, outputs=memory)
     for name, array in inputs.items():
         lane.inputs[name][...] = array
@@ -56,7 +56,7 @@ def bound_lane(session: Session, inputs: Inputs, memory: LaneMemory, wanted: dic
 
 
 def stop_rebinding(lane: Lane) -> None:
-    """From here on the lane runs over what it last bound, as the C loop does: nothing is copied to the device."""
+    """Let the lane run over its last bound values from now on, as the C loop does, without copies to the device."""
     lane._open().pointer.input_count = 0
 
 
@@ -65,8 +65,8 @@ def own_contenders(
 ) -> list[Contender]:
     """zrt's contenders, all of them over the inputs of `lane`.
 
-    Where the lane copies inputs to a device in each run, "lane" is one that does not, which is the same work as
-    the C loop's, and "lane_copying" is the lane itself, whose work is that of `Session.run`.
+    If the lane copies inputs to a device in each run, "lane" is a lane that does not, so that it does the same work
+    as the C loop, and "lane_copying" is the lane itself, which does the same work as `Session.run`.
     """
     loop = CLoop(lane)
     feeds = {info.name: synthetic.as_feed(info, lane.inputs[info.name], wanted[info.name]) for info in session.inputs}

@@ -1,4 +1,4 @@
-"""Contenders against each other: batches that take turns, so that noise hits all of them alike."""
+"""Compares contenders in batches that take turns, so that noise affects all of them alike."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from typing import Any, TypeAlias
 from zrt.bench import timing
 
 Progress: TypeAlias = "Callable[[str, int, int], None]"
-"""Told what is going on, how many of its steps are done, and how many there are."""
+"""Called with the current stage, the number of its steps that are done, and the number of its steps."""
 
-# Long enough that a clock and a cold start do not count, short enough that on a busy machine many pass undisturbed.
+# Long enough that the clock and a cold start do not matter; short enough that many batches on a busy machine run
+# without interruption.
 BATCH_NS = 5_000_000
 ROUNDS = 200
 FEWEST_ROUNDS = 10
-# One run in so many goes before each batch, uncounted.
+# Before each batch of n runs, n // SETTLING_SHARE runs are not counted.
 SETTLING_SHARE = 20
-# How long, and how often, everybody is looked at to see how many runs make a batch.
+# How long and how often each contender is timed to choose its number of runs in a batch.
 LOOK_NS = 1_000_000
 LOOKS = 15
 ALL_LOOKS_NS = 200_000_000
-# What the batches of one contender may take together, where the user does not say how many runs there are.
+# The longest time of all batches of one contender, if the user does not set the number of runs.
 CONTENDER_NS = 2_000_000_000
 
 
@@ -32,13 +33,13 @@ class Contender:
     """One way to run the model."""
 
     key: str
-    """What programs call it: "session_run"."""
+    """Its name in JSON: "session_run"."""
     label: str
-    """What people call it: "Session.run"."""
+    """Its name in tables: "Session.run"."""
     batch: Callable[[int], int]
-    """Runs so many times in a row; returns the nanoseconds that took."""
+    """Takes a number of runs, makes them in a row, and returns the nanoseconds of all of them."""
     times: Callable[[int], list[int]]
-    """Runs so many times; returns the nanoseconds of each run."""
+    """Takes a number of runs, makes them, and returns the nanoseconds of each."""
 
 
 def python_contender(key: str, label: str, call: Callable[..., Any], *arguments: Any) -> Contender:
@@ -53,15 +54,15 @@ class Series:
     runs: int
     """The runs in each batch."""
     means: tuple[float, ...]
-    """The nanoseconds of one run, on average over each batch; one number for each round."""
+    """The mean nanoseconds of one run in each batch; one number for each round."""
 
     @property
     def median(self) -> float:
-        """The nanoseconds of one run in the middle batch."""
+        """The median of the batches' means, in nanoseconds."""
         return statistics.median(self.means)
 
     def ratio(self, yardstick: Series) -> float:
-        """How many times as long as the yardstick: the median of the ratios within each round."""
+        """The time as a multiple of the yardstick's: the median of the ratios within each round."""
         return statistics.median(mine / its for mine, its in zip(self.means, yardstick.means, strict=True))
 
 
@@ -74,14 +75,14 @@ class Plan:
 
 
 def ignore_progress(_stage: str, _done: int, _total: int) -> None:
-    """For callers that show nothing."""
+    """The callback of callers that show no progress."""
 
 
 def in_turn(contenders: Sequence[Contender], turn: int) -> list[Contender]:
-    """The contenders in the order of that turn.
+    """The contenders in the order of the given turn.
 
-    Over the turns everybody has every place, and comes after everybody else, equally often (a Williams design):
-    what a contender leaves in the caches is no other one's burden alone.
+    Over all turns each contender has each place, and follows each other contender, equally often (a Williams design).
+    So the caches that one contender leaves behind do not affect a single other one.
     """
     count = len(contenders)
     zigzag = [-(step // 2) if step % 2 == 0 else step // 2 + 1 for step in range(count)]
@@ -99,7 +100,7 @@ def fitting_runs(contender: Contender, wanted_ns: int = BATCH_NS) -> int:
     """How many runs last about `wanted_ns` nanoseconds; at least one."""
     runs = 1
     while True:
-        # Never zero: a coarse clock may not move in one run.
+        # A coarse clock may read zero for one run.
         took = max(contender.batch(runs), 1)
         if took >= wanted_ns // 4:
             return max(1, round(runs * wanted_ns / took))
@@ -109,12 +110,12 @@ def fitting_runs(contender: Contender, wanted_ns: int = BATCH_NS) -> int:
 def make_plan(contenders: Sequence[Contender], runs: int | None = None) -> Plan:
     """Batches of about 5 ms, in up to 200 rounds.
 
-    With `runs` given each contender runs that many times at least, in batches of equal numbers.
+    If `runs` is given, each contender runs at least that many times, in batches of equal size.
     """
     with timing.without_gc():
         short = {contender.key: fitting_runs(contender, LOOK_NS) for contender in contenders}
         together = sum(contender.batch(short[contender.key]) for contender in contenders)
-    # Looked at in turn: on a busy machine batches of unlike length would be disturbed unlike often.
+    # Time the contenders in turns: on a busy machine, batches of unequal length would be interrupted unequally often.
     looks = min(LOOKS, max(1, ALL_LOOKS_NS // max(together, 1)))
     typical = {key: max(seen.median, 1e-3) for key, seen in measure(contenders, Plan(looks, short)).items()}
     fitting = {key: max(1, round(BATCH_NS / nanoseconds)) for key, nanoseconds in typical.items()}
@@ -127,7 +128,7 @@ def make_plan(contenders: Sequence[Contender], runs: int | None = None) -> Plan:
 
 
 def measure(contenders: Sequence[Contender], plan: Plan, progress: Progress = ignore_progress) -> dict[str, Series]:
-    """Runs every contender's batch once in each round, in another order each time."""
+    """Runs a batch of every contender in each round, in another order each time."""
     means: dict[str, list[float]] = {contender.key: [] for contender in contenders}
     for turn in range(plan.rounds):
         progress("batches", turn, plan.rounds)
@@ -135,7 +136,7 @@ def measure(contenders: Sequence[Contender], plan: Plan, progress: Progress = ig
             for contender in in_turn(contenders, turn):
                 runs = plan.runs[contender.key]
                 if runs > 1:
-                    # Not counted: it brings the caches back.
+                    # Warm the caches; these runs are not counted.
                     contender.batch(-(-runs // SETTLING_SHARE))
                 means[contender.key].append(contender.batch(runs) / runs)
     progress("batches", plan.rounds, plan.rounds)

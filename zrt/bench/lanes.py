@@ -1,4 +1,4 @@
-"""Several lanes at the same time, a thread each: what they get done together, and how long each waits."""
+"""Several lanes at the same time, each in its own thread: their throughput together and the latency of each."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PASS_NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What lanes did at the same time."""
+    """The figures of lanes that ran at the same time."""
 
     single_per_s: float
-    """Runs per second of one lane alone, in a thread as well."""
+    """Runs per second of one lane alone, also in a thread."""
     all_per_s: float
     """Runs per second of all lanes together."""
     latencies: tuple[Latency, ...]
-    """The single calls of each lane, timed in a pass of their own while the others ran."""
+    """The latencies of each lane, timed in a separate pass while the other lanes ran."""
 
 
 def measure(lanes: Sequence[Lane], typical_ns: float, runs: int | None = None) -> Together:
@@ -42,21 +42,21 @@ def measure(lanes: Sequence[Lane], typical_ns: float, runs: int | None = None) -
 
 
 def _runs_per_s(lanes: Sequence[Lane], runs: int) -> float:
-    """All runs over the time from the first start to the last end."""
+    """The number of all runs divided by the time from the first start to the last end."""
     spans = _at_once([partial(_span, lane, runs) for lane in lanes])
     begin, end = min(start for start, _ in spans), max(stop for _, stop in spans)
     return runs * len(lanes) * 1e9 / max(end - begin, 1)
 
 
 def _span(lane: Lane, runs: int) -> tuple[int, int]:
-    """When a lane's runs began and ended."""
+    """The start and the end of a lane's runs."""
     begin = clock()
     timing.batch(lane.run, (), runs)
     return begin, clock()
 
 
 def _at_once(tasks: Sequence[Callable[[], Made]]) -> list[Made]:
-    """What the tasks return, each in a thread of its own, all let go at the same moment."""
+    """Run each task in its own thread, started at the same moment; return their results."""
     barrier = threading.Barrier(len(tasks))
     results: dict[int, Made] = {}
     failures: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""A pass of its own that times each call, and what the timer itself costs."""
+"""A separate pass that times each call, and the cost of the timer itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from zrt.bench.harness import Contender, Progress, ignore_progress, in_turn
 
 MOST_SAMPLES: Final = 20_000
 FEWEST_SAMPLES: Final = 20
-# What the timed calls of one contender may take together, where the user does not say how many there are.
+# The longest time of all timed calls of one contender, if the user does not set their number.
 CONTENDER_NS: Final = 2_000_000_000
 CHUNKS: Final = 20
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
@@ -25,21 +25,21 @@ class Latency:
     """How long single calls take, in nanoseconds."""
 
     samples: np.ndarray[Any, np.dtype[np.int64]]
-    """Every call, the shortest first."""
+    """The time of every call, shortest first."""
 
     @classmethod
     def of(cls, samples: Sequence[int]) -> Latency:
-        """From the nanoseconds of calls in any order."""
+        """Of calls in any order, in nanoseconds."""
         return cls(np.sort(np.asarray(samples, np.int64)))
 
     def percentile(self, percent: float) -> int:
-        """The shortest time that `percent` of the calls kept to."""
-        # Rounded first: 99.9 % of 1000 is 999, and not the whisker more that floats make of it.
+        """The shortest time that `percent` of the calls did not exceed."""
+        # Round first: 99.9 % of 1000 is 999, and float arithmetic gives slightly more.
         rank = math.ceil(round(len(self.samples) * percent / 100, 6))
         return int(self.samples[max(rank, 1) - 1])
 
     def summary(self) -> dict[str, int]:
-        """What the reports show: how many calls, percentiles, the longest."""
+        """The figures of the reports: the number of calls, percentiles, the maximum."""
         named = {f"p{percent:g}".replace(".", "_") + "_ns": percent for percent in PERCENTILES}
         return {
             "samples": len(self.samples),
@@ -56,7 +56,7 @@ def measure(
 ) -> dict[str, Latency]:
     """Times every contender's calls one by one, in chunks that take turns.
 
-    `typical_ns` says how long a call of each is about, from which their number is chosen; `runs` sets it.
+    The number of calls follows from `typical_ns`, the approximate time of one call, unless `runs` sets it.
     """
     samples: dict[str, list[int]] = {contender.key: [] for contender in contenders}
     counts = {key: _count(typical_ns[key], runs) for key in samples}
@@ -77,7 +77,7 @@ def _count(typical_ns: float, runs: int | None) -> int:
 
 
 def timer_cost(times: Callable[[int], list[int]], runs: int = 1000) -> Latency:
-    """What a timer reads where nothing is called; `times` is that timer."""
+    """The readings of the timer `times` around no call."""
     with timing.without_gc():
         times(runs)
         return Latency.of(times(runs))

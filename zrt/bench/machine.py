@@ -1,4 +1,4 @@
-"""What the figures were measured on: processor, cores, versions, and the process's memory."""
+"""The machine of a measurement: CPU, cores, versions, and the process's memory."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Machine:
     processor: str
     architecture: str
     cores: int
-    """The processor's cores, as the system counts them."""
+    """The CPU's cores, as the system counts them."""
     usable_cores: int
-    """Those that this process may run on."""
+    """The cores that this process may run on."""
     system: str
     python: str
     numpy: str
@@ -41,9 +41,9 @@ class Versions:
     path: str | None
     """The library's file; None where it is built into zrt."""
     source: str
-    """Where it was found."""
+    """How zrt found the library."""
     build_info: str
-    """Which sources it was built from, and how."""
+    """The sources and the settings of its build."""
 
 
 def describe() -> Machine:
@@ -60,14 +60,14 @@ def describe() -> Machine:
 
 
 def versions() -> Versions:
-    """What is loaded; raises `LibraryError` where there is no ONNX Runtime."""
+    """The versions of zrt and of the loaded ONNX Runtime; raises `LibraryError` if there is none."""
     loaded = library()
     return Versions(__version__, loaded.version, loaded.api_version, loaded.path, loaded.source, loaded.build_info)
 
 
 @cache
 def processor() -> str:
-    """The processor's name, as its maker sells it where the system tells."""
+    """The CPU's product name if the system knows it, else the architecture."""
     try:
         if sys.platform == "darwin":
             command = ["sysctl", "-n", "machdep.cpu.brand_string"]
@@ -88,7 +88,7 @@ def usable_cores() -> int:
 
 
 def resident_bytes() -> int:
-    """The memory that this process holds now; where the system has no such figure, the most it ever held."""
+    """The resident memory of this process; its peak on systems that do not report the current value."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

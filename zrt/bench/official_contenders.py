@@ -1,8 +1,8 @@
-"""onnxruntime's own `run` and `run_with_iobinding`, where that package is installed.
+"""onnxruntime's own `run` and `run_with_iobinding`, if that package is installed.
 
-Two ONNX Runtimes that both use CUDA get in each other's way in one process: there the package is measured in a
-process of its own. ``python -m zrt.bench.official_contenders`` is that process; it takes orders as lines of JSON (see
-`serve`), and `zrt.bench.official_worker` gives them. Nothing here imports what would load zrt's ONNX Runtime.
+Two ONNX Runtimes that both use CUDA conflict in one process: with CUDA, the package is measured in a process of its
+own. ``python -m zrt.bench.official_contenders`` is that process. `zrt.bench.official_worker` sends it requests as lines
+of JSON (see `serve`). This module imports nothing that loads zrt's ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RUN_WITH_IOBINDING = ("ort_run_with_iobinding", "onnxruntime run_with_iobinding"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An input, or an output: its memory, or None for `array` where onnxruntime is to make it."""
+    """An input or an output: its memory; `array` is None for outputs that onnxruntime allocates."""
 
     name: str
     onnx_type: int
@@ -41,10 +41,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Official:
-    """What came of setting up the package's contenders."""
+    """The package's contenders, and the reasons why some are missing."""
 
     version: str = ""
-    """The package's version; "" where it is not installed."""
+    """The package's version; "" if it is not installed."""
     load_ns: int = 0
     first_run_ns: int = 0
     contenders: Sequence[Contender] = ()
@@ -53,7 +53,7 @@ class Official:
 
 
 def without(reason: str, version: str = "") -> Official:
-    """No contender at all, for one reason."""
+    """No contenders, all for the same reason."""
     return Official(version, unmeasured={key: reason for key, _ in (RUN, RUN_WITH_IOBINDING)})
 
 
@@ -64,9 +64,9 @@ def set_up(
     inputs: Sequence[Place],
     outputs: Sequence[Place],
 ) -> Official:
-    """Loads the model into onnxruntime and runs it once in each way; what fails is left out, with its reason.
+    """Loads the model into onnxruntime and runs it once in each way; a way that fails is left out, with its reason.
 
-    `options` is plain data by the names of zrt's `SessionOptions`; `providers` are full names with ORT's options.
+    `options` is plain data with the names of zrt's `SessionOptions`; `providers` are full names with ORT's options.
     """
     try:
         import onnxruntime
@@ -75,9 +75,9 @@ def set_up(
     version = str(onnxruntime.__version__)
     for name, _ in providers:
         if name not in onnxruntime.get_available_providers():
-            # It would take the next one with a mere warning.
+            # onnxruntime would only warn and use the next provider.
             return without(f"this onnxruntime has no {name}", version)
-    # The package's errors share no base but Exception, and none of them may end the measurement of zrt.
+    # The package's errors have no common base but Exception, and no error of it may end the measurement of zrt.
     try:
         its_options = _session_options(onnxruntime, options)
         start = clock()
@@ -107,7 +107,7 @@ def set_up(
 
 
 def _session_options(onnxruntime: Any, fields: Mapping[str, Any]) -> Any:
-    """The package's own options; raises where it has no such field."""
+    """The package's own options; raises if it lacks a field."""
     made = onnxruntime.SessionOptions()
     for name, value in fields.items():
         if name == "config_entries":
@@ -124,7 +124,7 @@ def _session_options(onnxruntime: Any, fields: Mapping[str, Any]) -> Any:
         elif name == "log_severity_level":
             made.log_severity_level = SEVERITIES.index(value)
         elif name == "optimized_model_filepath":
-            # zrt writes that file.
+            # zrt itself writes this file.
             continue
         else:
             if name == "profile_file_prefix":
@@ -136,7 +136,7 @@ def _session_options(onnxruntime: Any, fields: Mapping[str, Any]) -> Any:
 
 
 def _bind(session: Any, inputs: Sequence[Place], outputs: Sequence[Place]) -> Any:
-    """Everything bound once: to the very memory that zrt's lane is bound to, where both are in one process."""
+    """A binding of all inputs and outputs: to the memory of zrt's lane if both are in one process."""
     binding = session.io_binding()
     for place in inputs:
         assert place.array is not None
@@ -154,10 +154,10 @@ def _first_line(error: Exception) -> str:
 
 
 def serve(orders: IO[str], replies: IO[str]) -> None:
-    """Carries out orders, one line of JSON each, and answers each with a line.
+    """Reads requests, one line of JSON each, and replies to each with a line.
 
-    ``{"model", "options", "providers", "inputs", "outputs"}`` first, then any number of
-    ``{"do": "batch" | "times", "key", "runs"}``; the end of the orders ends it.
+    The first is ``{"model", "options", "providers", "inputs", "outputs"}``, followed by any number of
+    ``{"do": "batch" | "times", "key", "runs"}``. It returns at the end of the input.
     """
     order = json.loads(orders.readline())
     official = set_up(
@@ -182,10 +182,10 @@ def serve(orders: IO[str], replies: IO[str]) -> None:
 
 
 def _place(entry: dict[str, Any]) -> Place:
-    """An input from the file that `zrt.bench.official_worker` wrote, or an output with memory of this process."""
+    """An input, read from a file of `zrt.bench.official_worker`, or an output in memory of this process."""
     array = None
     if entry["dtype"] is not None:
-        # numpy knows the names of its own types only.
+        # numpy does not know the names of types from other packages.
         dtype = np.dtype(getattr(ml_dtypes, entry["dtype"], entry["dtype"]))
         array = np.zeros(entry["array_shape"], dtype)
         if entry["file"] is not None:
@@ -194,11 +194,11 @@ def _place(entry: dict[str, Any]) -> Place:
 
 
 def main() -> None:
-    """The process: orders on standard input, replies on standard output, chatter on standard error."""
-    # Whoever gave the orders ends this process, also when Ctrl-C goes to both.
+    """The process: requests on standard input, replies on standard output, everything else on standard error."""
+    # Ctrl-C reaches both processes; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
-        # What ONNX Runtime prints by itself must not come between the replies.
+        # ONNX Runtime's own output must not mix with the replies.
         os.dup2(2, 1)
         serve(sys.stdin, replies)
 

@@ -23,7 +23,7 @@ PATIENCE_S = 5
 
 
 class _Worker:
-    """The other process, seen as a function from orders to replies."""
+    """The other process as a function from requests to replies."""
 
     __slots__ = ("_process",)
 
@@ -53,7 +53,7 @@ def set_up(
     inputs: Sequence[Place],
     outputs: Sequence[Place],
 ) -> Iterator[Official]:
-    """`official.set_up` in a process of its own, which lives as long as the context."""
+    """`official_contenders.set_up` in a process of its own, which lives as long as the context."""
     command = [sys.executable, "-P", "-m", "zrt.bench.official_contenders"]
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     with (
@@ -82,7 +82,7 @@ def _contender(worker: _Worker, key: str, label: str) -> Contender:
 
 
 def _entry(place: Place, file: Path | None) -> dict[str, Any]:
-    """A place as JSON; an input's content goes through a file, as the bytes that every dtype has."""
+    """A place as JSON; an input's bytes go through a file, which works for every dtype."""
     if file is not None and place.array is not None:
         np.save(file, np.ascontiguousarray(place.array).reshape(-1).view(np.uint8))
     return {
@@ -96,7 +96,7 @@ def _entry(place: Place, file: Path | None) -> dict[str, Any]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Lets the process go; it ends with its orders."""
+    """Closes the process's input, at which it ends."""
     assert process.stdin is not None
     try:
         process.stdin.close()

@@ -1,4 +1,4 @@
-"""What a study found, and the same as plain data for programs."""
+"""The report of a study, and its form as plain data for JSON."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class Row:
     label: str
     series: Series
     ratio: float
-    """To the C loop: the median of the ratios within each round."""
+    """The ratio to the C loop: the median of the ratios within each round."""
     latency: Latency
 
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """What came before the first measured run; times in nanoseconds, memory in bytes."""
+    """The steps before the first measured run; times in nanoseconds, memory in bytes."""
 
     library_ns: int
-    """Finding and opening ONNX Runtime and making its environment; next to nothing where that was done before."""
+    """Time to find and load ONNX Runtime and create its environment; near zero if that was done before."""
     load_ns: int
-    """From the model to a session that can run."""
+    """Time to load the session."""
     first_run_ns: int
-    """The session's first run, which plans its memory."""
+    """Time of the session's first run, which plans its memory."""
     lane_ns: int
-    """Making a lane and running it once."""
+    """Time to make a lane and run it once."""
     resident_before_load: int
     resident_after_load: int
     resident_after_first_run: int
@@ -45,7 +45,7 @@ class SetUp:
 
 @dataclass(frozen=True, slots=True)
 class OfficialSetUp:
-    """The same of the onnxruntime package, as far as it was measured."""
+    """The same for the onnxruntime package, as far as it was measured."""
 
     version: str
     load_ns: int
@@ -56,7 +56,7 @@ class OfficialSetUp:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `zrt.bench.study` found."""
+    """The results of `zrt.bench.study`."""
 
     model: Path
     inputs: Mapping[str, FedInput]
@@ -80,15 +80,15 @@ class Report:
     unmeasured: Mapping[str, str]
     """Why a contender is missing, by its key."""
     python_timer: Latency
-    """What the timer around Python calls reads where nothing is called."""
+    """The readings of the timer for Python calls around no call."""
     c_timer: Latency
-    """What the C loop's timer reads where nothing runs."""
+    """The readings of the C loop's timer around no run."""
     empty_loop_ns: float
-    """What one turn of the loop costs in which Python contenders are called; it is part of their times."""
+    """The cost of one iteration of the loop that calls Python contenders; their times include it."""
     together: Together | None
-    """Several lanes at once, where that was asked for."""
+    """Several lanes at once, if requested."""
     copies: Sequence[str]
-    """What a run of the lane copies, and why."""
+    """The copies that a run of the lane makes, each with its reason."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; times in nanoseconds, memory in bytes."""

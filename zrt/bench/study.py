@@ -26,7 +26,7 @@ from zrt.session.session import Session
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import type_name
 
-# Which contenders do the same work, by their keys: ours against onnxruntime's.
+# The keys of contenders that do the same work: zrt's and onnxruntime's.
 PAIRS = (
     ("lane", official_contenders.RUN_WITH_IOBINDING[0]),
     ("prepared_run", official_contenders.RUN[0]),
@@ -37,25 +37,25 @@ EMPTY_LOOP_RUNS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What to measure, and how."""
+    """The settings of a measurement."""
 
     model: Path
     options: SessionOptions = field(default_factory=lambda: SessionOptions(intra_op_num_threads=1))
     """The options of the session, for zrt and for onnxruntime."""
     providers: Sequence[ProviderLike] = (CPU(),)
-    """What it runs on, best first; the processor stands behind them."""
+    """The execution providers, best first; the CPU execution provider is the fallback."""
     lanes: int = 1
-    """How many lanes are measured at the same time, where it is more than one."""
+    """The number of lanes to measure at the same time; 1 skips that."""
     shapes: Mapping[str, Shape] = field(default_factory=dict)
-    """Shapes of inputs; sizes that stay open are 1."""
+    """Shapes of inputs; a dimension that stays open becomes 1."""
     runs: int | None = None
-    """The runs of each contender in the batches, at least, and as many timed calls; None: what a few seconds hold."""
+    """At least this many runs of each contender in batches, and as many timed calls; None fills a few seconds."""
     warmup: int = 10
     """The runs of each contender before anything is timed."""
     policy: BufferPolicy = BufferPolicy.AUTO
     """The lanes' memory."""
     own_process: bool | None = None
-    """Whether onnxruntime runs in a process of its own; None: where CUDA is used."""
+    """Whether onnxruntime runs in a process of its own; None: only if CUDA is used."""
 
     @property
     def named(self) -> list[tuple[str, dict[str, str]]]:
@@ -65,7 +65,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """A model that is loaded and bound."""
+    """A loaded model with a bound lane."""
 
     session: Session
     wanted: dict[str, Shape]
@@ -80,7 +80,7 @@ class _Ready:
 
 
 def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
-    """Measures every contender on the model. Raises what loading or running it raises."""
+    """Measures every contender on the model. Errors of loading or running the model propagate."""
     progress("loading", 0, 1)
     ready = _set_up(settings)
     session, lane = ready.session, ready.lane
@@ -131,7 +131,7 @@ def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
 
 
 def _set_up(settings: Settings) -> _Ready:
-    """Loads the model, runs it, and binds a lane, each with a look at the clock and at the memory."""
+    """Loads the model, runs it and binds a lane; records time and memory of each step."""
     start = clock()
     environment.current()
     library_ns = clock() - start
@@ -156,14 +156,14 @@ def _set_up(settings: Settings) -> _Ready:
 
 
 def _ratios(series: Mapping[str, Series]) -> dict[str, float]:
-    """Every contender to the C loop, and ours to those of onnxruntime that do the same work."""
+    """The ratios of all contenders to the C loop, and of zrt's to onnxruntime's that do the same work."""
     pairs = [(key, YARDSTICK) for key in series if key != YARDSTICK]
     pairs += [(mine, its) for mine, its in PAIRS if its in series]
     return {f"{mine}_to_{its}": series[mine].ratio(series[its]) for mine, its in pairs}
 
 
 def _official(settings: Settings, ready: _Ready, own_process: bool) -> AbstractContextManager[Official]:
-    """onnxruntime's contenders over the lane's memory, or over copies of it in another process."""
+    """onnxruntime's contenders over the lane's memory, or over a copy in another process."""
     session, lane = ready.session, ready.lane
     inputs = [
         Place(info.name, info.element_type.onnx_code, ready.wanted[info.name], lane.inputs[info.name])
@@ -178,7 +178,7 @@ def _official(settings: Settings, ready: _Ready, own_process: bool) -> AbstractC
         )
         for info, port in zip(session.outputs, lane.audit().outputs, strict=True)
     ]
-    # The processor last, as in zrt.
+    # The CPU execution provider is last, as in zrt.
     providers = [*(named for named in settings.named if named[0] != CPU.name), (CPU.name, {})]
     options = _official_options(settings.options)
     if own_process:
@@ -193,7 +193,7 @@ def _changed(options: SessionOptions) -> dict[str, Any]:
 
 
 def _official_options(options: SessionOptions) -> dict[str, Any]:
-    """The options that were set; those that are config entries for ORT are among these, whatever zrt calls them."""
+    """The options that were set; zrt's options that ORT takes as config entries are among the config entries."""
     fields = {name: value for name, value in _changed(options).items() if not _is_config(name, value)}
     return {**fields, "config_entries": options.effective_config_entries()}
 

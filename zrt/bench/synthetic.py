@@ -1,4 +1,4 @@
-"""Made-up inputs, the same each time: what a model is run on where nobody gives it anything better."""
+"""Synthetic inputs, the same each time, for runs without inputs of the user."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ FREE_DIMENSION = 1
 
 
 class InputShapeError(ShapeError):
-    """The shapes that were asked for are not what the model takes, or one is missing."""
+    """A requested shape does not fit the model, or a shape is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class FedInput:
-    """What an input was fed with."""
+    """The description of an input's data."""
 
     type: str
     shape: Shape
     source: str = "made up"
-    """Where it is from."""
+    """The origin of the data."""
 
     def __str__(self) -> str:
         return f"{self.type}{format_shape(self.shape)}"
 
 
 def input_shapes(session: Session, given: ShapesLike = None) -> dict[str, Shape]:
-    """The shape of each input: given, else the model's with 1 for every size that stays open.
+    """The shape of each input: the given one, else the model's with 1 for each dimension that stays open.
 
-    A symbolic size that a given shape settles holds for the other inputs too. Raises `InputShapeError`.
+    A given shape also resolves the symbolic dimensions that it shares with other inputs. Raises `InputShapeError`.
     """
     try:
         named = lane_shapes.by_name(given, session.inputs, "input")
@@ -61,7 +61,7 @@ def _closed(info: ValueInfo, sizes: dict[str, int]) -> Shape:
 def make(element_type: ElementType, shape: Shape, generator: np.random.Generator) -> np.ndarray[Any, Any]:
     """Normal noise for floats; for integers and booleans zeros and ones, the first of them 1.
 
-    Integers stay that small because most are indices, masks or token types. Packed types come as their bytes.
+    Integers are that small because most are indices, masks or token types. Packed types are given as bytes.
     """
     if element_type is ElementType.STRING:
         return np.full(shape, "text", object)
@@ -73,12 +73,12 @@ def make(element_type: ElementType, shape: Shape, generator: np.random.Generator
         array.flat[:1] = 1
         return array
     noise = generator.standard_normal(shape)
-    # This type has exponents and nothing else: no sign, no zero.
+    # This type has only an exponent: no sign, no zero.
     return (np.exp2(noise) if element_type is ElementType.FLOAT8E8M0 else noise).astype(dtype)
 
 
 def make_all(session: Session, wanted: dict[str, Shape], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
-    """An array for each input, of the `wanted` shapes. Raises `AllocationError` where they are too large."""
+    """An array for each input, of the `wanted` shapes. Raises `AllocationError` if one is too large."""
     generator = np.random.default_rng(seed)
     arrays = {}
     for info in session.inputs:
@@ -91,5 +91,5 @@ def make_all(session: Session, wanted: dict[str, Shape], seed: int = 0) -> dict[
 
 
 def as_feed(info: ValueInfo, array: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any] | Value:
-    """What `Session.run` takes: the array itself, or a value over the bytes of a packed type."""
+    """The array as a feed of `Session.run`; for a packed type a value over its bytes."""
     return Value.from_packed(array, info.element_type, shape) if info.element_type.packed else array

@@ -1,4 +1,4 @@
-"""Loops that time calls from Python. What is timed is the loop as a user would write it; nothing is subtracted."""
+"""Loops that time calls from Python. They time the loop as a user would write it, and subtract nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @contextmanager
 def without_gc() -> Iterator[None]:
-    """Keeps the cyclic garbage collector out of what is timed inside."""
+    """Disables the cyclic GC inside."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -23,8 +23,8 @@ def without_gc() -> Iterator[None]:
 
 
 def batch(call: Callable[..., Any], arguments: tuple[Any, ...], runs: int) -> int:
-    """The nanoseconds that `runs` calls in a row take. Takes up to two arguments."""
-    # Written out for each count: a lambda or a starred call would cost what is to be measured.
+    """Calls the function `runs` times with up to two arguments; returns the nanoseconds of all calls."""
+    # One loop for each number of arguments: a lambda or a starred call would add to the measured time.
     if not arguments:
         start = clock()
         for _ in repeat(None, runs):
@@ -44,7 +44,7 @@ def batch(call: Callable[..., Any], arguments: tuple[Any, ...], runs: int) -> in
 
 
 def times(call: Callable[..., Any], arguments: tuple[Any, ...], runs: int) -> list[int]:
-    """The nanoseconds of each of `runs` calls, the timer's own (`timer_times`) included."""
+    """The nanoseconds of each of `runs` calls, including the timer's own (`timer_times`)."""
     samples = [0] * runs
     if not arguments:
         for index in range(runs):
@@ -67,7 +67,7 @@ def times(call: Callable[..., Any], arguments: tuple[Any, ...], runs: int) -> li
 
 
 def timer_times(runs: int) -> list[int]:
-    """What `times` reads where nothing is called: the cost of the timer."""
+    """The readings of `times` around no call: the cost of the timer."""
     samples = [0] * runs
     for index in range(runs):
         start = clock()
@@ -76,7 +76,7 @@ def timer_times(runs: int) -> list[int]:
 
 
 def empty_loop(runs: int) -> int:
-    """The nanoseconds that the loop of `batch` takes where nothing is called."""
+    """The nanoseconds of the loop of `batch` without a call."""
     start = clock()
     for _ in repeat(None, runs):
         pass

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt bench``."""
     if arguments.plot is not None:
-        # Now, and not after all the measuring.
+        # Fail before the measurement, not after it.
         common.require("matplotlib", "plot", "--plot")
     if not arguments.json:
         common.require_terminal()

@@ -1,4 +1,4 @@
-"""``zrt bench`` for people: the header, the medians, the percentiles, what came before them."""
+"""The text output of ``zrt bench``: header, medians, percentiles, set-up."""
 
 from __future__ import annotations
 

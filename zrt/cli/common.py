@@ -1,4 +1,4 @@
-"""What the commands share: the model they work on, arguments with a syntax of their own, output as JSON."""
+"""Shared code of the commands: the model, arguments with a syntax of their own, JSON output."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Parsed = TypeVar("Parsed")
 
 
 class UsageError(Exception):
-    """The command line asks for something that makes no sense; exit status 2."""
+    """The command line is wrong; exit status 2."""
 
 
 class CommandError(Exception):
-    """The command cannot be carried out, for a reason outside ONNX Runtime; exit status 1."""
+    """The command fails for a reason outside ONNX Runtime; exit status 1."""
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """The model to work on, which need not be named."""
+    """Adds the optional argument for the model."""
     parser.add_argument(
         "model",
         nargs="?",
@@ -40,7 +40,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def add_shapes(parser: argparse.ArgumentParser) -> None:
-    """Shapes of inputs."""
+    """Adds ``--shape``."""
     parser.add_argument(
         "--shape",
         action="append",
@@ -52,7 +52,7 @@ def add_shapes(parser: argparse.ArgumentParser) -> None:
 
 
 def add_provider(parser: argparse.ArgumentParser) -> None:
-    """What a model is measured on, which a file of options may say too."""
+    """Adds ``--provider``, which an options file may set too."""
     parser.add_argument(
         "--provider",
         nargs=1,
@@ -63,7 +63,7 @@ def add_provider(parser: argparse.ArgumentParser) -> None:
 
 
 def add_threads(parser: argparse.ArgumentParser, default: int) -> None:
-    """Threads within an operator, which a file of options may give too."""
+    """Adds ``--threads``, which an options file may set too."""
     parser.add_argument(
         "--threads",
         type=integer_argument(0),
@@ -73,7 +73,7 @@ def add_threads(parser: argparse.ArgumentParser, default: int) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """A file of options."""
+    """Adds ``--options``."""
     parser.add_argument(
         "--options",
         type=Path,
@@ -83,7 +83,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def loaded_options(path: Path | None, threads: int | None, default: int) -> Options:
-    """The options in the file, if there is one, under ``--threads``; `UsageError` for what it should not hold."""
+    """The options of the file, if given, overridden by ``--threads``; `UsageError` for options that do not apply."""
     try:
         options = Options(session=SessionOptions(intra_op_num_threads=default)) if path is None else load_options(path)
     except FileError:
@@ -109,13 +109,13 @@ def shipped(name: str) -> Path:
 
 
 def model_label(model: Path | None) -> str:
-    """The model as people are told of it."""
+    """The model's name in text output."""
     named = named_model(model)
     return str(named) if named is not None else "the digit classifier inside zrt"
 
 
 def chosen_model(model: Path | None) -> Path:
-    """The model to work on."""
+    """The model that the user named, else the classifier inside zrt."""
     return named_model(model) or shipped("digits.onnx")
 
 
@@ -147,7 +147,7 @@ def integer_argument(low: int) -> Callable[[str], int]:
 
 
 def file_to_write(text: str) -> Path:
-    """A path to write to, whose folder is there."""
+    """A path to write to, in a folder that exists."""
     path = Path(text)
     if not path.absolute().parent.is_dir():
         raise argparse.ArgumentTypeError(f"{text!r}: there is no such folder")
@@ -155,7 +155,7 @@ def file_to_write(text: str) -> Path:
 
 
 def once_each(option: str, named: Iterable[tuple[str, Parsed]]) -> dict[str, Parsed]:
-    """A repeated option's values by name; the same name twice is a mistake."""
+    """A repeated option's values by name; `UsageError` for a repeated name."""
     found: dict[str, Parsed] = {}
     for name, value in named:
         if name in found:
@@ -165,7 +165,7 @@ def once_each(option: str, named: Iterable[tuple[str, Parsed]]) -> dict[str, Par
 
 
 def provider_named(name: str) -> str:
-    """A provider's full name; `UsageError` for one that the library does not have."""
+    """A provider's full name; `UsageError` if the library does not have it."""
     try:
         return providers.full_name(name)
     except ProviderError as error:
@@ -173,7 +173,7 @@ def provider_named(name: str) -> str:
 
 
 def chosen_providers(named: list[str], options: Options) -> list[ProviderLike]:
-    """The providers that ``--provider`` names, else those of the file; `UsageError` for what the library lacks."""
+    """The providers of ``--provider``, else those of the file; `UsageError` for a provider that the library lacks."""
     if named:
         return [provider_named(name) for name in named]
     chosen = options.providers or []
@@ -191,16 +191,16 @@ def provider_name(provider: ProviderLike) -> str:
 
 
 def print_json(document: Any) -> None:
-    """The one document that a program reads."""
+    """Prints a JSON document."""
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
 def require(package: str, extra: str, purpose: str) -> None:
-    """Raises where a package is missing that only some commands need; `extra` is the one of zrt's that brings it."""
+    """Raises if a package that only some commands need is missing; the extra `extra` of zrt installs it."""
     if importlib.util.find_spec(package) is None:
         raise CommandError(f'{purpose} needs the {package} package: pip install "zrt[{extra}]"')
 
 
 def require_terminal() -> None:
-    """Raises where the package that draws for people is missing."""
+    """Raises if the package for text output is missing."""
     require("rich", "cli", "output for people (without --json)")

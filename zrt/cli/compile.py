@@ -1,4 +1,4 @@
-"""``zrt compile``: a model with what providers compiled of it, or as the optimizer left it."""
+"""``zrt compile``: writes a model compiled by providers, or optimized by ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help="an execution provider that compiles, such as tensorrt (may be repeated; default: those of --options); "
-        "without any, the optimized model for the processor is written",
+        "without any, the optimized model for the CPU is written",
     )
     common.add_threads(parser, DEFAULT_THREADS)
     common.add_options(parser)
@@ -96,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         common.print_json(document)
         return 0
     label = common.model_label(arguments.model)
-    print(f"{label}: {'compiled' if compiling else 'optimized for the processor'} in {duration(took)}")
+    print(f"{label}: {'compiled' if compiling else 'optimized for the CPU'} in {duration(took)}")
     for path, size in sizes.items():
         print(f"{path}: {size:,} bytes")
     return 0

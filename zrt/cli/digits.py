@@ -1,4 +1,4 @@
-"""The digits that ship with the classifier: real ones, which it was not trained on."""
+"""The handwritten digits that ship with the classifier, which it was not trained on."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ SHOWN: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """Pictures of digits, and what they are."""
+    """Pictures of digits and their labels."""
 
     images: np.ndarray[Any, np.dtype[np.uint8]]
     labels: np.ndarray[Any, np.dtype[np.uint8]]
 
     @property
     def feed(self) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """All pictures, as the classifier takes them."""
+        """All pictures as an input of the classifier."""
         return (self.images[:, np.newaxis] / np.float32(GREATEST_PIXEL)).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the classifier takes the digits for."""
+    """The classifier's predictions."""
 
     predicted: np.ndarray[Any, np.dtype[np.int64]]
     probability: np.ndarray[Any, np.dtype[np.float32]]
-    """How sure it is of each."""
+    """The probability of each prediction."""
     right: int
 
     @classmethod
@@ -61,7 +61,7 @@ def held_back() -> Digits:
 
 
 def picked(known: Digits, reading: Reading) -> list[int]:
-    """A few to show: the first ones, and the first that was read wrongly."""
+    """The indices of the digits to show: the first ones, and the first wrong prediction."""
     wrong = np.flatnonzero(reading.predicted != known.labels)[:1]
     first = [index for index in range(SHOWN) if index not in wrong]
     return [*first[: SHOWN - len(wrong)], *map(int, wrong)]
@@ -74,7 +74,7 @@ def draw(image: np.ndarray[Any, np.dtype[np.uint8]], shades: str = SHADES) -> li
 
 
 def caption(known: Digits, reading: Reading, index: int) -> str:
-    """What it was read as, how surely, and what it is where that is something else."""
+    """The prediction, its probability, and the label if that differs."""
     text = f"{reading.predicted[index]} ({reading.probability[index] * 100:.1f} %)"
     is_wrong = reading.predicted[index] != known.labels[index]
     return f"{text}, it is {known.labels[index]}" if is_wrong else text

@@ -1,7 +1,7 @@
-"""The command line: its parser, and what becomes of an error.
+"""The command line: its parser and its exit status.
 
-Exit status: 0; 1 where it could not be done; 2 where it was used wrongly (an unknown option, provider or input, a
-shape or a feed that the model does not take); 130 after Ctrl-C; 141 where nobody reads the output any more.
+The status is 0; 1 after a failure; 2 after wrong use (an unknown option, provider or input, a shape or a feed that does
+not fit the model); 130 after Ctrl-C; 141 if the reader of the output has closed it.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line `argv` (None: the process's own) and returns the exit status."""
     try:
         status = _carry_out(argv)
-        # None where the process was started without one.
+        # None if the process was started without standard output.
         if sys.stdout is not None:
             sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes standard output once more at its end; let that find an open file.
+        # Python flushes standard output once more at exit, which needs an open file.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return NOBODY_READS
     return status
@@ -60,7 +60,7 @@ def _carry_out(argv: Sequence[str] | None) -> int:
     try:
         arguments = make_parser().parse_args(argv)
     except SystemExit as stop:
-        # argparse ends the process after --help and after what it refuses.
+        # argparse raises SystemExit after --help and after an error.
         return stop.code if isinstance(stop.code, int) else 0
     try:
         status: int = arguments.command(arguments)

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe() -> dict[str, Any]:
-    """All that there is to say."""
+    """The facts as plain data for JSON."""
     versions = machine.versions()
     reasons = {name: providers.usable(name) for name in providers.available_providers()}
     return {
@@ -73,7 +73,7 @@ def _device(device: devices.EpDevice) -> dict[str, Any]:
 
 
 def _has_gil() -> bool:
-    """Whether this Python has its global lock on; all did before 3.13."""
+    """Whether the GIL is on; it always is before Python 3.13."""
     enabled = getattr(sys, "_is_gil_enabled", None)
     return enabled is None or bool(enabled())
 

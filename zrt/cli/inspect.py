@@ -1,4 +1,4 @@
-"""``zrt inspect``: what a model takes and gives, and what its author wrote into it."""
+"""``zrt inspect``: a model's inputs, outputs, overridable initializers and metadata."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="load the model on this provider, the processor behind it (may be repeated, best first)",
+        help="load the model on this provider, the CPU as the fallback (may be repeated, best first)",
     )
 
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe(path: Path, session: Session) -> dict[str, Any]:
-    """All that the session says of its model."""
+    """The facts about the session's model as plain data for JSON."""
     return {
         "model": str(path),
         "bytes": path.stat().st_size,

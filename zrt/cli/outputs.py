@@ -1,4 +1,4 @@
-"""An output in a few numbers: range, mean, deviation, what is not finite, and the best of its classes."""
+"""An output's statistics: range, mean, deviation, number of non-finite elements, best classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS: Final = {list: "sequence", dict: "map", SparseTensor: "sparse_tensor"}
 
 
 def describe(result: Result | None) -> dict[str, Any]:
-    """Plain data for JSON. What holds no numbers only has its ``kind``; numbers are of the finite elements."""
+    """Plain data for JSON: statistics of the finite elements; only the ``kind`` of an output without numbers."""
     if result is None:
         return {"kind": "nothing"}
     if isinstance(result, Value):
@@ -52,7 +52,7 @@ def is_finite(description: dict[str, Any]) -> bool:
 
 
 def _top(numbers: np.ndarray[Any, np.dtype[np.float64]]) -> list[dict[str, Any]] | None:
-    """The best five of the first row, where the output looks like scores of classes: [N, C], or [1, C, 1, 1]."""
+    """The best five classes of the first row, if the shape is that of class scores: [N, C] or [1, C, 1, 1]."""
     squeezed = numbers.squeeze()
     if numbers.ndim == 2 and numbers.shape[0] > 0:
         row = numbers[0]

@@ -1,4 +1,4 @@
-"""The picture of ``zrt bench --plot``: the medians as bars, the single calls as curves over percentiles."""
+"""The plot of ``zrt bench --plot``: the medians as bars, the single calls as curves over percentiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zrt.bench.latency import Latency
 from zrt.bench.report import Report, Row
 from zrt.cli.units import Unit, plural
 
-# Okabe and Ito's colours, which the colour-blind tell apart: zrt's are warm, onnxruntime's cool, C's is grey.
+# The colour-blind safe palette of Okabe and Ito: warm for zrt, cool for onnxruntime, grey for C.
 COLORS: Final = {
     "c_loop": "#555555",
     "lane": "#D55E00",
@@ -26,12 +26,12 @@ COLORS: Final = {
 INK: Final = "#222222"
 FAINT: Final = "#999999"
 MARKS: Final = (50.0, 90.0, 99.0, 99.9)
-# Beyond, the curves of all contenders are the scheduler's; the table has the longest call.
+# Higher percentiles show the scheduler, not the contender; the table has the longest call.
 LAST_SHARE: Final = 0.9995
 
 
 def draw(report: Report, path: Path) -> None:
-    """Writes the picture; the suffix says of which kind."""
+    """Writes the plot in the format of the path's suffix."""
     figure = Figure(figsize=(13, 5.8), dpi=120, layout="constrained", facecolor="white")
     bars, curves = figure.subplots(1, 2, width_ratios=(1, 1.1))
     unit = Unit.fitting(report.rows[0].series.median)
@@ -50,7 +50,7 @@ def draw(report: Report, path: Path) -> None:
 
 
 def _draw_bars(axes: Any, report: Report, unit: Unit) -> None:
-    """The medians as ratios to the C loop, which is a line through all of them."""
+    """The medians as ratios to the C loop, which is drawn as a line."""
     rows = list(report.rows)
     places = np.arange(len(rows))
     axes.barh(places, [row.ratio for row in rows], color=[COLORS[row.key] for row in rows], height=0.68)
@@ -75,14 +75,14 @@ def _draw_bars(axes: Any, report: Report, unit: Unit) -> None:
 
 
 def _draw_curves(axes: Any, report: Report, unit: Unit) -> None:
-    """Which share of the calls kept to which time: percentiles on a scale that gives each nine the same room."""
+    """Percentiles of the single calls, on a scale with equal space for each further nine."""
     for row in report.rows:
         shares, times = _curve(row.latency)
         axes.plot(1 / (1 - shares), times / unit.nanoseconds, color=COLORS[row.key], **_line(row))
     axes.set_xscale("log")
     axes.set_yscale("log")
     most = max(len(row.latency.samples) for row in report.rows)
-    # Of one call there is nothing to see, but an axis needs two ends.
+    # A single call gives no curve, but the axis still needs two ends.
     last = max(2, min(most, 1 / (1 - LAST_SHARE)))
     marks = [mark for mark in MARKS if 100 / (100 - mark) <= last]
     axes.set_xticks([100 / (100 - mark) for mark in marks], [f"{mark:g} %" for mark in marks])
@@ -103,10 +103,10 @@ def _line(row: Row) -> dict[str, Any]:
 
 
 def _curve(latency: Latency) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Shares of the calls and the times that they kept to, a few hundred points in all."""
+    """Percentiles and their times, a few hundred points."""
     samples = latency.samples
     count = len(samples)
-    # As many points for each nine as for the next.
+    # The same number of points for each further nine.
     shares = 1 - np.geomspace(1, 1 - LAST_SHARE, num=400)
     ranks = np.unique((shares * count).astype(int))
     return ranks / count, samples[ranks]

@@ -1,4 +1,4 @@
-"""``zrt profile``: which operators of a model the time goes to."""
+"""``zrt profile``: the time that each operator of a model takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``zrt run``: a model on each provider, and what comes out of it."""
+"""``zrt run``: runs a model on each provider and describes its outputs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run_on_all(chosen: list[ProviderLike], trial: Trial) -> tuple[list[Outcome], list[Error]]:
-    """Runs on the chosen providers, or on each that there is; what cannot be used fails only where it was chosen."""
+    """Runs on the chosen providers, else on all; an unusable provider is an error only if it was chosen."""
     outcomes: list[Outcome] = []
     failures: list[Error] = []
     for provider in chosen or providers.available_providers():
@@ -99,7 +99,7 @@ def _run_on_all(chosen: list[ProviderLike], trial: Trial) -> tuple[list[Outcome]
 
 
 def _readings(known: Digits, outcomes: list[Outcome]) -> dict[str, Reading]:
-    """What each provider reads, by its name."""
+    """Each provider's predictions, by its name."""
     return {
         outcome.provider: Reading.of(known, result)
         for outcome in outcomes
@@ -116,7 +116,7 @@ def _input(text: str) -> tuple[str, Path]:
 
 
 def _load(name: str, path: Path) -> np.ndarray[Any, Any]:
-    """The array in a file; `CommandError` that names both where there is none."""
+    """The array in a file; raises `CommandError` that names input and file if there is none."""
     try:
         array = np.load(path)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""``zrt run`` for people: a table of outputs for each provider, the best classes, and the digits it read."""
+"""The text output of ``zrt run``: a table of outputs for each provider, the best classes, the digits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zrt.values.type_info import format_shape
 
 
 def show(model: str, described: Mapping[str, Any], known: Digits | None, readings: Mapping[str, Reading]) -> None:
-    """Prints what came of each provider, and the digits once."""
+    """Prints the outcome on each provider, and the digits once."""
     out = console()
     out.print(facts(("model", model)), soft_wrap=True)
     for provider, found in described.items():
@@ -69,7 +69,7 @@ def _show_outputs(out: Console, found: Mapping[str, Any]) -> None:
 
 
 def _show_digits(out: Console, known: Digits, readings: Mapping[str, Reading]) -> None:
-    """A few as the first provider reads them, and how many each reads rightly."""
+    """A few predictions of the first provider, and each provider's number of right ones."""
     first = next(iter(readings.values()))
     shades = digits.PLAIN_SHADES if out.options.ascii_only else digits.SHADES
     pictures = Table.grid(padding=(0, 3))

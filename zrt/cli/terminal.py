@@ -1,4 +1,4 @@
-"""Output for people, drawn by rich: import this only where there is no ``--json``."""
+"""Text output with rich. Commands with ``--json`` do not import this module."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ REFRESH_S = 0.1
 
 
 class _Console(Console):
-    """rich's own ends the process where nobody reads; the command does that itself."""
+    """rich's own exits the process when the reader has closed the output; the command does that itself."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Standard output. Text is printed as it stands: names of models and shapes may look like markup."""
+    """Standard output without markup: names of models and shapes may look like it."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # An encoding without µ or a shade gets a question mark, not an error.
+        # Print a question mark where the encoding lacks µ or block characters.
         sys.stdout.reconfigure(errors="replace")
     found = _Console(highlight=False, markup=False, emoji=False)
     if not found.is_terminal:
-        # Nothing says how wide a file is.
+        # A file has no width.
         found.width = max(found.width, 120)
     return found
 
 
 def table(*columns: str, left: int = 1) -> Table:
-    """A table whose first `left` columns are text, and whose other columns are numbers."""
+    """A table whose first `left` columns are text and whose other columns are numbers."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         made.add_column(column, justify="left" if index < left else "right", no_wrap=index >= left)
@@ -46,7 +46,7 @@ def table(*columns: str, left: int = 1) -> Table:
 
 
 def facts(*rows: tuple[str, str]) -> Table:
-    """Pairs of a word and what there is to say about it."""
+    """A table of labels and facts."""
     made = Table.grid(padding=(0, 2))
     made.add_column(style="dim", no_wrap=True)
     made.add_column(overflow="fold")
@@ -57,7 +57,7 @@ def facts(*rows: tuple[str, str]) -> Table:
 
 @contextmanager
 def progress_bar() -> Iterator[harness.Progress]:
-    """A bar for each stage, on standard error where that is a terminal; gone when all is done."""
+    """A progress bar for each stage, on standard error if that is a terminal; removed at the end."""
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -65,7 +65,7 @@ def progress_bar() -> Iterator[harness.Progress]:
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,
-        # The thread that would redraw it would get in the way of what is measured.
+        # A thread that redraws the bar would disturb the measurement.
         auto_refresh=False,
     )
     if not bar.console.is_terminal:

@@ -1,4 +1,4 @@
-"""A model on one provider: loaded, fed, run twice."""
+"""Loads a model on one provider and runs it twice."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from zrt.values.type_info import type_name
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What to run."""
+    """The model and its inputs."""
 
     model: Path
     options: SessionOptions
     run: RunOptions | None
     given: Mapping[str, np.ndarray[Any, Any]]
-    """Inputs by name; those that are missing are made up."""
+    """Inputs by name; synthetic data replaces missing ones."""
     source: str
-    """Where the given inputs are from."""
+    """The origin of the given inputs."""
     shapes: Mapping[str, Shape]
-    """Shapes of inputs that are made up."""
+    """Shapes of synthetic inputs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it."""
+    """The outcome on one provider."""
 
     provider: str
     problem: str | None = None
-    """Why there is nothing else to show."""
+    """The reason why there is no result."""
     load_ns: int = 0
     first_run_ns: int = 0
     second_run_ns: int = 0
-    """Without what the first run does once."""
+    """The time of the second run, without the work that only the first run does."""
     inputs: Mapping[str, FedInput] = field(default_factory=dict)
     results: Mapping[str, Result | None] = field(default_factory=dict)
 
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def run_on(provider: ProviderLike, trial: Trial) -> Outcome:
-    """Runs it on that provider; inputs that the model does not take are a `UsageError`."""
+    """Runs the trial on a provider; `UsageError` for inputs that the model does not have."""
     start = clock()
     with Session(trial.model, trial.options, [provider]) as session:
         load_ns = clock() - start
@@ -84,7 +84,7 @@ def run_on(provider: ProviderLike, trial: Trial) -> Outcome:
 
 
 def _inputs(session: Session, trial: Trial) -> tuple[dict[str, Any], dict[str, FedInput]]:
-    """What to feed, and a description of each feed."""
+    """The feeds, and a description of each."""
     infos = {info.name: info for info in (*session.inputs, *session.initializers)}
     try:
         for name in trial.given:

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers with units for text output."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def plural(count: int, thing: str) -> str:
 
 
 def mebibytes(size: int) -> str:
-    """Memory as people read it."""
+    """A size in MiB."""
     return f"{size / MIB:.1f} MiB"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit of time for a whole table, so that its numbers compare at a glance."""
+    """One unit of time for a whole table, so that its numbers are easy to compare."""
 
     name: str
     nanoseconds: int
@@ -27,7 +27,7 @@ class Unit:
 
     @classmethod
     def fitting(cls, nanoseconds: float) -> Unit:
-        """The unit for times about as long as this one."""
+        """The best unit for times of this magnitude."""
         if nanoseconds < 10_000:
             return cls("µs", 1000, 3)
         if nanoseconds < 1_000_000:
@@ -35,11 +35,11 @@ class Unit:
         return cls("ms", 1_000_000, 3 if nanoseconds < 10_000_000 else 1)
 
     def format(self, nanoseconds: float) -> str:
-        """The number alone."""
+        """The number without its unit."""
         return f"{nanoseconds / self.nanoseconds:,.{self.decimals}f}"
 
 
 def duration(nanoseconds: float) -> str:
-    """A time that stands alone."""
+    """A time with its unit."""
     unit = Unit.fitting(nanoseconds)
     return f"{unit.format(nanoseconds)} {unit.name}"
