@@ -156,7 +156,7 @@ def test_a_damaged_model_is_a_list_or_an_error(data):
 
 @pytest.mark.parametrize(
     ("key", "value", "says"),
-    [("offset", "-4", "offset '-4'"), ("length", "12", "says that it has 12"), ("offset", "x", "offset 'x'")],
+    [("offset", "-4", "offset '-4'"), ("length", "12", "its external length is 12"), ("offset", "x", "offset 'x'")],
 )
 def test_a_wrong_place_outside(tmp_path, key, value, says):
     build.with_external_weights(build.mlp(64, 2), tmp_path)

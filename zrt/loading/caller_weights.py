@@ -1,4 +1,4 @@
-"""Weights that the caller supplies at load, and the container of what kernels make of them."""
+"""Weights that the caller supplies at load, and the container of their prepacked forms."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from zrt.values.type_info import type_name
 if TYPE_CHECKING:
     from zrt.loading import initializers
 
-# Smaller ones are scalars, shapes and axes, which ORT reads while it loads: they are written into the model.
+# Smaller weights are scalars, shapes and axes, which ORT reads during the load: they are written into the model.
 SMALLEST_LENT = 1024
 
-# How many names a message lists.
+# A message lists at most this many names.
 MOST_NAMED = 20
 
-# ORT takes one of these off the names that it is given, and none off the model's.
-_TAKEN_OFF = ("./", ".\\")
-_TO_BE_TAKEN_OFF = ".//"
+# ORT removes one of these prefixes from the names that it is given, but not from the model's names.
+_REMOVED_PREFIXES = ("./", ".\\")
+_ADDED_PREFIX = ".//"
 
 
 @public
 class PrepackedWeights(Owner):
-    """What kernels make of weights to read them faster, kept for several sessions (``OrtPrepackedWeightsContainer``).
+    """Weights in the layouts that kernels compute with, shared by sessions (``OrtPrepackedWeightsContainer``).
 
     Give it as `SessionOptions.prepacked_weights` to sessions that also get the same `SessionOptions.initializers`:
-    what the first of them packs, the others find. Only weights that were given so are kept, and only what runs on the
-    processor. Sessions keep it alive; it may serve other models too, and be used by several threads at once.
+    the first session packs the weights, the others use them. It holds only weights from `initializers`, for kernels
+    on the CPU. Sessions keep it alive; it may serve several models, and is thread-safe.
     """
 
     __slots__ = ()
@@ -84,7 +84,7 @@ def supplied(source: Source, settings: Handle, options: SessionOptions) -> Itera
 
 
 def container_of(options: SessionOptions) -> Handle | None:
-    """The container that a load is given."""
+    """The handle of the options' container; None where they have none."""
     container = options.prepacked_weights
     if container is None:
         return None
@@ -111,15 +111,15 @@ def _some(names: Collection[str]) -> str:
 def _check(
     given: Mapping[str, Any], infos: Mapping[str, initializers.Initializer]
 ) -> tuple[dict[str, Value], dict[str, bytes | None]]:
-    """The large weights to lend to ORT; and those to write into the model, or to leave out of it (None)."""
+    """The large weights to lend to ORT; and the bytes to write into the model, or None to take a weight out of it."""
     lent: dict[str, Value] = {}
     written: dict[str, bytes | None] = {}
-    for name, thing in given.items():
+    for name, weight in given.items():
         subject = f"initializer {name!r}"
         info = infos.get(name)
         if info is None:
             raise UnknownNameError(f"initializers: the model has no weight {name!r}; it has {_some(infos)}")
-        value = as_value(thing, subject)
+        value = as_value(weight, subject)
         if not value.is_tensor or not value.memory.is_host:
             where = f"lies on {value.memory.name}" if value.is_tensor else f"is a {value.kind.name.lower()}"
             raise UnsupportedError(f"{subject} {where}: weights are tensors in the host's memory")
@@ -139,7 +139,7 @@ def _check(
 
 
 def _borrowed(value: Value, subject: str) -> Value:
-    """A tensor over the value's memory that is the caller's in ORT's eyes, which refuses its own."""
+    """A tensor that borrows the value's memory: ORT refuses tensors whose memory it owns."""
     array = value.numpy()
     if value.element_type.packed:
         return Value.from_packed(array, value.element_type, value.shape, subject)
@@ -147,32 +147,32 @@ def _borrowed(value: Value, subject: str) -> Value:
 
 
 def _lend(lent: Mapping[str, Value], below: set[str], settings: Handle) -> list[Handle]:
-    """Gives ORT the weights; what comes back must outlive the session.
+    """Gives ORT the weights; the session must keep the returned handles alive.
 
-    `below` are the names that subgraphs have for weights of their own.
+    `below` are the names of subgraphs' own weights.
     """
     table = api()
     handles = [value._open() for value in lent.values()]
     pointers = [handle.pointer for handle in handles]
-    # For the optimizer, which reads a copy of them that goes after the load ...
+    # For the optimizer, which reads a copy of them that ORT frees after the load ...
     status.check(table.AddExternalInitializers(settings.pointer, strings(lent), pointers, len(pointers)))
     for name, pointer in zip(lent, pointers, strict=True):
-        # ... and for the kernels, which read the very memory. Without it a container keeps nothing either. ORT goes by
-        # the name in every graph, so of a name that is used twice the session keeps that copy.
+        # ... and for the kernels, which read the caller's memory; a container also needs this call. ORT matches the
+        # name in subgraphs too, so for a name that a subgraph also uses the session keeps the copy.
         if name not in below:
             status.check(table.AddInitializer(settings.pointer, name.encode(), pointer))
     return handles
 
 
 def _stay_beside(path: bytes, settings: Handle) -> None:
-    """What lies outside the model is looked for beside its file, though it comes from memory now."""
+    """Makes ORT look for external weights beside the model's file, although the model now comes from memory."""
     if not has_entry(settings, EXTERNAL_DATA_DIR):
         folder = os.path.dirname(os.path.abspath(path))
         add_entry(settings, EXTERNAL_DATA_DIR, folder)
 
 
 def names_by_path(files: Iterable[str], infos: Iterable[initializers.Initializer]) -> dict[str, str]:
-    """The names of `SessionOptions.external_initializer_files` by what they mean, each of them one of the model's."""
+    """The names of `SessionOptions.external_initializer_files` by normalized path; the model must name each one."""
     named = {posixpath.normpath(info.location): info.location for info in infos if info.location is not None}
     by_path = {posixpath.normpath(name): name for name in files}
     for path, name in by_path.items():
@@ -187,7 +187,7 @@ def names_by_path(files: Iterable[str], infos: Iterable[initializers.Initializer
 def _in_memory(
     files: Mapping[str, Any], infos: Mapping[str, initializers.Initializer], given: Mapping[str, Any], settings: Handle
 ) -> Iterator[None]:
-    """Within it ORT may read the files: it copies out of them while the session is made, and then forgets them."""
+    """Gives ORT the files for the duration of the ``with``: it copies from them while the session is made."""
     if not files:
         yield
         return
@@ -210,7 +210,7 @@ def _in_memory(
                     f"{subject}[{name!r}] has {size} bytes; initializer {info.name!r} takes {info.nbytes} "
                     f"from {info.offset}"
                 )
-        names = [(_TO_BE_TAKEN_OFF if at.startswith(_TAKEN_OFF) else "") + at for at in wanted.values()]
+        names = [(_ADDED_PREFIX if at.startswith(_REMOVED_PREFIXES) else "") + at for at in wanted.values()]
         buffers = [pointer_to(memory[path], "char") for path in wanted]
         sizes = [sizeof(memory[path]) for path in wanted]
         if names:

@@ -1,6 +1,6 @@
-"""A model's initializers in its own bytes: where each one lies, and a copy of the model with others in their place.
+"""A model's initializers: the place of each one in the model's bytes, and a copy of the model with other weights.
 
-Only protobuf's outermost layers are read, and no weight: the models that are worth it have gigabytes of them.
+It reads only the outer layers of protobuf and no weights, which may have gigabytes.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ ORT_FORMAT = b"ORTM"
 _TYPED = {Tensor.FLOAT_DATA: ElementType.FLOAT, Tensor.DOUBLE_DATA: ElementType.DOUBLE}
 
 Read = Callable[[int, int], bytes]
-"""The model's bytes from one place to another."""
+"""Returns the model's bytes from a start to an end."""
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class Initializer:
-    """A weight of a model, and where its bytes lie (see `zrt.list_initializers`).
+    """A weight of a model, and the place of its bytes (see `zrt.list_initializers`).
 
-    With `location` they lie in that file, named as in the model: relative to its folder. Without it they lie in the
-    model itself. `offset` is the first byte's place there, or None where the model spells the weight in a form of
-    protobuf's that is no memory image. `overridable` ones are inputs too: a run may feed another.
+    `location` is the external file that holds them, relative to the model's folder as the model names it; None means
+    the model itself. `offset` is the place of the first byte there, or None where the weight's protobuf encoding is
+    not a plain memory image. An `overridable` weight is also an input: a run may feed another one.
     """
 
     name: str
@@ -93,15 +93,15 @@ class ModelFile:
         self.subject = subject
         if read(0, min(size, 8))[4:] == ORT_FORMAT:
             raise UnsupportedError(
-                f"{subject} is in ONNX Runtime's own format, in which weights cannot be told apart: give an ONNX model"
+                f"{subject} is in ONNX Runtime's own format, whose weights zrt cannot read: give an ONNX model"
             )
 
     def broken(self, reason: str) -> ModelError:
-        """The error for bytes that are no model."""
+        """The error for bytes that are not a model."""
         return ModelError(f"{self.subject} cannot be read: {reason}")
 
     def fields(self, start: int, end: int) -> Iterator[Field]:
-        """The fields of the message that lies there."""
+        """The fields of the message between two places."""
         at = start
         while at < end:
             head = self.read(at, min(at + LONGEST_HEAD, end))
@@ -148,13 +148,13 @@ class ModelFile:
             raise self.broken("a name is not UTF-8") from None
 
     def graphs(self) -> Iterator[Field]:
-        """The model's graph, which protobuf allows to come in pieces."""
+        """The pieces of the model's graph: protobuf allows more than one."""
         for field in self.fields(0, self.size):
             if field.number == Model.GRAPH and field.wire == LENGTH:
                 yield field
 
     def tensors(self) -> Iterator[_Tensor]:
-        """The main graph's initializers, those of types that ONNX Runtime does not know left out."""
+        """The main graph's initializers, without those of types that ONNX Runtime does not have."""
         inputs: set[str] = set()
         found = []
         for graph in self.graphs():
@@ -185,7 +185,7 @@ class ModelFile:
             elif field.number == Tensor.NAME:
                 name = self.text(field)
             elif field.number in (Tensor.RAW_DATA, Tensor.FLOAT_DATA, Tensor.DOUBLE_DATA) and field.wire == LENGTH:
-                # Packed floats are their own memory image; several pieces of them are none.
+                # One piece of packed floats is a memory image; several pieces are not.
                 raw[field.number] = (field.content, field.end) if field.number not in raw else (0, -1)
             elif field.number == Tensor.DATA_LOCATION and field.value == DataLocation.EXTERNAL:
                 outside = entries
@@ -204,7 +204,7 @@ class ModelFile:
             offset = self._number(outside.get("offset", "0"), name, "offset")
             length = self._number(outside.get("length", str(size)), name, "length")
             if length != size:
-                raise self.broken(f"initializer {name!r} takes {size} bytes, and says that it has {length} outside")
+                raise self.broken(f"initializer {name!r} takes {size} bytes, but its external length is {length}")
         else:
             for number, (start, end) in raw.items():
                 if number == Tensor.RAW_DATA or _TYPED[number] is kind:
@@ -212,7 +212,7 @@ class ModelFile:
         return Initializer(name, kind, tuple(dims), size, location, offset, name in inputs)
 
     def names_below(self) -> set[str]:
-        """The names of subgraphs' initializers, at any depth: ONNX forbids them the outer graph's, ORT does not."""
+        """The names of subgraphs' initializers at any depth; unlike ONNX, ORT lets them reuse outer names."""
         names: set[str] = set()
         graphs = [(graph, False) for graph in self.graphs()]
         while graphs:
@@ -242,11 +242,11 @@ class ModelFile:
 
     def _number(self, text: str, name: str, key: str) -> int:
         if not (text.isascii() and text.isdecimal()):
-            raise self.broken(f"initializer {name!r} has the {key} {text!r} outside")
+            raise self.broken(f"initializer {name!r} has the external {key} {text!r}")
         return int(text)
 
     def with_weights(self, weights: Mapping[str, bytes | None]) -> bytes:
-        """The model with other initializers: of these bytes, or None for one whose data is said to lie outside."""
+        """The model with other initializers; None in place of the bytes marks a weight as external."""
         replaced = {tensor.start: tensor for tensor in self.tensors() if tensor.info.name in weights}
         pieces: list[bytes] = []
         at = 0
@@ -267,7 +267,7 @@ class ModelFile:
 
 
 def _tensor(info: Initializer, data: bytes | None) -> bytes:
-    """A ``TensorProto``: with its data, or with data that lies outside, where nobody looks for it."""
+    """A ``TensorProto`` with its data; or with an external place that ORT never opens, as the caller gives the data."""
     described = b"".join(written(Tensor.DIMS, dim) for dim in info.shape)
     described += written(Tensor.DATA_TYPE, info.element_type.onnx_code) + written(Tensor.NAME, info.name)
     if data is not None:
@@ -297,7 +297,7 @@ def opened(source: model_source.Source) -> Iterator[ModelFile]:
         except OSError as error:
             raise ModelError(f"{source.subject} cannot be read: {error.strerror}") from error
         if len(data) < end - start:
-            raise ModelError(f"{source.subject} cannot be read: it became shorter meanwhile")
+            raise ModelError(f"{source.subject} cannot be read: it became shorter during the read")
         return data
 
     try:
@@ -308,10 +308,10 @@ def opened(source: model_source.Source) -> Iterator[ModelFile]:
 
 @public
 def list_initializers(model: model_source.Model) -> tuple[Initializer, ...]:
-    """The weights of a model's main graph: names, types, shapes, and where their bytes lie. None of them is read.
+    """The weights of a model's main graph: names, types, shapes, and the places of their bytes, which are not read.
 
-    That is what `zrt.MappedFile` wants to be told, and what `SessionOptions.initializers` may name. Raises
-    `ModelError` where the bytes are no model, `UnsupportedError` for a model in ONNX Runtime's own format.
+    They give the arguments for `zrt.MappedFile` and the names for `SessionOptions.initializers`. Raises `ModelError`
+    where the bytes are not a model, `UnsupportedError` for a model in ONNX Runtime's own format.
     """
     with model_source.Source(model) as source, opened(source) as file:
         return tuple(tensor.info for tensor in file.tensors())

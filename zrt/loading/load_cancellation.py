@@ -1,4 +1,4 @@
-"""`LoadCancellation`: the switch that ends loads of models."""
+"""`LoadCancellation`: the switch that cancels loads of models."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from zrt.environment.thread_factory import PoolOptions
 
 @public
 class LoadCancellation(Owner):
-    """Ends loads that are under way, from any thread; goes into `SessionOptions.load_cancellation`.
+    """Cancels running loads from any thread; set it as `SessionOptions.load_cancellation`.
 
-    One object serves any number of loads, at the same time too: `cancel` ends them all with `ModelLoadCanceledError`,
-    and the object then refuses further loads until `reset`. Sessions that are loaded already stay as they are.
+    One object serves any number of loads, also at the same time: `cancel` ends them all with
+    `ModelLoadCanceledError`, and the object then refuses further loads until `reset`. Loaded sessions are not affected.
     """
 
     __slots__ = ()
 
     def __init__(self) -> None:
         table = api()
-        # ORT keeps the switch in session options, and copies of these share it.
+        # ORT keeps the switch in session options, and their clones share it.
         self._handle = Handle.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
 
     def cancel(self) -> None:
-        """Ends every load with this object, at the next point where ONNX Runtime looks: a step of the optimizer, say.
+        """Ends every load with this object, at the next point where ONNX Runtime checks: between optimizer steps, for
+        example.
 
-        What takes long in one piece (a provider that compiles, a kernel that packs a large weight) comes to its end.
+        A long step (a provider that compiles, a kernel that packs a large weight) runs to its end first.
         """
         self._set(True)
 
     def reset(self) -> None:
-        """Makes the object usable again after `cancel`; a load that has not seen that yet goes on."""
+        """Makes the object usable again after `cancel`; a load that has not yet checked the switch continues."""
         self._set(False)
 
     def _set(self, canceled: bool) -> None:
@@ -42,7 +43,7 @@ class LoadCancellation(Owner):
         status.check(api().SessionOptionsSetLoadCancellationFlag(handle.pointer, canceled))
 
     def session_options(self, parents: Sequence[Handle] = ()) -> PoolOptions:
-        """A new ``OrtSessionOptions`` that shares the switch and is otherwise ORT's own; its `parents` outlive it."""
+        """A new ``OrtSessionOptions`` with the shared switch and ORT's defaults, which keeps `parents` alive."""
         handle = self._open()
         table = api()
         return PoolOptions.make(

@@ -1,4 +1,4 @@
-"""LoRA adapters: small weights that take the place of a model's own in single runs."""
+"""LoRA adapters: small weights that replace a model's own in single runs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from zrt.memory.allocators import Allocator
 from zrt.types import ElementType, ValueKind
 from zrt.values.type_info import ValueInfo
 
-# The file is a flatbuffer of this kind and version: a table of three numbers and a list of parameters.
+# The file is a flatbuffer with this identifier and version: a table of three numbers and a list of parameters.
 IDENTIFIER = b"TORT"
 FORMAT_VERSION = 1
-# Offsets in it are signed.
+# Its offsets are signed 32-bit numbers.
 LARGEST = 2**31 - 1
 
 
@@ -34,24 +34,25 @@ LARGEST = 2**31 - 1
 class LoraAdapter(Owner):
     """An adapter, loaded and ready for any number of runs (``OrtLoraAdapter``).
 
-    `adapter` is the path of an ``.onnx_adapter`` file, which is mapped (see `MappedFile` on what must not happen to
-    it), or its bytes, which are copied. With `allocator`, one of a device, its parameters lie there.
+    `adapter` is the path of an ``.onnx_adapter`` file, which is mapped (`MappedFile` says what must not happen
+    to it), or its bytes, which are copied. With the `allocator` of a device, its parameters are copied to the device;
+    not tested on hardware.
 
-    Runs take it as ``RunOptions(adapters=[...])``: what it holds is fed in place of the model's own values, so the
-    model must have inputs of those names that need not be fed (`Session.initializers`). The object may serve runs of
-    several sessions at once, and run options keep it alive.
+    Runs take it as ``RunOptions(adapters=[...])``: its parameters are fed in place of the model's own values, so the
+    model must have optional inputs of those names (`Session.initializers`). The object may serve runs of several
+    sessions at the same time, and run options keep it alive.
 
-    Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason where it is no adapter.
+    Raises `ModelNotFoundError`, `ModelError`, or ONNX Runtime's own error where it is not an adapter.
     """
 
     __slots__ = ("adapter_version", "model_version", "parameters")
 
     parameters: tuple[ValueInfo, ...]
-    """What it holds: names, types and shapes."""
+    """The names, types and shapes of its parameters."""
     adapter_version: int
-    """What its author wrote into it."""
+    """The version that its author gave it."""
     model_version: int
-    """What its author wrote into it about the model."""
+    """The version of the model, as its author gave it."""
 
     def __init__(self, adapter: str | os.PathLike[str] | bytes | bytearray, allocator: Allocator | None = None) -> None:
         self._handle = None
@@ -62,7 +63,7 @@ class LoraAdapter(Owner):
                 raise wrong_type("allocator", "an Allocator", allocator)
             parents.append(allocator._open())
             if allocator.memory.is_host:
-                raise ArgumentError("allocator: it is one of the host, where an adapter needs none")
+                raise ArgumentError("allocator: it is one of the host, and an adapter takes one of a device only")
             place = parents[0].pointer
         table = api()
         if isinstance(adapter, (bytes, bytearray)):
@@ -80,7 +81,7 @@ class LoraAdapter(Owner):
             handle = Handle.make(table.ReleaseLoraAdapter, parents, create, "OrtLoraAdapter", *given, place)
         except Error as error:
             raise status.about(subject, error) from error
-        # ORT has verified the bytes, and says nothing of what is in them.
+        # ORT has verified the bytes, but has no function that reports the parameters.
         self.adapter_version, self.model_version, self.parameters = _read(content, subject)
         self._handle = handle
 
@@ -95,7 +96,7 @@ def _read(data: Any, subject: str) -> tuple[int, int, tuple[ValueInfo, ...]]:
         return int(struct.unpack_from(form, data, at)[0])
 
     def fields(at: int, count: int) -> list[int]:
-        """Where each field of the table lies; 0 for one that it does not have."""
+        """The place of each field of the table at `at`; 0 for a field that it does not have."""
         ends = at - number("<i", at)
         places = [number("<H", ends + 4 + 2 * i) if 4 + 2 * i < number("<H", ends) else 0 for i in range(count)]
         return [at + place if place else 0 for place in places]
@@ -114,7 +115,7 @@ def _read(data: Any, subject: str) -> tuple[int, int, tuple[ValueInfo, ...]]:
             shape = struct.unpack_from(f"<{number('<I', follow(dims))}q", data, follow(dims) + 4)
             element_type = ElementType(number("<i", kind))
             if not element_type.bits:
-                # It would be text of C++'s, whose pointers came out of the file.
+                # ORT would read C++ strings, with pointers from the file.
                 raise UnsupportedError(f"{subject}: parameter {word!r} is of type {element_type.name}")
             parameters.append(ValueInfo(word, ValueKind.TENSOR, element_type, shape))
         versions = [number("<i", at) if at else 0 for at in (adapter_version, model_version)]
@@ -133,8 +134,8 @@ def save_lora_adapter(
 ) -> None:
     """Writes an ``.onnx_adapter`` file of these arrays, by the names of the model's inputs that they stand for.
 
-    The versions are for its readers' information. ONNX Runtime takes no scalars, no strings, and no packed types. A
-    file that is there already is replaced as a whole: adapters that were loaded from it go on with the old one.
+    The versions are information for readers only. ONNX Runtime takes no scalars, no strings, and no packed types. An
+    existing file is replaced atomically: adapters that were loaded from it keep the old one.
     """
     name = path_bytes(path, "path")
     versions = [integer(adapter_version, "adapter_version"), integer(model_version, "model_version")]
@@ -164,16 +165,16 @@ def _parameter(name: Any, array: Any) -> tuple[bytes, tuple[int, ...], ElementTy
 
 
 def _write(parameters: list[tuple[bytes, tuple[int, ...], ElementType, bytes]], versions: list[int]) -> bytes:
-    """The flatbuffer, front to back; offsets are from where they stand."""
+    """The flatbuffer, written front to back; each offset counts from its own place."""
     out = bytearray()
 
     def aligned(content: bytes, count: int, refers: int, alignment: int = 8) -> None:
-        """A vector, whose content lies at a multiple of `alignment`, and the offset to it."""
+        """Appends a vector with its content at a multiple of `alignment`, and stores the offset to it at `refers`."""
         out.extend(bytes(-(len(out) + 4) % alignment))
         struct.pack_into("<I", out, refers, len(out) - refers)
         out.extend(struct.pack("<I", count) + content)
 
-    # Both kinds of table have four fields of four bytes.
+    # The vtable of both kinds of table: its own size, the table's size, and the places of four fields of four bytes.
     fields = struct.pack("<6H", 12, 20, 4, 8, 12, 16)
     out += struct.pack("<I4s", 20, IDENTIFIER) + fields
     out += struct.pack("<iiiiI", 12, FORMAT_VERSION, *versions, 0)

@@ -1,4 +1,4 @@
-"""`MappedFile`: a file's bytes as memory, for weights that are read where they lie."""
+"""`MappedFile`: a file mapped into memory, for zero-copy weights."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ ACCESS = {"normal": 0, "sequential": lib.ZRT_ADVICE_SEQUENTIAL, "random": lib.ZR
 
 @public
 class MappedFile(Owner):
-    """A file mapped into memory, read-only: its pages come when they are read, and processes share them.
+    """A file mapped into memory, read-only: the system reads its pages on first access, and processes share them.
 
-    `access` says how it will be read, ``"normal"``, ``"sequential"`` (read further ahead) or ``"random"`` (read
-    nothing ahead). `prefetch` has the system begin to read all of it now (``MADV_WILLNEED``), `hugepage` asks for huge
-    pages (``MADV_HUGEPAGE``), `lock` reads all of it and keeps it in memory (``mlock``, or `LockError`). Advice that
-    the system does not take stands in `refused`.
+    `access` is the expected pattern: ``"normal"``, ``"sequential"`` (read further ahead) or ``"random"`` (no reading
+    ahead). `prefetch` starts to read the whole file now (``MADV_WILLNEED``), `hugepage` asks for huge pages
+    (``MADV_HUGEPAGE``), `lock` reads the whole file and keeps it in memory (``mlock``; raises `LockError` where that
+    fails). `refused` lists the advice that the system does not take.
 
-    The mapping goes when this object and all arrays and values over it are gone, those of sessions among them.
+    The mapping is released when this object and all arrays and values over it are freed, also those of sessions.
 
-    **The file must keep its length.** Where it becomes shorter, reading what is gone ends the process (``SIGBUS``), and
-    where its content is changed, the weights change. Replace it by writing another file and renaming that over it: the
-    mapping then goes on with the old one. The length is looked at whenever an array is made, and not by later reads.
+    **The file must keep its length.** If it becomes shorter, a read past its end kills the process (``SIGBUS``); if its
+    content changes, the weights change. To replace it, write another file and rename that over it: the mapping keeps
+    the old file. Making an array checks the length; later reads do not.
 
-    Raises `ModelNotFoundError`, or `ModelError` where it is no regular file, empty, or unreadable.
+    Raises `ModelNotFoundError`, or `ModelError` where it is not a regular file, empty, or unreadable.
     """
 
     __slots__ = ("nbytes", "path", "refused")
@@ -46,7 +46,7 @@ class MappedFile(Owner):
     nbytes: int
     """The file's length when it was mapped, in bytes."""
     refused: tuple[str, ...]
-    """What was asked for and the system did not take: some of "sequential", "random", "prefetch", "hugepage"."""
+    """The advice that the system did not take: some of "sequential", "random", "prefetch", "hugepage"."""
 
     def __init__(
         self,
@@ -99,16 +99,16 @@ class MappedFile(Owner):
     def array(
         self, dtype: object = np.uint8, shape: Iterable[int] | None = None, offset: int = 0
     ) -> np.ndarray[Any, Any]:
-        """A read-only array over the file's bytes from `offset` on, which must suit the type's alignment.
+        """A read-only array over the file's bytes from `offset` on, a multiple of the type's size.
 
-        Without `shape` it is flat, up to the file's end. Packed types come as the uint8 array of their bytes. Raises
-        `ShapeError` where the file is too short, `ArgumentError` for an offset or a byte order that does not suit,
-        `DTypeError` for a type that ONNX Runtime does not have.
+        Without `shape` it is flat, up to the file's end. Packed types give the uint8 array of their bytes. Raises
+        `ShapeError` where the file is too short, `ArgumentError` for a wrong offset or byte order, `DTypeError` for a
+        type that ONNX Runtime does not have.
         """
         return self._array(*self._place(dtype, shape, offset))
 
     def tensor(self, dtype: object, shape: Iterable[int] | None = None, offset: int = 0) -> Value:
-        """The same as a `Value`, which also takes packed types: `shape` is the logical one."""
+        """Like `array`, as a `Value`. For packed types, `shape` is the logical shape."""
         handle, address, dims, kind = self._place(dtype, shape, offset)
         array = self._array(handle, address, dims, kind)
         subject = f"file {self.path!r}"
@@ -123,7 +123,7 @@ class MappedFile(Owner):
     def _place(
         self, dtype: object, shape: Iterable[int] | None, offset: int
     ) -> tuple[Handle, int, tuple[int, ...], ElementType]:
-        """The handle, the address, the shape and the type of what is asked for, if the file has it."""
+        """The handle, address, shape and type of a part of the file; raises where the file does not contain it."""
         subject = f"file {self.path!r}"
         kind = held(dtype)
         if not _native(dtype):
@@ -147,7 +147,7 @@ class MappedFile(Owner):
 
     @property
     def hugepage(self) -> Literal["asked", "granted", "refused"] | None:
-        """What became of the huge-page hint, as `Buffer.hugepage` says it; None where there was none."""
+        """The outcome of the huge-page advice, as in `Buffer.hugepage`; None where none was given."""
         return hugepage_state(self._open(), b"FilePmdMapped:")
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ LARGEST_IN_MEMORY = 2**31 - 1
 
 @runtime_checkable
 class ModelProto(Protocol):
-    """What zrt needs of an ``onnx.ModelProto``, so that importing onnx is the caller's business."""
+    """The methods of ``onnx.ModelProto`` that zrt calls: it does not import onnx."""
 
     def SerializeToString(self) -> bytes: ...  # noqa: N802 (protobuf's name)
 
@@ -26,10 +26,10 @@ Model: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | Mo
 
 
 class Source:
-    """A model to load: a path, or bytes with a word for messages.
+    """A model to load: a path or bytes, and its name in messages.
 
-    To be used in a ``with``, which gives the caller's bytes back: CPython's collector crashes over a memoryview that
-    is still in use when an exception's traceback holds both.
+    Use it in a ``with``, which releases the caller's bytes: CPython's GC crashes on a memoryview that is still in use
+    when an exception's traceback refers to both.
     """
 
     __slots__ = ("data", "kept", "path", "subject")
@@ -59,7 +59,7 @@ class Source:
             release(self.data)
 
     def read(self) -> Any:
-        """The model's bytes as C sees them, read from the file where it is one."""
+        """The model's bytes as C data, read from its file for a path."""
         if self.path is None:
             return self.data
         try:
@@ -76,7 +76,7 @@ def _check_file(path: bytes, subject: str) -> None:
             raise ModelError(f"{subject} is a directory")
         size = os.stat(path).st_size
         if size:
-            # Opened only to hear the system's own reason.
+            # Opened only for the system's error message.
             open(path, "rb").close()
     except FileNotFoundError:
         raise ModelNotFoundError(f"{subject}: there is no such file") from None
@@ -111,6 +111,6 @@ def _serialize(model: ModelProto, subject: str) -> Any:
         return _check_bytes(model.SerializeToString(), subject)
     except ModelError:
         raise
-    # protobuf raises classes of its own, which differ between its implementations.
+    # protobuf's exception classes differ between its implementations.
     except Exception as error:
         raise ModelError(f"{subject} cannot be serialized ({error}); if it is larger than 2 GB, {advice}") from error

@@ -1,4 +1,4 @@
-"""`Options`: what a file of options holds; `load_options` reads one."""
+"""`Options`: the contents of a file of options; `load_options` reads one."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Options(OptionData):
     """
 
     session: SessionOptions = field(default_factory=SessionOptions)
-    """How the model is loaded and run."""
+    """The session's options."""
     run: RunOptions | None = None
-    """How each run is logged and profiled; None where the document does not say."""
+    """The runs' options; None where the document has none."""
     providers: list[ProviderLike] | None = None
-    """What the model may run on, best first."""
+    """The providers, best first."""
 
     def to_dict(self) -> dict[str, Any]:
         """The document: "session", "run", and "providers" with a "name" and "options" each.
 
-        A (name, options) pair whose provider has a class in `zrt.providers` is written as that class has it.
+        The options of a (name, options) pair are written as those of the class in `zrt.providers`, where there is one.
         """
         if not isinstance(self.session, SessionOptions):
             raise wrong_type("session", "SessionOptions", self.session)
@@ -51,7 +51,7 @@ class Options(OptionData):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The options of a document; an error names the place. See `OptionData.from_dict`."""
+        """The options of a document. An error names the place in it; see `OptionData.from_dict`."""
         require_keys(data, dict.fromkeys(("session", "run", "providers")), "options")
         options = cls(session=SessionOptions.from_dict(data.get("session", {})))
         if "run" in data:
@@ -68,7 +68,7 @@ class Options(OptionData):
 def load_options(path: str | os.PathLike[str]) -> Options:
     """The options in a file, JSON or TOML by its suffix.
 
-    Raises `FileError` where it cannot be read, and what `Options.from_dict` raises, with the file's name.
+    Raises `FileError` where the file cannot be read, and the errors of `Options.from_dict`, which then name the file.
     """
     file = Path(os.fsdecode(path_bytes(path, "path")))
     readers = {".json": Options.from_json, ".toml": Options.from_toml}
@@ -101,7 +101,7 @@ def _entry(provider: ProviderLike, index: int) -> dict[str, Any]:
 
 
 def _provider(entry: Any, subject: str) -> ProviderLike:
-    """A provider from its table: the name alone, a typed one, or a pair where there is no class for it."""
+    """A provider from its table: a name, a typed provider, or a pair where it has no class."""
     require_keys(entry, dict.fromkeys(("name", "options")), subject)
     if "name" not in entry:
         raise ArgumentError(f"{subject}: its name is missing")

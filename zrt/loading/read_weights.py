@@ -28,15 +28,14 @@ def read_weights(
     external_data_dir: str | os.PathLike[str] | None = None,
     external_initializer_files: Mapping[str, Any] | None = None,
 ) -> dict[str, Value]:
-    """A model's large weights by name, in memory of their own: what `SessionOptions.initializers` takes.
+    """A model's large weights by name, each in its own buffer, for `SessionOptions.initializers`.
 
-    Sessions that are given them hold them once, whatever their number; with one `PrepackedWeights` for all of them
-    they also share what the kernels make of them. Left out are weights below 1 KiB, those that a run may override,
-    and those that the model spells in a form of protobuf's that is no memory image. Weights outside the model are
-    looked for in `external_initializer_files` (as `SessionOptions` has them), and else beside its path, or in
-    `external_data_dir`.
+    All sessions that get them share one copy; with one `PrepackedWeights` they also share the prepacked weights. Left
+    out are weights below 1 KiB, weights that a run may override, and weights whose protobuf encoding is not a plain
+    memory image. External weights are read from `external_initializer_files` (as in `SessionOptions`), otherwise from
+    the model's folder or `external_data_dir`.
 
-    Raises `ModelError` or `ModelNotFoundError`, with the name of the model and of the weight.
+    Raises `ModelError` or `ModelNotFoundError`, which name the model and the weight.
     """
     subject = "external_initializer_files"
     given = mapping({} if external_initializer_files is None else external_initializer_files, subject, "bytes")
@@ -65,7 +64,7 @@ def read_weights(
 def _fill(
     buffer: Buffer, info: initializers.Initializer, file: initializers.ModelFile, folder: str, files: Mapping[str, Any]
 ) -> None:
-    """Reads one weight out of the model, or out of the file that it lies in."""
+    """Reads one weight from the model, or from its external file."""
     start = info.offset or 0
     memory: Any = buffer.array.reshape(-1).view(np.uint8)
     if info.location is None:
@@ -97,7 +96,7 @@ def _read_file(path: str, start: int, memory: Any, name: str) -> None:
 
 
 def trim_heap() -> None:
-    """Gives the system back what loading freed: glibc would keep more of it than the weights take."""
-    # No other C library has the function, nor the habit.
+    """Returns memory that the load freed to the system: glibc would keep more than the size of the weights."""
+    # Other C libraries have no such function and do not keep freed memory.
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
