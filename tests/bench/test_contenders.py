@@ -22,30 +22,30 @@ def lane_of(session: Session):
     return bound_lane(session, {"x": X, "y": Y}, LaneMemory(), SHAPES)
 
 
-def test_a_bound_lane_holds_the_inputs_and_has_run(session):
+def test_bound_lane_holds_the_inputs_and_has_run(session):
     lane = lane_of(session)
     assert lane.outputs["z"].tolist() == [10, 11, 12, 13]
 
 
 class TestCLoop:
-    def test_it_runs_the_lanes_binding(self, session):
+    def test_c_loop_runs_the_lanes_binding(self, session):
         lane = lane_of(session)
         lane.inputs["x"][...] = 0
         assert CLoop(lane).batch(3) > 0
         assert lane.outputs["z"].tolist() == [10] * 4
 
-    def test_it_times_each_run_and_its_own_timer(self, session):
+    def test_c_loop_times_each_run_and_its_own_timer(self, session):
         loop = CLoop(lane_of(session))
         assert len(loop.times(4)) == 4
         assert min(loop.times(4)) > max(0, min(loop.timer_times(100)))
 
-    def test_a_closed_lane_is_an_error(self, session):
+    def test_closed_lane_raises(self, session):
         lane = lane_of(session)
         lane.close()
         with pytest.raises((BusyError, ClosedError)):
             CLoop(lane).batch(1)
 
-    def test_it_serves_outputs_that_depend_on_the_data(self):
+    def test_c_loop_runs_models_with_data_dependent_outputs(self):
         with Session(models.non_zero()) as session:
             (name,) = session.input_names
             data = np.array([0, 1, 0, 1], session.inputs[0].element_type.dtype)
@@ -56,20 +56,20 @@ class TestCLoop:
 
 
 class TestOwnContenders:
-    def test_all_ways_over_one_session(self, session):
+    def test_contenders_share_one_session(self, session):
         found = own_contenders(session, {"x": X, "y": Y}, LaneMemory(), SHAPES, lane_of(session))
         assert [contender.key for contender in found] == ["c_loop", "lane", "prepared_run", "session_run"]
         for contender in found:
             assert contender.batch(2) > 0
             assert len(contender.times(2)) == 2
 
-    def test_where_inputs_are_copied_there_is_a_lane_that_does_not(self, session):
+    def test_lane_that_copies_inputs_has_a_counterpart_that_does_not(self, session):
         lane = session.lane(rebind_inputs=True)
         found = own_contenders(session, {"x": X, "y": Y}, LaneMemory(), SHAPES, lane)
         assert [contender.key for contender in found][:3] == ["c_loop", "lane", "lane_copying"]
         assert all(contender.batch(2) > 0 for contender in found)
 
-    def test_a_lane_without_rebinding_goes_on_computing(self, session):
+    def test_lane_without_rebinding_still_computes(self, session):
         lane = session.lane(rebind_inputs=True)
         lane.inputs["x"][...] = X
         lane.inputs["y"][...] = Y

@@ -11,7 +11,7 @@ from zrt.bench.harness import Contender, Plan, Series
 
 
 class Fake:
-    """A contender whose runs take exactly as long as it says, on a clock of its own."""
+    """A contender whose runs take a given time on a simulated clock."""
 
     def __init__(self, key: str, nanoseconds: float, log: list[tuple[str, int]] | None = None) -> None:
         self.nanoseconds = nanoseconds
@@ -29,18 +29,18 @@ def contenders(*nanoseconds: float, log: list[tuple[str, int]] | None = None) ->
 
 class TestPlan:
     @pytest.mark.parametrize("nanoseconds", [3, 900, 25_000, 5_000_000])
-    def test_a_batch_lasts_about_five_milliseconds(self, nanoseconds):
+    def test_batch_lasts_about_five_milliseconds(self, nanoseconds):
         runs = harness.fitting_runs(Fake("c", nanoseconds).contender)
         assert 2.5e6 <= runs * nanoseconds <= 10e6
 
-    def test_a_slow_run_is_a_batch_by_itself(self):
+    def test_slow_run_is_a_batch_of_one(self):
         assert harness.fitting_runs(Fake("c", 3e9).contender) == 1
 
-    def test_on_a_busy_machine_equal_contenders_still_have_equal_batches(self):
+    def test_equal_contenders_have_equal_batches_on_a_busy_machine(self):
         noise = random.Random(0)
 
         def disturbed(fake: Fake) -> Contender:
-            # A third of the time something else has the core for a while.
+            # Another process interrupts a third of the runs.
             return Contender(
                 fake.contender.key,
                 "",
@@ -51,12 +51,12 @@ class TestPlan:
         plan = harness.make_plan([disturbed(Fake(f"c{index}", 1000)) for index in range(4)])
         assert max(plan.runs.values()) < 1.1 * min(plan.runs.values())
 
-    def test_a_very_slow_model_is_not_run_for_hours_to_make_a_plan(self):
+    def test_plan_for_a_very_slow_model_takes_few_runs(self):
         log: list[tuple[str, int]] = []
         harness.make_plan(contenders(60e9, 60e9, log=log))
         assert len(log) <= 6
 
-    def test_a_clock_that_stands_still_does_not_hang(self):
+    def test_clock_that_stands_still_does_not_hang(self):
         assert harness.fitting_runs(Fake("c", 0.01).contender) > 1000
 
     def test_fast_models_get_many_rounds_and_slow_ones_fewer(self):
@@ -69,7 +69,7 @@ class TestPlan:
         assert plan.runs["c0"] == pytest.approx(4 * plan.runs["c1"], rel=0.01)
 
     @pytest.mark.parametrize("wanted", [1, 7, 100, 101, 5000, 10_000_000])
-    def test_given_runs_are_made_at_least_and_alike_by_all(self, wanted):
+    def test_given_number_of_runs_is_a_minimum_and_equal_for_all(self, wanted):
         plan = harness.make_plan(contenders(1000, 4000), wanted)
         (runs,) = set(plan.runs.values())
         assert wanted <= plan.rounds * runs < wanted + plan.rounds
@@ -80,12 +80,12 @@ class TestMeasure:
     def test_every_contender_has_its_batch_in_every_round(self):
         log: list[tuple[str, int]] = []
         found = harness.measure(contenders(10, 20, log=log), Plan(6, {"c0": 40, "c1": 1}))
-        # A batch of several runs has a few uncounted ones before it.
+        # Some uncounted runs precede a batch of several runs.
         assert sorted(log) == [("c0", 2)] * 6 + [("c0", 40)] * 6 + [("c1", 1)] * 6
         assert found == {"c0": Series(40, (10.0,) * 6), "c1": Series(1, (20.0,) * 6)}
 
     @pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7])
-    def test_everybody_has_every_place_and_every_predecessor_equally_often(self, count):
+    def test_contenders_have_each_place_and_each_predecessor_equally_often(self, count):
         everybody = contenders(*[1.0] * count)
         orders = [[each.key for each in harness.in_turn(everybody, turn)] for turn in range(2 * count)]
         assert all(sorted(order) == sorted(each.key for each in everybody) for order in orders)
@@ -95,12 +95,12 @@ class TestMeasure:
         assert len(pairs) == count * (count - 1)
         assert set(pairs.values()) == {2}
 
-    def test_progress_goes_to_the_end(self):
+    def test_progress_reaches_its_total(self):
         told = []
         harness.measure(contenders(1), Plan(3, {"c0": 1}), lambda *step: told.append(step))
         assert told == [("batches", done, 3) for done in range(4)]
 
-    def test_a_failure_of_a_contender_comes_through(self):
+    def test_error_of_a_contender_propagates(self):
         def fail(_runs: int) -> int:
             raise RuntimeError("the model failed")
 
@@ -109,9 +109,9 @@ class TestMeasure:
 
 
 class TestSeries:
-    def test_the_ratio_is_taken_round_by_round(self):
-        # Round two was disturbed as a whole: both took ten times as long, and their ratio stayed.
+    def test_ratio_is_the_median_over_rounds(self):
+        # All of round two was disturbed: both contenders took ten times as long, so their ratio is unchanged.
         assert Series(1, (20.0, 220.0, 20.0)).ratio(Series(1, (10.0, 110.0, 10.0))) == 2.0
 
-    def test_one_disturbed_batch_does_not_count(self):
+    def test_one_disturbed_batch_does_not_change_the_ratio(self):
         assert Series(1, (10.0, 500.0, 10.0)).median == 10.0

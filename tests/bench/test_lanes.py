@@ -10,7 +10,7 @@ from zrt.bench import lanes
 from zrt.errors import ZrtError
 
 
-def test_every_lane_has_its_figures():
+def test_report_has_figures_of_every_lane():
     with Session(models.add()) as session:
         found = lanes.measure([session.lane() for _ in range(3)], typical_ns=1000.0, runs=50)
     assert [len(latency.samples) for latency in found.latencies] == [50] * 3
@@ -18,7 +18,7 @@ def test_every_lane_has_its_figures():
     assert found.all_per_s > 0
 
 
-def test_a_failing_lane_is_an_error_and_no_hang():
+def test_failing_lane_raises_and_does_not_hang():
     with Session(models.add()) as session:
         several = [session.lane() for _ in range(2)]
     several[1].close()

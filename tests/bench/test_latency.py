@@ -15,7 +15,7 @@ def counting(key: str, asked: dict[str, int]) -> Contender:
     return Contender(key, key, lambda runs: 100 * runs, times)
 
 
-def test_percentiles_are_times_that_were_measured():
+def test_percentiles_are_measured_times():
     found = Latency.of(list(range(1000, 0, -1)))
     assert [found.percentile(percent) for percent in (50, 90, 99, 99.9)] == [500, 900, 990, 999]
     assert found.summary() == {
@@ -28,12 +28,12 @@ def test_percentiles_are_times_that_were_measured():
     }
 
 
-def test_of_one_call_everything_is_that_call():
+def test_figures_of_a_single_call_are_equal():
     assert set(Latency.of([7]).summary().values()) == {1, 7}
 
 
 @pytest.mark.parametrize("runs", [1, 5, 19, 20, 21, 400])
-def test_given_runs_are_timed_at_least(runs):
+def test_given_number_of_runs_is_a_minimum(runs):
     asked: dict[str, int] = {}
     found = latency.measure([counting("a", asked), counting("b", asked)], {"a": 1.0, "b": 1.0}, runs)
     for key in ("a", "b"):
@@ -41,17 +41,17 @@ def test_given_runs_are_timed_at_least(runs):
         assert len(found[key].samples) == asked[key]
 
 
-def test_slow_models_are_timed_less_often():
+def test_slow_models_get_fewer_timed_calls():
     asked: dict[str, int] = {}
     latency.measure([counting("fast", asked), counting("slow", asked)], {"fast": 900.0, "slow": 1e9})
     assert asked == {"fast": latency.MOST_SAMPLES, "slow": latency.FEWEST_SAMPLES}
 
 
-def test_progress_goes_to_the_end():
+def test_progress_reaches_its_total():
     told = []
     latency.measure([counting("a", {})], {"a": 1.0}, 3, lambda *step: told.append(step))
     assert told == [("single calls", done, 3) for done in range(4)]
 
 
-def test_the_timer_costs_something():
+def test_timer_cost_is_positive():
     assert latency.timer_cost(timing.timer_times).percentile(50) > 0

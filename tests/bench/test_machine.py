@@ -11,7 +11,7 @@ from zrt._native.library import library
 from zrt.bench import machine
 
 
-def test_the_machine_is_described():
+def test_machine_description_is_complete():
     found = machine.describe()
     assert found.processor
     assert 1 <= found.usable_cores <= found.cores == os.cpu_count()
@@ -19,13 +19,13 @@ def test_the_machine_is_described():
     json.dumps(asdict(found))
 
 
-def test_the_versions_are_those_in_use():
+def test_versions_are_those_in_use():
     found = machine.versions()
     assert found.zrt == zrt.__version__
     assert (found.onnxruntime, found.path, found.source) == (library().version, library().path, library().source)
 
 
-def test_resident_memory_grows_with_what_is_touched():
+def test_resident_memory_grows_with_touched_pages():
     before = machine.resident_bytes()
     block = np.ones(64 << 20, np.uint8)
     assert machine.resident_bytes() - before > 32 << 20

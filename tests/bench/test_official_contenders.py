@@ -30,7 +30,7 @@ def places(z: np.ndarray | None) -> tuple[list[Place], list[Place]]:
 
 
 class TestInThisProcess:
-    def test_both_ways_are_contenders(self, saved):
+    def test_run_and_run_with_iobinding_are_contenders(self, saved):
         z = np.zeros(4, np.float32)
         found = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, *places(z))
         assert [contender.key for contender in found.contenders] == KEYS
@@ -42,37 +42,37 @@ class TestInThisProcess:
             assert contender.batch(3) > 0
             assert len(contender.times(3)) == 3
 
-    def test_it_writes_into_the_memory_that_it_is_given(self, saved):
+    def test_binding_writes_into_the_given_memory(self, saved):
         z = np.zeros(4, np.float32)
         _, bound = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, *places(z)).contenders
         z[...] = 0
         bound.batch(1)
         assert z.tolist() == [1, 2, 3, 4]
 
-    def test_an_output_may_be_left_to_it(self, saved):
+    def test_onnxruntime_allocates_an_output_without_memory(self, saved):
         found = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, *places(None))
         assert [contender.key for contender in found.contenders] == KEYS
 
-    def test_a_missing_package_is_said(self, saved, monkeypatch):
+    def test_missing_package_is_reported(self, saved, monkeypatch):
         monkeypatch.setitem(sys.modules, "onnxruntime", None)
         found = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, *places(None))
         assert not found.contenders
         assert list(found.unmeasured) == KEYS
         assert "cannot be imported" in found.unmeasured[KEYS[0]]
 
-    def test_a_model_that_it_does_not_take_is_said(self, saved):
+    def test_unsupported_model_is_reported(self, saved):
         found = official_contenders.set_up(saved(b"no model"), ONE_THREAD, CPU, *places(None))
         assert not found.contenders
         assert list(found.unmeasured) == KEYS
 
-    def test_a_provider_that_it_does_not_have_is_said_and_not_replaced(self, saved):
+    def test_missing_provider_is_reported_and_not_replaced(self, saved):
         found = official_contenders.set_up(
             saved(models.add()), ONE_THREAD, [("WarpExecutionProvider", {}), *CPU], *places(None)
         )
         assert not found.contenders
         assert set(found.unmeasured.values()) == {"this onnxruntime has no WarpExecutionProvider"}
 
-    def test_one_way_may_fail_without_the_other(self, saved):
+    def test_failure_of_one_contender_leaves_the_other(self, saved):
         inputs, outputs = places(np.zeros(4, np.float32))
         wrong = Place("nope", FLOAT, (4,), np.zeros(4, np.float32))
         found = official_contenders.set_up(saved(models.add()), ONE_THREAD, CPU, inputs, [*outputs, wrong])
@@ -81,7 +81,7 @@ class TestInThisProcess:
 
 
 class TestApart:
-    def test_the_same_contenders_measured_in_another_process(self, saved):
+    def test_other_process_measures_the_same_contenders(self, saved):
         with official_worker.set_up(saved(models.add()), ONE_THREAD, CPU, *places(np.zeros(4, np.float32))) as found:
             assert [contender.key for contender in found.contenders] == KEYS
             assert found.version == onnxruntime.__version__
@@ -89,7 +89,7 @@ class TestApart:
                 assert contender.batch(3) > 0
                 assert len(contender.times(3)) == 3
 
-    def test_types_that_numpy_does_not_know_travel(self, saved):
+    def test_types_unknown_to_numpy_reach_the_other_process(self, saved):
         bfloat16 = 16
         x, q = np.ones((2, 4), np.float32), np.ones((2, 4), ml_dtypes.bfloat16)
         inputs = [Place("x", FLOAT, x.shape, x), Place("q", bfloat16, q.shape, q)]
@@ -98,12 +98,12 @@ class TestApart:
             # Its `run` takes numpy's own types only.
             assert [contender.key for contender in found.contenders] == KEYS[1:]
 
-    def test_what_fails_there_is_said_here(self, saved):
+    def test_failure_in_the_other_process_is_reported(self, saved):
         with official_worker.set_up(saved(b"no model"), ONE_THREAD, CPU, *places(None)) as found:
             assert not found.contenders
             assert list(found.unmeasured) == KEYS
 
-    def test_a_process_that_dies_is_an_error(self, saved, monkeypatch):
+    def test_process_that_dies_raises(self, saved, monkeypatch):
         monkeypatch.setattr(sys, "executable", "/bin/false")
         with (
             pytest.raises(ZrtError, match="ended with status 1"),
@@ -111,7 +111,7 @@ class TestApart:
         ):
             pass
 
-    def test_the_other_process_does_not_load_our_library(self):
+    def test_other_process_does_not_load_zrts_library(self):
         code = (
             "import sys, zrt.bench.official_contenders; "
             "sys.exit(any(name in sys.modules for name in ('zrt.session.session', 'zrt._native')))"
@@ -119,7 +119,7 @@ class TestApart:
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_orders_are_answered_line_by_line(saved):
+def test_requests_are_answered_line_by_line(saved):
     path = saved(models.add())
     inputs = [
         {"name": name, "onnx_type": FLOAT, "shape": [4], "array_shape": [4], "dtype": "float32", "file": None}

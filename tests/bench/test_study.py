@@ -30,7 +30,7 @@ def test_every_contender_is_measured_against_the_c_loop(saved):
 
 
 @pytest.mark.official
-def test_a_process_of_its_own_gives_the_same_report(saved):
+def test_onnxruntime_in_its_own_process_gives_the_same_report(saved):
     pytest.importorskip("onnxruntime")
     report = study.measure(Settings(saved(models.add()), runs=5, own_process=True))
     assert [row.key for row in report.rows] == OURS + THEIRS
@@ -38,7 +38,7 @@ def test_a_process_of_its_own_gives_the_same_report(saved):
     assert report.official.load_ns > 0
 
 
-def test_without_onnxruntime_the_rest_is_measured(saved, monkeypatch):
+def test_missing_onnxruntime_leaves_zrts_contenders(saved, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     report = study.measure(Settings(saved(models.add()), runs=5))
     assert [row.key for row in report.rows] == OURS
@@ -52,7 +52,7 @@ def test_without_onnxruntime_the_rest_is_measured(saved, monkeypatch):
     [models.mixed(), models.non_zero(), models.passing_through(), models.scalar_and_empty(), models.to_sequence()],
     ids=["mixed", "data-dependent", "passing-through", "scalar-and-empty", "sequence"],
 )
-def test_models_of_every_kind_can_be_measured(saved, model):
+def test_models_of_every_kind_are_measured(saved, model):
     report = study.measure(Settings(saved(model), runs=3))
     assert [row.key for row in report.rows][:4] == OURS
     json.dumps(report.to_dict(), allow_nan=False)
@@ -74,7 +74,7 @@ def test_settings_reach_the_lane(saved):
     assert len(report.together.latencies) == 2
 
 
-def test_every_stage_is_told(saved):
+def test_progress_names_every_stage(saved):
     told = []
     study.measure(Settings(saved(models.add()), runs=3, lanes=2), lambda *step: told.append(step))
     assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["loading", "batches", "single calls", "2 lanes"]
@@ -82,6 +82,6 @@ def test_every_stage_is_told(saved):
     assert all(done == total for done, total in last.values())
 
 
-def test_a_missing_model_is_an_error_of_its_own(tmp_path):
+def test_missing_model_raises_its_own_error(tmp_path):
     with pytest.raises(ModelNotFoundError):
         study.measure(Settings(tmp_path / "nope.onnx"))

@@ -46,10 +46,10 @@ class TestMake:
         assert make(ElementType.INT64, ()).shape == ()
         assert make(ElementType.INT64, (0, 3)).shape == (0, 3)
 
-    def test_exponents_without_a_sign_are_no_nan(self):
+    def test_unsigned_exponent_type_gets_no_nan(self):
         assert not np.isnan(make(ElementType.FLOAT8E8M0).astype(np.float32)).any()
 
-    def test_the_same_each_time(self):
+    def test_inputs_are_the_same_each_time(self):
         session = Session(models.add(["n"]))
         wanted = synthetic.input_shapes(session, {"x": (5,)})
         first, again = (synthetic.make_all(session, wanted) for _ in range(2))
@@ -58,14 +58,14 @@ class TestMake:
 
 
 class TestShapes:
-    def test_open_sizes_are_one(self):
+    def test_open_dimensions_become_one(self):
         assert synthetic.input_shapes(Session(models.double(("batch", None, 4)))) == {"x": (1, 1, 4)}
 
-    def test_a_given_size_holds_wherever_its_name_stands(self):
+    def test_given_size_resolves_the_symbol_in_all_inputs(self):
         session = Session(models.tokens())
         assert synthetic.input_shapes(session, {"ids": (2, 7)}) == {"ids": (2, 7), "mask": (2, 7)}
 
-    def test_a_scalar_may_be_given_where_the_rank_is_open(self):
+    def test_scalar_shape_is_accepted_for_an_open_rank(self):
         session = Session(models.gather())
         shapes = synthetic.input_shapes(session, {info.name: () for info in session.inputs if info.shape is None})
         assert () in shapes.values()
@@ -79,16 +79,16 @@ class TestShapes:
             (models.flatten_of_unknown_rank(), {}, "'x'.*rank"),
         ],
     )
-    def test_what_the_model_does_not_take_is_named(self, model, shapes, said):
+    def test_wrong_shape_error_names_the_input(self, model, shapes, said):
         with pytest.raises(InputShapeError, match=said):
             synthetic.input_shapes(Session(model), shapes)
 
-    def test_what_is_no_tensor_cannot_be_made_up(self):
+    def test_non_tensor_input_raises(self):
         with pytest.raises(UnsupportedError, match="'x' is a sequence"):
             synthetic.input_shapes(Session(models.from_sequence()))
 
 
-def test_a_packed_input_is_fed_as_a_value():
+def test_packed_input_is_fed_as_a_value():
     session = Session(models.untouched(ElementType.INT4.onnx_code, [2, 4]))
     (info, *_) = [info for info in session.inputs if info.element_type is ElementType.INT4]
     array = make(ElementType.INT4, (2, 4))

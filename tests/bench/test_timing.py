@@ -8,14 +8,14 @@ from zrt.bench import timing
 
 
 @pytest.mark.parametrize("arguments", [(), (1,), (1, 2)])
-def test_a_batch_makes_every_call_with_its_arguments(arguments):
+def test_batch_makes_every_call_with_its_arguments(arguments):
     calls = []
     assert timing.batch(lambda *given: calls.append(given), arguments, 5) > 0
     assert calls == [arguments] * 5
 
 
 @pytest.mark.parametrize("arguments", [(), (1,), (1, 2)])
-def test_times_has_a_number_for_each_call(arguments):
+def test_times_has_one_number_for_each_call(arguments):
     calls = []
     samples = timing.times(lambda *given: calls.append(given), arguments, 5)
     assert calls == [arguments] * 5
@@ -23,7 +23,7 @@ def test_times_has_a_number_for_each_call(arguments):
     assert min(samples) > 0
 
 
-def test_the_timer_is_measured_without_a_call():
+def test_timer_times_make_no_call():
     assert len(timing.timer_times(7)) == 7
     assert timing.empty_loop(1000) > 0
 
@@ -35,7 +35,7 @@ def fail_without_gc() -> None:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_the_collector_is_off_inside_and_as_before_afterwards(enabled):
+def test_gc_is_off_inside_and_restored_afterwards(enabled):
     before = gc.isenabled()
     try:
         (gc.enable if enabled else gc.disable)()

@@ -36,7 +36,7 @@ class TestJson:
             "session_run_to_ort_run",
         }
 
-    def test_the_header_and_what_came_before(self, zrt_json, saved):
+    def test_json_has_header_and_set_up(self, zrt_json, saved):
         path = saved(models.double())
         found = zrt_json("bench", path, "--runs", 3, "--threads", 2, "--shape", "x=8,4", "--policy", "latency")
         assert found["model"]["path"] == str(path)
@@ -51,13 +51,13 @@ class TestJson:
         assert set_up["first_run_ns"] > 0
         assert set_up["resident_after_first_run"] >= set_up["resident_before_load"] > 0
 
-    def test_the_timer_is_accounted_for(self, zrt_json, saved):
+    def test_json_has_the_timers_cost(self, zrt_json, saved):
         timer = zrt_json("bench", saved(models.add()), "--runs", 3)["timer"]
         assert set(timer["python"]) == set(timer["c"]) == PERCENTILES
         assert timer["python"]["p50_ns"] > 0
         assert timer["empty_loop_ns"] > 0
 
-    def test_lanes_are_measured_where_they_are_asked_for(self, zrt_json, saved):
+    def test_lanes_option_measures_lanes_together(self, zrt_json, saved):
         path = saved(models.add())
         assert zrt_json("bench", path, "--runs", 3)["lanes"] is None
         found = zrt_json("bench", path, "--runs", 30, "--lanes", 2)["lanes"]
@@ -75,7 +75,7 @@ class TestJson:
 
 
 class TestPeople:
-    def test_the_tables(self, zrt):
+    def test_text_has_the_tables(self, zrt):
         out = zrt("bench", "--runs", 20, "--lanes", 2)
         for fact in (
             "digits.onnx: image float32[1, 1, 8, 8]",
@@ -94,18 +94,18 @@ class TestPeople:
         ):
             assert fact in out
 
-    def test_what_is_not_measured_is_said(self, zrt, missing, saved):
+    def test_text_names_missing_contenders(self, zrt, missing, saved):
         missing("onnxruntime")
         out = zrt("bench", saved(models.add()), "--runs", 3)
         assert "not measured: onnxruntime run: onnxruntime cannot be imported" in out
         assert "not measured: onnxruntime run_with_iobinding" in out
 
-    def test_lines_fit_a_page_where_there_is_no_terminal(self, zrt):
+    def test_lines_fit_a_page_without_a_terminal(self, zrt):
         assert max(map(len, zrt("bench", "--runs", 3).splitlines())) <= 120
 
 
 class TestPlot:
-    def test_a_png(self, zrt_json, saved, tmp_path):
+    def test_plot_writes_png(self, zrt_json, saved, tmp_path):
         pytest.importorskip("matplotlib")
         picture = tmp_path / "figures.png"
         zrt_json("bench", saved(models.add()), "--runs", 30, "--plot", picture)
@@ -113,29 +113,29 @@ class TestPlot:
         assert content.startswith(b"\x89PNG\r\n\x1a\n")
         assert len(content) > 20_000
 
-    def test_an_svg(self, zrt, saved, tmp_path):
+    def test_plot_writes_svg(self, zrt, saved, tmp_path):
         pytest.importorskip("matplotlib")
         picture = tmp_path / "figures.SVG"
         assert str(picture) in zrt("bench", saved(models.add()), "--runs", 1, "--plot", picture)
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
 
-    def test_a_missing_package_is_said_before_the_measuring(self, complaint, missing, tmp_path):
+    def test_missing_plot_package_fails_before_the_measurement(self, complaint, missing, tmp_path):
         missing("matplotlib")
         err = complaint("bench", "nope.onnx", "--plot", tmp_path / "figures.png", status=1)
         assert 'pip install "zrt[plot]"' in err
 
 
 @pytest.mark.parametrize("model", [models.convolution(), models.picky_reshape()], ids=["conv", "reshape"])
-def test_a_model_that_does_not_run_is_status_1(complaint, saved, model):
+def test_model_that_does_not_run_has_status_1(complaint, saved, model):
     assert "zrt bench: " in complaint("bench", saved(model), status=1)
 
 
-def test_a_shape_that_is_missing_is_wrong_usage(complaint, saved):
+def test_missing_shape_is_wrong_usage(complaint, saved):
     assert "'x'" in complaint("bench", saved(models.flatten_of_unknown_rank()), status=2)
 
 
 @pytest.mark.gpu
-def test_on_cuda_onnxruntime_has_a_process_of_its_own(zrt_json, saved):
+def test_cuda_puts_onnxruntime_in_its_own_process(zrt_json, saved):
     found = zrt_json(
         "bench", saved(models.convolution()), "--shape", "image=1,1,64,64", "--runs", 5, "--provider", "cuda"
     )

@@ -35,13 +35,13 @@ def test_without_provider_writes_the_optimized_model(zrt, zrt_json, tmp_path):
     assert found["time_ns"] > 0
 
 
-def test_a_file_of_options_says_how_far(zrt, saved, tmp_path, options):
+def test_options_file_sets_the_optimization_level(zrt, saved, tmp_path, options):
     path = tmp_path / "fast.onnx"
     zrt("compile", path, "--options", options)
     assert "FusedConv" not in nodes(path)
 
 
-def test_weights_beside_it(zrt_json, tmp_path):
+def test_weights_go_into_a_file_beside_the_model(zrt_json, tmp_path):
     path = tmp_path / "fast.onnx"
     found = zrt_json("compile", path, "--weights", "fast.weights", "--weights-from", 2000)
     assert set(found["files"]) == {str(path), str(tmp_path / "fast.weights")}
@@ -50,7 +50,7 @@ def test_weights_beside_it(zrt_json, tmp_path):
 
 
 @pytest.mark.azure
-def test_with_a_provider_the_compile_api(zrt_json, complaint, tmp_path):
+def test_provider_option_uses_the_compile_api(zrt_json, complaint, tmp_path):
     path = tmp_path / "compiled.onnx"
     arguments = ("compile", path, "--provider", "azure", "--weights", "compiled.weights", "--embed")
     found = zrt_json(*arguments)
@@ -61,7 +61,7 @@ def test_with_a_provider_the_compile_api(zrt_json, complaint, tmp_path):
     assert "is there already" in complaint(*arguments, "--no-overwrite", status=1)
 
 
-def test_what_is_there_may_stay(zrt, complaint, saved, tmp_path):
+def test_no_overwrite_keeps_an_existing_file(zrt, complaint, saved, tmp_path):
     model = saved(models.add(["n"]))
     path = tmp_path / "fast.onnx"
     path.write_bytes(b"precious")
@@ -83,7 +83,7 @@ def test_what_is_there_may_stay(zrt, complaint, saved, tmp_path):
     ],
     ids=str,
 )
-def test_what_makes_no_sense(complaint, tmp_path, arguments, status, words):
+def test_contradictory_arguments_are_wrong_usage(complaint, tmp_path, arguments, status, words):
     path = tmp_path / "fast.onnx"
     assert words in complaint("compile", path, *arguments, status=status)
     assert not path.exists()
@@ -94,10 +94,10 @@ def test_rich_is_not_needed(zrt, missing, tmp_path):
     assert "optimized" in zrt("compile", tmp_path / "fast.onnx")
 
 
-def test_what_is_no_model_is_named(complaint, saved, tmp_path):
+def test_invalid_model_is_named(complaint, saved, tmp_path):
     broken = saved(b"no model", "broken.onnx")
     assert "broken.onnx" in complaint("compile", broken, tmp_path / "fast.onnx", status=1)
 
 
-def test_a_folder_that_is_not_there(complaint, tmp_path):
+def test_missing_folder_fails(complaint, tmp_path):
     assert "no such folder" in complaint("compile", tmp_path / "none" / "fast.onnx", status=2)

@@ -21,20 +21,20 @@ def test_the_held_back_digits_are_there():
     assert 0 <= known.feed.min() < known.feed.max() <= 1
 
 
-def test_a_picture_is_as_dark_as_its_pixels():
+def test_picture_is_as_dark_as_its_pixels():
     image = np.array([[0, 16], [8, 4]], np.uint8)
     assert digits.draw(image) == ["  ██", "▒▒░░"]
     assert digits.draw(image, digits.PLAIN_SHADES) == ["  ##", "::.."]
 
 
-def test_the_first_ones_are_shown_and_a_mistake():
+def test_picked_digits_are_the_first_and_one_wrong_prediction():
     known = some([1, 2, 3, 4, 5, 6])
     assert digits.picked(known, reading(known, [1, 2, 3, 4, 5, 0])) == [0, 1, 2, 5]
     assert digits.picked(known, reading(known, [1, 0, 3, 4, 5, 0])) == [0, 2, 3, 1]
     assert digits.picked(known, reading(known, [1, 2, 3, 4, 5, 6])) == [0, 1, 2, 3]
 
 
-def test_a_caption_owns_up_to_a_mistake():
+def test_caption_of_a_wrong_prediction_has_the_label():
     known = some([1, 2])
     found = reading(known, [1, 7])
     assert digits.caption(known, found, 0) == "1 (100.0 %)"

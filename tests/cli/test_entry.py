@@ -1,4 +1,4 @@
-"""What all commands share: usage, exit statuses, where output goes."""
+"""Usage, exit statuses and output streams, which all commands share."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class TestUsage:
         assert "usage: zrt" in complaint(*arguments, status=2)
 
     @pytest.mark.parametrize("command", ["bench", "profile", "run"])
-    def test_an_unknown_provider_is_wrong_usage_and_named(self, complaint, command):
+    def test_unknown_provider_is_wrong_usage_and_named(self, complaint, command):
         assert "'warp'" in complaint(command, "--provider", "warp", status=2)
 
     @pytest.mark.parametrize("command", ["bench", "profile", "run"])
@@ -79,39 +79,39 @@ class TestUsage:
             (["image=1,1,8,8", "image=2,1,8,8"], "'image' twice"),
         ],
     )
-    def test_a_shape_that_the_model_does_not_take_is_wrong_usage(self, complaint, command, shapes, said):
+    def test_shape_that_does_not_fit_is_wrong_usage(self, complaint, command, shapes, said):
         options = [part for shape in shapes for part in ("--shape", shape)]
         assert re.search(said, complaint(command, *options, status=2))
 
 
 class TestFailure:
     @pytest.mark.parametrize("command", ["bench", "inspect", "profile", "run"])
-    def test_a_missing_model_is_one_line(self, complaint, command):
+    def test_missing_model_prints_one_line(self, complaint, command):
         err = complaint(command, "nope.onnx", status=1)
         assert err == f"zrt {command}: model 'nope.onnx': there is no such file\n"
 
     @pytest.mark.parametrize("command", ["bench", "inspect", "profile", "run"])
-    def test_what_is_no_model_is_named(self, complaint, saved, command):
+    def test_invalid_model_is_named(self, complaint, saved, command):
         assert "broken.onnx" in complaint(command, saved(b"no model", "broken.onnx"), status=1)
 
     @pytest.mark.parametrize("command", ["bench", "info", "inspect", "profile", "run"])
-    def test_without_rich_a_message_says_what_to_install(self, complaint, missing, command):
+    def test_missing_rich_message_says_what_to_install(self, complaint, missing, command):
         missing("rich")
         assert 'pip install "zrt[cli]"' in complaint(command, status=1)
 
     @pytest.mark.parametrize("command", ["bench", "profile", "run"])
     @pytest.mark.parametrize("batch", [10**12, 10**18])
-    def test_inputs_that_no_memory_holds_are_named(self, complaint, command, batch):
+    def test_too_large_inputs_are_named(self, complaint, command, batch):
         err = complaint(command, "--shape", f"image={batch},1,8,8", status=1)
         assert "input 'image'" in err
 
-    def test_a_picture_that_cannot_be_written_is_named(self, complaint, saved, tmp_path):
+    def test_plot_that_cannot_be_written_is_named(self, complaint, saved, tmp_path):
         picture = tmp_path / "taken.png"
         picture.mkdir()
         err = complaint("bench", saved(models.add()), "--runs", 1, "--plot", picture, status=1)
         assert str(picture) in err
 
-    def test_a_missing_library_is_said_once_and_readably(self):
+    def test_missing_library_prints_one_readable_message(self):
         with start("info", env={**os.environ, "ZRT_ORT_LIBRARY": "/nope/libonnxruntime.so"}) as process:
             out, err = process.communicate()
         assert process.returncode == 1
@@ -121,27 +121,27 @@ class TestFailure:
 
 
 class TestDefaultModel:
-    def test_the_variable_names_another(self, zrt_json, saved, monkeypatch):
+    def test_variable_names_the_default_model(self, zrt_json, saved, monkeypatch):
         path = saved(models.add())
         monkeypatch.setenv("ZRT_MODEL", str(path))
         assert zrt_json("inspect")["model"] == str(path)
         assert zrt_json("run")["model"] == str(path)
         assert zrt_json("bench", "--runs", 1)["model"]["path"] == str(path)
 
-    def test_the_command_line_goes_before_the_variable(self, zrt_json, saved, monkeypatch):
+    def test_command_line_overrides_the_variable(self, zrt_json, saved, monkeypatch):
         monkeypatch.setenv("ZRT_MODEL", "nope.onnx")
         path = saved(models.add())
         assert zrt_json("inspect", path)["model"] == str(path)
 
-    def test_an_empty_variable_names_none(self, zrt_json, monkeypatch):
+    def test_empty_variable_is_ignored(self, zrt_json, monkeypatch):
         monkeypatch.setenv("ZRT_MODEL", "")
         assert Path(zrt_json("inspect")["model"]).name == "digits.onnx"
 
 
 class TestProcess:
-    """What can only be seen from outside."""
+    """Behavior of the whole process."""
 
-    def test_json_is_all_that_standard_output_gets(self, saved):
+    def test_standard_output_has_only_json(self, saved):
         with start("bench", saved(models.add()), "--runs", 2, "--json") as process:
             out, _ = process.communicate()
         assert process.returncode == 0
@@ -153,7 +153,7 @@ class TestProcess:
         [(["inspect"], {141}), (["inspect", "--json"], {141}), (["--help"], {0, 141})],
         ids=["people", "json", "help"],
     )
-    def test_a_reader_that_goes_away_is_no_error(self, arguments, statuses):
+    def test_closed_reader_is_not_an_error(self, arguments, statuses):
         with start(*arguments) as process:
             assert process.stdout is not None
             process.stdout.close()
@@ -164,7 +164,7 @@ class TestProcess:
     def test_ctrl_c_ends_it_quietly(self, tmp_path):
         marker = tmp_path / "started.onnx"
         os.mkfifo(marker)
-        # As in a terminal: what runs in the background of a shell ignores Ctrl-C, and so would what it starts.
+        # As in a terminal: children of a shell's background job ignore Ctrl-C, unless they restore its handler.
         code = (
             "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
             "from zrt.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -177,13 +177,13 @@ class TestProcess:
             _, err = process.communicate(timeout=30)
         assert (process.returncode, err) == (130, "")
 
-    def test_an_encoding_without_the_signs_is_no_error(self):
+    def test_encoding_without_block_characters_works(self):
         with start("run", env={**os.environ, "PYTHONIOENCODING": "ascii"}) as process:
             out, err = process.communicate()
         assert process.returncode == 0, err
         assert "353 of 360 right" in out
 
-    def test_a_terminal_sees_a_progress_bar_and_then_no_trace_of_it(self, saved):
+    def test_progress_bar_is_shown_on_a_terminal_and_removed(self, saved):
         master, terminal = pty.openpty()
         command = [*COMMAND, "bench", str(saved(models.convolution())), "--shape", "image=1,1,64,64", "--runs", "40"]
         # A terminal that can go back in its line, whatever this runs in.
@@ -199,7 +199,7 @@ class TestProcess:
 
 
 def _read_all(descriptor: int) -> bytes:
-    """What comes through a pseudo-terminal until its other end is closed."""
+    """The output of a pseudo-terminal until its other end is closed."""
     seen = b""
     deadline = time.monotonic() + 30
     try:
@@ -209,7 +209,7 @@ def _read_all(descriptor: int) -> bytes:
                 break
             seen += chunk
     except OSError:
-        # What Linux says when nobody is left on the other side.
+        # Linux raises this when the other end is closed.
         pass
     finally:
         os.close(descriptor)

@@ -9,7 +9,7 @@ from zrt import available_providers, providers
 from zrt._native.library import library
 
 
-def test_everything_is_there_for_programs(zrt_json):
+def test_json_has_all_facts(zrt_json):
     found = zrt_json("info")
     loaded = library()
     assert found["versions"] == {
@@ -34,7 +34,7 @@ def test_each_provider_is_usable_or_has_a_reason(zrt_json):
         assert state["reason"] == providers.usable(name)
 
 
-def test_people_read_the_same(zrt):
+def test_text_has_the_same_facts(zrt):
     out = zrt("info")
     loaded = library()
     for fact in (package.__version__, loaded.version, loaded.source, np.__version__, "CPUExecutionProvider"):
@@ -48,12 +48,12 @@ def test_the_build_of_the_library():
     assert facts["build type"]
 
 
-def test_no_rich_is_needed_for_json(zrt_json, missing):
+def test_json_does_not_need_rich(zrt_json, missing):
     missing("rich")
     assert zrt_json("info")["versions"]
 
 
-def test_devices_and_who_offers_them(zrt_json, zrt):
+def test_devices_name_their_providers(zrt_json, zrt):
     found = zrt_json("info")
     assert len(found["hardware"]) == len(package.hardware_devices())
     (device,) = (device for device in found["devices"] if device["provider"] == "CPUExecutionProvider")

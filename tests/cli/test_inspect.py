@@ -16,14 +16,14 @@ def test_inputs_and_outputs_with_types_and_shapes(zrt_json, saved):
     assert found["providers"] == ["CPUExecutionProvider"]
 
 
-def test_what_is_no_tensor_has_its_kind(zrt_json, zrt, saved):
+def test_non_tensors_have_their_kind(zrt_json, zrt, saved):
     path = saved(models.to_sequence())
     (output,) = zrt_json("inspect", path)["outputs"]
     assert (output["kind"], output["type"], output["shape"]) == ("sequence", None, None)
     assert "seq(float32[2])" in zrt("inspect", path)
 
 
-def test_an_open_rank_is_none(zrt_json, zrt, saved):
+def test_open_rank_is_none(zrt_json, zrt, saved):
     path = saved(models.flatten_of_unknown_rank())
     assert zrt_json("inspect", path)["inputs"][0]["shape"] is None
     assert "[...]" in zrt("inspect", path)
@@ -49,7 +49,7 @@ def annotated(saved):
     return saved(model.SerializeToString())
 
 
-def test_overridable_initializers_stand_apart(zrt_json, annotated):
+def test_overridable_initializers_are_listed_separately(zrt_json, annotated):
     found = zrt_json("inspect", annotated)
     assert [value["name"] for value in found["inputs"]] == ["x"]
     assert [(value["name"], value["shape"]) for value in found["overridable_initializers"]] == [("w", [4])]
@@ -72,20 +72,20 @@ def test_a_model_without_a_version_has_none(zrt_json):
     assert zrt_json("inspect")["metadata"]["version"] is None
 
 
-def test_people_read_the_same_and_brackets_stay(zrt, annotated):
+def test_text_has_the_same_facts_and_keeps_brackets(zrt, annotated):
     out = zrt("inspect", annotated)
     for fact in ("initializer", "Scales [each] number.", "[a], [/b]", "org.example", "the tests", "7", "float32"):
         assert fact in out
 
 
-def test_the_shipped_model_says_what_it_is(zrt):
+def test_shipped_model_has_metadata(zrt):
     out = zrt("inspect")
     for fact in ("the digit classifier inside zrt", "image", "[batch, 1, 8, 8]", "probabilities", "Apache-2.0"):
         assert fact in out
 
 
 class TestPlacement:
-    def test_where_each_thing_is(self, zrt_json, saved):
+    def test_placement_of_ports_and_nodes(self, zrt_json, saved):
         path = saved(models.add())
         assert "placement" not in zrt_json("inspect", path)
         found = zrt_json("inspect", "--placement", path)["placement"]
@@ -104,7 +104,7 @@ class TestPlacement:
             assert fact in out
         assert "memory or operator" not in zrt("inspect", path)
 
-    def test_on_the_providers_that_are_named(self, zrt_json, complaint, saved):
+    def test_provider_option_sets_the_providers(self, zrt_json, complaint, saved):
         path = saved(models.add())
         found = zrt_json("inspect", "--placement", "--provider", "cpu", path)
         assert found["providers"] == ["CPUExecutionProvider"]

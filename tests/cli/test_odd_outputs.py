@@ -1,4 +1,4 @@
-"""Places that take no output: none at all, a disk that is full."""
+"""Outputs that cannot be written: a closed standard output, a full disk."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from zrt.cli import main
 
 
 @pytest.mark.parametrize("arguments", [["info"], ["info", "--json"], ["inspect"], ["--version"], ["nope"]])
-def test_a_closed_standard_output_is_no_error(arguments: list[str]) -> None:
-    """As a service has it whose output was closed."""
+def test_closed_standard_output_is_not_an_error(arguments: list[str]) -> None:
+    """Services may run with their output closed."""
     command = ["sh", "-c", '"$0" -m zrt "$@" >&-', sys.executable, *arguments]
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60)
     assert "Traceback" not in done.stderr
     assert done.returncode == (2 if arguments == ["nope"] else 0)
 
 
-def test_a_picture_that_does_not_fit_is_named(
+def test_plot_on_a_full_disk_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     picture = pytest.importorskip("matplotlib.figure")

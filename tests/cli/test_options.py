@@ -77,13 +77,13 @@ def test_run_applies_the_run_options(zrt_json, saved, options, tmp_path):
     assert list(tmp_path.glob("run_*.json"))
 
 
-def test_profile_takes_them(zrt_json, options):
+def test_profile_applies_the_file(zrt_json, options):
     document = '[session]\ngraph_optimization_level = "DISABLE_ALL"'
     found = zrt_json("profile", "--options", options(document), "--runs", 1)
     assert "Relu" in {row["name"] for row in found["rows"]}
 
 
-def test_flags_go_before_the_file(zrt_json, saved, options):
+def test_flags_override_the_file(zrt_json, saved, options):
     model, file = saved(models.double()), options()
     found = zrt_json("bench", model, "--runs", 1, "--options", file, "--threads", 1, "--provider", "cpu")
     assert found["settings"]["threads"] == 1
@@ -92,7 +92,7 @@ def test_flags_go_before_the_file(zrt_json, saved, options):
     assert list(found["providers"]) == [CPU]
 
 
-def test_a_provider_of_the_file_that_cannot_be_used_is_a_failure(complaint, saved, options, monkeypatch):
+def test_unusable_provider_of_the_file_fails(complaint, saved, options, monkeypatch):
     monkeypatch.setattr(providers, "usable", lambda name: "no processor")
     err = complaint("run", saved(models.add()), "--options", options(), status=1)
     assert f"{CPU} is not usable here: no processor" in err
@@ -110,11 +110,11 @@ class TestMistakes:
             ('[[providers]]\nname = "warp"', "options.toml", "--options: provider 'warp' is not in this library"),
         ],
     )
-    def test_in_the_file_are_wrong_usage(self, complaint, options, command, document, name, said):
+    def test_mistakes_in_the_file_are_wrong_usage(self, complaint, options, command, document, name, said):
         err = complaint(command, "--options", options(document, name), status=2)
         assert said in err
 
-    def test_a_file_that_is_not_there_is_a_failure(self, complaint, command):
+    def test_missing_file_fails(self, complaint, command):
         assert "nope.toml" in complaint(command, "--options", "nope.toml", status=1)
 
 
@@ -124,7 +124,7 @@ def no_field(monkeypatch: pytest.MonkeyPatch, onnxruntime: Any) -> None:
 
 
 @pytest.mark.official
-def test_an_option_that_onnxruntime_lacks_is_a_reason(zrt_json, saved, options, monkeypatch):
+def test_option_that_onnxruntime_lacks_is_reported(zrt_json, saved, options, monkeypatch):
     no_field(monkeypatch, pytest.importorskip("onnxruntime"))
     document = "[session]\nintra_op_num_threads = 1"
     found = zrt_json("bench", saved(models.add()), "--runs", 1, "--options", options(document))

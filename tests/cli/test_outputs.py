@@ -19,19 +19,19 @@ def test_scores_of_classes_have_a_top_five(shape):
 
 
 @pytest.mark.parametrize("shape", [(), (10,), (1, 1), (2, 3, 4), (1, 100_001), (0, 10), (1, 0)])
-def test_other_shapes_have_none(shape):
+def test_other_shapes_have_no_top_five(shape):
     assert top(np.zeros(shape, np.float32)) is None
 
 
-def test_numbers_of_another_kind_are_no_scores():
+def test_non_float_outputs_have_no_top_five():
     assert outputs.describe(np.zeros((1, 10), np.int64))["top"] is None
 
 
-def test_fewer_classes_than_five():
+def test_fewer_than_five_classes_are_all_listed():
     assert top([[1, 3, 2]]) == [1, 2, 0]
 
 
-def test_nothing_has_a_kind_of_its_own():
+def test_absent_optional_has_its_own_kind():
     assert outputs.describe(None) == {"kind": "nothing"}
 
 
@@ -40,7 +40,7 @@ def test_large_integers_do_not_overflow():
     assert (found["min"], found["max"]) == (-(2.0**63), 2.0**63)
 
 
-def test_only_what_is_not_finite():
+def test_output_without_finite_elements():
     found = outputs.describe(np.array([np.nan, np.inf, -np.inf], np.float32))
     assert (found["nan"], found["infinite"], found["min"], found["mean"]) == (1, 2, None, None)
     assert not outputs.is_finite(found)

@@ -27,7 +27,7 @@ def test_by_node_with_the_inputs_of_each(zrt_json, saved):
     assert "float[8, 4]" in row["inputs"]
 
 
-def test_people_see_the_tables(zrt):
+def test_text_has_the_tables(zrt):
     out = zrt("profile", "--runs", 4, "--provider", "cpu")
     for fact in ("the digit classifier inside zrt: image float32[1, 1, 8, 8]", CPU, "4 runs", "Conv", "share", "calls"):
         assert fact in out
@@ -35,7 +35,7 @@ def test_people_see_the_tables(zrt):
     assert max(map(len, out.splitlines())) <= 120
 
 
-def test_a_trace_for_chrome(zrt, tmp_path):
+def test_trace_option_writes_a_chrome_trace(zrt, tmp_path):
     path = tmp_path / "trace.json"
     assert str(path) in zrt("profile", "--runs", 2, "--trace", path)
     events = json.loads(path.read_text("utf-8"))["traceEvents"]
@@ -63,11 +63,11 @@ def test_wrong_usage(complaint, arguments):
     assert "usage: zrt profile" in complaint("profile", *arguments, status=2)
 
 
-def test_a_trace_that_cannot_be_written(complaint, tmp_path):
+def test_trace_that_cannot_be_written_fails(complaint, tmp_path):
     assert str(tmp_path) in complaint("profile", "--runs", 1, "--trace", tmp_path, status=1)
 
 
-def test_a_session_that_is_profiled_as_a_whole(complaint, tmp_path):
+def test_options_file_with_profiling_is_refused(complaint, tmp_path):
     file = tmp_path / "options.json"
     file.write_text(json.dumps({"session": {"profile_file_prefix": str(tmp_path / "whole")}}))
     assert "end_profiling" in complaint("profile", "--options", file, status=1)

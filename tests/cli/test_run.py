@@ -22,7 +22,7 @@ def array(tmp_path):
 
 
 class TestDigits:
-    def test_it_says_what_it_reads_and_how_many_are_right(self, zrt):
+    def test_text_has_predictions_and_the_number_of_right_ones(self, zrt):
         out = zrt("run")
         assert "353 of 360 right (98.1 %)" in out
         # Three that it reads, drawn beside the first that it does not.
@@ -30,7 +30,7 @@ class TestDigits:
         assert "8 (50.2 %), it is 9" in out
         assert "██" in out
 
-    def test_programs_get_every_prediction(self, zrt_json):
+    def test_json_has_every_prediction(self, zrt_json):
         found = zrt_json("run", "--provider", "cpu")
         digits = found["digits"][CPU]
         assert (digits["right"], digits["count"]) == (353, 360)
@@ -39,7 +39,7 @@ class TestDigits:
         assert output["shape"] == [360, 10]
         assert output["top"][0]["index"] == digits["predicted"][0]
 
-    def test_shapes_of_ones_own_make_it_a_model_like_any_other(self, zrt_json):
+    def test_shape_option_runs_the_classifier_without_digits(self, zrt_json):
         found = zrt_json("run", "--shape", "image=2,1,8,8")
         assert "digits" not in found
         assert found["providers"][CPU]["inputs"]["image"] == {
@@ -68,17 +68,17 @@ class TestOutputs:
             "top": None,
         }
 
-    def test_times_are_there(self, zrt_json, saved):
+    def test_json_has_times(self, zrt_json, saved):
         found = zrt_json("run", saved(models.add()))["providers"][CPU]
         assert all(found[key] > 0 for key in ("load_ns", "first_run_ns", "second_run_ns"))
 
-    def test_the_same_inputs_are_made_up_each_time(self, zrt_json, saved):
+    def test_synthetic_inputs_are_the_same_each_time(self, zrt_json, saved):
         path = saved(models.double())
         first, again = (zrt_json("run", path)["providers"][CPU] for _ in range(2))
         assert first["outputs"] == again["outputs"]
         assert first["inputs"]["x"]["shape"] == [1, 4]
 
-    def test_a_size_that_one_file_settles_holds_for_made_up_inputs_too(self, zrt_json, saved, array):
+    def test_size_in_a_file_resolves_synthetic_inputs(self, zrt_json, saved, array):
         ids = array(np.ones((2, 7)), np.int64)
         found = zrt_json("run", saved(models.tokens()), "--input", f"ids={ids}")["providers"][CPU]
         assert found["inputs"]["ids"] == {"type": "int64", "shape": [2, 7], "source": "from a file"}
@@ -91,12 +91,12 @@ class TestOutputs:
         assert (output["shape"], output["min"], output["mean"], output["nan"]) == ([0, 3], None, None, 0)
         assert "e_out" in zrt("run", path)
 
-    def test_what_holds_no_numbers_has_its_kind(self, zrt_json, zrt, saved):
+    def test_non_numeric_output_has_its_kind(self, zrt_json, zrt, saved):
         path = saved(models.to_sequence())
         assert zrt_json("run", path)["providers"][CPU]["outputs"]["y"] == {"kind": "sequence"}
         assert "sequence" in zrt("run", path)
 
-    def test_people_see_the_output_and_the_time(self, zrt, saved):
+    def test_text_has_the_output_and_the_time(self, zrt, saved):
         out = zrt("run", saved(models.add()))
         for fact in (CPU, "x float32[4], made up", "z", "first run", "deviation"):
             assert fact in out
@@ -112,7 +112,7 @@ def logarithm(shape=(4,)) -> bytes:
 
 
 class TestNonFinite:
-    def test_they_are_counted_and_the_status_is_1(self, zrt_json, saved, array):
+    def test_non_finite_elements_are_counted_and_the_status_is_1(self, zrt_json, saved, array):
         x = array([-1, 0, 1, np.e])
         found = zrt_json("run", saved(logarithm()), "--input", f"x={x}", status=1)
         output = found["providers"][CPU]["outputs"]["y"]
@@ -121,18 +121,18 @@ class TestNonFinite:
         # The others still have their range.
         assert (output["min"], output["max"]) == (0.0, pytest.approx(1.0))
 
-    def test_people_see_them_too(self, zrt, saved, array):
+    def test_text_has_non_finite_elements(self, zrt, saved, array):
         x = array([-1, -1, -1, -1])
         assert " 4 " in zrt("run", saved(logarithm()), "--input", f"x={x}", status=1)
 
-    def test_they_win_no_class(self, zrt_json, saved, array):
+    def test_non_finite_elements_are_not_in_the_top_five(self, zrt_json, saved, array):
         x = array([[-1, 1, 2, 0]])
         found = zrt_json("run", saved(logarithm((1, 4))), "--input", f"x={x}", status=1)
         assert [entry["index"] for entry in found["providers"][CPU]["outputs"]["y"]["top"]] == [2, 1]
 
 
 class TestWrongInputs:
-    def test_a_name_that_the_model_does_not_have(self, complaint, saved, array):
+    def test_unknown_input_name_is_wrong_usage(self, complaint, saved, array):
         err = complaint("run", saved(models.add()), "--input", f"nope={array([1])}", status=2)
         assert "'nope'" in err
         assert "'x', 'y'" in err
@@ -142,48 +142,48 @@ class TestWrongInputs:
         [([1, 2, 3, 4], np.float64, "float64"), ([1, 2], np.float32, "[2]"), (1.0, np.float32, "[]")],
         ids=["dtype", "shape", "rank"],
     )
-    def test_an_array_that_does_not_fit_is_named(self, complaint, saved, array, values, dtype, said):
+    def test_array_that_does_not_fit_is_named(self, complaint, saved, array, values, dtype, said):
         err = complaint("run", saved(models.add()), "--input", f"x={array(values, dtype)}", status=2)
         assert "input 'x'" in err
         assert said in err
 
-    def test_a_file_that_is_not_there(self, complaint, saved):
+    def test_missing_file_fails(self, complaint, saved):
         err = complaint("run", saved(models.add()), "--input", "x=nope.npy", status=1)
         assert "x=nope.npy" in err
         assert "No such file" in err
 
-    def test_a_file_that_holds_no_array(self, complaint, saved, tmp_path):
+    def test_file_without_array_fails(self, complaint, saved, tmp_path):
         path = tmp_path / "x.npy"
         path.write_text("1 2 3")
         assert f"x={path}" in complaint("run", saved(models.add()), "--input", f"x={path}", status=1)
 
-    def test_a_file_of_python_objects_is_not_loaded(self, complaint, saved, tmp_path):
+    def test_file_of_python_objects_is_not_loaded(self, complaint, saved, tmp_path):
         path = tmp_path / "x.npy"
         np.save(path, np.array([{}]), allow_pickle=True)
         assert f"x={path}" in complaint("run", saved(models.add()), "--input", f"x={path}", status=1)
 
-    def test_a_file_of_several_arrays(self, complaint, saved, tmp_path):
+    def test_file_of_several_arrays_fails(self, complaint, saved, tmp_path):
         path = tmp_path / "x.npz"
         np.savez(path, x=np.zeros(4))
         assert "several arrays" in complaint("run", saved(models.add()), "--input", f"x={path}", status=1)
 
-    def test_an_input_given_twice_or_in_two_ways(self, complaint, saved, array):
+    def test_input_given_twice_is_wrong_usage(self, complaint, saved, array):
         model, x = saved(models.add()), array([1, 2, 3, 4])
         assert "'x' twice" in complaint("run", model, "--input", f"x={x}", "--input", f"x={x}", status=2)
         assert "'x'" in complaint("run", model, "--input", f"x={x}", "--shape", "x=4", status=2)
 
 
 class TestProviders:
-    def test_each_that_is_there_is_tried_or_has_a_reason(self, zrt_json, saved):
+    def test_each_provider_is_tried_or_has_a_reason(self, zrt_json, saved):
         found = zrt_json("run", saved(models.add()))["providers"]
         assert list(found) == providers.available_providers()
         for name, outcome in found.items():
             assert ("problem" in outcome) is (providers.usable(name) is not None)
 
-    def test_only_the_chosen_one(self, zrt_json, saved):
+    def test_only_the_chosen_provider_runs(self, zrt_json, saved):
         assert list(zrt_json("run", saved(models.add()), "--provider", "CPU")["providers"]) == [CPU]
 
-    def test_one_that_cannot_be_used_is_skipped_unless_it_was_chosen(self, zrt_json, complaint, saved, monkeypatch):
+    def test_unusable_provider_is_skipped_unless_chosen(self, zrt_json, complaint, saved, monkeypatch):
         for place in (providers, providers.library_providers):
             monkeypatch.setattr(place, "available_providers", lambda: ["WarpExecutionProvider", CPU])
         monkeypatch.setattr(providers, "usable", lambda name: "no warp core" if "Warp" in name else None)
@@ -193,6 +193,6 @@ class TestProviders:
         assert "outputs" in found[CPU]
         assert "no warp core" in complaint("run", model, "--provider", "warp", status=1)
 
-    def test_a_failing_run_is_status_1_with_the_reason(self, complaint, saved):
+    def test_failing_run_has_status_1_and_the_reason(self, complaint, saved):
         err = complaint("run", saved(models.picky_reshape()), status=1)
         assert "Reshape" in err
