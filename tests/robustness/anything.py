@@ -1,4 +1,4 @@
-"""What hypothesis makes of everything that Python can write down: feeds, shapes, dtypes, and objects that lie."""
+"""Hypothesis strategies of arbitrary arguments: feeds, shapes, dtypes, and objects whose attributes lie."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ FEEDS = {"x": X, "y": Y}
 
 
 class OwnError(Exception):
-    """What the caller's own code raises; it comes back as it is."""
+    """An exception of the caller's own code; zrt must not wrap it."""
 
 
 class OwnKeyError(OwnError, KeyError):
-    """The same from a look-up."""
+    """The same for a failed lookup."""
 
 
-# What every bad input must end in, if it ends in an exception.
-answered = suppress(zrt.Error, OwnError)
+# The only exceptions that bad input may raise.
+typed_errors = suppress(zrt.Error, OwnError)
 
 
 def works(session: zrt.Session) -> None:
-    """The session gives the right result; the next run may take the short way."""
+    """Checks the session's results, twice: the second run may take the fast path."""
     for _ in range(2):
         np.testing.assert_array_equal(session.run(FEEDS)[0], X + Y)
 
 
-# Objects that are not what they say.
+# Objects whose attributes lie.
 
 
 class LyingBytes(bytes):
-    """Sixteen times too short."""
+    """Bytes with the attributes of an array, but shorter."""
 
     dtype = np.dtype(np.float32)
     shape = (2, 4)
@@ -51,7 +51,7 @@ class LyingBytes(bytes):
 
 
 class LyingArray(np.ndarray):
-    """An array that says it is larger, writeable and contiguous."""
+    """An array that claims to be larger, writeable and contiguous."""
 
     shape = property(lambda self: (2, 4))
     nbytes = property(lambda self: 32)
@@ -68,7 +68,7 @@ class HugeArray(LyingArray):
 
 
 class Raising:
-    """Raises wherever it is touched."""
+    """Raises at every use."""
 
     def __getattr__(self, name: str) -> Any:
         raise OwnError(name)
@@ -84,7 +84,7 @@ class Raising:
 
 
 class Giving:
-    """Gives what it was made with to whoever wants an array."""
+    """Returns its argument when it is converted to an array."""
 
     def __init__(self, given: Any) -> None:
         self.given = given
@@ -99,7 +99,7 @@ class Interface:
 
 
 class LongSequence(Sequence[Any]):
-    """Has another length than it says."""
+    """Reports a wrong length."""
 
     def __init__(self, items: list[Any], length: int) -> None:
         self.items, self.length = items, length
@@ -112,7 +112,7 @@ class LongSequence(Sequence[Any]):
 
 
 class OddMapping(Mapping[Any, Any]):
-    """Has other keys than it lists, and another length."""
+    """Lists wrong keys and reports a wrong length."""
 
     def __init__(self, items: dict[Any, Any], keys: list[Any], length: int) -> None:
         self.items_, self.keys_, self.length = items, keys, length
@@ -187,7 +187,7 @@ DTYPES = st.one_of(
 
 @st.composite
 def arrays(draw: Callable[..., Any]) -> np.ndarray:
-    """Of any dtype and shape, sliced, turned, broadcast, read-only."""
+    """Arrays of any dtype and shape, sliced, transposed, broadcast, read-only."""
     if draw(st.booleans()):
         dtype, shape = np.dtype(np.float32), draw(st.sampled_from([(2, 4), (4, 2), (3, 4), (0, 4), (8, 8), (2, 4, 1)]))
     else:
@@ -247,7 +247,7 @@ ANY_FEEDS = st.one_of(
 
 SIZES = st.one_of(
     st.integers(0, 5),
-    # What no process can have; between the two lies what the test's machine would have to give.
+    # Sizes that no process can allocate. Sizes in between would use up the machine's memory.
     st.sampled_from([-(2**70), -(2**63), -1, 2**45, 2**61, 2**62, 2**63 - 1, 2**63, 2**64, 2**70]),
     st.sampled_from([1.0, "4", None, True, np.int64(4), np.uint8(4), np.float32(4), 4j, b"4", (), [4]]),
 )

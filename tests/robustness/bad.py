@@ -1,4 +1,4 @@
-"""Bad things that calls of several areas can be given: feeds, models, options, sessions, memories."""
+"""Bad arguments for calls of several areas: feeds, models, options, sessions, memories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from zrt.errors import (
 ARRAY = [
     (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4)), DTypeError, "float32", "float64"),
     (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4), np.int32), DTypeError, "float32", "int32"),
-    # Of these ORT can make no tensor over an array's memory, whatever the model wants.
+    # ORT cannot make tensors over arrays of these types, for any model.
     (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4), np.complex64), Error),
     (Kind.WRONG_DTYPE, lambda w: np.zeros((2, 4), object), Error),
     (Kind.WRONG_DTYPE, lambda w: np.full((2, 4), "a"), Error, "string"),
@@ -54,7 +54,7 @@ ARRAY = [
     (Kind.WRONG_TYPE, lambda w: {"x": 1}, DTypeError),
 ]
 
-# The promised kinds that apply where an array is taken.
+# The promised kinds that apply to arrays.
 OF_ARRAY = {Kind.WRONG_DTYPE, Kind.WRONG_RANK, Kind.WRONG_SHAPE, Kind.HUGE, Kind.CLOSED}
 
 FEEDS = [
@@ -277,7 +277,7 @@ def loading(call: str, do: Callable[..., object]) -> list[Take]:
 
 
 def huge_output(w: World) -> object:
-    """A model whose output is declared with more elements than there is memory for."""
+    """A model that declares an output larger than any memory."""
     model = models.build(
         [models.node("Identity", ["x"], ["z"])],
         [models.tensor("x", TensorProto.FLOAT, ["n"])],

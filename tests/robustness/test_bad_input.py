@@ -38,11 +38,11 @@ def test_bad_input_raises(row: Row, tmp_path: Path) -> None:
 def public_calls() -> Iterator[str]:
     """Every function, method and property that users can reach from `zrt`'s names."""
     for name in zrt.__all__:
-        thing = getattr(zrt, name)
-        if inspect.isclass(thing):
-            if not issubclass(thing, BaseException):
-                yield from methods(name, thing)
-        elif callable(thing):
+        item = getattr(zrt, name)
+        if inspect.isclass(item):
+            if not issubclass(item, BaseException):
+                yield from methods(name, item)
+        elif callable(item):
             yield name
 
 
@@ -50,8 +50,8 @@ def methods(name: str, kind: type) -> Iterator[str]:
     own = [base for base in kind.__mro__ if base.__module__.split(".")[0] == "zrt"]
     found = {attribute for base in own for attribute in vars(base)}
     for attribute in sorted(found):
-        thing = inspect.getattr_static(kind, attribute)
-        callable_ = inspect.isfunction(thing) or isinstance(thing, (property, classmethod, staticmethod))
+        item = inspect.getattr_static(kind, attribute)
+        callable_ = inspect.isfunction(item) or isinstance(item, (property, classmethod, staticmethod))
         # Python itself implements the calls of enumerations.
         of_enum = issubclass(kind, enum.Enum) and attribute.startswith("__")
         if callable_ and not of_enum and (not attribute.startswith("_") or attribute in OPERATORS):

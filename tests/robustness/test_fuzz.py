@@ -1,4 +1,4 @@
-"""Whatever Python can write down is answered: a right result, one of zrt's errors, or the caller's own exception."""
+"""Arbitrary arguments give a right result, an error of zrt, or the caller's own exception."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from tests.robustness.anything import (
     OwnError,
     X,
     Y,
-    answered,
+    typed_errors,
     works,
 )
 from tests.robustness.vocabulary import QUIET
 from tests.support import models
 
-# numpy warns of some of what is tried here.
+# Some of these arguments make numpy warn.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
-# The same examples each time: what fails here fails everywhere.
+# Derandomized: the same examples in every run.
 STEADY = settings(
     derandomize=True,
     deadline=None,
@@ -47,13 +47,13 @@ STEADY = settings(
 
 
 def right(feed: Any) -> bool:
-    """Whether the feed is plainly one of the model's."""
+    """Whether the feed has the model's type and shape."""
     return type(feed) is np.ndarray and feed.dtype == np.float32 and feed.ndim == 2 and feed.shape[1] == 4
 
 
 @STEADY
 @given(feeds=ANY_FEEDS)
-def test_any_feeds(session: zrt.Session, feeds: Any) -> None:
+def test_run_with_any_feeds(session: zrt.Session, feeds: Any) -> None:
     works(session)
     try:
         results = session.run(feeds)
@@ -70,15 +70,17 @@ def test_any_feeds(session: zrt.Session, feeds: Any) -> None:
 
 @STEADY
 @given(feeds=ANY_FEEDS)
-def test_any_feeds_borrowed(session: zrt.Session, feeds: Any) -> None:
-    with answered, session.prepare(feeds) as prepared:
+def test_prepare_with_any_feeds(session: zrt.Session, feeds: Any) -> None:
+    with typed_errors, session.prepare(feeds) as prepared:
         prepared.run()
     works(session)
 
 
 @STEADY
 @given(feed=FEED, place=FEED, name=NAMES, output=NAMES)
-def test_anything_bound(session: zrt.Session, feed: Any, place: Any, name: Any, output: Any) -> None:
+def test_binding_and_values_with_any_arguments(
+    session: zrt.Session, feed: Any, place: Any, name: Any, output: Any
+) -> None:
     binding = session.binding()
     for attempt in (
         lambda: binding.bind_input(name, feed),
@@ -95,14 +97,14 @@ def test_anything_bound(session: zrt.Session, feed: Any, place: Any, name: Any, 
         lambda: zrt.Value.from_packed(place, name, output),
         lambda: zrt.Buffer(feed, place),
     ):
-        with answered:
+        with typed_errors:
             attempt()
     works(session)
 
 
 @STEADY
 @given(shapes=ANY_SHAPES, output_shapes=st.one_of(st.none(), ANY_SHAPES), index=st.one_of(st.integers(-2, 2), SCALARS))
-def test_any_shapes(session: zrt.Session, shapes: Any, output_shapes: Any, index: Any) -> None:
+def test_lanes_with_any_shapes(session: zrt.Session, shapes: Any, output_shapes: Any, index: Any) -> None:
     dynamic = zrt.DynamicRuntime(session, max_buckets=2)
     for attempt in (
         lambda: session.lane(shapes, output_shapes),
@@ -110,7 +112,7 @@ def test_any_shapes(session: zrt.Session, shapes: Any, output_shapes: Any, index
         lambda: dynamic.lane(shapes, index, output_shapes),
         lambda: dynamic.lane(shapes),
     ):
-        with answered:
+        with typed_errors:
             lane = attempt()
             for view in lane.inputs.values():
                 view[...] = 1
@@ -122,21 +124,21 @@ def test_any_shapes(session: zrt.Session, shapes: Any, output_shapes: Any, index
         lambda: dynamic.prebuild(shapes),
         lambda: dynamic.warm([shapes], index),
     ):
-        with answered:
+        with typed_errors:
             attempt()
     works(session)
 
 
 @STEADY
 @given(shape=st.one_of(SHAPE, JSON), dtype=st.one_of(DTYPES, JSON, st.sampled_from(list(zrt.ElementType))))
-def test_any_memory(session: zrt.Session, shape: Any, dtype: Any) -> None:
+def test_allocation_with_any_shape_and_dtype(session: zrt.Session, shape: Any, dtype: Any) -> None:
     for attempt in (
         lambda: zrt.Buffer(shape, dtype).array,
         lambda: zrt.Value.allocate(shape, dtype).numpy(),
         lambda: zrt.Value.from_buffer(zrt.Buffer(shape, dtype)).numpy(),
         lambda: zrt.ElementType.of(dtype),
     ):
-        with answered:
+        with typed_errors:
             attempt()
     works(session)
 
@@ -173,7 +175,7 @@ ENTRIES = st.dictionaries(
     ),
     max_size=2,
 )
-# Few threads: ONNX Runtime starts as many as it is told.
+# Few threads: ONNX Runtime starts any number that it gets.
 SETTING = st.one_of(JSON.filter(lambda value: not isinstance(value, int) or value < 0), st.integers(0, 3), ENTRIES)
 
 
@@ -182,7 +184,7 @@ SETTING = st.one_of(JSON.filter(lambda value: not isinstance(value, int) or valu
 def test_any_session_options(
     session: zrt.Session, fields: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Some settings name files.
+    # Some settings create files in the working directory.
     monkeypatch.chdir(tmp_path)
     fields = {"log_severity_level": "FATAL", "intra_op_num_threads": 1} | fields
     try:
@@ -220,7 +222,7 @@ def test_any_run_options(session: zrt.Session, fields: dict[str, Any], outputs: 
 
 
 class Uses(RuleBasedStateMachine):
-    """Anything done to a session and what is made of it, in any order; each result is right or a typed error."""
+    """Uses of a session and its objects, in any order: each gives a right result or a typed error."""
 
     @initialize()
     def start(self) -> None:
@@ -319,10 +321,10 @@ class Uses(RuleBasedStateMachine):
     def copy(self, source: Any, destination: Any) -> None:
         self.attempt(lambda: zrt.copy(source, destination))
 
-    @rule(thing=st.one_of(tensors, lanes, runs))
-    def close(self, thing: Any) -> None:
-        if hasattr(thing, "close"):
-            thing.close()
+    @rule(subject=st.one_of(tensors, lanes, runs))
+    def close(self, subject: Any) -> None:
+        if hasattr(subject, "close"):
+            subject.close()
 
     @rule(which=st.sampled_from(["session", "binding"]))
     def close_and_open(self, which: str) -> None:
@@ -337,5 +339,5 @@ class Uses(RuleBasedStateMachine):
             works(self.session)
 
 
-def test_anything_in_any_order() -> None:
+def test_uses_in_any_order() -> None:
     run_state_machine_as_test(Uses, settings=settings(STEADY, max_examples=60, stateful_step_count=40))

@@ -72,19 +72,19 @@ def test_long_chain_of_handles_is_released_without_recursion(child: Child) -> No
 @pytest.mark.parametrize("name", [name for name in CLOSABLE if not name.endswith("Runtime")])
 def test_closable_objects_are_not_copyable(name: str, tmp_path: Path) -> None:
     world = World(tmp_path)
-    thing = CLOSABLE[name](world)
+    item = CLOSABLE[name](world)
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(NotCopyableError, match=name):
-            attempt(thing)
+            attempt(item)
     world.check()
 
 
 def test_holders_of_lanes_are_not_copyable(tmp_path: Path) -> None:
     world = World(tmp_path)
-    for thing in (world.runtime, [world.lane], world.lane.inputs):
+    for item in (world.runtime, [world.lane], world.lane.inputs):
         for attempt in (copy.deepcopy, pickle.dumps):
             with pytest.raises((NotCopyableError, TypeError)):
-                attempt(thing)
+                attempt(item)
     world.check()
 
 

@@ -14,7 +14,7 @@ def numbers():
     return np.arange(500, dtype=np.float32).copy()
 
 
-def things():
+def every_kind():
     """Each value with a check that it still has its content."""
     sequence = zrt.Value.from_sequence([numbers(), zrt.Value.from_array(numbers())])
     maps = zrt.Value.from_sequence([{"a": 1.5}], "float32", "str")

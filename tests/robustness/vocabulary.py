@@ -164,9 +164,9 @@ def f32(*shape: int) -> np.ndarray:
     return np.zeros(shape, np.float32)
 
 
-def closed(thing: Any) -> Any:
-    thing.close()
-    return thing
+def closed(item: Any) -> Any:
+    item.close()
+    return item
 
 
 def terminated() -> zrt.RunOptions:

@@ -1,4 +1,4 @@
-"""Runs that end elsewhere than they begin, and the log."""
+"""Submitted and asynchronous runs, and the log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def awaited(w: World, *arguments: Any, **keywords: Any) -> object:
 
 
 def running(call: str, run: Callable[..., object]) -> list[Take]:
-    """What both forms of a run take."""
+    """The rows that `submit` and `run_async` share."""
     return [
         (call, "feeds", COPIED_FEEDS, lambda w, bad: run(w, bad)),
         (call, "outputs", OUTPUT_NAMES, lambda w, bad: run(w, w.feeds, bad)),

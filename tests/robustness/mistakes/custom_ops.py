@@ -1,4 +1,4 @@
-"""Custom operators: what they declare, what they do in their calls, the models that use them."""
+"""Custom operators: declarations, calls of their contexts, models that use them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ LIBRARIES = [
 
 
 class Doing(Op):
-    """What the rows do within a call."""
+    """Calls the function of a row in `create`, `compute` or `infer_shapes`."""
 
     attributes: ClassVar = {"n": Attribute(int, 1)}
 
@@ -120,13 +120,13 @@ class Doing(Op):
 
 
 class Keeping:
-    """Where a row keeps what it may not keep."""
+    """Holds an object of a call after the call."""
 
     kept: Any = None
 
 
-def keep(thing: Any) -> None:
-    Keeping.kept = thing
+def keep(item: Any) -> None:
+    Keeping.kept = item
 
 
 ADD: dict[str, Any] = {"version": 14, "types": {"T": F}}

@@ -29,7 +29,7 @@ def environment() -> zrt.Environment:
 
 
 def device() -> zrt.EpDevice:
-    """A device with streams, of the tests' own provider library (which conftest.py unregisters)."""
+    """A device with streams, from the tests' own provider library (conftest.py unregisters it)."""
     if "mistakes" not in environment().provider_libraries:
         environment().register_provider_library("mistakes", plugin.path())
     return plugin.devices("mistakes")[0]
@@ -150,7 +150,7 @@ def streamed() -> zrt.RunOptions:
 
 
 def held(do: Callable[[zrt.Environment, zrt.MemoryInfo], object]) -> object:
-    """Does it to a memory of which an allocator is alive."""
+    """Calls the function with a memory that has a live allocator."""
     memory = device().memory
     assert memory is not None
     with environment().create_shared_allocator(memory):

@@ -1,4 +1,4 @@
-"""DLPack: what other libraries give away, or do not."""
+"""DLPack: objects of other libraries, valid and not."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from zrt.errors import (
 
 
 class Gives:
-    """It says that it has a tensor, and gives whatever it was made with, or raises it."""
+    """An object with the DLPack protocol that returns its argument, or raises it."""
 
     def __init__(self, given: Any, device: Any = (1, 0)) -> None:
         self.given, self.device = given, device
@@ -40,7 +40,7 @@ def foreign(**fields: Any) -> Callable[[World], Foreign]:
     return lambda w: Foreign(**fields)
 
 
-THINGS = [
+TENSORS = [
     Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "__dlpack__", "int"),
     Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "NoneType"),
     Bad(Kind.WRONG_TYPE, lambda w: [1.0], DTypeError, "list"),
@@ -64,12 +64,12 @@ THINGS = [
     Bad(Kind.CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
 ]
 
-AS_IT_LIES = [*THINGS, Bad(Kind.HUGE, lambda w: huge_array(), DLPackError, "C-contiguous")]
+WITHOUT_COPY = [*TENSORS, Bad(Kind.HUGE, lambda w: huge_array(), DLPackError, "C-contiguous")]
 
 TAKES: list[Take] = [
-    ("from_dlpack", "thing", AS_IT_LIES, lambda w, bad: zrt.from_dlpack(bad)),
-    ("from_dlpack", "thing never to be copied", AS_IT_LIES, lambda w, bad: zrt.from_dlpack(bad, copy=False)),
-    ("from_dlpack", "thing to copy", THINGS, lambda w, bad: zrt.from_dlpack(bad, copy=True)),
+    ("from_dlpack", "tensor", WITHOUT_COPY, lambda w, bad: zrt.from_dlpack(bad)),
+    ("from_dlpack", "tensor without a copy", WITHOUT_COPY, lambda w, bad: zrt.from_dlpack(bad, copy=False)),
+    ("from_dlpack", "tensor with a copy", TENSORS, lambda w, bad: zrt.from_dlpack(bad, copy=True)),
     (
         "Session.run",
         "another library's tensors",
@@ -113,5 +113,5 @@ SINGLE: list[Single] = [
 ]
 
 APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
-    "DLPack": (THINGS, {Kind.WRONG_DTYPE, Kind.WRONG_RANK, Kind.NEGATIVE, Kind.HUGE, Kind.CLOSED}),
+    "DLPack": (TENSORS, {Kind.WRONG_DTYPE, Kind.WRONG_RANK, Kind.NEGATIVE, Kind.HUGE, Kind.CLOSED}),
 }

@@ -45,7 +45,7 @@ THREADS = [
     )
 ]
 
-# For three threads, of which the first is the caller's own.
+# Affinities for three threads, the first of which is the caller's.
 AFFINITY = [
     Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "5"),
     Bad(Kind.WRONG_TYPE, lambda w: [1, 2], DTypeError, "list"),
@@ -63,7 +63,7 @@ FACTORY = [
     Bad(Kind.WRONG_TYPE, lambda w: "threading.Thread", DTypeError, "thread_factory", "str"),
 ]
 
-# Those that show only when ONNX Runtime asks for a thread.
+# With thread factories that fail only when ONNX Runtime asks for a thread.
 ASKED_FACTORY = [
     *FACTORY,
     Bad(Kind.WRONG_VALUE, lambda w: raises, CallbackError, "model in memory", "ValueError: no more threads"),
@@ -219,7 +219,7 @@ def canceled() -> zrt.LoadCancellation:
 
 
 def on_a_device(w: World) -> zrt.Allocation:
-    """An allocation that says that it lies on a device."""
+    """An allocation that claims to be in device memory."""
     there = w.session.allocator().allocate(8)
     there.memory = zrt.MemoryInfo.cuda()
     return there
@@ -286,7 +286,7 @@ SINGLE: list[Single] = [
 
 
 def shrunk(w: World) -> object:
-    """A run that is to shrink an arena that the session does not have."""
+    """A run with options to shrink an arena that the session does not have."""
     return w.session.run(w.feeds, options=zrt.RunOptions(shrink_arenas=[zrt.MemoryInfo.cuda(9)]))
 
 
@@ -309,8 +309,8 @@ CLOSABLE: dict[str, Callable[[World], Any]] = {
 
 CANNOT_FAIL: dict[str, str] = {
     "LoadCancellation.__init__": NOTHING,
-    "ThreadingOptions.__init__": "whatever it is given shows where it is used: see ThreadingOptions.handle",
-    "ArenaConfig.__init__": "whatever it is given shows where it is used: see ARENA",
+    "ThreadingOptions.__init__": "its arguments are checked where it is used: see ThreadingOptions.handle",
+    "ArenaConfig.__init__": "its arguments are checked where it is used: see ARENA",
 }
 
 APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {

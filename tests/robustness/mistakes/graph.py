@@ -27,7 +27,7 @@ from zrt.errors import (
     UnsupportedError,
 )
 
-# Each row gets a graph of its own: x is an input, h is computed of it, z is the output.
+# Each row gets its own graph: x is an input, h is computed from x, z is the output.
 
 
 def fresh() -> zrt.Graph:
@@ -42,7 +42,7 @@ def edited() -> zrt.GraphEdit:
 
 
 def both(call: str, takes: str, bads: list[Bad], do: Callable[[World, zrt.Graph, Any], object]) -> list[Take]:
-    """The same rows for a graph and for an edited model."""
+    """The rows for a graph, and again for an edited model."""
     return [
         (f"Graph.{call}", takes, bads, lambda w, bad: do(w, fresh(), bad)),
         (f"GraphEdit.{call}", takes, bads, lambda w, bad: do(w, edited(), bad)),
@@ -121,7 +121,7 @@ TYPES = [
     Bad(Kind.WRONG_TYPE, lambda w: (None, (3,)), DTypeError, "type is missing"),
 ]
 
-# Values of this graph, of which none is right.
+# Bad values for arguments that take a value of this graph.
 VALUES = [
     Bad(Kind.WRONG_VALUE, lambda w: fresh().value("x"), ArgumentError, "'x'", "another graph"),
     Bad(Kind.WRONG_TYPE, lambda w: "h", DTypeError, "GraphValue", "'h'"),
@@ -202,15 +202,15 @@ ENGINES = [
     Bad(Kind.WRONG_TYPE, lambda w: 5, ArgumentError, "engine", "5"),
 ]
 
-# The onnx package reads these before anybody else does.
+# The onnx package reads these models first and raises.
 READ_MODEL = [
     Bad(bad.kind, bad.make, ModelError) if bad.error is InvalidProtobufError else bad
     for bad in MODEL
-    # What these are about is seen later: by ONNX Runtime, or by `check`.
+    # These mistakes are found later, by ONNX Runtime or by `check`.
     if bad.error is not InvalidGraphError and "ir_version" not in bad.words and bad.kind != Kind.TRUNCATED
 ]
 
-# Weights outside of the model are read when the session is made.
+# External weights are read when the session is made.
 OPENED_MODEL = [*(bad for bad in READ_MODEL if bad.error is not Error), *BROKEN]
 OUTSIDE = [bad for bad in MODEL if bad.error is Error and bad.kind in (Kind.MISSING_FILE, Kind.TRUNCATED)]
 
@@ -233,7 +233,7 @@ def without_input(graph: zrt.Graph) -> zrt.Graph:
 
 
 def with_branch(graph: zrt.Graph) -> zrt.Graph:
-    """A graph that only its bytes say."""
+    """A graph with subgraphs, which the model editor does not support: its session is made from bytes."""
     for name in ("then", "else"):
         branch = graph.subgraph(name)
         branch.output(branch.op("Neg", graph.value("h")))
@@ -299,7 +299,7 @@ TAKES: list[Take] = [
 def single(
     call: str, kind: Kind, do: Callable[[World, zrt.Graph], object], error: type[Error], *words: str
 ) -> list[Single]:
-    """The same row for a graph and for an edited model."""
+    """The row for a graph, and again for an edited model."""
     return [
         (f"Graph.{call}", kind, lambda w: do(w, fresh()), error, words),
         (f"GraphEdit.{call}", kind, lambda w: do(w, edited()), error, words),

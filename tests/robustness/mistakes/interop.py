@@ -1,4 +1,4 @@
-"""External memory and semaphores: what is wrong is found before the provider sees it."""
+"""External memory and semaphores: zrt finds mistakes before the provider gets them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BYTES = 64
 
 @functools.cache
 def opened() -> IO[bytes]:
-    """A file that stays to the end of the process."""
+    """A file that stays open until the process ends."""
     made = tempfile.TemporaryFile()  # noqa: SIM115
     made.truncate(BYTES)
     return made
@@ -47,7 +47,7 @@ def semaphore(w: World) -> zrt.ExternalSemaphore:
     return importer(w).import_semaphore(SEMAPHORE_FD, file())
 
 
-# Those that are none at all, and those that were taken back; that there is nothing to import is no mistake here.
+# Without the rows whose only mistake is a device that cannot import anything.
 NO_DEVICE = [bad for bad in DEVICE if bad.error is not UnsupportedError]
 
 KINDS = [
@@ -103,7 +103,7 @@ VALUES = [
 
 
 def asked(name: str) -> list[Take]:
-    """What `wait` and `signal` take."""
+    """The rows that `wait` and `signal` share."""
     call = f"ExternalSemaphore.{name}"
     return [
         (call, "stream", STREAM, lambda w, bad: getattr(semaphore(w), name)(bad, 1)),

@@ -77,7 +77,7 @@ BOUND_OUTPUT = [
 
 
 def sized(kind: Kind, shape: Any, error: type[Error], *words: str) -> Bad:
-    """Shapes that are right but for that of `x`."""
+    """Shapes of which only that of `x` is bad."""
     return Bad(kind, lambda w: {**w.shapes, "x": shape}, error, "input 'x'", *words)
 
 
@@ -97,7 +97,7 @@ SHAPES = [
     sized(Kind.HUGE, (2**63, 4), ShapeError, str(2**63)),
     sized(Kind.HUGE, (2**70, 4), ShapeError, str(2**70)),
     sized(Kind.HUGE, (2**62, 4), AllocationError, str(2**66)),
-    # Sixteen times what a process can address, so that no machine has it.
+    # Sixteen times the address space of a process, so that no machine can allocate it.
     sized(Kind.HUGE, (2**48, 4), AllocationError, str(2**52)),
     sized(Kind.WRONG_TYPE, (1.5, 4), ShapeError, "1.5"),
     sized(Kind.WRONG_TYPE, ("a", 4), ShapeError, "'a'"),
@@ -110,7 +110,7 @@ SHAPES = [
     Bad(Kind.WRONG_TYPE, lambda w: w.array, DTypeError, "shapes", "ndarray"),
 ]
 
-# Where nothing is made for the shapes, any that may be is right.
+# Calls that allocate nothing for the shapes accept every valid shape.
 SOUGHT_SHAPES = [bad for bad in SHAPES if bad.error is not AllocationError]
 
 OUTPUT_SHAPES = [
@@ -126,7 +126,7 @@ OUTPUT_SHAPES = [
 
 SOUGHT_OUTPUT_SHAPES = [bad for bad in OUTPUT_SHAPES if bad.error is not AllocationError]
 
-# The onnx package reads these first and has words of its own.
+# The onnx package reads these first and raises its own messages.
 SHARED_MODEL = [
     Bad(bad.kind, bad.make, ModelError if bad.error is InvalidProtobufError else bad.error)
     if bad.kind in (Kind.CORRUPT, Kind.TRUNCATED) or bad.error is Error
@@ -208,7 +208,7 @@ def laned(call: str, do: Callable[..., object]) -> list[Take]:
 
 
 def shaped(call: str, do: Callable[..., object]) -> list[Take]:
-    """The same, where the call takes shapes too."""
+    """The same for a call that also takes shapes."""
     return [
         (call, "shapes", SHAPES, lambda w, bad: do(w, shapes=bad)),
         (call, "output_shapes", OUTPUT_SHAPES, lambda w, bad: do(w, shapes=w.shapes, output_shapes=bad)),
@@ -292,7 +292,7 @@ def left_lane(w: World) -> zrt.Lane:
 
 
 def wrong_lane(w: World) -> zrt.Lane:
-    """A lane whose output is bound in another shape than it comes in."""
+    """A lane whose output is bound with a wrong shape."""
     return w.session.lane(w.shapes, {"z": (3, 4)})
 
 
@@ -336,7 +336,7 @@ SINGLE: list[Single] = [
     ),
 ]
 
-# Each method that a closed object refuses.
+# The methods that raise on a closed object.
 CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "Session.lane": lambda w, it: it.lane(w.shapes),
     "IoBinding.bind_input": lambda w, it: it.bind_input("x", w.array),
@@ -381,14 +381,14 @@ CANNOT_FAIL: dict[str, str] = {
     "PortAudit.__init__": A_RESULT,
     **{f"LaneAudit.{name}": A_FACT for name in ("copies", "allocations", "zero_copy")},
     "LaneAudit.require_zero_copy": "its error is about the lane and not about what it was given",
-    **{f"LaneMemory.{name}": "whatever it is given shows where the lane is made: see LANE_MEMORY" for name in (
+    **{f"LaneMemory.{name}": "its arguments are checked where the lane is made: see LANE_MEMORY" for name in (
         "__init__", "buffers", "allocated", "left"
     )},
     **{f"DynamicRuntime.{name}": NOTHING for name in ("buckets", "clear", "__len__")},
     **{f"Runtime.{name}": NOTHING for name in ("__len__", "__iter__")},
 }  # fmt: skip
 
-# Of each thing that can be taken: the promised kinds that apply to it.
+# For each kind of argument: the promised kinds of mistakes that apply to it.
 APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
     "bound input": (BOUND_INPUT, {Kind.UNKNOWN_NAME, *OF_ARRAY}),
     "bound output": (BOUND_OUTPUT, {Kind.UNKNOWN_NAME, *OF_ARRAY}),

@@ -100,7 +100,7 @@ TAKES: list[Take] = [
 
 
 def sequence(w: World) -> zrt.Value:
-    """A value that is no tensor."""
+    """A value that is not a tensor."""
     return zrt.Value.from_sequence([f32(1), f32(1)])
 
 
@@ -188,7 +188,7 @@ SINGLE: list[Single] = [
     ("copy_all", Kind.WRONG_TYPE, lambda w: zrt.copy_all([5]), DTypeError, ("copy 0", "pair")),
 ]
 
-# Each method that a closed object refuses.
+# The methods that raise on a closed object.
 CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "Value.address": lambda w, it: it.address,
     "Value.numpy": lambda w, it: it.numpy(),
@@ -226,12 +226,12 @@ CANNOT_FAIL: dict[str, str] = {
     "MemoryInfo.cpu": NOTHING,
     "MemoryInfo.is_host": NOTHING,
     "MemoryInfo.beside": NOTHING,
-    **{f"MemoryInfo.{name}": "whatever it is given shows where the memory is used: see MEMORY" for name in (
+    **{f"MemoryInfo.{name}": "its arguments are checked where the memory is used: see MEMORY" for name in (
         "__init__", "cuda", "cuda_pinned"
     )},
 }  # fmt: skip
 
-# Of each thing that can be taken: the promised kinds that apply to it.
+# For each kind of argument: the promised kinds of mistakes that apply to it.
 APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
     "pair": (PAIR, OF_ARRAY),
     "dims": (DIMS, {Kind.WRONG_RANK, Kind.NEGATIVE, Kind.HUGE}),

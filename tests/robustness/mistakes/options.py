@@ -48,7 +48,7 @@ def tagged(tag: Any) -> zrt.RunOptions:
     return options
 
 
-# Of each kind of options, one with something that is no data, and one with something of a wrong type.
+# For each kind of options: one with a field that cannot be written as data, and one with a field of a wrong type.
 NO_DATA: dict[type, list[Bad]] = {
     zrt.SessionOptions: [
         Bad(
@@ -186,7 +186,7 @@ CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
 }
 
 CANNOT_FAIL: dict[str, str] = {
-    "Options.__init__": "whatever it is given shows where it is written: see NO_DATA",
+    "Options.__init__": "its arguments are checked where it is written: see NO_DATA",
     "RunOptions.profile_files": NOTHING,
     **{f"{kind.__name__}.addresses": NOTHING for kind in NO_DATA},
     "ElementType.dtype": A_FACT,

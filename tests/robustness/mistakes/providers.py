@@ -1,4 +1,4 @@
-"""Providers with typed options, and what `strict` and `allow` can be given."""
+"""Providers with typed options, and the arguments `strict` and `allow`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tests.robustness.vocabulary import QUIET, Bad, Kind, Take
 from zrt.errors import ArgumentError, DTypeError, ProviderError
 from zrt.providers import known
 
-# Those of the processor are among `bad.PROVIDERS`; these are what its library does not have.
+# Mistakes with the CPU execution provider are in `bad.PROVIDERS`; these providers are missing from the library.
 LACKING = [
     Bad(Kind.UNKNOWN_NAME, lambda w, full=full: [known.kind_of(full)()], ProviderError, full, "CPUExecutionProvider")
     for full in known.HOMES
     if full not in zrt.available_providers()
-] + [Bad(Kind.UNKNOWN_NAME, lambda w: ["tvm"], ProviderError, "'tvm'", "any more")]
+] + [Bad(Kind.UNKNOWN_NAME, lambda w: ["tvm"], ProviderError, "'tvm'", "has removed it")]
 
 STRICT = [
     Bad(Kind.WRONG_TYPE, lambda w: {"strict": 1}, DTypeError, "strict", "int 1"),

@@ -1,4 +1,4 @@
-"""Sessions: what they load, what they are fed, how they run."""
+"""Sessions: models, feeds, runs."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ SINGLE: list[Single] = [
     ),
 ]
 
-# Each method that a closed object refuses.
+# The methods that raise on a closed object.
 CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "Session.run": lambda w, it: it.run(w.feeds),
     "Session.prepare": lambda w, it: it.prepare(w.feeds),
@@ -133,14 +133,14 @@ CANNOT_FAIL: dict[str, str] = {
     "PreparedRun.__init__": INSIDE,
     "RunOptions.opened": INSIDE,
     "Session.adopt": INSIDE,
-    "SessionOptions.__init__": "whatever it is given shows where it is used: see SESSION_OPTIONS",
+    "SessionOptions.__init__": "its arguments are checked where it is used: see SESSION_OPTIONS",
     "available_providers": NOTHING,
     "prefer_gpu": NOTHING,
 }  # fmt: skip
 
 A_FEED = {Kind.UNKNOWN_NAME, Kind.MISSING_INPUT, *OF_ARRAY}
 
-# Of each thing that can be taken: the promised kinds that apply to it.
+# For each kind of argument: the promised kinds of mistakes that apply to it.
 APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
     "feeds": (COPIED_FEEDS, A_FEED),
     "borrowed feeds": (BORROWED_FEEDS, A_FEED),

@@ -163,7 +163,7 @@ CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
 
 CANNOT_FAIL: dict[str, str] = {
     "Value.key_type": A_FACT,
-    "SparseTensor.__init__": "whatever it is given shows where it is used: see SPARSE",
+    "SparseTensor.__init__": "its arguments are checked where it is used: see SPARSE",
     "SparseTensor.copy": NOTHING,
 }
 

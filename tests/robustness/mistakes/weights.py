@@ -1,4 +1,4 @@
-"""Weights of the caller's, mapped files, containers, adapters, saved models."""
+"""Weights of the caller, mapped files, containers, adapters, saved models."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ import gc
 import random
 
 import tests.robustness.prologue  # noqa: F401
-from tests.robustness.things import USES, things
+from tests.robustness.objects import USES, objects
 
 for seed in range(40):
     chance = random.Random(seed)
-    held = things()
+    held = objects()
     order = list(held)
     chance.shuffle(order)
     for number, name in enumerate(order):

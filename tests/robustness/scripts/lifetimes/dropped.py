@@ -7,24 +7,24 @@ import random
 import sys
 
 import tests.robustness.prologue  # noqa: F401
-from tests.robustness.things import USES, Knot, things
+from tests.robustness.objects import USES, Knot, objects
 
 first = int(sys.argv[1])
 gc.disable()
 for seed in range(first, first + 40):
     chance = random.Random(seed)
-    held = things()
+    held = objects()
     order = list(held)
     chance.shuffle(order)
     while order:
         names = [order.pop() for _ in range(min(len(order), chance.choice((1, 1, 2, 3))))]
         gone = [held.pop(name) for name in names]
-        for thing in gone:
-            if hasattr(thing, "close") and chance.random() < 0.3:
-                thing.close()
+        for item in gone:
+            if hasattr(item, "close") and chance.random() < 0.3:
+                item.close()
         if chance.random() < 0.5:
             Knot(*gone)
-        del gone, thing
+        del gone, item
         if chance.random() < 0.3:
             gc.collect(chance.choice((0, 1, 2)))
         for name in chance.sample(order, min(3, len(order))):

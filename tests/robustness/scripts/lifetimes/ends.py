@@ -12,30 +12,30 @@ import threading
 
 import zrt
 from benches.models import build as bench
+from tests.robustness.objects import USES, Knot, objects
 from tests.robustness.prologue import FEEDS, QUIET, session
-from tests.robustness.things import USES, Knot, things
 
 holder = sys.argv[1]
 if holder == "globals":
-    kept = things()
+    kept = objects()
 elif holder == "a cycle in globals":
-    kept = Knot(things())
+    kept = Knot(objects())
 elif holder == "an unreachable cycle":
     gc.disable()
-    Knot(things())
+    Knot(objects())
 elif holder == "another module":
-    sys.kept = things()
+    sys.kept = objects()
 elif holder == "a class":
-    Knot.kept = things()
+    Knot.kept = objects()
 elif holder == "a default argument":
 
-    def function(kept=things()):  # noqa: B008
+    def function(kept=objects()):  # noqa: B008
         pass
 
 elif holder == "a suspended generator":
 
     def generate():
-        kept = things()
+        kept = objects()
         yield kept
 
     generator = generate()
@@ -43,7 +43,7 @@ elif holder == "a suspended generator":
 elif holder == "an exception with its frames":
 
     def fail():
-        kept = things()  # noqa: F841
+        kept = objects()  # noqa: F841
         raise ValueError
 
     try:
@@ -52,12 +52,12 @@ elif holder == "an exception with its frames":
         caught = error
         caught.me = caught
 elif holder == "an exit function":
-    atexit.register(lambda kept=things(): [USES[name](held) for name, held in kept.items()])  # noqa: B008
+    atexit.register(lambda kept=objects(): [USES[name](held) for name, held in kept.items()])  # noqa: B008
 elif holder == "a finalizer":
 
     class Last:
         def __init__(self):
-            self.kept = things()
+            self.kept = objects()
 
         def __del__(self):
             self.kept["lane"].run()
@@ -69,17 +69,17 @@ elif holder == "a thread's locals":
     local = threading.local()
 
     def hold():
-        local.kept = things()
+        local.kept = objects()
 
     thread = threading.Thread(target=hold)
     thread.start()
     thread.join()
-    local.kept = things()
+    local.kept = objects()
 elif holder == "a daemon thread's frame":
     started = threading.Event()
 
     def hold_for_ever():
-        kept = things()  # noqa: F841
+        kept = objects()  # noqa: F841
         started.set()
         threading.Event().wait()
 
@@ -92,7 +92,7 @@ elif holder == "sessions that share weights":
     kept = zrt.Runtime.replicate(bench.mlp(width=256, depth=4), 3, QUIET, share_weights=True, shapes=[(1, 256)])
     kept.prime()
 elif holder == "closed objects":
-    kept = things()
+    kept = objects()
     for held in kept.values():
         if hasattr(held, "close"):
             held.close()
@@ -100,7 +100,7 @@ elif holder == "nothing but the import":
     import zrt.lanes.lane
     import zrt.session.session
 elif holder == "sys.exit":
-    kept = things()
+    kept = objects()
     print("done", flush=True)
     sys.exit(0)
 else:

@@ -23,4 +23,4 @@ try:
 except zrt.errors.FileError as error:
     assert "not all of it" in str(error), error
 else:
-    raise SystemExit("the trace was cut short, and nobody said so")
+    raise SystemExit("the trace was cut short, and no error was raised")

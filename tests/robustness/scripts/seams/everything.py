@@ -22,7 +22,7 @@ strings = built("(string[n] x) => (string[n] y) { y = Identity(x) }")
 sequences = built("(seq(float[n]) s, float[n] x) => (seq(float[n]) t) { t = SequenceInsert(s, x) }")
 
 
-class Things:
+class Objects:
     def __init__(self, turn):
         self.options = zrt.RunOptions(tag="a")
         self.add = zrt.Session(ADD, SETTINGS[turn % 2], CHOICES[turn % 3])
@@ -32,12 +32,12 @@ class Things:
         self.future = None
 
 
-now = [Things(0)]
+now = [Objects(0)]
 
 
 def submit(turn):
-    things = now[0]
-    things.future = future = things.add.submit(FEEDS, options=things.options if turn % 2 else None)
+    held = now[0]
+    held.future = future = held.add.submit(FEEDS, options=held.options if turn % 2 else None)
     same(future.result(60)[0], SUM)
 
 
@@ -79,13 +79,13 @@ def end(turn):
 
 
 def close(turn):
-    former, now[0] = now[0], Things(turn)
+    former, now[0] = now[0], Objects(turn)
     for each in (former.add, former.strings, former.sequences, former.optional, former.options):
         each.close()
 
 
 def drop(turn):
-    now[0] = Things(turn)
+    now[0] = Objects(turn)
     gc.collect(0)
 
 

@@ -8,18 +8,18 @@ import random
 import numpy as np
 
 import tests.robustness.prologue  # noqa: F401
-from tests.robustness.values import things
+from tests.robustness.values import every_kind
 
 for seed in range(30):
-    alive = things()
+    alive = every_kind()
     names = sorted(alive)
     random.Random(seed).shuffle(names)
     for name in names:
-        thing, holds = alive.pop(name)
-        assert holds(thing), name
-        if hasattr(thing, "close") and seed % 2:
-            thing.close()
-        del thing
+        item, holds = alive.pop(name)
+        assert holds(item), name
+        if hasattr(item, "close") and seed % 2:
+            item.close()
+        del item
         gc.collect()
         junk = [np.full(500, 7, np.float32) for _ in range(8)]
-    assert all(holds(thing) for thing, holds in alive.values())
+    assert all(holds(item) for item, holds in alive.values())

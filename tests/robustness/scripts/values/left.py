@@ -6,8 +6,8 @@ import builtins
 import sys
 
 import tests.robustness.prologue  # noqa: F401
-from tests.robustness.values import things
+from tests.robustness.values import every_kind
 
-kept = things()
+kept = every_kind()
 builtins.kept = kept
-sys.kept = things()
+sys.kept = every_kind()

@@ -6,16 +6,16 @@ import threading
 
 import tests.robustness.prologue  # noqa: F401
 import zrt
-from tests.robustness.values import things
+from tests.robustness.values import every_kind
 
-shared = things()
+shared = every_kind()
 
 
 def use():
     for _ in range(10):
-        for name, (thing, holds) in shared.items():
+        for name, (item, holds) in shared.items():
             if name != "binding":
-                assert holds(thing), name
+                assert holds(item), name
         assert zrt.Value.from_sequence([], "uint8").to_list() == []
         zrt.Value.from_strings(["x"] * 50).strings()
 

@@ -11,7 +11,7 @@ from tests.robustness.prologue import FEEDS, SUM, binding, lane, same, session
 from tests.support import models
 
 
-def things():
+def objects():
     """One of every object that can be held, by name."""
     owner = session()
     array = FEEDS["x"].copy()
@@ -125,6 +125,6 @@ USES = {
 class Knot:
     """Holds objects in a reference cycle, so that only the GC releases them, in its own order."""
 
-    def __init__(self, *things):
-        self.things = things
+    def __init__(self, *objects):
+        self.objects = objects
         self.me = self
