@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -41,11 +42,10 @@ def described() -> Counter[str]:
 
 
 def home(module: str, name: str) -> str:
-    """The full name under which the reference describes a public name: classes and functions report it."""
+    """The full name under which the reference describes a public name: the module that its value reports, if any."""
     value = public_value(f"{module}.{name}")
-    if isinstance(value, type) or callable(value):
-        reported = f"{getattr(value, '__module__', module)}.{name}"
-        return reported if reported.rpartition(".")[0] in MODULES else f"{module}.{name}"
+    if isinstance(value, type | FunctionType):
+        return f"{value.__module__}.{name}"
     return f"{module}.{name}"
 
 
@@ -58,6 +58,12 @@ def test_every_public_name_is_described(module: str) -> None:
 
 def test_no_name_is_described_twice() -> None:
     assert {name for name, count in described().items() if count > 1} - {"zrt"} == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_reports_a_public_module(module: str) -> None:
+    homes = {home(module, name) for name in importlib.import_module(module).__all__}
+    assert {name for name in homes if name.rpartition(".")[0] not in MODULES} == set()
 
 
 def test_every_described_name_is_public() -> None:
