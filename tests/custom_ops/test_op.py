@@ -89,7 +89,7 @@ def test_missing_string_of_an_output_raises() -> None:
             context.output(0, (2,))[0] = "one"
 
     session = load("(string[n] x) => (string[n] y) { y = test.ops.Lazy(x) }", Lazy())
-    with pytest.raises(CallbackError, match="output 'y': element 1 is of type NoneType"):
+    with pytest.raises(CallbackError, match="output 'y': element 1: expected a str or bytes, got NoneType"):
         session.run([np.array(["a"], object)])
 
 

@@ -125,11 +125,11 @@ class TestValue:
         [
             (["a", "\ud800"], ArgumentError, r"words: string 1, '\\ud800', is no UTF-8: surrogates not allowed"),
             ([b"\xff"], ArgumentError, r"words: string 0, b'\\xff', is no UTF-8"),
-            (["a", None], DTypeError, "words: element 1 is of type NoneType"),
+            (["a", None], DTypeError, "words: element 1: expected a str or bytes, got NoneType"),
             ([["a"], ["b", "c"]], DTypeError, "words: "),
-            ([1], DTypeError, "words: element 0 is of type int"),
+            ([1], DTypeError, "words: element 0: expected a str or bytes, got int"),
             (np.zeros(2), DTypeError, "words: expected strings, got float64"),
-            (None, DTypeError, "words: element 0 is of type NoneType"),
+            (None, DTypeError, "words: element 0: expected a str or bytes, got NoneType"),
         ],
     )
     def test_refused(self, given, error, message):
@@ -154,7 +154,7 @@ class TestRefusedFeeds:
     @pytest.mark.parametrize(
         ("feed", "error", "message"),
         [
-            ([1.5], DTypeError, "input 'x': element 0 is of type float"),
+            ([1.5], DTypeError, "input 'x': element 0: expected a str or bytes, got float"),
             (np.zeros(2), DTypeError, "input 'x': expected strings, got float64"),
             (["\udfff"], ArgumentError, "input 'x': string 0"),
             ([["a"]], ShapeError, r"input 'x': expected shape \[2\], got \[1, 1\]"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from zrt._common.arguments import choose, integer, shown, wrong_type
+from zrt._common.arguments import choose, integer, wrong_type
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, new_array, pointer_to
@@ -125,8 +125,7 @@ class ExternalResourceImporter(Owner):
         """Whether the provider imports memory or semaphores of that kind."""
         handle = self._open()
         if not isinstance(kind, (ExternalMemoryType, ExternalSemaphoreType)):
-            came = f"{type(kind).__name__} {shown(kind)}"
-            raise DTypeError(f"kind: expected an ExternalMemoryType or an ExternalSemaphoreType, got {came}")
+            raise wrong_type("kind", "an ExternalMemoryType or an ExternalSemaphoreType", kind)
         if not handle.pointer:
             return False
         table = _table()

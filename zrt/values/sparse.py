@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import choose
+from zrt._common.arguments import choose, wrong_type
 from zrt._common.public import public
 from zrt._native import cdata, ffi, lib, status
 from zrt._native.cdata import NULL, address_of, from_buffer, new_array
@@ -50,7 +50,7 @@ class SparseTensor:
     def from_scipy(cls, matrix: Any) -> SparseTensor:
         """From a sparse matrix or array of SciPy: csr, coo and bsr as they are, all other formats through csr."""
         if not is_scipy(matrix):
-            raise DTypeError(f"expected a sparse matrix of SciPy, got {type(matrix).__name__}")
+            raise wrong_type("matrix", "a sparse matrix of SciPy", matrix)
         try:
             if matrix.format == "coo":
                 if matrix.ndim == 2:
@@ -226,8 +226,7 @@ def wrap(matrix: Any, copy: bool, subject: str) -> tuple[Handle, bool]:
     """An ``OrtValue`` from a `SparseTensor` or SciPy's, and whether its values may be written."""
     if not isinstance(matrix, SparseTensor):
         if not is_scipy(matrix):
-            came = type(matrix).__name__
-            raise DTypeError(f"{subject}: expected a SparseTensor or a sparse matrix of SciPy, got {came}")
+            raise wrong_type(subject, "a SparseTensor or a sparse matrix of SciPy", matrix)
         matrix = SparseTensor.from_scipy(matrix)
     given = checked(matrix, subject)
     element_type = arrays.element_type_of(given.values, subject)

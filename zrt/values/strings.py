@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from zrt._common.arguments import wrong_type
 from zrt._native import lib, status
 from zrt._native.cdata import buffer_at, from_buffer, new_array
 from zrt._native.handle import Handle
@@ -41,7 +42,7 @@ def _utf8(text: Any, index: int, subject: str) -> bytes:
             return text
     except (UnicodeEncodeError, UnicodeDecodeError) as error:
         raise ArgumentError(f"{subject}: string {index}, {text!r:.80}, is no UTF-8: {error.reason}") from None
-    raise DTypeError(f"{subject}: element {index} is of type {type(text).__name__}: expected a str or bytes")
+    raise wrong_type(f"{subject}: element {index}", "a str or bytes", text)
 
 
 def tensor(texts: Any, shape: Any, subject: str) -> Handle:
