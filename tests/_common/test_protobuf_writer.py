@@ -9,7 +9,7 @@ from zrt._common.protobuf_writer import field
 
 
 @pytest.mark.parametrize("number", [0, 127, 128, 2**31, 2**63 - 1, -1, -(2**63)])
-def test_numbers(number):
+def test_integers(number):
     assert onnx.AttributeProto.FromString(field(3, number)).i == number
 
 

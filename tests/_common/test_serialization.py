@@ -94,7 +94,7 @@ class TestRoundTrip:
     @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
     @settings(max_examples=30)
     @given(data=st.data())
-    def test_what_goes_out_comes_back_equal(self, kind, data):
+    def test_options_read_back_are_equal(self, kind, data):
         options = data.draw(options_of(kind))
         for way in WAYS:
             assert settings_of(there_and_back(options, way)) == settings_of(options)
@@ -160,7 +160,7 @@ class Later(zrt.SessionOptions):
 
 class TestLaterFields:
     @pytest.mark.parametrize("way", WAYS)
-    def test_plain_ones_work(self, way):
+    def test_data_fields_are_read_back(self, way):
         options = Later(
             speed=2.5,
             folder="here",
@@ -187,7 +187,7 @@ class TestLaterFields:
             ("always", None, "Later.always: None is left out, and would come back as True"),
         ],
     )
-    def test_what_is_no_data_is_refused_by_name(self, name, value, said):
+    def test_writing_other_values_raises(self, name, value, said):
         with pytest.raises(UnsupportedError, match=said):
             Later(**{name: value}).to_dict()
 
@@ -207,7 +207,7 @@ class TestLaterFields:
             ("folder", 5, DTypeError, "Later.folder: expected .*, got int 5"),
         ],
     )
-    def test_on_the_way_in(self, name, value, error, said):
+    def test_reading_wrong_data_raises(self, name, value, error, said):
         with pytest.raises(error, match=said):
             Later.from_dict({name: value})
 
@@ -262,7 +262,7 @@ class TestRefusals:
             ),
         ],
     )
-    def test_on_the_way_in(self, kind, data, error, said):
+    def test_reading_wrong_data_raises(self, kind, data, error, said):
         with pytest.raises(error, match=said) as caught:
             kind.from_dict(data)
         assert type(caught.value) is error
@@ -285,14 +285,14 @@ class TestRefusals:
             ),
         ],
     )
-    def test_on_the_way_out(self, options, error, said):
+    def test_writing_wrong_values_raises(self, options, error, said):
         with pytest.raises(error, match=said):
             options.to_dict()
 
     @pytest.mark.parametrize("kind", [*KINDS[:3], zrt.Options], ids=lambda kind: kind.__name__)
     @pytest.mark.parametrize("read", ["from_json", "from_toml"])
     @pytest.mark.parametrize("document", ["{", "[" * 200_000, "a = ", "\0", '"a', "x = 1\nx = 2"], ids=range(6))
-    def test_what_is_no_document(self, kind, read, document):
+    def test_broken_document_raises(self, kind, read, document):
         with pytest.raises(zrt.Error, match=r"this is not|expected fields by name"):
             getattr(kind, read)(document)
 
@@ -347,7 +347,7 @@ def written(tmp_path: Path) -> Callable[[str, str], Path]:
 
 class TestFiles:
     @pytest.mark.parametrize("name", ["options.toml", "OPTIONS.JSON"])
-    def test_a_session_takes_what_it_says(self, written, relu, build, name):
+    def test_session_uses_options_of_a_file(self, written, relu, build, name):
         document = DOCUMENT if name.endswith("toml") else json.dumps(tomllib.loads(DOCUMENT))
         options = zrt.load_options(written(document, name))
         assert options.session.graph_optimization_level is zrt.GraphOptimizationLevel.ENABLE_BASIC
@@ -358,7 +358,7 @@ class TestFiles:
         [y] = session.run([np.array([-1, 2], np.float32)], options=options.run)
         assert y.tolist() == [0, 2]
 
-    def test_an_empty_document_is_the_defaults(self, written):
+    def test_empty_document_gives_the_defaults(self, written):
         options = zrt.load_options(written(""))
         assert options == zrt.Options()
         assert (options.session, options.run, options.providers) == (zrt.SessionOptions(), None, None)
@@ -373,7 +373,7 @@ class TestFiles:
             ("[season]", "options.toml", UnknownNameError, r"options\.toml': .*'season'; did you mean 'session'"),
         ],
     )
-    def test_a_mistake_names_the_file(self, written, document, name, error, said):
+    def test_error_names_the_file(self, written, document, name, error, said):
         with pytest.raises(error, match=said):
             zrt.load_options(written(document, name))
 
@@ -391,12 +391,12 @@ class TestFiles:
 
 
 class TestConfig:
-    def test_effective_entries_are_those_of_fields_too(self):
+    def test_effective_entries_include_those_of_fields(self):
         options = zrt.SessionOptions(intra_op_allow_spinning=False, config_entries={"a": "b"})
         assert options.effective_config_entries() == {"session.intra_op.allow_spinning": "0", "a": "b"}
 
     @pytest.mark.headers
-    def test_the_keys_are_those_of_the_headers(self):
+    def test_keys_are_those_of_the_headers(self):
         folder = os.environ["ZRT_ORT_INCLUDE_DIR"]
         for kind in ("session", "run"):
             header = Path(folder, f"onnxruntime_{kind}_options_config_keys.h")

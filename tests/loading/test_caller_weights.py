@@ -90,7 +90,7 @@ class TestInitializers:
         np.testing.assert_array_equal(session.run(X)[0], W + 1)
 
     @pytest.mark.parametrize("embedded", [True, False])
-    def test_they_are_read_where_they_lie(self, tmp_path, embedded):
+    def test_session_borrows_the_memory(self, tmp_path, embedded):
         weight = W.copy()
         session = Session(PLAIN if embedded else outside(tmp_path), options(initializers={"w": weight}))
         # Not that anybody should.
@@ -99,7 +99,7 @@ class TestInitializers:
 
     @pytest.mark.parametrize("level", LEVELS)
     @pytest.mark.parametrize("name", ["cnn", "mlp"])
-    def test_the_optimizer_sees_them_and_not_the_model_s(self, name, level):
+    def test_optimizer_uses_them_instead_of_the_model_s(self, name, level):
         """Folded, fused and prepacked: the results are those of a model that has them inside."""
         model = build.MODELS[name]() if name == "cnn" else build.mlp(64, 2)
         rng = np.random.default_rng(7)
@@ -116,7 +116,7 @@ class TestInitializers:
         x = [rng.random(shape, np.float32)]
         np.testing.assert_array_equal(given.run(x)[0], inside.run(x)[0])
 
-    def test_what_is_folded_is_made_of_them(self):
+    def test_constant_folding_uses_them(self):
         model = models.build(
             [models.node("Neg", ["w"], ["minus"]), models.node("Add", ["x", "minus"], ["y"])],
             [models.tensor("x", models.FLOAT, [1024])],
@@ -125,7 +125,7 @@ class TestInitializers:
         )
         np.testing.assert_array_equal(Session(model, options(initializers={"w": W})).run(X)[0], 1 - W)
 
-    def test_some_of_them(self):
+    def test_unnamed_weights_stay_the_model_s(self):
         model = build.mlp(64, 2)
         x = np.ones((1, 64), np.float32)
         own = Session(model, options()).run([x])[0]
@@ -135,7 +135,7 @@ class TestInitializers:
                 given = {name: content[name] for name in names}
                 np.testing.assert_array_equal(Session(model, options(initializers=given)).run([x])[0], own)
 
-    def test_small_ones_settle_shapes_at_load(self):
+    def test_small_weights_resolve_shapes_at_load(self):
         model = models.build(
             [models.node("Reshape", ["x", "shape"], ["y"])],
             [models.tensor("x", models.FLOAT, [6])],
@@ -167,7 +167,7 @@ class TestInitializers:
         session = Session(model, options(initializers={"w": given}))
         np.testing.assert_array_equal(session.run([np.zeros(count, np.float32)])[0], np.arange(count) % 8)
 
-    def test_one_that_a_run_may_override(self):
+    def test_overridable_weight(self):
         model = onnx.load_from_string(PLAIN)
         model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [1024]))
         session = Session(model, options(initializers={"w": W}))
@@ -175,7 +175,7 @@ class TestInitializers:
         np.testing.assert_array_equal(session.run(X)[0], W + 1)
         np.testing.assert_array_equal(session.run({**X, "w": X["x"]})[0], X["x"] * 2)
 
-    def test_a_subgraph_s_own_weight_of_that_name(self):
+    def test_weight_whose_name_a_subgraph_also_uses(self):
         """ONNX forbids it, ONNX Runtime does not, and then takes the caller's weight for the subgraph's too."""
         five = numpy_helper.from_array(np.full(1024, 5, np.float32), "w")
         branch = helper.make_graph(
@@ -205,7 +205,7 @@ class TestInitializers:
         np.testing.assert_array_equal(y, W + 1)
         np.testing.assert_array_equal(z, np.full(1024, 6, np.float32))
 
-    def test_the_rest_stays_beside_the_path(self, tmp_path, monkeypatch):
+    def test_other_external_weights_are_found_beside_the_path(self, tmp_path, monkeypatch):
         """Some weights given, some outside, and the current folder changed meanwhile."""
         model = build.mlp(64, 2)
         own = Session(model, options()).run([np.ones((1, 64), np.float32)])[0]
@@ -219,7 +219,7 @@ class TestInitializers:
         given = Session(data, options(initializers={"layer0.b": bias}), external_data_dir=tmp_path)
         np.testing.assert_array_equal(given.run([np.ones((1, 64), np.float32)])[0], own)
 
-    def test_options_are_used_again_and_compared(self):
+    def test_options_can_be_reused_and_compared(self):
         chosen = options(initializers={"w": W})
         for _ in range(3):
             np.testing.assert_array_equal(Session(PLAIN, chosen).run(X)[0], W + 1)
@@ -227,7 +227,7 @@ class TestInitializers:
         assert " initializers=" not in repr(chosen)
 
     @pytest.mark.gpu
-    def test_with_a_device(self):
+    def test_with_cuda(self):
         session = Session(PLAIN, options(initializers={"w": W}), ["CUDA"])
         np.testing.assert_array_equal(session.run(X)[0], W + 1)
 
@@ -253,19 +253,19 @@ class TestMistakes:
         with pytest.raises(error, match=says):
             Session(PLAIN, options(initializers=given))
 
-    def test_a_long_list_of_names_ends(self):
+    def test_long_list_of_names_is_cut(self):
         model = onnx.load_from_string(PLAIN)
         for index in range(100):
             model.graph.initializer.append(numpy_helper.from_array(np.ones(1, np.float32), f"more{index}"))
         with pytest.raises(UnknownNameError, match=r"it has 'w', 'more0', .*'more18' and 81 more$"):
             Session(model, options(initializers={"v": W}))
 
-    def test_text_is_no_weight(self):
+    def test_array_of_strings_raises(self):
         text = Value.from_strings(["a", "b"])
         with pytest.raises(DTypeError, match="initializer 'w': expected float32"):
             Session(PLAIN, options(initializers={"w": text}))
 
-    def test_closed_ones(self):
+    def test_closed_objects_raise(self):
         for weight in (Value.from_array(W), Buffer((1024,), np.float32)):
             weight.close()
             with pytest.raises(ClosedError, match=r"initializer 'w': this (Value|Buffer) is closed"):
@@ -277,12 +277,12 @@ class TestMistakes:
         with pytest.raises(DTypeError, match="prepacked_weights: expected PrepackedWeights, got dict"):
             Session(PLAIN, options(prepacked_weights={}))
 
-    def test_a_sequence_is_no_weight(self):
+    def test_sequence_raises(self):
         sequence = Value.from_sequence([np.ones(2, np.float32)])
         with pytest.raises(UnsupportedError, match="initializer 'w' is a sequence"):
             Session(PLAIN, options(initializers={"w": sequence}))
 
-    def test_ort_s_own_format(self, tmp_path):
+    def test_ort_format_raises(self, tmp_path):
         zrt.save_optimized(PLAIN, tmp_path / "m.ort")
         with pytest.raises(UnsupportedError, match="ONNX Runtime's own format"):
             Session(tmp_path / "m.ort", options(initializers={"w": W}))
@@ -302,7 +302,7 @@ class TestFilesInMemory:
             session = Session(each, options(external_initializer_files={"w.bin": data}))
             np.testing.assert_array_equal(session.run(x)[0], own)
 
-    def test_ort_copies_out_of_them(self, tmp_path):
+    def test_ort_copies_their_content(self, tmp_path):
         path = outside(tmp_path)
         data = bytearray(W.tobytes())
         session = Session(path, options(external_initializer_files={"w.bin": data}))
@@ -312,7 +312,7 @@ class TestFilesInMemory:
         np.testing.assert_array_equal(session.run(X)[0], W + 1)
 
     @pytest.mark.parametrize("location", ["w.bin", "./w.bin", ".//w.bin", "parts/w.bin", "parts/../w.bin"])
-    def test_the_model_s_own_words_for_them(self, tmp_path, location):
+    def test_names_are_those_of_the_model(self, tmp_path, location):
         model = onnx.load(outside(tmp_path), load_external_data=False)
         for entry in model.graph.initializer[0].external_data:
             if entry.key == "location":
@@ -361,7 +361,7 @@ class TestFilesInMemory:
         # Nothing of the caller's is held on to by an error.
         gc.collect()
 
-    def test_all_of_the_files(self, tmp_path):
+    def test_missing_file_raises(self, tmp_path):
         model = onnx.load(outside(tmp_path, build.mlp(64, 2).SerializeToString()), load_external_data=False)
         for entry in model.graph.initializer[0].external_data:
             if entry.key == "location":
@@ -371,7 +371,7 @@ class TestFilesInMemory:
 
 
 class TestPrepackedWeights:
-    def test_sessions_give_the_same_with_it(self):
+    def test_results_are_the_same_with_it(self):
         model = build.mlp(64, 2)
         weights = zrt.read_weights(model)
         container = PrepackedWeights()
@@ -403,7 +403,7 @@ class TestPrepackedWeights:
             session = Session(model, options(prepacked_weights=PrepackedWeights()))
             np.testing.assert_array_equal(session.run(X)[0], X["x"])
 
-    def test_it_shows_itself(self):
+    def test_repr(self):
         with PrepackedWeights() as container:
             assert repr(container) == "PrepackedWeights()"
         assert repr(container) == "PrepackedWeights(closed)"

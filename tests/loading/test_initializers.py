@@ -44,7 +44,7 @@ def rewritten(model: onnx.ModelProto, weights: dict[str, bytes | None]) -> onnx.
 
 
 @given(st.lists(arrays, max_size=4))
-def test_each_is_found_where_it_lies(contents):
+def test_each_initializer_is_found(contents):
     given_weights = {f"w{index}": array for index, array in enumerate(contents)}
     data = holding(given_weights).SerializeToString()
     found = zrt.list_initializers(data)
@@ -61,7 +61,7 @@ def test_each_is_found_where_it_lies(contents):
 
 
 @given(st.lists(arrays, min_size=1, max_size=4), st.data())
-def test_others_in_their_place(contents, data):
+def test_replaced_initializers(contents, data):
     model = holding({f"w{index}": array for index, array in enumerate(contents)})
     chosen = data.draw(st.sets(st.sampled_from(range(len(contents)))))
     outside = data.draw(st.sets(st.sampled_from(range(len(contents)))))
@@ -82,13 +82,13 @@ def test_others_in_their_place(contents, data):
     assert rewritten(model, other) == expected
 
 
-def test_nothing_to_replace_leaves_the_bytes_alone():
+def test_without_replacements_the_bytes_are_equal():
     data = build.cnn().SerializeToString()
     with model_source.Source(data) as source, initializers.opened(source) as file:
         assert file.with_weights({}) == data
 
 
-def test_outside_the_model(tmp_path):
+def test_external_initializers(tmp_path):
     build.with_external_weights(build.mlp(64, 2), tmp_path)
     infos = {info.name: info for info in zrt.list_initializers(tmp_path / "mlp.onnx")}
     content = (tmp_path / "mlp.weights").read_bytes()
@@ -100,7 +100,7 @@ def test_outside_the_model(tmp_path):
     assert [info.location for info in infos.values()].count("mlp.weights") == 2
 
 
-def test_forms_of_protobuf_s():
+def test_encodings_of_protobuf():
     """float_data and double_data are their own image in memory; varints are none."""
     model = holding({})
     values = [1.5, -2.0, 3.25]
@@ -126,7 +126,7 @@ def test_overridable_and_packed():
     assert (second.element_type, second.shape, second.nbytes) == (ElementType.INT4, (3,), 2)
 
 
-def test_a_graph_in_two_pieces():
+def test_graph_in_two_pieces():
     """protobuf joins a message that comes twice, and other writers than Python's may write one so."""
     model = holding({"a": np.ones(2, np.float32)})
     more = onnx.ModelProto()
@@ -140,13 +140,13 @@ def test_a_graph_in_two_pieces():
 
 
 @given(st.binary(min_size=1, max_size=64))
-def test_any_bytes_are_a_list_or_an_error(data):
+def test_any_bytes_give_a_list_or_raise(data):
     with contextlib.suppress(ModelError, UnsupportedError):
         assert isinstance(zrt.list_initializers(data), tuple)
 
 
 @given(st.data())
-def test_a_damaged_model_is_a_list_or_an_error(data):
+def test_damaged_model_gives_a_list_or_raises(data):
     content = bytearray(build.mlp(8, 2).SerializeToString())
     for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=4)):
         content[place] = data.draw(st.integers(0, 255))
@@ -158,7 +158,7 @@ def test_a_damaged_model_is_a_list_or_an_error(data):
     ("key", "value", "says"),
     [("offset", "-4", "offset '-4'"), ("length", "12", "its external length is 12"), ("offset", "x", "offset 'x'")],
 )
-def test_a_wrong_place_outside(tmp_path, key, value, says):
+def test_wrong_external_place_raises(tmp_path, key, value, says):
     build.with_external_weights(build.mlp(64, 2), tmp_path)
     model = onnx.load(tmp_path / "mlp.onnx", load_external_data=False)
     for entry in model.graph.initializer[0].external_data:
@@ -168,13 +168,13 @@ def test_a_wrong_place_outside(tmp_path, key, value, says):
         zrt.list_initializers(model)
 
 
-def test_ort_s_own_format_is_refused(tmp_path):
+def test_ort_format_raises(tmp_path):
     zrt.save_optimized(build.mlp(8, 1), tmp_path / "mlp.ort")
     with pytest.raises(UnsupportedError, match=r"model '.*mlp\.ort' is in ONNX Runtime's own format"):
         zrt.list_initializers(tmp_path / "mlp.ort")
 
 
-def test_a_file_that_becomes_shorter(tmp_path: Path):
+def test_file_that_becomes_shorter_raises(tmp_path: Path):
     path = tmp_path / "m.onnx"
     path.write_bytes(build.mlp(64, 1).SerializeToString())
     with model_source.Source(path) as source, initializers.opened(source) as file:

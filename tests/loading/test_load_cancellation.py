@@ -35,14 +35,14 @@ def outcome(model, cancellation, **options):
     return True
 
 
-def test_one_that_nobody_cancels_changes_nothing(long):
+def test_load_without_cancel_succeeds(long):
     cancellation = zrt.LoadCancellation()
     for _ in range(2):
         assert load(long, cancellation).input_names == ("t0",)
 
 
 @pytest.mark.parametrize("form", ["file", "bytes", "proto"])
-def test_canceled_before_the_load(tmp_path, form):
+def test_load_after_cancel_raises(tmp_path, form):
     model = models.add()
     given = {"file": tmp_path / "model.onnx", "bytes": onnx.load_model_from_string(model).SerializeToString()}
     given["file"].write_bytes(given["bytes"])
@@ -55,7 +55,7 @@ def test_canceled_before_the_load(tmp_path, form):
     assert isinstance(caught.value, RuntimeError)
 
 
-def test_refuses_loads_until_it_is_reset(long):
+def test_canceled_object_refuses_loads_until_reset(long):
     cancellation = zrt.LoadCancellation()
     for _ in range(2):
         cancellation.cancel()
@@ -66,10 +66,10 @@ def test_refuses_loads_until_it_is_reset(long):
         assert outcome(long, cancellation)
 
 
-class TestUnderWay:
+class TestRunningLoads:
     """Functions that zrt calls in the middle of a load; another thread cancels meanwhile."""
 
-    def test_when_it_makes_its_threads(self, long, background):
+    def test_cancel_while_threads_are_made(self, long, background):
         cancellation = zrt.LoadCancellation()
         workers = []
 
@@ -83,7 +83,7 @@ class TestUnderWay:
         worker.join(60)
         assert not worker.is_alive()
 
-    def test_when_it_chooses_devices(self, long, background):
+    def test_cancel_while_devices_are_chosen(self, long, background):
         """The model has been read by then."""
         cancellation = zrt.LoadCancellation()
 
@@ -94,7 +94,7 @@ class TestUnderWay:
         with pytest.raises(ModelLoadCanceledError, match="Session initialization canceled"):
             load(long, cancellation, choose)
 
-    def test_at_any_moment(self, long, background):
+    def test_cancel_at_any_moment(self, long, background):
         """Each load gets a little further before another thread cancels it."""
         for patience in range(0, 600_000, 20_000):
             cancellation = zrt.LoadCancellation()
@@ -105,7 +105,7 @@ class TestUnderWay:
             assert job.result() in (True, False)
             assert not outcome(long, cancellation)
 
-    def test_reset_while_loads_go(self, long, background):
+    def test_reset_during_loads(self, long, background):
         cancellation = zrt.LoadCancellation()
         jobs = [background(lambda: [outcome(long, cancellation) for _ in range(5)]) for _ in range(2)]
         while any(job.running for job in jobs):
@@ -132,14 +132,14 @@ def test_several_loads_end_together(long, background):
     assert outcome(long, other)
 
 
-def test_a_session_that_is_loaded_stays():
+def test_loaded_session_is_not_affected():
     cancellation = zrt.LoadCancellation()
     session = load(models.add(), cancellation)
     cancellation.cancel()
     assert session.run([np.ones(4, np.float32)] * 2)[0].tolist() == [2] * 4
 
 
-def test_it_goes_with_every_way_to_load(long, tmp_path):
+def test_every_way_to_load_can_be_canceled(long, tmp_path):
     options = zrt.SessionOptions(load_cancellation=zrt.LoadCancellation(), log_severity_level="FATAL")
     options.load_cancellation.cancel()
     for call in (
@@ -152,11 +152,11 @@ def test_it_goes_with_every_way_to_load(long, tmp_path):
 
 
 class TestRefused:
-    def test_what_is_none(self):
+    def test_other_objects_raise(self):
         with pytest.raises(DTypeError, match="load_cancellation: expected a LoadCancellation, got bool"):
             zrt.Session(models.add(), zrt.SessionOptions(load_cancellation=True))
 
-    def test_closed(self):
+    def test_closed_object_raises(self):
         cancellation = zrt.LoadCancellation()
         options = zrt.SessionOptions(load_cancellation=cancellation)
         cancellation.close()
@@ -164,7 +164,7 @@ class TestRefused:
             with pytest.raises(ClosedError, match="this LoadCancellation is closed"):
                 call()
 
-    def test_as_data(self):
+    def test_cannot_be_written_as_data(self):
         options = zrt.SessionOptions(load_cancellation=zrt.LoadCancellation())
         with pytest.raises(UnsupportedError, match=r"SessionOptions\.load_cancellation: LoadCancellation cannot be"):
             options.to_dict()
@@ -172,6 +172,6 @@ class TestRefused:
             zrt.SessionOptions.from_dict({"load_cancellation": True})
         assert "load_cancellation" not in zrt.SessionOptions().to_dict()
 
-    def test_copies(self):
+    def test_cannot_be_copied(self):
         with pytest.raises(NotCopyableError):
             copy.copy(zrt.LoadCancellation())

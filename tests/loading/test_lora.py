@@ -73,7 +73,7 @@ def made(folder: Path, **parameters: np.ndarray[Any, Any]) -> LoraAdapter:
 
 
 class TestLoading:
-    def test_it_says_what_it_holds(self, path):
+    def test_parameters_and_versions(self, path):
         for form in (path, str(path), path.read_bytes(), bytearray(path.read_bytes())):
             adapter = LoraAdapter(form)
             assert [(p.name, p.element_type, p.shape) for p in adapter.parameters] == [
@@ -93,7 +93,7 @@ class TestLoading:
         ),
         st.integers(0, 2**31 - 1),
     )
-    def test_what_is_written_is_read(self, tmp_path_factory, parameters, version):
+    def test_written_adapter_is_read_back(self, tmp_path_factory, parameters, version):
         path = tmp_path_factory.getbasetemp() / "any.onnx_adapter"
         save_lora_adapter(path, parameters, adapter_version=version)
         adapter = LoraAdapter(path)
@@ -123,7 +123,7 @@ class TestLoading:
         result = session.run([X], options=RunOptions(adapters=[good]))[0]
         np.testing.assert_allclose(result, X + X @ A @ B, rtol=1e-6)
 
-    def test_text_is_refused(self, path):
+    def test_string_parameter_raises(self, path):
         """ORT would take the file's bytes for C++ strings."""
         data = bytearray(path.read_bytes())
         content = np.zeros(64, np.uint8)
@@ -150,11 +150,11 @@ class TestLoading:
             (".", ModelError, "is a directory"),
         ],
     )
-    def test_what_is_no_adapter(self, adapter, error, says):
+    def test_wrong_adapter_raises(self, adapter, error, says):
         with pytest.raises(error, match=says):
             LoraAdapter(adapter)
 
-    def test_an_allocator_is_a_device_s(self, path, session):
+    def test_host_allocator_raises(self, path, session):
         with pytest.raises(ArgumentError, match="allocator: it is one of the host"):
             LoraAdapter(path, session.allocator())
         with pytest.raises(DTypeError, match="allocator: expected an Allocator, got str"):
@@ -206,18 +206,18 @@ class TestWriting:
             ([A], DTypeError, "parameters: expected a dict"),
         ],
     )
-    def test_what_cannot_be_written(self, tmp_path, parameters, error, says):
+    def test_unsupported_parameter_raises(self, tmp_path, parameters, error, says):
         with pytest.raises(error, match=says):
             save_lora_adapter(tmp_path / "a", parameters)
         assert not (tmp_path / "a").exists()
 
-    def test_where_it_cannot_be_written(self, tmp_path):
+    def test_unwritable_path_raises(self, tmp_path):
         with pytest.raises(ArgumentError, match="cannot be written: No such file"):
             save_lora_adapter(tmp_path / "no" / "a", {"a": A})
         with pytest.raises(ArgumentError, match="adapter_version"):
             save_lora_adapter(tmp_path / "a", {"a": A}, adapter_version=-1)
 
-    def test_over_one_that_is_loaded(self, tmp_path, session):
+    def test_replacing_the_file_of_a_loaded_adapter(self, tmp_path, session):
         """ONNX Runtime maps the file, so that writing into it would take the memory away."""
         path = tmp_path / "a"
         save_lora_adapter(path, {"a": A, "b": B})
@@ -235,21 +235,21 @@ class TestWriting:
 
 class TestRuns:
     @pytest.mark.parametrize("threads", [1, 2])
-    def test_elsewhere(self, path, threads):
+    def test_asynchronous_run_uses_it(self, path, threads):
         """ONNX Runtime's own asynchronous run would leave the adapter out."""
         session = Session(model(), SessionOptions(intra_op_num_threads=threads, log_severity_level="FATAL"))
         options = RunOptions(adapters=[LoraAdapter(path)])
         result = session.submit([X], options=options).result(60)[0]
         np.testing.assert_allclose(result, X + X @ A @ B, rtol=1e-5)
 
-    def test_it_changes_the_runs_that_have_it(self, session, path):
+    def test_only_runs_with_it_change(self, session, path):
         options = RunOptions(adapters=[LoraAdapter(path)])
         for _ in range(2):
             np.testing.assert_allclose(session.run([X], options=options)[0], X + X @ A @ B, rtol=1e-6)
             np.testing.assert_array_equal(session.run([X])[0], X)
         np.testing.assert_allclose(session.prepare([X]).run(options)[0], X + X @ A @ B, rtol=1e-6)
 
-    def test_it_may_be_given_up_before_the_run(self, session, path):
+    def test_run_options_keep_it_alive(self, session, path):
         adapter = LoraAdapter(path)
         options = RunOptions(adapters=[adapter])
         adapter.close()
@@ -257,7 +257,7 @@ class TestRuns:
         gc.collect()
         np.testing.assert_allclose(session.run([X], options=options)[0], X + X @ A @ B, rtol=1e-6)
 
-    def test_several(self, session, tmp_path):
+    def test_last_of_several_adapters_counts(self, session, tmp_path):
         apart = RunOptions(adapters=(made(tmp_path, a=A), made(tmp_path, b=B)))
         np.testing.assert_allclose(session.run([X], options=apart)[0], X + X @ A @ B, rtol=1e-6)
         # Of the same parameter the last one counts, and any of them more than what is fed.
@@ -271,7 +271,7 @@ class TestRuns:
         other = Session(model(), SessionOptions(log_severity_level="FATAL"))
         np.testing.assert_array_equal(session.run([X], options=options)[0], other.run([X], options=options)[0])
 
-    def test_what_the_model_does_not_take(self, session, tmp_path):
+    def test_parameter_that_does_not_fit_the_model_raises(self, session, tmp_path):
         for parameters, says in (
             ({"q": A}, "q"),
             ({"a": A.astype(np.float64), "b": B}, "double"),
@@ -281,7 +281,7 @@ class TestRuns:
                 session.run([X], options=RunOptions(adapters=[made(tmp_path, **parameters)]))
         np.testing.assert_array_equal(session.run([X])[0], X)
 
-    def test_where_ort_would_leave_it_out_in_silence(self, session, path):
+    def test_lanes_and_bindings_raise(self, session, path):
         options = RunOptions(adapters=[LoraAdapter(path)])
         lane = session.lane({"x": (3, 4)})
         binding = session.binding()
@@ -291,7 +291,7 @@ class TestRuns:
             with pytest.raises(UnsupportedError, match="ignores adapters in lanes and bindings"):
                 run(options)
 
-    def test_mistakes(self, path):
+    def test_wrong_adapters_raise(self, path):
         adapter = LoraAdapter(path)
         adapter.close()
         with pytest.raises(ClosedError, match="this LoraAdapter is closed"):

@@ -44,7 +44,7 @@ class TestReading:
         assert array.tobytes() == expected.tobytes()
         assert not array.flags.writeable or not array.size
 
-    def test_without_a_shape_it_is_all_the_rest(self, path):
+    def test_without_a_shape_it_reaches_the_file_s_end(self, path):
         file = zrt.MappedFile(path)
         assert file.nbytes == len(CONTENT)
         assert file.array().tobytes() == CONTENT
@@ -59,7 +59,7 @@ class TestReading:
         assert (pack(value.unpack(), "int4") == value.numpy())[:7].all()
         assert file.tensor("uint2", None, 9_999).shape == (4,)
 
-    def test_a_value_is_over_the_mapping_itself(self, path):
+    def test_value_borrows_the_mapping(self, path):
         file = zrt.MappedFile(path)
         value = file.tensor("float32", (10, 10), 64)
         assert value.address == file.array("float32", (10, 10), 64).__array_interface__["data"][0]
@@ -72,7 +72,7 @@ class TestReading:
         path.write_bytes(bytes(2 * PAGE))
         assert not zrt.MappedFile(path).array().any()
 
-    def test_it_goes_on_with_a_file_that_was_replaced(self, tmp_path):
+    def test_mapping_keeps_a_replaced_file(self, tmp_path):
         path = tmp_path / "weights"
         path.write_bytes(b"old!" * 100)
         file = zrt.MappedFile(path)
@@ -94,7 +94,7 @@ class TestLifetime:
         gc.collect()
         assert array.tobytes() == value.numpy().tobytes() == CONTENT[:64]
 
-    def test_with(self, path):
+    def test_with_statement_closes_it(self, path):
         with zrt.MappedFile(path) as file:
             assert file.array().size
         for use in (file.array, lambda: file.tensor("float32", (1,)), lambda: file.hugepage):
@@ -103,7 +103,7 @@ class TestLifetime:
         assert "closed" in repr(file)
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
-    def test_the_last_one_unmaps_it(self, path):
+    def test_last_reference_unmaps_it(self, path):
         def mapped() -> int:
             return Path("/proc/self/maps").read_text().count(str(path))
 
@@ -124,14 +124,14 @@ class TestLifetime:
 class TestAdvice:
     @pytest.mark.parametrize("access", ["normal", "sequential", "random"])
     @pytest.mark.parametrize("prefetch", [False, True])
-    def test_it_reads_the_same(self, path, access, prefetch):
+    def test_advice_does_not_change_the_content(self, path, access, prefetch):
         file = zrt.MappedFile(path, access=access, prefetch=prefetch)
         assert file.refused == ()
         assert file.array().tobytes() == CONTENT
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
     @pytest.mark.parametrize(("access", "flag"), [("sequential", "sr"), ("random", "rr")])
-    def test_the_kernel_heard_it(self, path, access, flag):
+    def test_kernel_gets_the_advice(self, path, access, flag):
         file = zrt.MappedFile(path, access=access)
         address = file.array().__array_interface__["data"][0]
         lines = Path("/proc/self/smaps").read_text().splitlines()
@@ -139,7 +139,7 @@ class TestAdvice:
         flags = next(line for line in lines[start:] if line.startswith("VmFlags:"))
         assert flag in flags.split()
 
-    def test_huge_pages_are_asked_for_and_the_answer_is_told(self, path):
+    def test_outcome_of_huge_pages_is_reported(self, path):
         assert zrt.MappedFile(path).hugepage is None
         file = zrt.MappedFile(path, hugepage=True)
         assert file.hugepage in ("asked", "granted", "refused")
@@ -158,7 +158,7 @@ class TestAdvice:
         assert int(locked.split()[1]) > 0
 
     @pytest.mark.skipif(sys.platform != "linux", reason="opens the file through Linux's /proc")
-    def test_a_refused_lock(self, tmp_path, python):
+    def test_refused_lock_raises(self, tmp_path, python):
         path = tmp_path / "large"
         path.write_bytes(bytes(1 << 20))
         path.chmod(0o644)
@@ -212,7 +212,7 @@ class TestMistakes:
             ("complex64", (1,), 0, DTypeError, "COMPLEX64"),
         ],
     )
-    def test_what_does_not_fit(self, path, dtype, shape, offset, error, says):
+    def test_part_outside_the_file_raises(self, path, dtype, shape, offset, error, says):
         if sys.byteorder == "big" and dtype == ">f4":
             dtype = "<f4"
         file = zrt.MappedFile(path)
@@ -220,13 +220,13 @@ class TestMistakes:
             with pytest.raises(error, match=says):
                 call(dtype, shape, offset)
 
-    def test_half_an_element_is_left(self, tmp_path):
+    def test_file_that_ends_inside_an_element_raises(self, tmp_path):
         path = tmp_path / "odd"
         path.write_bytes(bytes(10))
         with pytest.raises(ShapeError, match="the file has 10"):
             zrt.MappedFile(path).array("float32")
 
-    def test_a_file_that_became_shorter_is_noticed(self, tmp_path):
+    def test_file_that_became_shorter_raises(self, tmp_path):
         path = tmp_path / "weights"
         path.write_bytes(bytes(10_000))
         file = zrt.MappedFile(path)
@@ -235,7 +235,7 @@ class TestMistakes:
         with pytest.raises(ModelError, match="had 10000 bytes when it was mapped, and has 100 now"):
             file.array("uint8", (101,))
 
-    def test_what_is_no_file(self, tmp_path):
+    def test_paths_that_are_no_files_raise(self, tmp_path):
         (tmp_path / "empty").touch()
         os.mkfifo(tmp_path / "pipe")
         with pytest.raises(ModelError, match="is empty"):

@@ -74,7 +74,7 @@ class TestSources:
         monkeypatch.chdir(path.parent)
         assert runs(zrt.Session("model.onnx"))
 
-    def test_a_path_that_is_not_ascii(self, path):
+    def test_path_that_is_not_ascii(self, path):
         other = path.with_name("модель 模型.onnx")
         path.rename(other)
         assert runs(zrt.Session(other))
@@ -84,7 +84,7 @@ class TestSources:
         link.symlink_to(path)
         assert runs(zrt.Session(link))
 
-    def test_bytes_and_what_holds_some(self, model):
+    def test_bytes_and_buffers(self, model):
         data = model.SerializeToString()
         for form in (data, bytearray(data), memoryview(data), memoryview(bytearray(data))):
             assert runs(zrt.Session(form))
@@ -98,7 +98,7 @@ class TestSources:
     def test_a_model_proto(self, model):
         assert runs(zrt.Session(model))
 
-    def test_what_is_loaded_is_not_needed_any_more(self, path):
+    def test_session_does_not_need_its_source(self, path):
         data = bytearray(path.read_bytes())
         from_bytes, from_path = zrt.Session(data), zrt.Session(path)
         data[:] = b"\xff" * len(data)
@@ -106,7 +106,7 @@ class TestSources:
         assert runs(from_bytes)
         assert runs(from_path)
 
-    def test_bytes_that_ort_goes_on_reading(self, build, tmp_path):
+    def test_session_keeps_borrowed_bytes_alive(self, build, tmp_path):
         file = tmp_path / "model.ort"
         big = build("(float[n, 64] x) => (float[n, 64] y) { y = MatMul(x, w) }")
         big.graph.initializer.append(numpy_helper.from_array(np.eye(64, dtype=np.float32), "w"))
@@ -155,7 +155,7 @@ class TestExternalData:
             zrt.Session(source, external_data_dir=split.parent)
         assert subject in str(caught.value)
 
-    def test_not_named_for_bytes(self, split, tmp_path, monkeypatch):
+    def test_bytes_without_a_folder_raise(self, split, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         with pytest.raises(FailError, match=r"model in memory: .*weights.bin"):
             zrt.Session(split.read_bytes())
@@ -179,16 +179,16 @@ class TestExternalData:
             ("a\0b", ArgumentError, "external_data_dir: .*NUL"),
         ],
     )
-    def test_no_such_folder(self, split, folder, error, message):
+    def test_missing_folder_raises(self, split, folder, error, message):
         with pytest.raises(error, match=message):
             zrt.Session(split, external_data_dir=folder)
 
-    def test_a_file_is_no_folder(self, split):
+    def test_file_as_folder_raises(self, split):
         with pytest.raises(ModelNotFoundError, match="there is no such folder"):
             zrt.Session(split, external_data_dir=split)
 
 
-class TestPathsThatAreNone:
+class TestWrongPaths:
     def test_missing(self, tmp_path):
         with pytest.raises(ModelNotFoundError, match=r"model '.*nowhere\.onnx': there is no such file") as caught:
             zrt.Session(tmp_path / "nowhere.onnx")
@@ -224,12 +224,12 @@ class TestPathsThatAreNone:
     @pytest.mark.parametrize(
         "thing", [None, 5, 1.5, ["model.onnx"], object(), np.zeros(3, np.uint8)], ids=lambda thing: type(thing).__name__
     )
-    def test_what_is_no_model_at_all(self, thing):
+    def test_wrong_type_raises(self, thing):
         with pytest.raises(DTypeError, match=r"model: expected a path, bytes or an onnx\.ModelProto, got"):
             zrt.Session(thing)
 
 
-class TestContentsThatAreNone:
+class TestWrongContents:
     @pytest.mark.parametrize("data", [b"no model", b"\x00" * 100, b"\xff" * 1000], ids=["text", "zeros", "ones"])
     def test_corrupt(self, data, tmp_path):
         file = tmp_path / "corrupt.onnx"
@@ -296,7 +296,7 @@ class TestContentsThatAreNone:
         with pytest.raises(Error, match=r"ModelProto: .*opset"):
             zrt.Session(model)
 
-    def test_an_operator_that_nobody_knows(self, model):
+    def test_unknown_operator_raises(self, model):
         model.graph.node[0].op_type = "Nonesuch"
         with pytest.raises((InvalidGraphError, FailError), match=r"ModelProto: .*Nonesuch"):
             zrt.Session(model)
@@ -305,11 +305,11 @@ class TestContentsThatAreNone:
         with pytest.raises(NotImplementedByOrtError, match=r"ModelProto: .*Cos"):
             zrt.Session(build("(bfloat16[n] x) => (bfloat16[n] y) { y = Cos(x) }", opset=22))
 
-    def test_a_graph_in_a_circle(self, build):
+    def test_cyclic_graph_raises(self, build):
         with pytest.raises(Error, match="ModelProto: "):
             zrt.Session(build("(float[n] x) => (float[n] z) { y = Add(x, z)  z = Neg(y) }"))
 
-    def test_an_output_of_a_type_that_the_graph_does_not_make(self, build):
+    def test_wrong_output_type_raises(self, build):
         with pytest.raises(FailError, match=r"ModelProto: .*Type"):
             zrt.Session(build("(float[n] x) => (int64[n] y) { y = Neg(x) }"))
 

@@ -32,12 +32,12 @@ def image(seed: int) -> np.ndarray:
 
 
 class TestWeights:
-    def test_the_large_ones_are_shared(self):
+    def test_large_weights_are_read(self):
         weights = zrt.read_weights(build.mlp(64, 2))
         assert list(weights) == ["layer0.w", "layer1.w"]
         assert sum(value.nbytes for value in weights.values()) == 2 * 64 * 64 * 4
 
-    def test_a_model_without_any(self):
+    def test_model_without_large_weights(self):
         assert zrt.read_weights(models.add()) == {}
         x = np.ones(4, np.float32)
         (lane,) = Runtime.replicate(models.add(), share_weights=True)
@@ -45,7 +45,7 @@ class TestWeights:
 
     @pytest.mark.parametrize("name", ["cnn", "squeezenet"])
     @pytest.mark.parametrize("level", ["DISABLE_ALL", "ENABLE_BASIC", "ENABLE_ALL"])
-    def test_the_numbers_are_the_same(self, name, level):
+    def test_results_are_the_same_with_them(self, name, level):
         options = SessionOptions(graph_optimization_level=level, intra_op_num_threads=1)
         model = build.MODELS[name]()
         own, weights = Session(model, options), zrt.read_weights(model)
@@ -122,7 +122,7 @@ class TestWeights:
         session = load(tmp_path / "mlp.onnx", weights)
         assert session.run({"x": np.ones((1, 64), np.float32)})[0].shape == (1, 64)
 
-    def test_outlive_each_other_in_any_order(self):
+    def test_weights_and_sessions_outlive_each_other(self):
         x = np.ones((1, 64), np.float32)
         expected = Session(build.mlp(64, 2)).run({"x": x})[0]
         for order in itertools.permutations(range(4)):
@@ -147,7 +147,7 @@ def test_the_onnx_package_is_not_needed(monkeypatch):
     assert len(Runtime.replicate(data, 2, share_weights=True, shapes=[(1, 64)])) == 2
 
 
-def test_a_model_that_cannot_be_read_is_named(tmp_path):
+def test_error_names_the_model(tmp_path):
     path = tmp_path / "broken.onnx"
     path.write_bytes(b"\xff\xff broken")
     with pytest.raises(ModelError, match=r"model '.*broken\.onnx' cannot be read"):
@@ -169,7 +169,7 @@ def test_a_model_that_cannot_be_read_is_named(tmp_path):
         ("", None, "initializer 'layer0.w'"),
     ],
 )
-def test_weights_outside_that_cannot_be_read(tmp_path, location, keep, says):
+def test_unreadable_external_weights_raise(tmp_path, location, keep, says):
     build.with_external_weights(build.mlp(64, 2), tmp_path)
     if keep is not None:
         content = (tmp_path / "mlp.weights").read_bytes()

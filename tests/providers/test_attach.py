@@ -106,7 +106,7 @@ class TestCalls:
             ("Release",),
         ]
 
-    def test_an_object_without_options_is_left_as_it_is(self, recorded):
+    def test_object_without_options_is_not_updated(self, recorded):
         added(providers.DNNL())
         assert [name for name, *_ in recorded.calls] == [
             "CreateDnnlProviderOptions",
@@ -129,7 +129,7 @@ class TestCalls:
         with pytest.raises(ProviderError, match="CUDAExecutionProvider: user_compute_stream: 'main' is no address"):
             appending.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", {"user_compute_stream": "main"})
 
-    def test_an_arena_s_configuration_goes_through_the_older_struct(self, recorded):
+    def test_arena_configuration_uses_the_older_struct(self, recorded):
         added(
             providers.CUDA(
                 device_id=1,
@@ -179,7 +179,7 @@ class TestCalls:
             ("do_copy_in_default_stream", "perhaps"),
         ],
     )
-    def test_strings_that_the_older_struct_cannot_say_are_refused(self, recorded, key, written):
+    def test_wrong_values_for_the_older_struct_raise(self, recorded, key, written):
         settings = {"default_memory_arena_cfg": "0x10", key: written}
         with pytest.raises(
             ProviderError, match=f"CUDAExecutionProvider: {key}: ORT does not take {written!r} together"
@@ -188,13 +188,13 @@ class TestCalls:
         assert recorded.calls == []
 
     @pytest.mark.parametrize(("word", "copies"), [("0", 0), ("False", 0), ("1", 1), ("true", 1)])
-    def test_the_older_struct_takes_ort_s_words_for_true_and_false(self, recorded, word, copies):
+    def test_older_struct_takes_ort_s_spellings_of_booleans(self, recorded, word, copies):
         settings = {"default_memory_arena_cfg": "0x10", "do_copy_in_default_stream": word}
         appending.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
         [(_, struct)] = recorded.calls
         assert struct["do_copy_in_default_stream"] == copies
 
-    def test_what_the_older_struct_has_no_room_for_is_refused(self, recorded):
+    def test_fields_missing_in_the_older_struct_raise(self, recorded):
         with pytest.raises(ProviderError, match="prefer_nhwc, use_tf32 cannot be given together with default_memory_"):
             added(providers.CUDA(default_memory_arena_cfg=0x10, use_tf32=True, prefer_nhwc=True))
         assert recorded.calls == []
@@ -216,7 +216,7 @@ class TestCalls:
         ],
         ids=repr,
     )
-    def test_what_is_looked_up_in_the_session_goes_there_first(self, recorded, provider, entries, settings):
+    def test_session_entries_are_added_before_the_provider(self, recorded, provider, entries, settings):
         added(provider)
         *before, last = recorded.calls
         assert before == [("AddSessionConfigEntry", *entry) for entry in entries]
@@ -225,13 +225,13 @@ class TestCalls:
     @pytest.mark.parametrize(
         "name", [name for name, option in providers.CUDA.options().items() if option.route.name == "DROPPED"]
     )
-    def test_what_the_c_api_drops_is_refused(self, recorded, name):
+    def test_options_that_the_c_api_drops_raise(self, recorded, name):
         value, _ = sample(providers.CUDA, name, providers.CUDA.options()[name])
         with pytest.raises(ProviderError, match=f"CUDAExecutionProvider option '{name}' has no effect"):
             added(providers.CUDA(**{name: value}))
         assert recorded.calls == []
 
-    def test_read_back(self, recorded, monkeypatch):
+    def test_effective_reads_the_object(self, recorded, monkeypatch):
         monkeypatch.setattr(attach, "default_allocator", lambda: ffi.NULL)
         monkeypatch.setattr(attach, "take_string", lambda allocator, pointer: "device_id=0;a=b=c;empty=")
         read = providers.CUDA.attach.read({"device_id": "0", "user_compute_stream": "16"})
@@ -264,7 +264,7 @@ class TestFunctions:
         assert [argument.value for argument in arguments] == values
 
     @pytest.mark.parametrize("kind", [providers.NNAPI, providers.ACL, providers.RKNPU, providers.VSINPU], ids=kind_id)
-    def test_further_options_are_refused(self, kind):
+    def test_unknown_options_raise(self, kind):
         with pytest.raises(ProviderError, match=f"{kind.name}: it has no option 'a'"):
             added(kind(extra={"a": "b"}))
 
@@ -278,7 +278,7 @@ class TestFunctions:
         by_function(options, "CPUExecutionProvider", {"arena": "1"})
 
     @pytest.mark.skipif(zrt._native.library.library().path is None, reason="a core that is built in exports nothing")
-    def test_what_it_refuses_is_an_error(self, monkeypatch):
+    def test_status_of_the_function_is_raised(self, monkeypatch):
         refusing = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(
             lambda options: int(ffi.cast("uintptr_t", zrt._native.library.api().CreateStatus(2, b"not today")))
         )
@@ -298,7 +298,7 @@ class TestTheLibrary:
     @pytest.mark.parametrize(
         "kind", [kind for kind in KINDS if kind.name not in zrt.available_providers()], ids=kind_id
     )
-    def test_refuses_what_it_lacks(self, build, kind):
+    def test_missing_provider_raises(self, build, kind):
         options = zrt.SessionOptions().handle()
         with pytest.raises(ProviderError, match=kind.name) as caught:
             appending.append(options, kind.name, {})
@@ -314,7 +314,7 @@ class TestTheLibrary:
         )
 
     @pytest.mark.azure
-    def test_takes_what_it_has(self, build):
+    def test_available_provider_is_added(self, build):
         session = zrt.Session(build(MODEL), providers=[providers.Azure()])
         assert session.providers == ("AzureExecutionProvider", "CPUExecutionProvider")
         assert session.run([X])[0].tolist() == [0, 2]
@@ -322,12 +322,12 @@ class TestTheLibrary:
 
 class TestEffective:
     @pytest.mark.parametrize("kind", [providers.CPU, providers.QNN, providers.NNAPI, providers.Azure], ids=kind_id)
-    def test_only_of_those_with_an_object(self, kind):
+    def test_providers_without_an_object_raise(self, kind):
         with pytest.raises(UnsupportedError, match=f"{kind.name}: ONNX Runtime does not tell"):
             kind().effective()
 
     @pytest.mark.parametrize("kind", [providers.TensorRT, providers.CANN, providers.DNNL, providers.ROCM], ids=kind_id)
-    def test_only_where_the_library_has_it(self, kind):
+    def test_missing_provider_raises(self, kind):
         if kind.name in zrt.available_providers():
             pytest.skip(f"this ONNX Runtime has {kind.name}, so that it cannot be found missing")
         with pytest.raises(ProviderError, match=f"provider '{kind.name}' is not in this library"):

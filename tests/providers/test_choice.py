@@ -17,11 +17,11 @@ X = np.array([-1, 2], np.float32)
 
 
 class TestAvailable:
-    def test_the_processor_is_always_there_and_last(self):
+    def test_cpu_is_always_there_and_last(self):
         assert zrt.available_providers()[-1] == "CPUExecutionProvider"
 
     @pytest.mark.official
-    def test_as_onnxruntime_has_them(self):
+    def test_list_equals_onnxruntime_s(self):
         import onnxruntime
 
         ours, theirs = zrt._native.library.library().version, onnxruntime.__version__
@@ -46,7 +46,7 @@ class TestForms:
         ],
         ids=["none", "empty", "short", "upper", "full", "lower", "typed", "pair", "iterator"],
     )
-    def test_of_the_processor(self, build, form):
+    def test_forms_of_the_cpu(self, build, form):
         session = zrt.Session(build(RELU), providers=form)
         assert session.providers == ("CPUExecutionProvider",)
         assert session.run([X])[0].tolist() == [0, 2]
@@ -55,7 +55,7 @@ class TestForms:
         name = zrt.available_providers()[0]
         assert parse((name, {"a": "b", "number": 5, "flag": True})) == (name, {"a": "b", "number": "5", "flag": "True"})
 
-    def test_every_provider_in_the_library_goes_by_its_name(self, build):
+    def test_every_available_provider_is_found_by_name(self, build):
         """Each makes a session or says why not: none is unknown to the library that lists it."""
 
         def outcome(name: str) -> str:
@@ -90,11 +90,11 @@ class TestForms:
         ],
         ids=repr,
     )
-    def test_wrong_ones(self, build, form, error, message):
+    def test_wrong_forms_raise(self, build, form, error, message):
         with pytest.raises(error, match=message):
             zrt.Session(build(RELU), providers=form)
 
-    def test_the_processor_comes_last(self):
+    def test_cpu_must_be_last(self):
         others = [name for name in zrt.available_providers() if name != "CPUExecutionProvider"]
         if not others:
             pytest.skip("this library has the processor alone")
@@ -124,7 +124,7 @@ class TestLacking:
         ],
         ids=["typed", "with options", "full name", "short name", "pair"],
     )
-    def test_says_what_there_is_and_what_would_give_it(self, build, kind, form):
+    def test_error_names_available_providers_and_advice(self, build, kind, form):
         given = form(kind)
         with pytest.raises(ProviderError) as caught:
             zrt.Session(build(RELU), providers=[given, "cpu"])
@@ -136,11 +136,11 @@ class TestLacking:
         assert str(caught.value) == f"provider {name!r} is not in this library, which has {has}. {kind.comes_with}"
 
     @pytest.mark.parametrize("name", ["tvm", "TvmExecutionProvider", "ArmNN"])
-    def test_says_what_is_gone(self, build, name):
+    def test_error_names_removed_providers(self, build, name):
         with pytest.raises(ProviderError, match=rf"provider '{name}' is not in .*\. ONNX Runtime 1\.27 has removed it"):
             zrt.Session(build(RELU), providers=[name])
 
-    def test_its_options_are_not_looked_at_first(self, build):
+    def test_missing_provider_raises_before_its_options_are_checked(self, build):
         """Whoever lacks the provider is told so, and not that an option of it is wrong."""
         lacking = LACKING[0]
         with pytest.raises(ProviderError, match="is not in this library"):
@@ -185,19 +185,19 @@ class TestPairs:
         ],
         ids=repr,
     )
-    def test_wrong_ones(self, pair, error, words):
+    def test_wrong_forms_raise(self, pair, error, words):
         with pytest.raises(error, match=words):
             parse(pair)
 
 
 class TestUsable:
-    def test_the_processor_is(self):
+    def test_cpu_is_usable(self):
         assert usable("cpu") is None
 
-    def test_what_is_not_there_is_not(self):
+    def test_missing_provider_is_not_usable(self):
         assert "is not in this library" in usable("nonesuch")
 
-    def test_is_tried_once(self):
+    def test_result_is_cached(self):
         usable("cpu")
         hits = usable.cache_info().hits
         usable("cpu")
@@ -209,7 +209,7 @@ class TestUsable:
         monkeypatch.setattr(choice, "usable", lambda name: "no driver")
         assert zrt.prefer_gpu() == [CPU()]
 
-    def test_a_current_device_takes_cuda(self, monkeypatch):
+    def test_current_device_needs_cuda(self, monkeypatch):
         monkeypatch.setattr(cuda, "usable", lambda name: "no driver")
         for call in (CUDA.current_device, lambda: CUDA.set_current_device(0)):
             with pytest.raises(ProviderError, match=r"device.*no driver"):

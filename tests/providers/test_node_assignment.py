@@ -74,14 +74,14 @@ class TestRead:
     def test_is_empty_for_a_graph_without_nodes(self, build):
         assert node_assignment.read(self.recorded(build("(float[n] x) => (float[n] x) { }"))._open()) == ()
 
-    def test_wants_a_session_that_recorded_it(self, build):
+    def test_session_without_a_record_raises(self, build):
         with pytest.raises(FailError, match="record_ep_graph_assignment_info"):
             node_assignment.read(zrt.Session(CHAIN)._open())
 
 
 @pytest.mark.azure
 class TestStrict:
-    def test_names_the_nodes(self):
+    def test_error_names_the_nodes(self):
         with pytest.raises(ProviderError) as caught:
             zrt.Session(CHAIN, providers=["azure"], strict=True)
         assert str(caught.value) == (
@@ -89,12 +89,12 @@ class TestStrict:
             "was asked for: Relu 'first', com.microsoft::Gelu 'second', Sigmoid"
         )
 
-    def test_names_the_model(self, tmp_path):
+    def test_error_names_the_model(self, tmp_path):
         onnx.save(CHAIN, tmp_path / "chain.onnx")
         with pytest.raises(ProviderError, match=r"^model '.*chain\.onnx': strict: "):
             zrt.Session(tmp_path / "chain.onnx", providers=["azure"], strict=True)
 
-    def test_names_twenty_and_counts_the_others(self):
+    def test_error_names_twenty_nodes_and_counts_the_others(self):
         model = named(*(("Relu", f"n{i}", "") for i in range(23)))
         options = zrt.SessionOptions(graph_optimization_level="DISABLE_ALL")
         with pytest.raises(ProviderError, match=r"of its nodes 23 .* Relu 'n19' and 3 more$") as caught:
@@ -111,7 +111,7 @@ class TestStrict:
         ],
         ids=["list", "domains", "iterator", "set"],
     )
-    def test_allowed_operators_may(self, allow):
+    def test_allowed_operators_pass(self, allow):
         session = zrt.Session(CHAIN, providers=["azure"], strict=True, allow=allow)
         assert session.providers == ("AzureExecutionProvider", CPU)
         assert session.run([X])[0].shape == (2,)
@@ -126,7 +126,7 @@ class TestStrict:
         ],
         ids=repr,
     )
-    def test_others_are_still_refused(self, allow, left):
+    def test_other_operators_raise(self, allow, left):
         with pytest.raises(ProviderError, match=rf"of its nodes 1 .*: {left}$"):
             zrt.Session(CHAIN, providers=["azure"], strict=True, allow=allow)
 
@@ -158,7 +158,7 @@ class TestStrict:
         [y] = zrt.infer(CHAIN, [X], providers=["azure"], strict=True, allow=["Relu", "Gelu", "Sigmoid"])
         assert y.shape == (2,)
 
-    def test_works_whatever_the_options_say_of_recording(self):
+    def test_works_with_and_without_record_placement(self):
         options = zrt.SessionOptions(
             config_entries={"session.record_ep_graph_assignment_info": "0"}, log_severity_level="ERROR"
         )
@@ -174,7 +174,7 @@ class TestStrict:
 
 class TestArguments:
     @pytest.mark.parametrize("providers", [None, [], ["cpu"]], ids=repr)
-    def test_the_processor_may_do_what_it_was_asked_for(self, providers):
+    def test_cpu_alone_passes(self, providers):
         session = zrt.Session(CHAIN, providers=providers, strict=True)
         # Nothing is demanded, so nothing is recorded.
         with pytest.raises(FailError):
@@ -193,11 +193,11 @@ class TestArguments:
         ],
         ids=repr,
     )
-    def test_wrong_ones(self, arguments, error, words):
+    def test_wrong_arguments_raise(self, arguments, error, words):
         with pytest.raises(error, match=words):
             zrt.Session(CHAIN, **arguments)
 
-    def test_a_provider_that_is_asked_for_is_what_makes_it_a_demand(self):
+    def test_only_sessions_on_other_providers_are_checked(self):
         chosen = ["A", "B", CPU]
         assert Strictness.of(True, ["Relu"], chosen) == Strictness(("A", "B"), frozenset({"Relu"}))
         assert Strictness.of(False, [], chosen).asked == ()

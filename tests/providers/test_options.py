@@ -35,7 +35,7 @@ class TestEveryField:
             with pytest.raises((ArgumentError, DTypeError), match=rf"{kind.__name__}\.{name}: .*{words}"):
                 kind(**{name: value}).settings()
 
-    def test_says_what_it_means_and_where_its_key_stands(self):
+    def test_has_a_meaning_and_a_source(self):
         for kind, name, option in FIELDS:
             assert option.meaning.rstrip(".") == option.meaning != "", name
             assert option.source or kind.source, name
@@ -43,7 +43,7 @@ class TestEveryField:
 
 class TestEveryProvider:
     @pytest.mark.parametrize("kind", KINDS, ids=field_id)
-    def test_leaves_what_is_none_to_ort(self, kind):
+    def test_none_is_left_to_ort(self, kind):
         assert set(kind().settings()) <= {"device_id"}
 
     @pytest.mark.parametrize("kind", KINDS, ids=field_id)
@@ -55,7 +55,7 @@ class TestEveryProvider:
             kind(nonesuch=5)
 
     @pytest.mark.parametrize("kind", KINDS, ids=field_id)
-    def test_shows_what_is_set(self, kind):
+    def test_repr_shows_set_fields(self, kind):
         for name, option in kind.options().items():
             made = kind(**{name: sample(kind, name, option)[0]}, extra={"a": "b"})
             assert eval(repr(made), {kind.__name__: kind}) == made
@@ -83,7 +83,7 @@ class TestEveryProvider:
         ],
         ids=repr,
     )
-    def test_refuses_what_is_no_option(self, kind, extra, error, words):
+    def test_wrong_extra_raises(self, kind, extra, error, words):
         with pytest.raises(error, match=f"{kind.name} extra.*{words}"):
             kind(extra=extra).settings()
 
@@ -98,7 +98,7 @@ class TestEveryProvider:
         with pytest.raises(AttributeError, match=r"'zrt\.providers' has no attribute 'Nonesuch'"):
             providers.Nonesuch  # noqa: B018
 
-    def test_is_imported_when_it_is_asked_for(self, python):
+    def test_module_is_imported_at_first_use(self, python):
         done = python(
             """
             import sys, zrt.session.session
@@ -127,7 +127,7 @@ class TestKinds:
                 option.settings()
 
     @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
-    def test_texts_are_any(self, text):
+    def test_texts_are_passed_unchanged(self, text):
         assert providers.OpenVINO(layout=text).settings() == {"layout": text}
 
     @given(st.dictionaries(st.text(), st.booleans() | st.integers() | st.text() | st.just({"a": [1]}), max_size=3))
@@ -160,13 +160,13 @@ class TestKinds:
         ],
         ids=repr,
     )
-    def test_wrong_ones(self, given, error, words):
+    def test_wrong_values_raise(self, given, error, words):
         with pytest.raises(error, match=words):
             given.settings()
 
 
 class TestAddresses:
-    def test_are_known_for_what_they_are(self):
+    def test_addresses_are_listed(self):
         assert providers.CUDA(device_id=1).addresses() == ()
         assert providers.CUDA(user_compute_stream=16).addresses() == ("user_compute_stream",)
         given = providers.OpenVINO(context=0xABC, device_type="GPU")
@@ -183,7 +183,7 @@ class TestPresets:
             use_tf32=True,
         )
 
-    def test_cuda_graph_is_that_and_the_capture(self):
+    def test_cuda_graph_adds_capture_to_performance(self):
         assert providers.CUDA.cuda_graph(device_id=1) == dataclasses.replace(
             providers.CUDA.performance(), device_id=1, enable_cuda_graph=True
         )
@@ -205,14 +205,14 @@ class TestPresets:
         ],
         ids=repr,
     )
-    def test_further_options_win(self, made):
+    def test_further_options_take_precedence(self, made):
         assert made.settings().items() >= {"device_id": "2", "use_tf32": "0"}.items()
 
-    def test_a_limit_is_checked_like_any(self):
+    def test_limit_is_checked(self):
         with pytest.raises(ArgumentError, match=r"CUDA\.gpu_mem_limit: -1"):
             providers.CUDA.low_memory(-1).settings()
 
 
-def test_the_names_in_zrt_are_these():
+def test_public_names():
     assert zrt.prefer_gpu is providers.prefer_gpu
     assert zrt.available_providers is providers.available_providers

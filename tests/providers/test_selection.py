@@ -26,7 +26,7 @@ class TestDevices:
         assert result(session) == [1, -2, -3]
         assert session.placement().providers == {TEST: 1}
 
-    def test_on_the_processor_s_device(self, negate):
+    def test_on_the_cpu_s_device(self, negate):
         session = negate([zrt.ep_devices()[0]], record_placement=True)
         assert session.providers == (CPU,)
         assert session.placement().providers == {CPU: 1}
@@ -36,7 +36,7 @@ class TestDevices:
     def test_beside_providers_of_every_form(self, plugin, negate, last):
         assert negate([plugin.npu, last]).providers == (TEST, CPU)
 
-    def test_the_devices_of_a_provider_go_together(self, plugin, negate):
+    def test_devices_of_a_provider_are_grouped(self, plugin, negate):
         session = negate([plugin.own, plugin.npu, "cpu"])
         assert session.providers == (TEST, CPU)
         assert session.placement().outputs[0].memory == plugin.own.memory
@@ -56,7 +56,7 @@ class TestDevices:
         with pytest.raises(ArgumentError, match="'ZrtTestProvider': its devices share their options, and 'claim'"):
             negate([(plugin.own, {"claim": "0"}), (plugin.npu, {"claim": "1"})])
 
-    def test_a_provider_that_refuses(self, plugin, negate):
+    def test_error_of_a_provider_names_it(self, plugin, negate):
         with pytest.raises(zrt.Error, match="was told to refuse the session"):
             negate([(plugin.own, {"refuse": "1"})])
 
@@ -70,7 +70,7 @@ class TestDevices:
                 assert lane.outputs["y"].tolist() == [1, -2, -3]
                 assert lane.session.providers == (TEST, CPU)
 
-    def test_mistakes(self, plugin, negate):
+    def test_wrong_devices_raise(self, plugin, negate):
         own = plugin.own
         for given, error, words in (
             ([own, own], ArgumentError, "is given twice"),
@@ -95,7 +95,7 @@ class TestDevices:
 
 class TestPolicies:
     @pytest.mark.parametrize("policy", zrt.DevicePolicy)
-    def test_on_the_library_alone_it_is_the_processor(self, negate, policy, python):
+    def test_policy_without_plugins_chooses_the_cpu(self, negate, policy, python):
         script = f"""
             from importlib.resources import files
             import onnx, zrt
@@ -108,18 +108,18 @@ class TestPolicies:
         assert result(session) == [1, -2, -3]
         assert session.providers[-1] == CPU
 
-    def test_the_npu_where_there_is_one(self, plugin, negate):
+    def test_policy_chooses_the_npu(self, plugin, negate):
         for policy in (zrt.DevicePolicy.PREFER_NPU, zrt.DevicePolicy.MAX_EFFICIENCY):
             session = negate(policy)
             assert session.providers == (TEST, CPU)
             assert session.placement().outputs[0].memory.is_host
 
-    def test_another_provider_on_the_processor_before_its_own(self, plugin, negate):
+    def test_plugin_on_the_cpu_comes_before_the_cpu_provider(self, plugin, negate):
         session = negate(zrt.DevicePolicy.PREFER_CPU)
         assert session.providers == (TEST, CPU)
         assert session.placement().outputs[0].memory == plugin.own.memory
 
-    def test_providers_that_got_nothing_are_not_named(self, plugin, load, build):
+    def test_providers_without_nodes_are_not_named(self, plugin, load, build):
         model = build("(float[n] x) => (float[n] y) { y = Abs(x) }")
         assert zrt.Session(model, providers=zrt.DevicePolicy.PREFER_NPU).providers == (CPU,)
 
@@ -151,7 +151,7 @@ class TestFunctions:
         assert (metadata["producer_name"], metadata["quantized"]) == ("the tests", "no")
         assert result(session) == [1, -2, -3]
 
-    def test_what_it_raises_is_the_cause_of_the_load_s_error(self, plugin, negate):
+    def test_exception_of_the_function_is_the_cause(self, plugin, negate):
         reason = ZeroDivisionError("none left")
 
         def policy(devices, metadata):
@@ -162,7 +162,7 @@ class TestFunctions:
         assert caught.value.__cause__ is reason
         assert result(negate(lambda devices, metadata: [plugin.own])) == [1, -2, -3]
 
-    def test_an_interrupt_in_it_is_an_interrupt(self, negate):
+    def test_interrupt_is_raised_unwrapped(self, negate):
         def policy(devices, metadata):
             raise KeyboardInterrupt
 
@@ -178,12 +178,12 @@ class TestFunctions:
             (["cpu"], "returns devices, not 'cpu'"),
         ],
     )
-    def test_answers_that_are_none(self, negate, answer, words):
+    def test_wrong_results_raise(self, negate, answer, words):
         with pytest.raises(CallbackError, match=words) as caught:
             negate(lambda devices, metadata: answer)
         assert isinstance(caught.value.__cause__, zrt.Error)
 
-    def test_more_answers(self, negate, plugin):
+    def test_wrong_devices_as_results_raise(self, negate, plugin):
         for answer, words in ((plugin.own, "returns a list of devices"), ([plugin.own] * 9, "not 9")):
             with pytest.raises(CallbackError, match=words):
                 negate(lambda devices, metadata, answer=answer: answer)
@@ -193,7 +193,7 @@ class TestFunctions:
             negate(lambda: [])
         assert isinstance(caught.value.__cause__, TypeError)
 
-    def test_a_model_that_is_none_is_the_model_s_error(self, plugin):
+    def test_broken_model_raises_the_model_s_error(self, plugin):
         asked = []
         with pytest.raises(zrt.errors.InvalidProtobufError):
             zrt.Session(b"no model", providers=lambda devices, metadata: asked.append(1))
@@ -228,7 +228,7 @@ class TestFunctions:
             assert isinstance(caught.value.__cause__, BusyError)
         assert list(zrt.Environment().provider_libraries) == ["tests"]
 
-    def test_it_goes_with_the_load(self, plugin, negate):
+    def test_function_is_released_after_the_load(self, plugin, negate):
         class Server:
             """Knows its session, which so must not hold it."""
 

@@ -54,14 +54,14 @@ def read(path: str) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_each_field_is_a_key_there(kind):
+def test_each_field_is_a_key_of_the_source(kind):
     for name, option in kind.options().items():
         key, file = option.key or name, option.source or kind.source
         assert re.search(rf"(?<!\w){re.escape(key)}(?!\w)", read(file)), f"{key} is not in {file}"
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_each_key_there_is_a_field(name):
+def test_each_key_of_the_source_is_a_field(name):
     kind = getattr(providers, name)
     found = set(re.findall(KEYS[name], read(kind.source), re.MULTILINE | re.DOTALL))
     if name == "OpenVINO":
@@ -73,7 +73,7 @@ def test_each_key_there_is_a_field(name):
     assert found - NO_OPTIONS.get(name, set()) == ours
 
 
-def test_each_choice_is_a_value_there():
+def test_each_choice_is_a_value_of_the_source():
     folders: dict[str, str] = {}
     for kind, name, option in FIELDS:
         if not option.type.startswith('"'):
@@ -100,7 +100,7 @@ def everywhere() -> str:
     )
 
 
-def test_each_provider_s_name_is_one_there():
+def test_each_name_is_one_of_the_source():
     names = set(re.findall(r'k\w+ExecutionProvider = "(\w+)"', read("include/onnxruntime/core/graph/constants.h")))
     # Not a provider to choose: CUDA's own name for its kernels in another layout. And one that is only a name.
     names -= {"CUDANHWCExecutionProvider", "TvmExecutionProvider"}
