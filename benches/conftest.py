@@ -1,4 +1,4 @@
-"""How a suite's group of contenders becomes benchmarks of pytest-benchmark's."""
+"""Turns a suite's groups of contenders into benchmarks of pytest-benchmark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RATIOS = pytest.StashKey[dict[str, list[str]]]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Measures in one process: pytest-benchmark times nothing where tests run in parallel."""
+    """Runs the benches in one process: pytest-benchmark measures nothing if pytest-xdist is active."""
     config.option.numprocesses = 0
 
 
@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Prints what pytest-benchmark's tables have no column for."""
+    """Prints the ratios, for which pytest-benchmark's tables have no column."""
     if config.stash[RATIOS]:
         terminalreporter.section("ratios to the first of each group: the median of those within a round")
         for name, ratios in config.stash[RATIOS].items():
@@ -34,7 +34,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives every benchmark of ours the clock that batches move."""
+    """Gives every benchmark with contenders the clock that batches advance."""
     for item in items:
         if "compare" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.benchmark(timer=CLOCK.read))

@@ -1,7 +1,7 @@
-"""What replicated sessions take in memory, with weights of their own and with shared ones.
+"""Memory of replicated sessions, with weights of their own and with shared ones.
 
-`python -m benches.resident` makes a model of 100 MiB, loads it in processes of their own, and prints what each one
-grew by: the difference in resident memory between "the module is imported" and "every session has run once".
+`python -m benches.resident` makes a model of 100 MiB, loads it in separate processes, and prints the growth of each:
+the difference in resident memory between "the module is imported" and "every session has run once".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 
 
 class Grown(NamedTuple):
-    """One process: MiB that it grew by, seconds that loading took, and a digest of the results."""
+    """One process: its growth in MiB, the seconds of loading, and a digest of the results."""
 
     mib: int
     seconds: float
@@ -35,7 +35,7 @@ class Grown(NamedTuple):
 
 
 def grow(model: str, sessions: int, share: bool, width: int) -> Grown:
-    """Loads the sessions here and runs each of them; their results must agree."""
+    """Loads the sessions in this process and runs each of them; their results must agree."""
     before = resident_bytes()
     start = time.perf_counter()
     options = zrt.SessionOptions(intra_op_num_threads=1)

@@ -1,4 +1,4 @@
-"""What the suites share: contenders that are checked, then take turns, and the clock that pytest-benchmark reads."""
+"""Shared code of the suites: checked contenders that take turns, and the clock that pytest-benchmark reads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MIB: Final = 1 << 20
 
 
 class BatchClock:
-    """pytest-benchmark's timer: it moves by what a batch measured, so that a round reads as one run of that batch."""
+    """pytest-benchmark's timer: it advances by a batch's mean, so that a round shows one run of that batch."""
 
     __slots__ = ("_seconds",)
 
@@ -49,7 +49,7 @@ class BatchClock:
         return self._seconds
 
     def add(self, nanoseconds: float) -> None:
-        """Lets time pass."""
+        """Advances the clock."""
         self._seconds += nanoseconds * 1e-9
 
 
@@ -58,7 +58,7 @@ CLOCK: Final = BatchClock()
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A contender, and what shows that it computes the right thing."""
+    """A contender, and a check of its results."""
 
     contender: Contender
     check: Check
@@ -66,27 +66,27 @@ class Entry:
 
 @dataclass(slots=True)
 class Group:
-    """What is compared with each other: one table of pytest-benchmark's.
+    """Contenders that are compared: one table of pytest-benchmark.
 
-    All of it is measured when the first is asked for, in batches that take turns.
+    The first request measures all of them, in batches that take turns.
     """
 
     name: str
     entries: Sequence[Entry]
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Why a contender is not among them, by its key."""
+    """Why a contender is missing, by its key."""
     batch_ns: int = harness.BATCH_NS
-    """How long a batch lasts, by the wall clock; at least one run."""
+    """The wall-clock time of a batch, which has at least one run."""
     _series: Mapping[str, Series] = field(default_factory=dict, init=False)
 
     def entry(self, key: str) -> Entry:
-        """The entry of that key; skips the test where it is missing."""
+        """The entry of that key; skips the test if it is missing."""
         if key in self.missing:
             pytest.skip(self.missing[key])
         return next(entry for entry in self.entries if entry.contender.key == key)
 
     def series(self, seconds: float, fewest: int) -> Mapping[str, Series]:
-        """Every contender's batches: of so many seconds for each contender in all, but that many rounds at least."""
+        """Every contender's batches, `seconds` for each contender in total, but at least `rounds` rounds."""
         if not self._series:
             contenders = [entry.contender for entry in self.entries]
             deadline = clock() + seconds * 1e9 * len(contenders)
@@ -100,7 +100,7 @@ class Group:
 def _in_rounds(
     contenders: Sequence[Contender], runs: Mapping[str, int], deadline: float, fewest: int
 ) -> dict[str, Series]:
-    """Every contender's batch once in each round, in another order each time, until the deadline."""
+    """Runs a batch of every contender in each round, in another order each time, until the deadline."""
     means: dict[str, list[float]] = {contender.key: [] for contender in contenders}
     for turn in count():
         if turn >= fewest and clock() > deadline:
@@ -113,7 +113,7 @@ def _in_rounds(
 
 
 def _fitting_runs(contender: Contender, wanted_ns: int) -> int:
-    """How many runs last so long by the wall clock, whatever part of it the contender counts."""
+    """The number of runs that last this long by the wall clock, even if the contender counts only a part."""
 
     def batch(runs: int) -> int:
         start = clock()
@@ -129,7 +129,7 @@ def contender(key: str, batch: Batch) -> Contender:
 
 
 def fresh(key: str, prepare: Callable[[], Any], act: Callable[[Any], Any]) -> Contender:
-    """What `act` takes each time on something new from `prepare`; making it and letting it go does not count."""
+    """Times `act` on a new object from `prepare` in each run; creating and releasing the object is not timed."""
 
     def batch(runs: int) -> int:
         took = 0
@@ -145,7 +145,7 @@ def fresh(key: str, prepare: Callable[[], Any], act: Callable[[Any], Any]) -> Co
 
 
 def in_threads(key: str, batches: Sequence[Batch]) -> Contender:
-    """Batches at the same time, a thread each: the time from the first start to the last end, over all runs."""
+    """Batches at the same time, each in a thread: the time from the first start to the last end, over all runs."""
     threads = len(batches)
     pool = ThreadPoolExecutor(threads)
     barrier = threading.Barrier(threads)
@@ -166,7 +166,7 @@ def in_threads(key: str, batches: Sequence[Batch]) -> Contender:
 
 
 def per_item(one: Contender, items: int) -> Contender:
-    """The same, counting items where each run does `items` of them."""
+    """The contender with its time per item, where each run processes `items` of them."""
 
     def batch(wanted: int) -> int:
         runs = -(-wanted // items)
@@ -176,7 +176,7 @@ def per_item(one: Contender, items: int) -> Contender:
 
 
 def assert_same(results: Iterable[Array], expected: Iterable[Array]) -> None:
-    """The same arrays, but for rounding: kernels may sum in another order."""
+    """Asserts equal arrays up to rounding: kernels may sum in another order."""
     for result, wanted in zip(results, expected, strict=True):
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
 
@@ -187,7 +187,7 @@ def lane_entry(key: str, lane: zrt.Lane, expected: Sequence[Array]) -> Entry:
 
 
 def c_loop_entry(key: str, lane: zrt.Lane, expected: Sequence[Array]) -> Entry:
-    """What a C program would write, over the binding of `lane`."""
+    """The loop that a C program would run over the binding of `lane`."""
     loop = CLoop(lane)
     return Entry(contender(key, loop.batch), lambda: assert_fills(lane, lambda: loop.batch(1), expected))
 
@@ -198,7 +198,7 @@ def call_entry(key: str, expected: Sequence[Array], call: Callable[..., Sequence
 
 
 def assert_fills(lane: zrt.Lane, call: Callable[[], Any], expected: Sequence[Array]) -> None:
-    """Whether `call` writes what is expected into the outputs of `lane`."""
+    """Asserts that `call` writes the expected results into the outputs of `lane`."""
     for port in lane.audit().outputs:
         if not port.allocates:
             lane.outputs[port.name].fill(np.nan)
@@ -217,7 +217,7 @@ class Workload:
 
     @classmethod
     def of(cls, path: Path, shapes: Mapping[str, Shape] | None = None) -> Workload:
-        """Made-up inputs of these shapes; sizes that stay open are 1."""
+        """A workload with synthetic inputs of these shapes; a dimension that stays open becomes 1."""
         with zrt.Session(path, zrt.SessionOptions(**ONE_THREAD)) as session:
             wanted = synthetic.input_shapes(session, shapes)
             inputs = synthetic.make_all(session, wanted)
@@ -228,7 +228,7 @@ class Workload:
         return zrt.Session(self.path, zrt.SessionOptions(**ONE_THREAD, **options))
 
     def lane(self, session: zrt.Session, memory: LaneMemory | None = None, **arguments: Any) -> zrt.Lane:
-        """A lane that holds the inputs; `memory` is for inputs and outputs alike."""
+        """A lane that holds the inputs; `memory` is that of inputs and outputs."""
         lane = session.lane(self.shapes, **{"inputs": memory, "outputs": memory} | arguments)
         self.fill(lane)
         return lane
@@ -240,7 +240,7 @@ class Workload:
 
 
 def ort_session(path: Path) -> Any:
-    """The model loaded into the official package, on one thread; skips the test where there is none."""
+    """The model loaded into the official package, on one thread; skips the test if it is missing."""
     onnxruntime = pytest.importorskip("onnxruntime", reason="the official package is the judge here")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -253,4 +253,4 @@ def digits() -> onnx.ModelProto:
 
 
 MODELS: Final[dict[str, Callable[[], onnx.ModelProto]]] = {"digits": digits} | build.MODELS
-"""What the suites run, by name."""
+"""The models of the suites, by name."""

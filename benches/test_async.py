@@ -1,4 +1,4 @@
-"""What one run costs from asyncio: `Session.run_async` against `Session.run` in a pool of threads."""
+"""The cost of a run from asyncio: `Session.run_async` against `Session.run` in a thread pool."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONTENDERS = ("executor", "run_async", "in_pool", "in_pool_not_spinning")
     ids=lambda param: "-".join(map(str, param)),
 )
 def group(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> Iterator[Group]:
-    """`run_async` on zrt's threads, and where the session has a pool of two on ONNX Runtime's."""
+    """`run_async` on zrt's threads, and on ONNX Runtime's if the session has a pool of two."""
     model, together = request.param
     work = Workload.of(model_file(model))
     alone = work.session()

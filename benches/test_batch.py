@@ -1,4 +1,4 @@
-"""What one image costs in batches of 1, 2, 4 and 8."""
+"""The cost of one image in batches of 1, 2, 4 and 8."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def group(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> 
 
 
 def _shape(path: Path, size: int) -> tuple[int, ...]:
-    """The shape of a batch of so many images."""
+    """The shape of a batch of this many images."""
     return (size, *Workload.of(path).shapes["image"][1:])
 
 

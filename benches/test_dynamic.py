@@ -1,4 +1,4 @@
-"""What a `DynamicRuntime` costs: finding a lane for known shapes, making one for new shapes, serving both."""
+"""The cost of a `DynamicRuntime`: finding a lane for known shapes, making one for new shapes, serving both."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _shape(size: int) -> tuple[int, ...]:
 
 @pytest.fixture(scope="module")
 def look_ups(model_file: Callable[[str], Path]) -> Group:
-    """Ways to come by a lane that is there, by its shapes; a dictionary of the caller's own is the yardstick."""
+    """Ways to look up an existing lane by its shapes; a dictionary of the caller is the yardstick."""
     work = Workload.of(model_file("cnn"), {"image": _shape(8)})
     dynamic, full = zrt.DynamicRuntime(work.session()), zrt.DynamicRuntime(work.session())
     key = _shape(8)
@@ -91,7 +91,7 @@ def servers(model_file: Callable[[str], Path]) -> Group:
 
 
 def _through(dynamic: zrt.DynamicRuntime, feeds: Feeds) -> list[Array]:
-    """As a server would: the lane for the request's shape, the request into it, the answer out of it."""
+    """Serves as a server would: find the lane of the request's shape, write the request, copy the result."""
     image = feeds["image"]
     lane = dynamic.lane({"image": image.shape})
     lane.inputs["image"][...] = image

@@ -1,4 +1,4 @@
-"""What 1 and 2 lanes get done at the same time, a thread each."""
+"""The throughput of 1 and 2 lanes at the same time, each in a thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from zrt.bench.contenders import CLoop
 
 WAYS = ("c_loop", "lane_shared", "lane_replicated", "session_run", "ort_run")
 COUNTS = (1, 2)
-# Long beside the handing over between threads.
+# Long compared with a switch between threads.
 BATCH_NS = 20_000_000
 
 
@@ -67,7 +67,7 @@ def _lanes(key: str, work: Workload, runtime: zrt.Runtime, batch_of: Callable[[z
 def _calls(
     key: str, work: Workload, count: int, call: Callable[..., Sequence[Any]], arguments: tuple[Any, ...]
 ) -> Entry:
-    """The same call in so many threads."""
+    """The same call in this many threads."""
     together = in_threads(key, [partial(timing.batch, call, arguments)] * count)
     return Entry(together, lambda: assert_same(call(*arguments), work.expected))
 

@@ -1,4 +1,4 @@
-"""What one inference costs, from the C loop up to onnxruntime's `run`, on models from tiny to real."""
+"""The cost of one inference, from the C loop up to onnxruntime's `run`, on models from tiny to real."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def group(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> 
 
 
 def _iobinding(theirs: Any, lane: zrt.Lane, work: Workload) -> Entry:
-    """onnxruntime's own binding, over the very memory of the lane."""
+    """onnxruntime's own binding over the memory of the lane."""
     binding = theirs.io_binding()
     for name, array in lane.inputs.items():
         binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)

@@ -1,4 +1,4 @@
-"""What the CPU arena and the memory pattern do for a run; both are ONNX Runtime's, and on by default."""
+"""The effect of ONNX Runtime's CPU arena and memory pattern on a run; both are on by default."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SETTINGS = {
     "pattern_only": (False, True),
     "neither": (False, False),
 }
-# Where outputs are left to ORT, each run takes their memory from the allocator too.
+# If ORT allocates the outputs, each run takes their memory from the allocator too.
 CASES = {
     "add": ("add", None),
     "cnn": ("cnn", None),

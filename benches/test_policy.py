@@ -1,4 +1,4 @@
-"""Whether it matters what memory inputs and outputs live in: when it is made, in the first run, and in later ones."""
+"""The effect of the memory of inputs and outputs on making a lane, on its first run and on later ones."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ POLICIES = {
 MEMORIES = {name: zrt.LaneMemory.buffers(policy) for name, policy in POLICIES.items()} | {
     "ort_allocated": zrt.LaneMemory.allocated()
 }
-# Prefaulted and without huge pages: nothing but the alignment differs. From 1 MiB on a buffer has pages of its own,
-# so that 64 comes out as a page's 4096 there.
+# Prefaulted and without huge pages, so that only the alignment differs. From 1 MiB on a buffer has pages of its own,
+# which aligns it to 4096 bytes even if 64 are requested.
 ALIGNMENTS = {
     name: zrt.LaneMemory.buffers(zrt.BufferPolicy(alignment, prefault=True))
     for name, alignment in {"aligned_64": 64, "aligned_4096": 4096, "aligned_2MiB": 2 * MIB}.items()
@@ -40,7 +40,7 @@ def make_group(
     memories: Mapping[str, zrt.LaneMemory],
     entry_of: Callable[[str, LaneOf, Workload], Entry],
 ) -> Group:
-    """An entry for each memory that the system gives."""
+    """An entry for each kind of memory that the system provides."""
     work = Workload.of(path)
     session = work.session()
     entries: list[Entry] = []

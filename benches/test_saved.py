@@ -1,7 +1,7 @@
-"""How long a model loads as it is, and as `zrt.save_optimized` left it.
+"""The load time of a model, and of its copies that `zrt.save_optimized` wrote.
 
 as_it_is    the model, which the optimizer rewrites at load.
-optimized   what it made of it, in ONNX; loaded with the optimizer off.
+optimized   the optimized model in ONNX; loaded with the optimizer off.
 ort         the same in ONNX Runtime's own format, which needs neither optimizer nor protobuf.
 """
 

@@ -1,4 +1,4 @@
-"""How long a program takes from its start: interpreter, imports, the first answer. Each run is a process of its own."""
+"""The time of a whole program: interpreter, imports, the first result. Each run is a process."""
 
 from __future__ import annotations
 

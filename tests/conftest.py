@@ -1,4 +1,4 @@
-"""What the tests share: small models, sessions over them, onnxruntime's own results, and when a test is skipped."""
+"""Fixtures of all tests: small models, sessions over them, onnxruntime's results; and the reasons to skip a test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from zrt.providers import Azure, usable
 
 ROOT = Path(__file__).parents[1]
 
-# y = x * 2**n, one doubling an iteration: it runs for as long as a test wishes.
+# y = x * 2**n, one doubling in each iteration: n sets the time of a run.
 LOOP = """
 (int64 n, float[k] x) => (float[k] y) {
     go = Constant <value = bool {1}> ()
@@ -36,7 +36,7 @@ LOOP = """
 """
 ENDLESS = np.array(2**62)
 
-# What is nowhere in the repository, by marker, and the variable that says where it is.
+# Files outside the repository: the marker of tests that need them, the variable that names their folder.
 NAMED = {
     "headers": (
         "ZRT_ORT_INCLUDE_DIR",
@@ -65,7 +65,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    # What the test was given may use what its module was given, and goes first; pytest keeps it for longer.
+    # Release the test's fixtures before its module's, which they may use; pytest keeps them longer.
     if isinstance(item, pytest.Function):
         item.funcargs.clear()
 
@@ -125,9 +125,9 @@ class PluginDevices(NamedTuple):
     """The devices of the tests' own provider library (tests/support/plugin.c), which negates."""
 
     own: zrt.EpDevice
-    """On the processor, with memory that it calls its own, streams and graphs."""
+    """On the CPU, with memory that it declares as its own, streams and graphs."""
     npu: zrt.EpDevice
-    """On a made-up NPU; it computes in the host's memory."""
+    """On a simulated NPU; it computes in the host's memory."""
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +179,7 @@ def official() -> Callable[..., list[Any]]:
 
 
 class Background:
-    """A call in a thread of its own: `result()` is what it returned, or raises what it raised."""
+    """A call in a thread of its own: `result()` returns its result or raises its error."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._call = call
@@ -202,7 +202,7 @@ class Background:
         return self.thread.is_alive()
 
     def under_way(self) -> None:
-        """Waits until the call has computed for so long that it is within ONNX Runtime, however busy the machine is."""
+        """Waits until the call has used enough CPU time to be inside ONNX Runtime, even on a busy machine."""
         if not hasattr(time, "pthread_getcpuclockid"):
             time.sleep(0.1)
         while self.running and (self._clock is None or time.clock_gettime(self._clock) < 0.01):
@@ -238,7 +238,7 @@ def eventually() -> Callable[..., None]:
     def wait(condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + 60
         while not condition():
-            assert time.monotonic() < deadline, "it never came to hold"
+            assert time.monotonic() < deadline, "the condition did not become true"
             time.sleep(0.001)
 
     return wait
@@ -246,7 +246,7 @@ def eventually() -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a script in a process of its own, which must end well."""
+    """Runs a script in a process of its own, which must exit with status 0."""
 
     def run(script: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
