@@ -1,4 +1,4 @@
-/* Operators in C for the tests: the declarations are those of the guide. */
+/* Operators in C for the tests, declared as in the guide. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +21,7 @@ int add(
     return 0;
 }
 
-/* Adds what the user gave to an input that may be absent, and says its number of dimensions. */
+/* Adds the float in `data`, if any, to the input; an optional second output gets the number of dimensions. */
 int shift(
     const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *outputs, size_t output_count, void *data) {
     float by = data ? *(const float *)data : 0;
@@ -56,7 +56,7 @@ int fails(
     return 42;
 }
 
-/* Only right if no two threads are in it. */
+/* Counts its calls; correct only if one thread at a time runs it. */
 int counts(
     const zrt_op_tensor *inputs, size_t input_count, const zrt_op_tensor *outputs, size_t output_count, void *data) {
     volatile int now = called;

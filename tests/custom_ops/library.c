@@ -1,4 +1,4 @@
-/* A shared library of operators as they are written for ONNX Runtime itself, with one operator: y = -x. */
+/* A shared library of custom operators for ONNX Runtime, with one operator: y = -x. */
 #include <stdlib.h>
 #include <string.h>
 
