@@ -1,4 +1,4 @@
-"""Turns an OrtStatus into an exception, and calls functions of the C API."""
+"""Turns results of C into exceptions, and calls functions of the C API that store their result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MISALIGNED = lib.ZRT_MISALIGNED
 
 
 def string(pointer: Any) -> str:
-    """The text of a C string, which ORT keeps."""
+    """A copy of a C string that ORT owns."""
     return str(ffi.string(pointer).decode(errors="replace"))
 
 
@@ -48,7 +48,7 @@ def check(code: Any) -> None:
 
 
 def about(subject: str, error: Error) -> Error:
-    """The same error, and of the same cause, with its subject in front of the message."""
+    """The same error with its subject in front of the message."""
     named = type(error)(f"{subject}: {error}")
     if isinstance(error, OrtError) and isinstance(named, OrtError):
         named.code = error.code
@@ -56,7 +56,7 @@ def about(subject: str, error: Error) -> Error:
 
 
 def make(function: Any, kind: str, *arguments: Any) -> Any:
-    """Calls a function of the table whose last argument is where it stores a new pointer of type `kind`."""
+    """Calls a function of the table that stores a new pointer to a `kind` at its last argument; returns it."""
     place = ffi.new(f"{kind} **")
     check(function(*arguments, place))
     return place[0]
@@ -86,7 +86,7 @@ def type_and_shape(value: Any) -> tuple[int, tuple[int, ...]]:
 
 
 def fetch(function: Any, kind: str, *arguments: Any) -> Any:
-    """Calls a function of the table whose last argument is where it stores a plain value of type `kind`."""
+    """Calls a function of the table that stores a plain value of type `kind` at its last argument; returns it."""
     place = ffi.new(f"{kind} *")
     check(function(*arguments, place))
     return place[0]

@@ -1,4 +1,4 @@
-"""Runs that end elsewhere than they begin: `Session.run_async` on asyncio, `Session.submit` for a future."""
+"""Asynchronous runs: `Session.run_async` for asyncio, `Session.submit` for a future."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zrt.errors import AllocationError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.session.call import Call, Result
 
-# How long the interpreter's end waits for runs that it has ended, in seconds.
+# The seconds for which the exiting interpreter waits for the runs that it has terminated.
 EXIT_PATIENCE = 5.0
 
 Settle: TypeAlias = Callable[[list[Result] | None, BaseException | None], None]
@@ -30,11 +30,11 @@ _registered = False
 _ended = False
 
 if lib.zrt_run_open(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1):
-    raise AllocationError("no memory for what a fork calls")
+    raise AllocationError("no memory for the fork handlers of asynchronous runs")
 
 
 def needs_worker(options: RunOptions) -> bool:
-    """Whether ``RunAsync`` would leave out a part of these options, so that a thread of zrt's runs them."""
+    """Whether ``RunAsync`` would ignore a part of these options, so that one of zrt's own threads must run them."""
     return bool(options.adapters)
 
 
@@ -47,10 +47,10 @@ class Ready(NamedTuple):
 
 
 class Run:
-    """One run under way: `settle` is called with its results or its error, once, on the bridge's thread.
+    """One asynchronous run; calls `settle` once with its results or its error, on the bridge's thread.
 
-    What ONNX Runtime reads and writes belongs to a block in C, which stays until its message was taken, whatever
-    becomes of this object. `forget` is called instead in a child that is forked meanwhile.
+    A block in C owns the memory that ONNX Runtime reads and writes. It stays until the bridge has taken its message,
+    even if this object is freed. A child process that is forked during the run calls `forget` instead of `settle`.
     """
 
     __slots__ = (
@@ -69,13 +69,13 @@ class Run:
         self._ready = ready
         self._settle = settle
         self.forget = forget
-        # Of its own, so that its end is not that of the caller's other runs; without any, C makes them.
+        # A copy, so that terminating this run does not terminate other runs with the options; C creates missing ones.
         self._options = None if options is None else options.twin()
         self._on_worker = options is not None and needs_worker(options)
         self._terminated = False
 
     def start(self) -> None:
-        """Begins it."""
+        """Starts the run."""
         _set_up()
         if _ended:
             raise UnsupportedError("the interpreter is ending: no run can begin")
@@ -99,13 +99,13 @@ class Run:
             _under_way[key] = self
             lib.zrt_run_start(self._handle.reference, self._on_worker)
         except BaseException:
-            # An interrupt came; what is started is waited for all the same.
+            # An interrupt: a run that has started stays registered until it ends.
             if not block.started:
                 _under_way.pop(key, None)
             raise
 
     def terminate(self) -> None:
-        """Ends it, as soon as the operator in hand is done."""
+        """Ends the run as soon as the current operator is done."""
         self._terminated = True
         handle = self._handle
         status.check(api().RunOptionsSetTerminate(handle.pointer.run_options))
@@ -137,19 +137,19 @@ class Run:
 
 
 class RunFuture(Future[list[Result]]):
-    """The future of a run, whose `cancel` ends the run."""
+    """The future of a run; `cancel` ends the run."""
 
     def __init__(self) -> None:
         super().__init__()
         self.run: Run | None = None
 
     def result(self, timeout: float | None = None) -> list[Result]:
-        """What the run gave, or what it raised; an `UnsupportedError` where waiting would wait for itself."""
+        """Returns the run's results or raises its error; `UnsupportedError` on the thread that completes runs."""
         self._wait_elsewhere(timeout)
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """What the run raised; an `UnsupportedError` is raised where waiting would wait for itself."""
+        """Returns the run's error or None; raises `UnsupportedError` on the thread that completes runs."""
         self._wait_elsewhere(timeout)
         return super().exception(timeout)
 
@@ -158,7 +158,7 @@ class RunFuture(Future[list[Result]]):
             _refuse_here()
 
     def cancel(self) -> bool:
-        """Cancels the future at once, and ends the run as soon as the operator in hand is done."""
+        """Cancels the future at once, and ends the run as soon as the current operator is done."""
         try:
             return super().cancel()
         finally:
@@ -167,7 +167,7 @@ class RunFuture(Future[list[Result]]):
                 run.terminate()
 
     def settle(self, results: list[Result] | None, error: BaseException | None) -> None:
-        """What the run calls at its end; a cancelled future stays so."""
+        """Completes the future at the end of the run, unless it was cancelled."""
         self.run = None
         if not self.set_running_or_notify_cancel():
             return
@@ -177,20 +177,23 @@ class RunFuture(Future[list[Result]]):
             self.set_result(results or [])
 
     def forget(self) -> None:
-        """In a forked child: fails. Made anew for that, since a thread that is not here may hold its lock."""
+        """Completes the future with an error in a forked child.
+
+        Initializes it again first: a thread that the child does not have may hold its lock.
+        """
         super().__init__()
         self.run = None
         self.set_exception(UnsupportedError("the run goes on in the process that this one was forked from"))
 
 
 def _refuse_here() -> None:
-    """Raises on the thread that hands out what runs give: there it would never come."""
+    """Raises on the thread that completes runs: waiting for a run there would be a deadlock."""
     if bridge.is_here():
         raise UnsupportedError("a callback or a log handler cannot wait for a run: it keeps the run's end from coming")
 
 
 def submit(ready: Ready, options: RunOptions | None) -> Future[list[Result]]:
-    """Starts a run; the future has its results."""
+    """Starts a run and returns its future."""
     future = RunFuture()
     future.run = run = Run(ready, options, future.settle, future.forget)
     run.start()
@@ -198,7 +201,7 @@ def submit(ready: Ready, options: RunOptions | None) -> Future[list[Result]]:
 
 
 async def wait(ready: Ready, options: RunOptions | None) -> list[Result]:
-    """Starts a run and waits for it on the running loop; where the waiting ends first, so does the run."""
+    """Starts a run and waits for it on the running loop; ends the run if the waiting task is cancelled."""
     _refuse_here()
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[list[Result]] = loop.create_future()
@@ -212,17 +215,17 @@ async def wait(ready: Ready, options: RunOptions | None) -> list[Result]:
             waiter.set_result(results or [])
 
     def settle(results: list[Result] | None, error: BaseException | None) -> None:
-        # A loop that is closed has nobody who waits.
+        # No task waits on a closed loop.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(arrive, results, error)
 
-    # No loop goes on in a forked child: nothing is left to do there.
+    # A forked child has no running loop, so `forget` has nothing to do.
     run = Run(ready, options, settle, lambda: None)
     run.start()
     try:
         return await waiter
     finally:
-        # Cancelled, or dropped with its task.
+        # The task was cancelled or dropped.
         if waiter.cancelled() or not waiter.done():
             run.terminate()
 
@@ -232,7 +235,7 @@ def _set_up() -> None:
     bridge.receive(lib.ZRT_MESSAGE_RUN, bridge.Kind(_read, _deliver, _leave))
     if not _registered:
         _registered = True
-        # After the bridge's own, so that it is called before that.
+        # atexit is last-in, first-out: register after the bridge so that this runs before it.
         atexit.register(_at_exit)
 
 
@@ -249,7 +252,7 @@ def _deliver(key: int) -> None:
 
 
 def _leave(key: int) -> None:
-    """The interpreter ends: what the run holds stays with the process."""
+    """Keeps the run's memory to the end of the process: the interpreter is ending."""
 
 
 def _at_exit() -> None:

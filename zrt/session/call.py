@@ -1,4 +1,4 @@
-"""`Call`: what stays the same between runs with the same names, types and shapes, laid out for one C call."""
+"""`Call`: the constant part of all runs with the same names, types and shapes, laid out for one C call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, is_plain
 
-# An array, a list, a dict ...; Any, so that users need not tell type checkers which.
+# An array, a list, a dict ...: it is Any so that users need no casts for type checkers.
 Result: TypeAlias = Any
 
 empty = np.empty
@@ -29,7 +29,7 @@ run_values = lib.zrt_call_run_values
 
 
 class Wanted:
-    """One output of a call: its shape where the feeds settle it, so that ORT writes into a fresh array."""
+    """One output of a call; ORT writes it into a fresh array if the feeds determine its shape."""
 
     __slots__ = ("dtype", "info", "passes_through", "shape")
 
@@ -40,7 +40,7 @@ class Wanted:
         self.dtype = kind.dtype if plain else None
         if plain and shape is not None and nbytes(kind, shape) > sys.maxsize:
             raise AllocationError(f"output {info.name!r}: no memory has room for {list(shape)}")
-        # ORT never writes an output that is a fed input: it hands the feed out again.
+        # An output that is also a fed input: ORT returns the feed and writes nothing.
         self.passes_through = passes_through
         self.shape = shape if plain and not passes_through else None
 
@@ -196,11 +196,11 @@ class Call:
 
 
 def _take(pointer: Any, wanted: Wanted, feeds: Sequence[Handle], session: Handle) -> Result:
-    """What ORT made, as Python has it: a view where numpy has the type, None where there is nothing."""
+    """The Python object for a value that ORT allocated: a view if numpy has its type, None for an absent optional."""
     if not pointer:
         return None
     shared = wanted.passes_through
-    # A sequence may have its tensors from one that was fed.
+    # A sequence may share the tensors of a sequence that was fed.
     value = Value.own(pointer, feeds if shared or wanted.dtype is None else ())
     value.hold(session)
     if not value.memory.is_host:
@@ -236,7 +236,7 @@ def _tensors(tensors: Sequence[tuple[ElementType, Shape | None]], kept: list[Any
         kept.append(dims)
         row.type = creation_code(element_type)
         row.bytes = nbytes(element_type, shape)
-        # Where there is nothing to read any address will do, as in numpy.
+        # An empty array may have any address, as in numpy.
         row.alignment = element_type.dtype.alignment if row.bytes else 1
         row.rank = len(shape)
         row.dims = dims

@@ -1,4 +1,4 @@
-"""Whether a model that was compiled for a device suits the devices that are here."""
+"""Compatibility of a compiled model with the devices of this machine."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from zrt.memory.allocators import default_allocator, take_string
 
 @public
 class ModelCompatibility(IntEnum):
-    """What a provider says of a compiled model (``OrtCompiledModelCompatibility``)."""
+    """A provider's verdict on a compiled model (``OrtCompiledModelCompatibility``)."""
 
     NOT_APPLICABLE = 0
-    """The model was not compiled for this provider, or the provider has no opinion."""
+    """The model was not compiled for this provider, or the provider does not check compatibility."""
     OPTIMAL = 1
-    """It fits."""
+    """The model runs as fast as one compiled here."""
     PREFER_RECOMPILATION = 2
-    """It runs, and would run better compiled anew."""
+    """The model runs, but compiling it again would make it faster."""
     UNSUPPORTED = 3
-    """It does not run here."""
+    """The model does not run here."""
 
 
 @public
 def compatibility_info(model: model_source.Model, provider: str) -> str | None:
-    """What a provider wrote into a model that it compiled, by its full name; None where it wrote nothing.
+    """The compatibility string that a provider (its full name) wrote into a compiled model; None without one.
 
-    Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason, with the model's name.
+    Raises `ModelNotFoundError`, `ModelError` or the exception for ONNX Runtime's own error, with the model's name.
     """
     if not isinstance(provider, str) or not provider:
         raise wrong_type("provider", "a provider's full name", provider)
@@ -57,14 +57,14 @@ def compatibility_info(model: model_source.Model, provider: str) -> str | None:
 
 @public
 def model_compatibility(info: str, provider: str) -> ModelCompatibility:
-    """What a provider says of what it once wrote into a model (`compatibility_info`), on the devices that are here.
+    """A provider's verdict on a model's `compatibility_info`, for all devices that it has in this process.
 
-    `provider` is its full name; the devices are all that it has in this process. `ProviderError` where it has none.
+    `provider` is its full name. Raises `ProviderError` if it has no devices here.
     """
-    said = text(info, "info")
+    encoded = text(info, "info")
     text(provider, "provider")
     table, environment = api(), current().pointer
-    # Under the lock, so that no library is unregistered, and its devices go, meanwhile.
+    # Hold the lock: unregistering a library would free its devices.
     with provider_libraries.lock:
         devices = provider_libraries.device_pointers(environment)
         names = [status.string(table.EpDevice_EpName(device)) for device in devices]
@@ -73,6 +73,6 @@ def model_compatibility(info: str, provider: str) -> ModelCompatibility:
             known = ", ".join(sorted(set(names))) or "none"
             raise ProviderError(f"provider {provider!r} has no devices here; those that have: {known}")
         verdict = status.fetch(
-            table.GetModelCompatibilityForEpDevices, "OrtCompiledModelCompatibility", chosen, len(chosen), said
+            table.GetModelCompatibilityForEpDevices, "OrtCompiledModelCompatibility", chosen, len(chosen), encoded
         )
     return ModelCompatibility(verdict)

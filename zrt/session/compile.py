@@ -1,4 +1,4 @@
-"""Models compiled ahead of time: what a provider makes of its nodes at load, written into a model."""
+"""Ahead-of-time compilation: the nodes that a provider compiles at load, written into a model."""
 
 from __future__ import annotations
 
@@ -55,28 +55,30 @@ def compile(
     error_if_output_file_exists: bool = False,
     external_data_dir: str | os.PathLike[str] | None = None,
 ) -> bytes | None:
-    """Has the providers compile a model, and writes the model with what they compiled as nodes of its own.
+    """Lets the providers compile a model, and writes the model with the compiled nodes.
 
-    `model`, `options`, `providers` and `external_data_dir` are as for `Session`; a `Graph`, or what else has
-    ``to_onnx()``, is a model too. `output` is the path to write to, or a function that is called with one piece of
-    the model (`bytes`) after the other; without it the model is returned as `bytes`. Nodes that no provider compiles
-    stay as they are; with `error_if_no_nodes_compiled` it is an error where these are all of them, as they are on the
-    processor alone, whose form of this is `save_optimized`.
+    `model`, `options`, `providers` and `external_data_dir` are as for `Session`; a `Graph`, or another object with
+    ``to_onnx()``, is a model too. `output` is the path to write to, or a function that is called with each piece of the
+    model (`bytes`) in turn; without it the model is returned as `bytes`. Nodes that no provider compiles stay
+    unchanged. With `error_if_no_nodes_compiled` it is an error if no node is compiled, which is always so with the CPU
+    execution provider alone: use `save_optimized` there.
 
-    A file is replaced as a whole, with those that providers write beside it; with `error_if_output_file_exists` it is
-    an `ArgumentError` if it is there. `graph_optimization_level` is how far the graph is optimized before; None stands
-    for ``DISABLE_ALL``, whatever the options say. `embed_compiled_data_into_model` puts what was compiled into the
-    model rather than into files beside it; for an output that is no path, `ep_context_binaries` is the folder for such
-    files, and the model's name, after which they are named.
+    The output file and the files that providers write beside it are replaced as a whole. With
+    `error_if_output_file_exists` an existing file raises `ArgumentError`. `graph_optimization_level` is the level at
+    which the graph is optimized first; None means ``DISABLE_ALL``, also if the options have a level.
+    `embed_compiled_data_into_model` stores the compiled data in the model rather than in files beside it; for an output
+    that is no path, `ep_context_binaries` gives the folder for these files and the model's name, from which their names
+    are derived.
 
-    Weights come into the model. With `external_initializers_file`, the name of a file beside `output`, those of
-    `external_initializers_size_threshold` bytes and more go there. Or `get_initializer_location_func` is asked about
-    each: it gets an `Initializer` (its name, type, shape and size; `location` and `offset` where ONNX Runtime reads it
-    from a file), and a function that reads the weight: a copy, packed types as their bytes. It returns the file,
-    relative to the model's folder, and the offset at which it wrote the weight; or None for into the model.
+    The model contains the weights. With `external_initializers_file`, the name of a file beside `output`, weights of
+    `external_initializers_size_threshold` bytes and more go there. Or `get_initializer_location_func` is called for
+    each weight, with an `Initializer` (its name, type, shape and size; `location` and `offset` if ONNX Runtime reads it
+    from a file) and a function that returns a copy of the weight, packed types as their bytes. It returns the file,
+    relative to the model's folder, and the offset at which it wrote the weight; or None to keep the weight in the
+    model.
 
-    Raises what `Session` raises, `ArgumentError` where nothing can be written, and `CallbackError` where a function of
-    the caller's raised, of which that is the cause.
+    Raises the same errors as `Session`, `ArgumentError` if the output cannot be written, and `CallbackError` if a
+    function of the caller's raises, with its exception as the cause.
     """
     work = _Compilation()
     if graph_optimization_level is not None:
@@ -113,7 +115,7 @@ def compile(
 
 
 def _plain_name(name: Any, output: Any) -> str:
-    """A name for a file beside the output."""
+    """Checks the name of a file beside the output."""
     text(name, "external_initializers_file")
     if not isinstance(output, (str, os.PathLike)):
         raise ArgumentError("external_initializers_file: it lies beside the output, which must be a path for that")
@@ -132,13 +134,13 @@ def _folder_and_name(given: Any) -> tuple[bytes, bytes]:
         raise ArgumentError(f"ep_context_binaries: there is no folder {os.fsdecode(where)!r}")
     if not text(name, "ep_context_binaries"):
         raise ArgumentError("ep_context_binaries: the model's name is empty")
-    # ORT takes a path without an extension for a file's, but for the separator at its end.
+    # ORT needs a separator at the end to recognize a folder.
     return os.path.join(where, b""), name.encode()
 
 
 @contextmanager
 def _writing(output: Output, beside: Sequence[str], new: bool, work: _Compilation) -> Iterator[None]:
-    """The compilation with its output set, and with that in its place at the end."""
+    """Sets the output of the compilation, and moves the written files to their place at the end."""
     if output is None:
         work.into_memory()
         yield
@@ -159,7 +161,7 @@ def _writing(output: Output, beside: Sequence[str], new: bool, work: _Compilatio
 
 
 class _Compilation(Carrier):
-    """One compilation: what is set, the functions of the caller's, and what came of it."""
+    """One compilation: its settings, the caller's functions and the result."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -180,26 +182,26 @@ class _Compilation(Carrier):
         self._state.place = lib.zrt_compile_initializer
 
     def set(self, name: str, *arguments: Any) -> None:
-        """Has a function of the table called with the options and these arguments, in this order."""
+        """Adds a call of a setter of the compile API, with these arguments after the options."""
         self._settings.append((name, arguments))
 
     def into_memory(self) -> None:
-        """The model becomes `result`."""
+        """Stores the model in `result`."""
         allocator = default_allocator()
         room = lib.zrt_allocation_empty(api(), allocator)
         if not room:
             raise AllocationError("no memory for the model")
-        # Whatever becomes of the compilation, what ONNX Runtime stores there goes with this.
+        # Frees the memory that ONNX Runtime stores there, also if the compilation fails.
         self._memory = Handle.own(room, lib.zrt_allocation_free)
         self.set("SetOutputModelBuffer", allocator, ffi.addressof(room, "data"), ffi.addressof(room, "bytes"))
 
     def into(self, writer: Writer) -> None:
-        """The model goes to the caller's function in pieces."""
+        """Passes the model to the caller's function in pieces."""
         self._writer = writer
         self.set("SetOutputModelWriteFunc", ffi.addressof(lib, "zrt_compile_write"), self._state)
 
     def locate(self, locator: Locator) -> None:
-        """The caller's function is asked about each weight."""
+        """Calls the caller's function for each weight."""
         if not callable(locator):
             came = type(locator).__name__
             raise DTypeError(f"get_initializer_location_func: expected a function, got {came} {shown(locator)}")
@@ -213,7 +215,7 @@ class _Compilation(Carrier):
         container: Handle | None = None,
         lent: Sequence[Handle] = (),
     ) -> None:
-        """Compiles; `lent` is what the settings point to, and a `container` of packed weights has no say in it."""
+        """Compiles; `lent` owns the memory that the settings point to. Ignores a `container` of packed weights."""
         table, environment = self._table, current().pointer
         handle = Handle.make(
             table.ReleaseModelCompilationOptions,
@@ -243,21 +245,21 @@ class _Compilation(Carrier):
             self._memory = None
 
     def _settle_all(self, settings: PoolOptions, subject: str) -> None:
-        """Raises what the caller's code raised, if it did."""
+        """Raises the exceptions of the caller's functions, if any."""
         settle_threads(settings, subject)
         self.settle(f"{subject}: {self._asked}")
 
     def write(self, data: Any, size: int) -> None:
-        """Hands a piece of the model to the caller's function."""
+        """Passes a piece of the model to the caller's function."""
         self._asked = "output"
         assert self._writer is not None
         taken = self._writer(buffer_at(data, size)[:])
-        # An unbuffered file's `write` says so where it was not all.
+        # The `write` of an unbuffered file returns the number of bytes that it wrote.
         if type(taken) is int and taken != size:
             raise OSError(f"it took {taken} bytes of {size}")
 
     def place(self, name: Any, value: Any, there: Any, placed: Any) -> None:
-        """Asks the caller's function where a weight is to be."""
+        """Asks the caller's function for the place of a weight."""
         self._asked = "get_initializer_location_func"
         assert self._locator is not None
         weight = _Weight(status.string(name), value, there)
@@ -283,7 +285,7 @@ def zrt_compile_initializer(python: Any, name: Any, value: Any, there: Any, plac
 
 
 class _Weight:
-    """A weight in ONNX Runtime's memory, which is there during one call alone."""
+    """A weight in ONNX Runtime's memory, which is valid during one call only."""
 
     __slots__ = ("_lock", "_value", "info")
 
@@ -302,7 +304,7 @@ class _Weight:
         self._lock = threading.Lock()
 
     def read(self) -> np.ndarray[Any, Any]:
-        """A copy of it."""
+        """Returns a copy of the weight."""
         info = self.info
         packed = info.element_type.packed
         made: np.ndarray[Any, Any] = np.empty(
@@ -316,7 +318,7 @@ class _Weight:
         return made
 
     def end(self) -> None:
-        """The memory goes."""
+        """Makes `read` raise: the memory is no longer valid."""
         with self._lock:
             self._value = None
 

@@ -1,4 +1,4 @@
-"""The feeds of a run: names matched, types and shapes checked, arrays made right where they can be."""
+"""The feeds of a run: match names, check types and shapes, convert arrays."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Feeds: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
 
 
 def names_of(infos: Sequence[ValueInfo]) -> str:
-    """The names for a message."""
+    """The quoted names, for a message."""
     return ", ".join(repr(info.name) for info in infos) or "none"
 
 
 def by_name(
     feeds: Feeds, inputs: Sequence[ValueInfo], initializers: Sequence[ValueInfo]
 ) -> list[tuple[ValueInfo, Any]]:
-    """Each fed input with what is fed, in the session's order; overridable initializers only where they are fed.
+    """Each fed input with its feed, in the session's order; overridable initializers only if they are fed.
 
-    None for an input of optional type leaves it out, as leaving it out does. Tensors of other libraries come as values.
+    An input of optional type may be missing or None. Tensors of other libraries are returned as values.
     """
     if isinstance(feeds, Mapping):
         given = dict(feeds)
@@ -61,7 +61,7 @@ def aligned(feeds: Feeds) -> bool:
 
 
 def _adopted(info: ValueInfo, feed: Any) -> Any:
-    """The feed; as a value over its memory where it is another library's tensor."""
+    """The feed, or a value over its memory if it is a tensor of another library."""
     if isinstance(feed, (np.ndarray, Value)) or not hasattr(type(feed), "__dlpack__"):
         return feed
     from zrt.interop import dlpack
@@ -70,7 +70,7 @@ def _adopted(info: ValueInfo, feed: Any) -> Any:
 
 
 def check_kind(info: ValueInfo, subject: str) -> None:
-    """Refuses what is no tensor of numbers in the model, of which no array can be the memory."""
+    """Raises unless the model declares a tensor of numbers: only these can use the memory of an array."""
     if not info.is_tensor:
         raise UnsupportedError(f"{subject} is {phrase(info.kind)}: without a copy only tensors of numbers can be given")
     if info.element_type is ElementType.STRING:
@@ -78,13 +78,13 @@ def check_kind(info: ValueInfo, subject: str) -> None:
 
 
 def check_type(info: ValueInfo, element_type: ElementType, subject: str) -> None:
-    """Refuses another element type than the model's: nothing is cast in silence."""
+    """Raises for another element type than the model's: zrt casts nothing implicitly."""
     if element_type is not info.element_type:
         raise DTypeError(f"{subject}: expected {type_name(info.element_type)}, got {type_name(element_type)}")
 
 
 def right_array(info: ValueInfo, feed: Any) -> np.ndarray[Any, Any]:
-    """The feed as an array that ORT can read: contiguous, native, of the model's type and a shape it admits."""
+    """The feed as an array that ORT can read: contiguous, aligned, native, of the model's type and shape."""
     subject = f"input {info.name!r}"
     array = _as_array(info, feed, subject)
     symbolic_shapes.check(info, array.shape, subject)
@@ -106,7 +106,7 @@ def _as_array(info: ValueInfo, feed: Any, subject: str) -> np.ndarray[Any, Any]:
 
 
 def right_value(info: ValueInfo, feed: Any) -> Value:
-    """The feed as a value over its own memory: what would need a copy is refused."""
+    """The feed as a value over its own memory; raises if that would need a copy."""
     subject = f"input {info.name!r}"
     wanted = content(info)
     if not isinstance(feed, Value):
@@ -124,7 +124,7 @@ def right_value(info: ValueInfo, feed: Any) -> Value:
 
 
 def made_value(info: ValueInfo, feed: Any) -> Value:
-    """The feed as a value, made with a copy where none can be without one: any feed for any input that ORT has."""
+    """The feed as a value, with a copy if it needs one: any feed for any kind of input."""
     if isinstance(feed, (Value, Buffer)):
         return right_value(info, feed)
     subject = f"input {info.name!r}"

@@ -1,4 +1,4 @@
-"""`IoBinding`: inputs and outputs bound by name, and runs over what is bound."""
+"""`IoBinding`: inputs and outputs bound by name, and runs over them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from zrt.values.type_info import ValueInfo, is_plain
 
 
 def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:
-    """A value for ORT to write an output into: of the model's type, and of a shape that it admits."""
+    """A value over `place` for ORT to write an output into; raises for a wrong type or shape."""
     check_kind(info, subject)
     value = as_value(place, subject)
     if not value.writeable:
@@ -41,10 +41,10 @@ def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer
 
 @dataclass(slots=True)
 class _Bound:
-    """All that an open binding holds, in one attribute, so that closing in one thread leaves a run in another whole.
+    """The state of an open binding, in one attribute of `IoBinding`: `close` must not affect a run in another thread.
 
-    Its methods are for the thread that has claimed the binding. Whatever they tell ORT, an interrupt in their midst
-    leaves nothing bound that is not kept alive.
+    A thread must claim the binding before it calls a method. An interrupt within a method never leaves a value bound
+    that is not kept alive.
     """
 
     session: Session
@@ -56,7 +56,7 @@ class _Bound:
     left: Any = None
 
     def claimed(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """`work` with runs and other threads kept out."""
+        """Calls `work` while no run and no other thread can use the binding."""
         return claimed(busy_flag(self.block), "IoBinding", work, *arguments)
 
     def bind_input(self, name: str, value: Handle) -> None:
@@ -67,7 +67,7 @@ class _Bound:
         except Error as error:
             _restore(self.inputs, name, former)
             raise status.about(f"input {name!r}", error) from error
-        self._let_go([name])
+        self._release_outputs([name])
         self.inputs[name] = (value,)
 
     def bind_output(self, name: str, value: Handle) -> None:
@@ -94,7 +94,7 @@ class _Bound:
 
     def clear_inputs(self) -> None:
         api().ClearBoundInputs(self.binding.pointer)
-        self._let_go(self.inputs)
+        self._release_outputs(self.inputs)
         self.inputs = {}
 
     def clear_outputs(self) -> None:
@@ -103,8 +103,8 @@ class _Bound:
         self._leave()
 
     def values(self) -> dict[str, Any]:
-        # An output that is an input as well is that input's memory, and a sequence may have its tensors from any. No
-        # other input is kept: a loop that feeds its outputs back would keep those of all its runs.
+        # An output that is also an input shares the input's memory, and a sequence may share the tensors of any input.
+        # Keep no other inputs: a loop that feeds its outputs back would keep those of all its runs.
         plain = {info.name for info in self.session.outputs if is_plain(info)}
         shares = not plain.issuperset(self.outputs)
         inputs = [kept for name, kept in self.inputs.items() if shares or name in self.outputs]
@@ -116,37 +116,37 @@ class _Bound:
         return {name: value for name, value in named if value is not None or name in optional}
 
     def _hand_back(self, name: str, memory: MemoryInfo) -> None:
-        """Leaves an output to ORT, and lets go what the last run made."""
+        """Leaves an output to ORT, and releases the value of the last run."""
         where = memory.handle()
         status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), where.pointer))
 
-    def _let_go(self, names: Iterable[str]) -> None:
-        """To be called when inputs go: an output of the same name is their memory, if the last run handed it out."""
+    def _release_outputs(self, names: Iterable[str]) -> None:
+        """Releases outputs of these names when the inputs go: the last run may have returned the inputs' memory."""
         for name in names:
             for memory in self.outputs.get(name, ()):
                 if isinstance(memory, MemoryInfo):
                     self._hand_back(name, memory)
 
     def leave_out(self, name: str) -> None:
-        """Forgets one input: ORT only forgets all, so the others are bound anew."""
+        """Unbinds one input: ORT can only unbind all, so the others are bound again."""
         if name not in self.inputs:
             return
         table = api()
         kept = {other: values for other, values in self.inputs.items() if other != name}
         table.ClearBoundInputs(self.binding.pointer)
-        self._let_go([name])
+        self._release_outputs([name])
         for other, values in kept.items():
             status.check(table.BindInput(self.binding.pointer, other.encode(), values[-1].pointer))
         self.inputs = kept
 
     def _leave(self) -> None:
-        """Has each run hand the outputs without memory of the caller's back to ORT (see lane.h)."""
+        """Makes each run return the outputs that ORT allocates to ORT first (see lane.h)."""
         last = {name: kept[-1] for name, kept in self.outputs.items()}
         places = {name: place.handle() for name, place in last.items() if isinstance(place, MemoryInfo)}
         names = strings(places)
         memories = new_array("const OrtMemoryInfo *", [place.pointer for place in places.values()])
         lane = self.block.pointer
-        # An interrupt between these lines leaves a count that what is kept is good for.
+        # With a count of 0 an interrupt between these lines leaves no pointer in use that is not kept alive.
         lane.output_count = 0
         self.left = (names, memories, places)
         lane.output_names, lane.output_memories = names, memories
@@ -162,10 +162,10 @@ def _restore(bound: dict[str, Any], name: str, former: Any) -> None:
 
 @public
 class IoBinding(Owner):
-    """What a run reads and writes, bound by name (``OrtIoBinding``).
+    """Inputs and outputs of a run, bound by name (``OrtIoBinding``).
 
-    The binding keeps alive what is bound to it, and goes on working when its session is closed. A second thread
-    that uses it at the same time gets `BusyError`.
+    The binding keeps the bound memory alive, and stays usable after its session is closed. A second thread that uses
+    it at the same time gets `BusyError`.
     """
 
     __slots__ = ("_bound",)
@@ -188,18 +188,17 @@ class IoBinding(Owner):
         return bound
 
     def close(self) -> None:
-        """Closes it; what was bound is let go, by a run that is under way at its end."""
+        """Closes the binding and releases the bound memory; a run under way releases it when it ends."""
         super().close()
         self._bound = None
 
     def bind_input(self, name: str, feed: np.ndarray[Any, Any] | Value | Buffer | None) -> None:
-        """Binds an input to the feed's own memory; binding a name again replaces what was bound.
+        """Binds an input to the feed's own memory; binding a name again replaces the earlier feed.
 
-        Strings, sparse tensors, sequences and maps are bound as a `Value`; None for an input of optional type leaves
-        it out.
+        Strings, sparse tensors, sequences and maps are bound as a `Value`. None unbinds an input of optional type.
 
-        For an input that the session wants on a device, ORT copies the feed there now, and later writes to it are
-        seen only after binding it again.
+        If the session reads the input on a device, ORT copies the feed there now. Later writes to the feed take effect
+        only after binding it again.
         """
         bound = self._opened()
         info = _find(name, (*bound.session.inputs, *bound.session.initializers), "input")
@@ -211,7 +210,7 @@ class IoBinding(Owner):
         bound.claimed(bound.bind_input, name, value._open())
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
-        """Binds an output to the caller's memory, or leaves it to ORT on a memory (None: on the host)."""
+        """Binds an output to the caller's memory, or lets ORT allocate it on a memory (None: on the host)."""
         bound = self._opened()
         info = _find(name, bound.session.outputs, "output")
         subject = f"output {name!r}"
@@ -225,17 +224,17 @@ class IoBinding(Owner):
         bound.claimed(bound.bind_output, name, value._open())
 
     def clear_inputs(self) -> None:
-        """Forgets every bound input."""
+        """Unbinds every input."""
         bound = self._opened()
         bound.claimed(bound.clear_inputs)
 
     def clear_outputs(self) -> None:
-        """Forgets every bound output."""
+        """Unbinds every output."""
         bound = self._opened()
         bound.claimed(bound.clear_outputs)
 
     def synchronize_inputs(self) -> None:
-        """Waits until the devices have the bound inputs."""
+        """Waits until the bound inputs are on their devices."""
         bound = self._opened()
         status.check(bound.claimed(api().SynchronizeBoundInputs, bound.binding.pointer))
 
@@ -245,10 +244,10 @@ class IoBinding(Owner):
         status.check(bound.claimed(api().SynchronizeBoundOutputs, bound.binding.pointer))
 
     def run(self, options: RunOptions | None = None) -> None:
-        """One inference over what is bound.
+        """One inference over the bound inputs and outputs.
 
-        On a session with devices the calls that synchronize come before and after it by themselves. An input that
-        is not bound is an `ArgumentError`; an output that is not bound is not computed.
+        A session with devices synchronizes them before and after the run by itself. Raises `ArgumentError` if an input
+        is not bound; an output that is not bound is not computed.
         """
         bound = self._opened()
         missing = [
@@ -271,21 +270,21 @@ class IoBinding(Owner):
             raise error
 
     def outputs(self) -> dict[str, Any]:
-        """The outputs that the last run wrote, each a `Value`, by name in the order of their binding.
+        """The outputs of the last run, each a `Value`, by name in the order of binding.
 
-        An output of optional type that is absent is None.
+        An absent output of optional type is None.
         """
         bound = self._opened()
         values: dict[str, Any] = bound.claimed(bound.values)
         return values
 
     def numpy(self) -> dict[str, Any]:
-        """The same as numpy views on their memory; what lies on a device or is no tensor is refused."""
+        """The outputs of the last run as numpy views; raises for an output on a device, or of another kind."""
         return {name: None if value is None else value.numpy() for name, value in self.outputs().items()}
 
 
-def _find(name: str, infos: Sequence[ValueInfo], what: str) -> ValueInfo:
+def _find(name: str, infos: Sequence[ValueInfo], role: str) -> ValueInfo:
     for info in infos:
         if isinstance(name, str) and info.name == name:
             return info
-    raise UnknownNameError(f"the model has no {what} {shown(name)}; it has {names_of(infos)}")
+    raise UnknownNameError(f"the model has no {role} {shown(name)}; it has {names_of(infos)}")

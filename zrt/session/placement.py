@@ -1,4 +1,4 @@
-"""Where a session's inputs and outputs live, and which provider runs each of its nodes."""
+"""The memory of a session's inputs and outputs, and the provider of each node."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from zrt.values.type_info import ValueInfo
 @public
 @dataclass(frozen=True, slots=True)
 class PortPlacement:
-    """Where the session reads an input, or writes an output."""
+    """The memory in which the session reads an input or writes an output."""
 
     name: str
     memory: MemoryInfo
-    """Memory elsewhere means a copy in each run."""
+    """A feed or an output in other memory costs a copy in each run."""
     provider: str | None
-    """The provider of the node that reads or writes it; None where ONNX Runtime does not say."""
+    """The provider of the node that reads or writes it; None if ONNX Runtime does not report it."""
     device: EpDevice | None
-    """The first device that the provider offers; None where it offers none, or ONNX Runtime does not say."""
+    """The provider's first device; None if it has none, or if ONNX Runtime does not report it."""
 
 
 @public
@@ -48,18 +48,18 @@ class NodePlacement:
 @public
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What `Session.placement` says; printed, it is a table."""
+    """The result of `Session.placement`; `str` gives a table."""
 
     inputs: tuple[PortPlacement, ...]
     outputs: tuple[PortPlacement, ...]
     subgraphs: tuple[Assignment, ...] | None
-    """What was given to a provider together, in ONNX Runtime's order; None where it was not recorded."""
+    """The subgraphs that were assigned to providers, in ONNX Runtime's order; None if they were not recorded."""
     reason: str
-    """Why nothing is known of the nodes; "" where it is."""
+    """Why the nodes are not known; "" if they are."""
 
     @property
     def nodes(self) -> tuple[NodePlacement, ...]:
-        """Every node with its provider; none where it was not recorded (see `reason`)."""
+        """Every node with its provider; empty if they were not recorded (see `reason`)."""
         return tuple(
             NodePlacement(node.name, node.op_type, node.domain, subgraph.provider)
             for subgraph in self.subgraphs or ()
@@ -68,14 +68,14 @@ class Placement:
 
     @property
     def providers(self) -> dict[str, int]:
-        """How many nodes each provider runs."""
+        """The number of nodes that each provider runs."""
         counts: dict[str, int] = {}
         for node in self.nodes:
             counts[node.provider] = counts.get(node.provider, 0) + 1
         return counts
 
     def to_dict(self) -> dict[str, Any]:
-        """The same in plain dicts and lists, for JSON; `nodes` is None where it was not recorded."""
+        """Plain dicts and lists, for JSON; `nodes` is None if they were not recorded."""
         return {
             "inputs": [_port(port) for port in self.inputs],
             "outputs": [_port(port) for port in self.outputs],
@@ -84,7 +84,7 @@ class Placement:
         }
 
     def rows(self) -> list[tuple[str, str, str, str]]:
-        """The same for people: what it is, its name, its memory or its operator, and the provider."""
+        """Rows of a table: kind, name, memory or operator, and provider."""
         rows = [
             (word, port.name, _where(port.memory), port.provider or "?")
             for word, ports in (("input", self.inputs), ("output", self.outputs))
@@ -123,7 +123,7 @@ def read(
 ) -> Placement:
     """The placement of a session."""
     table = api()
-    # With one provider there is no question; of several ONNX Runtime names those that take part in device selection.
+    # A single provider runs everything. Of several, ONNX Runtime reports those that take part in device selection.
     only = providers[0] if len(providers) == 1 else None
     try:
         subgraphs: tuple[Assignment, ...] | None = node_assignment.read(session)
@@ -158,6 +158,6 @@ def _devices(function: Any, session: Handle, count: int) -> list[EpDevice | None
                 provider_libraries.check_whole()
                 status.check(function(session.pointer, places, count))
         except Error:
-            # An output that is an input or a weight as well has no node that makes it, and spoils it for the others.
+            # The call fails for all outputs if one is an input or a weight, which no node makes.
             return [None] * count
         return [device_at(place) for place in places]

@@ -1,4 +1,4 @@
-"""`PreparedRun`: a session's run over the same feeds, again and again."""
+"""`PreparedRun`: repeated runs of a session over the same feeds."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from zrt.values import Value
 class PreparedRun(Owner):
     """A run over feeds that are borrowed in place (`Session.prepare` makes it).
 
-    What is written into the fed arrays between two runs is what the next run reads. Each run returns fresh
-    arrays, so earlier results stay as they were. May be used from several threads, which then must not write
-    into the feeds while a run reads them.
+    Each run reads the current content of the feeds and returns fresh arrays, so earlier results stay unchanged.
+    Several threads may use it, but none may write into the feeds during a run.
     """
 
     __slots__ = ("_prepared",)

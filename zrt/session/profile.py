@@ -1,4 +1,4 @@
-"""`Profile`: what ONNX Runtime's profiler saw, read from its trace, as tables of where the time went."""
+"""`Profile`: a trace of ONNX Runtime's profiler, and tables of the time that each node took."""
 
 from __future__ import annotations
 
@@ -27,56 +27,56 @@ RUN = "model_run"
 
 TypedShape: TypeAlias = "tuple[str, Shape]"
 
-# ORT 1.27 writes names into its JSON as they are, quotes and backslashes too; this finds them.
+# ORT 1.27 does not escape quotes and backslashes in the names of its JSON; this finds the names.
 _NAME = re.compile(r'("name" :")(.*?)(","args" : \{(?:"\w+" :|\}))', re.DOTALL)
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class ProfileEvent:
-    """One span of time in a trace; times are in microseconds, from the trace's beginning on."""
+    """One span of time in a trace; times are in microseconds from the start of the trace."""
 
     category: str
     """"Session" (loading, runs), "Node" (an operator of the graph), "Kernel" or "Api" (what a device ran)."""
     name: str
-    """A node's name in the graph, or ONNX Runtime's word for what it did."""
+    """A node's name in the graph, or ONNX Runtime's name for the step."""
     start_us: int
     duration_us: int
     process: int
     thread: int
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """All else that the trace says of it, by ONNX Runtime's names."""
+    """The other fields of the event, by ONNX Runtime's names."""
 
     @property
     def operator(self) -> str:
-        """The operator's type ("Conv"); "" where it is none."""
+        """The operator's type ("Conv"); "" if the event is no operator."""
         return str(self.arguments.get("op_name", ""))
 
     @property
     def provider(self) -> str:
-        """The full name of the provider that ran it; "" where the trace does not say."""
+        """The full name of the provider that ran it; "" if the trace does not contain it."""
         return str(self.arguments.get("provider", ""))
 
     @property
     def inputs(self) -> tuple[TypedShape, ...]:
-        """The inputs that a node had, each as ORT's name of the element type and a shape."""
+        """A node's inputs, each as ORT's name of the element type and a shape."""
         return _typed_shapes(self.arguments.get("input_type_shape"))
 
     @property
     def outputs(self) -> tuple[TypedShape, ...]:
-        """The outputs that a node had, in the same way."""
+        """A node's outputs, each as ORT's name of the element type and a shape."""
         return _typed_shapes(self.arguments.get("output_type_shape"))
 
     @property
     def end_us(self) -> int:
-        """When it ended."""
+        """The end of the event."""
         return self.start_us + self.duration_us
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """A line of a table: all calls of one operator type, node or kernel on a provider; times are in microseconds."""
+    """A row of a table: all calls of one operator type, node or kernel on a provider; times are in microseconds."""
 
     name: str
     """The node's or the kernel's name; in a table by operator, the operator's type."""
@@ -84,35 +84,35 @@ class ProfileRow:
     provider: str
     calls: int
     total_us: int
-    """The time of all calls, without that of nodes inside (the body of a Loop has rows of its own)."""
+    """The time of all calls, without that of inner nodes (the body of a Loop has its own rows)."""
     share: float
-    """Of the time of all rows, from 0 to 1."""
+    """The share of the time of all rows, from 0 to 1."""
     shapes: str | None
-    """The inputs, as ``float[1, 16, 8, 8], float[16]``; None where they differ from call to call."""
+    """The inputs, as ``float[1, 16, 8, 8], float[16]``; None if they differ between calls."""
 
     @property
     def mean_us(self) -> float:
-        """The time of a call."""
+        """The mean time of a call."""
         return self.total_us / self.calls
 
 
 @public
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A trace: every event of it, in the order in which they began.
+    """A trace: all its events, ordered by their start.
 
     `zrt.Profile.read` reads the files that ONNX Runtime writes (`SessionOptions.profile_file_prefix`,
-    `RunOptions.profile_file_prefix`); `Session.profile` makes one.
+    `RunOptions.profile_file_prefix`); `Session.profile` profiles runs.
     """
 
     events: tuple[ProfileEvent, ...]
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Profile:
-        """The profile in a trace that ONNX Runtime wrote, or that `write` did.
+        """Reads a trace that ONNX Runtime or `write` wrote.
 
-        Raises `FileError` where the file cannot be read, and `TraceError` where it is cut short or another kind of
-        file. A trace is whole once profiling has ended: see `Session.end_profiling`.
+        Raises `FileError` if the file cannot be read, and `TraceError` if it is truncated or no trace. A trace is
+        complete once profiling has ended: see `Session.end_profiling`.
         """
         name = os.fsdecode(path_bytes(path, "path"))
         try:
@@ -129,12 +129,12 @@ class Profile:
 
     @property
     def kernels(self) -> tuple[ProfileEvent, ...]:
-        """What a device ran by itself; the processor has none."""
+        """The kernels that a device ran; the CPU execution provider has none."""
         return tuple(event for event in self.events if event.category == "Kernel")
 
     @property
     def runs(self) -> tuple[ProfileEvent, ...]:
-        """The runs, from the call's begin to its end."""
+        """The runs, each from the start of the call to its end."""
         return tuple(event for event in self.events if event.category == "Session" and event.name == RUN)
 
     def by_operator(self) -> list[ProfileRow]:
@@ -146,13 +146,13 @@ class Profile:
         return _table(self.nodes, lambda node: node.name)
 
     def by_kernel(self) -> list[ProfileRow]:
-        """The time of each kernel that a device ran, the longest first; the processor has no rows here."""
+        """The time of each kernel that a device ran, the longest first; empty for the CPU execution provider."""
         return _table(self.kernels, lambda kernel: kernel.name)
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Writes a Chrome trace: Perfetto and chrome://tracing read it, and so does `read`.
+        """Writes a Chrome trace, which Perfetto, chrome://tracing and `read` can read.
 
-        Raises `FileError` where it cannot be written.
+        Raises `FileError` if it cannot be written.
         """
         name = os.fsdecode(path_bytes(path, "path"))
         entries = [
@@ -176,7 +176,7 @@ class Profile:
 
 
 def of_runs(session: Session, feeds: Feeds, runs: int, warmup: int) -> Profile:
-    """The profile of `runs` runs after `warmup` others; see `Session.profile`."""
+    """The profile of `runs` runs after `warmup` runs without profiling; see `Session.profile`."""
     integer(runs, "runs", 1)
     for _ in range(integer(warmup, "warmup")):
         session.run(feeds)
@@ -193,13 +193,13 @@ def of_runs(session: Session, feeds: Feeds, runs: int, warmup: int) -> Profile:
                     "this session is profiled as a whole (SessionOptions.profile_file_prefix), so its runs cannot be "
                     "profiled by themselves: call end_profiling first"
                 )
-            # Each trace counts from its own beginning.
+            # The times of each trace start at 0.
             events += [replace(event, start_us=event.start_us + start_us) for event in Profile.read(written[0]).events]
     return Profile(tuple(sorted(events, key=_order)))
 
 
 def _table(events: Sequence[ProfileEvent], name: Callable[[ProfileEvent], str]) -> list[ProfileRow]:
-    """A row for all events that share a name, an operator and a provider; the longest first."""
+    """A row for each name, operator and provider; the longest first."""
     times = own_times(events)
     whole = sum(times) or 1
     groups: dict[Hashable, list[tuple[ProfileEvent, int]]] = {}
@@ -225,7 +225,7 @@ def _table(events: Sequence[ProfileEvent], name: Callable[[ProfileEvent], str]) 
 
 
 def own_times(nodes: Sequence[ProfileEvent]) -> list[int]:
-    """Each event's time without that of those inside it, in the same thread; in the order of a profile's events."""
+    """The time of each event without that of inner events of the same thread; events are ordered as in a profile."""
     times = [node.duration_us for node in nodes]
     around: dict[tuple[int, int], list[int]] = {}
     for index, node in enumerate(nodes):
@@ -233,19 +233,19 @@ def own_times(nodes: Sequence[ProfileEvent]) -> list[int]:
         while stack and nodes[stack[-1]].end_us <= node.start_us:
             stack.pop()
         if stack:
-            # Times are whole microseconds, so parts may seem to be more than their whole.
+            # Times are rounded to microseconds, so the sum of the parts may exceed the whole.
             times[stack[-1]] = max(0, times[stack[-1]] - node.duration_us)
         stack.append(index)
     return times
 
 
 def _order(event: ProfileEvent) -> tuple[int, int]:
-    """Sorts events by their begin, what is around others before them."""
+    """The sort key of events: by their start, outer events before inner ones."""
     return event.start_us, -event.duration_us
 
 
 def _entries(text: str, name: str) -> list[Any]:
-    """The trace's events as JSON has them."""
+    """The trace's events, parsed from JSON."""
     if not text.strip():
         raise TraceError(f"trace {name!r}: it is empty: ONNX Runtime writes it when profiling ends")
     try:
@@ -262,7 +262,7 @@ def _entries(text: str, name: str) -> list[Any]:
 def _events(entries: Iterable[Any], name: str) -> Iterable[ProfileEvent]:
     for index, entry in enumerate(entries):
         try:
-            # Other tools add entries of other kinds, such as names for threads.
+            # Other tools add entries of other kinds, such as thread names.
             if entry["ph"] != "X":
                 continue
             category, label, arguments = str(entry["cat"]), str(entry["name"]), dict(entry["args"])
@@ -275,7 +275,7 @@ def _events(entries: Iterable[Any], name: str) -> Iterable[ProfileEvent]:
 
 
 def _typed_shapes(entries: Any) -> tuple[TypedShape, ...]:
-    """``[{"float": [1, 2]}, ...]`` as pairs; what looks otherwise is passed over."""
+    """``[{"float": [1, 2]}, ...]`` as pairs; ignores entries of another form."""
     if not isinstance(entries, list):
         return ()
     return tuple(

@@ -1,4 +1,4 @@
-"""The optimized model, written out."""
+"""`save_optimized`: write the optimized model to a file."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def save_optimized(
     weights_from: int = 1024,
     external_data_dir: str | os.PathLike[str] | None = None,
 ) -> None:
-    """Loads a model and writes what ONNX Runtime's optimizer made of it: what loads sooner the next time.
+    """Loads a model and writes the optimized graph, which loads faster.
 
-    A `path` that ends in ``.ort`` gets ONNX Runtime's own format, any other one ONNX. Without `options` the graph is
-    optimized as far as the result fits any processor (``ENABLE_EXTENDED``); ``ENABLE_ALL`` may fit this one only.
-    Whoever loads the result may leave the optimizer off.
+    A `path` that ends in ``.ort`` gets ONNX Runtime's own format, any other path ONNX. Without `options` the
+    optimization level is ``ENABLE_EXTENDED``, whose result runs on any CPU; that of ``ENABLE_ALL`` may run on this CPU
+    only. The optimizer can be disabled when the result is loaded.
 
     With `weights_file`, the name of a file beside `path`, weights of `weights_from` bytes and more go there: a model
-    has room for 2 GB. Files that are there already are replaced as a whole, once everything is written: sessions that
-    read the old ones go on with them.
+    file holds at most 2 GB. Existing files are replaced as a whole at the end; sessions that read the old files are not
+    affected.
 
-    Raises what `Session` raises, and `ArgumentError` where nothing can be written.
+    Raises the same errors as `Session`, and `ArgumentError` if the files cannot be written.
     """
     target = os.fsdecode(path_bytes(path, "path"))
     if options is not None and not isinstance(options, SessionOptions):

@@ -50,27 +50,29 @@ MISALIGNED = status.MISALIGNED
 ndarray = np.ndarray
 empty = np.empty
 
-# How many combinations of names and shapes a session keeps prepared.
+# The number of combinations of names and shapes for which a session keeps a prepared call.
 CALLS_KEPT = 64
 
-REPLAYS = "this session captures graphs, and replays them over the memory of the first run: run it with lanes"
+REPLAYS = "this session captures graphs and replays them over the memory of the first run: run it with lanes"
 
 
 @public
 class Session(Owner):
     """A model, loaded and ready to run (``OrtSession``).
 
-    `model` is a path, the model's bytes, or an ``onnx.ModelProto``. Weights outside the model are looked for
-    beside the path, or in `external_data_dir`. `providers` is what it may run on, best first: providers (see
-    `zrt.providers`), devices (`EpDevice`, alone or with a dict of options); or a `DevicePolicy`, or a function of the
-    devices and the model's metadata that returns those to take. The processor comes last of itself. With `strict` a
-    session is refused (`ProviderError`) where a node would run on the processor though something else was asked for;
-    `allow` exempts operators ("Shape", "com.microsoft::FusedMatMul").
+    `model` is a path, the model's bytes, or an ``onnx.ModelProto``. ONNX Runtime looks for external weights beside the
+    path, or in `external_data_dir`.
 
-    Everything that can be asked of the model is read once, here. A session may be used from any number of threads
-    at the same time, and `close` (or the end of a ``with``) ends it as soon as its last run and lane end.
+    `providers` lists where the model may run, best first: providers (see `zrt.providers`) and devices (`EpDevice`,
+    alone or with a dict of options). It may also be a `DevicePolicy`, or a function that takes the devices and the
+    model's metadata and returns the devices to use. The CPU execution provider is always added as the last one. With
+    `strict` the session raises `ProviderError` if a node would fall back to the CPU although another provider was
+    requested; `allow` exempts operators ("Shape", "com.microsoft::FusedMatMul").
 
-    Raises `ModelNotFoundError`, `ModelError` or ONNX Runtime's own reason, with the model's name.
+    The constructor reads all properties of the model once. A session is thread-safe. `close` (or the end of a
+    ``with``) releases it as soon as its last run and lane end.
+
+    Raises `ModelNotFoundError`, `ModelError` or the exception for ONNX Runtime's own error, with the model's name.
     """
 
     __slots__ = (
@@ -90,9 +92,9 @@ class Session(Owner):
     )
 
     inputs: tuple[ValueInfo, ...]
-    """What must be fed, in the model's order."""
+    """The inputs that a run must feed, in the model's order."""
     outputs: tuple[ValueInfo, ...]
-    """What comes back, in the model's order."""
+    """The outputs that a run computes, in the model's order."""
     input_names: tuple[str, ...]
     """The inputs' names, in the model's order."""
     output_names: tuple[str, ...]
@@ -100,9 +102,9 @@ class Session(Owner):
     initializers: tuple[ValueInfo, ...]
     """Weights that a run may override by feeding them."""
     metadata: ModelMetadata
-    """What the model's author wrote into it."""
+    """The metadata that the model's author wrote into it."""
     providers: tuple[str, ...]
-    """The full names of the providers that the session may use, best first; of a policy's choice, those it uses."""
+    """The full names of the providers that the session may use, best first; with a policy, of those that it uses."""
 
     def __init__(
         self,
@@ -127,14 +129,14 @@ class Session(Owner):
 
     @classmethod
     def adopt(cls, handle: Handle, chosen: ProvidersLike) -> Session:
-        """A session around an ``OrtSession`` that was loaded elsewhere in zrt, on the `chosen` providers."""
+        """A session that owns an ``OrtSession``, which another module of zrt loaded on the `chosen` providers."""
         session = cls.__new__(cls)
         session._handle = None
         session._adopt(handle, parse(chosen))
         return session
 
     def _adopt(self, handle: Handle, chosen: Selection) -> None:
-        """Takes over a loaded ``OrtSession`` and reads all that can be asked of it."""
+        """Takes ownership of a loaded ``OrtSession`` and reads its properties."""
         table = api()
         session = handle.pointer
         self.inputs = read_values(
@@ -162,9 +164,9 @@ class Session(Owner):
         self._handle = handle
 
     def close(self) -> None:
-        """Closes the session; runs and lanes that are under way end as if nothing had happened."""
+        """Closes the session; its lanes and the runs under way are not affected."""
         super().close()
-        # Prepared calls hold the session too.
+        # Prepared calls keep the OrtSession alive too.
         self._latest = None
         self._calls = {}
 
@@ -173,16 +175,16 @@ class Session(Owner):
     ) -> list[Result]:
         """One inference; returns a fresh array for each output.
 
-        `feeds` are arrays by name, or in the model's order: of `str` for strings, lists for sequences, dicts for maps,
-        `SparseTensor` or SciPy's for sparse tensors, None for an optional that is not fed, another library's tensor
-        (see `from_dlpack`), or a `Value` of any kind. An array that is strided, byte-swapped or misaligned is copied
-        first, so are strings and maps, and arrays of ml_dtypes' 4- and 2-bit types are packed; one of another type
-        than the model's is refused. `outputs` names those to compute, None means all. `options` (`RunOptions`) tags
-        the run and can end it from another thread.
+        `feeds` are arrays by name, or a list in the model's order. Strings are fed as an array of `str`, sequences as
+        a list, maps as a dict, sparse tensors as a `SparseTensor` or SciPy's, an absent optional as None. A feed may
+        also be a tensor of another library (see `from_dlpack`), or a `Value` of any kind. An array that is strided,
+        byte-swapped or misaligned is copied first, as are strings and maps; arrays of ml_dtypes' 4- and 2-bit types
+        are packed. An array of another type than the model's raises `DTypeError`. `outputs` names the outputs to
+        compute; None means all. `options` (`RunOptions`) tags the run and can terminate it from another thread.
 
-        Where the feeds settle an output's shape, ORT writes straight into the array; elsewhere the array is a view
-        on ORT's memory, which it keeps alive. Strings come as an array of objects, sequences as a list, maps as a
-        dict, sparse tensors as a `SparseTensor`, an optional that is absent (``OrtApi::HasValue``) as None, packed
+        If the shapes of the feeds determine an output's shape, ORT writes straight into the returned array. Otherwise
+        the array is a view of ORT's memory and keeps that alive. Strings are returned as an array of objects,
+        sequences as a list, maps as a dict, sparse tensors as a `SparseTensor`, an absent optional as None, packed
         types as a `Value`.
         """
         call = self._latest
@@ -227,12 +229,12 @@ class Session(Owner):
         return Call.run(*self._checked(given, outputs), options)
 
     def _check_replay(self, options: RunOptions | None) -> None:
-        """Refuses runs with memory of their own where the session captures graphs of the memory that it sees."""
+        """Raises if the session captures graphs: a replay would ignore the memory of this run's feeds."""
         if self._captures and not (isinstance(options, RunOptions) and options.gpu_graph_id == -1):
             raise UnsupportedError(f"{REPLAYS}; RunOptions(gpu_graph_id=-1) runs without")
 
     def _checked(self, given: Feeds, outputs: Sequence[str] | None) -> tuple[Call, list[Any], list[Handle] | None]:
-        """The call for these feeds, and their memory; values where one is a value, with the handles that own them."""
+        """The arguments of `Call.run` before the options: the call, its inputs, and the handles that own values."""
         wanted = self._wanted(outputs)
         fed = by_name(given, self.inputs, self.initializers)
         if any(isinstance(feed, (Value, Buffer)) or not is_plain(info) for info, feed in fed):
@@ -248,7 +250,7 @@ class Session(Owner):
         return call, [from_buffer(array) for array in checked], None
 
     def _check_reach(self, owner: Handle, value: Value, subject: str) -> None:
-        """Refuses a tensor on a device in a session that has none: ORT would take its address for the host's."""
+        """Raises for a tensor on a device if the session has none: ORT would read its address as host memory."""
         where = value.memory
         if not where.is_host and not has_device(owner, len(self.inputs), len(self.outputs)):
             raise UnsupportedError(
@@ -259,13 +261,13 @@ class Session(Owner):
     async def run_async(
         self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
     ) -> list[Result]:
-        """`run` for asyncio: the loop goes on meanwhile.
+        """`run` for asyncio: the event loop continues during the run.
 
-        Arguments, results and errors are those of `run`, and the feeds stay ORT's to read until the end. Where the
-        waiting task is cancelled the run ends as soon as the operator in hand is done.
+        Arguments, results and errors are those of `run`. ORT reads the feeds until the run ends. Cancelling the waiting
+        task ends the run as soon as the current operator is done.
 
-        The run is on a thread of the session's own pool; a session without one (``intra_op_num_threads=1``) gets one
-        of a few threads of zrt's.
+        The run uses a thread of the session's own pool. A session without a pool (``intra_op_num_threads=1``) uses one
+        of a few threads that zrt owns.
         """
         from zrt.session import async_runs
 
@@ -274,12 +276,11 @@ class Session(Owner):
     def submit(
         self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
     ) -> Future[list[Result]]:
-        """`run_async` for threads: begins a run and returns its ``concurrent.futures.Future``.
+        """`run_async` for threads: starts a run and returns its ``concurrent.futures.Future``.
 
-        What is wrong with the arguments is raised here; what goes wrong in the run, by the future. `cancel` on the
-        future cancels it at once, and ends the run as soon as the operator in hand is done. A future may be dropped:
-        its run goes on to the end. Callbacks of the future are called on a thread that serves all runs and logs, and
-        should be short.
+        Wrong arguments raise here; the future raises the errors of the run. `cancel` cancels the future at once, and
+        ends the run as soon as the current operator is done. A future may be dropped: its run continues to the end.
+        One thread calls the callbacks of all futures and log handlers, so they should be short.
         """
         from zrt.session import async_runs
 
@@ -310,7 +311,7 @@ class Session(Owner):
         return tuple(outputs)
 
     def _call(self, inputs: Sequence[tuple[ValueInfo, symbolic_shapes.Shape]], wanted: tuple[str, ...] | None) -> Call:
-        """The prepared call for these inputs and outputs, made where it is the first of its kind."""
+        """The prepared call for these inputs and outputs, from the cache if it is there."""
         handle = self._open()
         key = (wanted, tuple((info.name, shape) for info, shape in inputs))
         call = self._calls.get(key)
@@ -336,20 +337,20 @@ class Session(Owner):
             )
             calls = self._calls
             if len(calls) >= CALLS_KEPT:
-                # Whoever reads the old dictionary at this moment goes on with it.
+                # Replace the dictionary: another thread may be reading the old one.
                 calls = self._calls = {}
             calls[key] = call
         if wanted is None and not self._captures:
             self._latest = call
         if self._handle is None:
-            # Another thread closed the session meanwhile, and must not find it held by the call just kept.
+            # Another thread closed the session meanwhile: the cached call must not keep the OrtSession alive.
             self.close()
         return call
 
     def prepare(self, feeds: Feeds) -> PreparedRun:
-        """A run over these very feeds: they are borrowed in place, and later writes to them are seen.
+        """A run that borrows these feeds in place: each run reads their current content.
 
-        A feed that would need a copy is refused (`ArgumentError`, `DTypeError`).
+        A feed that would need a copy raises `ArgumentError` or `DTypeError`.
         """
         from zrt.session.prepared_run import PreparedRun
 
@@ -364,7 +365,7 @@ class Session(Owner):
         return PreparedRun(self._call(inputs, None), values)
 
     def allocator(self, memory: MemoryInfo = CPU) -> Allocator:
-        """The session's allocator for a memory."""
+        """The session's allocator for a memory, by default that of the CPU."""
         return Allocator(self, memory)
 
     def lane(self, shapes: ShapesLike = None, output_shapes: ShapesLike = None, **options: Unpack[LaneOptions]) -> Lane:
@@ -380,15 +381,15 @@ class Session(Owner):
         return IoBinding(self)
 
     def placement(self) -> Placement:
-        """Where each input and output lives, and with `SessionOptions.record_placement` what runs each node."""
+        """The memory of each input and output, and with `SessionOptions.record_placement` the provider of each node."""
         from zrt.session import placement
 
         return placement.read(self._open(), self.inputs, self.outputs, self.providers)
 
     def set_dynamic_options(self, options: Mapping[str, str]) -> None:
-        """Settings that its providers take between runs: ``ep.dynamic.workload_type`` is "Default" or "Efficient", say.
+        """Sets provider options between runs, for example ``ep.dynamic.workload_type`` to "Default" or "Efficient".
 
-        Providers are free to refuse; those inside ONNX Runtime mostly ignore what they do not know.
+        A provider may raise for an option; the providers inside ONNX Runtime mostly ignore options they do not know.
         """
         handle = self._open()
         pairs = entries(options, "dynamic options")
@@ -398,9 +399,10 @@ class Session(Owner):
         status.check(api().SetEpDynamicOptions(handle.pointer, keys, values, len(pairs)))
 
     def release_captured_graph(self, graph_id: int = 0) -> None:
-        """Lets go of a graph that a run with `RunOptions.gpu_graph_id` captured; the next such run captures anew.
+        """Releases a graph that a run with `RunOptions.gpu_graph_id` captured; the next such run captures it again.
 
-        `UnsupportedError` on the processor, which captures none; other providers pass over what they do not have.
+        Raises `UnsupportedError` on the CPU execution provider, which captures no graphs. Other providers ignore an
+        unknown `graph_id`.
         """
         handle = self._open()
         integer(graph_id, "graph_id")
@@ -411,7 +413,7 @@ class Session(Owner):
     def end_profiling(self) -> str:
         """Ends the profiling that `SessionOptions.profile_file_prefix` began; returns the trace's path.
 
-        The path is "" where there is none to end. Raises `FileError` where ONNX Runtime could not write the trace.
+        The path is "" if the session is not profiled. Raises `FileError` if ONNX Runtime could not write the trace.
         """
         from zrt._common.files import ends_with
 
@@ -424,18 +426,18 @@ class Session(Owner):
 
     @property
     def profiling_start_ns(self) -> int:
-        """When a profiled session's trace begins; 0 where the session is not profiled.
+        """The start of a profiled session's trace in nanoseconds; 0 if the session is not profiled.
 
-        In nanoseconds of the C++ library's finest clock: on Linux those of `time.time_ns`.
+        The clock is the finest of the C++ library: on Linux that of `time.time_ns`.
         """
         handle = self._open()
         return int(status.fetch(api().SessionGetProfilingStartTimeNs, "uint64_t", handle.pointer))
 
     def profile(self, feeds: Feeds, runs: int = 10, warmup: int = 2) -> Profile:
-        """Where the time of a run goes: a `Profile` of `runs` runs over the same feeds, after `warmup` others.
+        """A `Profile` of `runs` runs over the same feeds, after `warmup` runs that are not profiled.
 
-        Each run has a trace of its own, in a temporary folder; what the profiler costs lies between the runs and,
-        for each node, in its time. Raises `UnsupportedError` where the session is profiled as a whole.
+        Each run has its own trace, in a temporary folder. The profiler's own cost is in the times between the runs, and
+        in the time of each node. Raises `UnsupportedError` if the session is profiled as a whole.
         """
         from zrt.session.profile import of_runs
 
@@ -460,6 +462,6 @@ def infer(
     strict: bool = False,
     allow: Iterable[str] = (),
 ) -> list[Result]:
-    """Loads a model, runs it once and lets it go: `Session` and `Session.run` in one."""
+    """Loads a model, runs it once and releases it: `Session` and `Session.run` in one."""
     with Session(model, options, providers, external_data_dir=external_data_dir, strict=strict, allow=allow) as session:
         return session.run(feeds, outputs)
