@@ -29,7 +29,7 @@ def text(pointer: Any) -> str:
 
 
 class Recorder:
-    """A table that takes everything and writes down what it was given."""
+    """A table that records each call and its arguments."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -270,7 +270,7 @@ class TestFunctions:
 
     @pytest.mark.skipif(zrt._native.library.library().path is None, reason="a core that is built in exports nothing")
     def test_the_function_is_called(self, build):
-        """The one for the processor's arena is in every library that is a file."""
+        """Every shared library exports the function for the CPU's arena."""
         options = zrt.SessionOptions().handle()
         by_function = attach.ByFunction(
             "OrtSessionOptionsAppendExecutionProvider_CPU", lambda settings: (ctypes.c_int(int(settings["arena"])),)

@@ -97,7 +97,7 @@ class TestForms:
     def test_cpu_must_be_last(self):
         others = [name for name in zrt.available_providers() if name != "CPUExecutionProvider"]
         if not others:
-            pytest.skip("this library has the processor alone")
+            pytest.skip("this library has the CPU execution provider only")
         assert [name for name, _ in parse_all([others[0], "cpu"])] == [others[0], "CPUExecutionProvider"]
         with pytest.raises(ArgumentError, match="put it last"):
             parse_all(["cpu", others[0]])

@@ -1,4 +1,4 @@
-"""Which provider runs which node, and sessions that refuse to fall back to the processor."""
+"""The provider of each node, and sessions that refuse the fallback to the CPU."""
 
 from __future__ import annotations
 

@@ -98,17 +98,8 @@ class TestEveryProvider:
         with pytest.raises(AttributeError, match=r"'zrt\.providers' has no attribute 'Nonesuch'"):
             providers.Nonesuch  # noqa: B018
 
-    def test_module_is_imported_at_first_use(self, python):
-        done = python(
-            """
-            import sys, zrt.session.session
-            families = {"tensorrt", "amd", "intel", "qualcomm", "web", "windows", "apple", "huawei", "embedded", "cuda"}
-            loaded = lambda: {name for name in families if f"zrt.providers.vendors.{name}" in sys.modules}
-            assert loaded() == set(), loaded()
-            zrt.providers.QNN()
-            assert loaded() == {"qualcomm"}, loaded()
-            """
-        )
+    def test_module_is_imported_at_first_use(self, script):
+        done = script("lazy_vendors.py")
         assert not done.stderr
 
 

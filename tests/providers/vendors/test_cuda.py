@@ -52,7 +52,7 @@ class TestPresets:
     @pytest.mark.parametrize(
         "made", [CUDA.performance(), CUDA.low_memory(2**28), CUDA.performance(prefer_nhwc=True)], ids=repr
     )
-    def test_run_as_the_processor_does(self, build, made):
+    def test_results_equal_the_cpu_s(self, build, made):
         feeds = {"x": np.ones((1, 3, 8, 8), np.float32), "w": np.ones((4, 3, 3, 3), np.float32)}
         [wanted] = zrt.Session(build(CONV)).run(feeds)
         [got] = zrt.Session(build(CONV), providers=[made], strict=True).run(feeds)
