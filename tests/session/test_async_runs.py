@@ -1,4 +1,4 @@
-"""Runs that end elsewhere than they begin: `Session.run_async` and `Session.submit`."""
+"""Asynchronous runs: `Session.run_async` and `Session.submit`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def quiet(threads):
 
 @pytest.fixture(params=[1, 2], ids=["worker", "pool"])
 def threads(request):
-    """Without a pool of its own a session runs on zrt's threads, with one on ONNX Runtime's."""
+    """A session without a thread pool runs on zrt's threads, one with a pool on ONNX Runtime's."""
     return request.param
 
 
@@ -50,7 +50,7 @@ def nothing_left(eventually):
     eventually(lambda: not async_runs._under_way)
 
 
-def test_both_forms_give_what_run_gives(add):
+def test_run_async_and_submit_return_the_results_of_run(add):
     np.testing.assert_array_equal(asyncio.run(add.run_async(FEEDS))[0], SUM)
     future = add.submit(list(FEEDS.values()), ["z"])
     assert isinstance(future, concurrent.futures.Future)
@@ -90,7 +90,7 @@ def test_results_are_those_of_run(case, threads):
             np.testing.assert_array_equal(result, right)
 
 
-def test_a_model_that_lies_about_a_shape_is_run_again(build, threads):
+def test_model_with_a_wrong_output_shape_runs_again(build, threads):
     session = zrt.Session(build("(float[n] x) => (float[3] y) { y = Neg(x) }"), quiet(threads))
     np.testing.assert_array_equal(session.submit([np.ones(5, np.float32)]).result(60)[0], -np.ones(5))
     np.testing.assert_array_equal(session.submit([np.ones(4, np.float32)]).result(60)[0], -np.ones(4))
@@ -102,7 +102,7 @@ def test_sequences_come_as_lists(build, threads):
     assert [tensor.tolist() for tensor in value] == [[1, 1]] * 2
 
 
-def test_bad_arguments_are_answered_before_anything_runs(add):
+def test_bad_arguments_raise_before_the_run(add):
     for feeds, error in (
         ({"x": FEEDS["x"]}, errors.ArgumentError),
         ({**FEEDS, "q": 1}, errors.UnknownNameError),
@@ -117,7 +117,7 @@ def test_bad_arguments_are_answered_before_anything_runs(add):
     assert not async_runs._under_way
 
 
-def test_errors_of_the_run_come_by_the_future(threads):
+def test_future_raises_the_errors_of_the_run(threads):
     session = zrt.Session(models.gather(), quiet(threads))
     feeds = [np.array([7], np.int64)]
     with pytest.raises(zrt.OrtError) as alone:
@@ -130,8 +130,8 @@ def test_errors_of_the_run_come_by_the_future(threads):
 
 
 @pytest.mark.parametrize(("threads", "on_worker", "ours"), [(1, False, True), (2, False, False), (2, True, True)])
-def test_where_a_run_is(threads, on_worker, ours, monkeypatch):
-    """On ONNX Runtime's own thread where the session has one to give and the options allow it, else on one of zrt's."""
+def test_run_uses_the_expected_thread(threads, on_worker, ours, monkeypatch):
+    """The thread is ONNX Runtime's if the session has a pool and the options allow it, else zrt's."""
     monkeypatch.setattr(async_runs, "needs_worker", lambda options: on_worker)
     logger = logging.Logger("where")
     records = []
@@ -147,14 +147,14 @@ def test_where_a_run_is(threads, on_worker, ours, monkeypatch):
 
 
 @pytest.mark.gpu
-def test_on_a_device():
+def test_run_on_a_device():
     session = zrt.Session(models.add(["n"]), providers=["cuda"])
     wanted = session.run(FEEDS)[0]
     for result in (session.submit(FEEDS).result(60)[0], asyncio.run(session.run_async(FEEDS))[0]):
         np.testing.assert_array_equal(result, wanted)
 
 
-def test_a_thousand_at_once_and_more(add):
+def test_thousands_of_runs_at_once(add):
     runs = [add.submit({"x": np.full(4, n, np.float32), "y": FEEDS["y"]}) for n in range(1500)]
     for n, run in enumerate(runs):
         np.testing.assert_array_equal(run.result(60)[0], np.full(4, n + 1))
@@ -168,8 +168,8 @@ def test_a_thousand_at_once_and_more(add):
         np.testing.assert_array_equal(result, np.full(4, n + 1))
 
 
-def test_runs_wait_their_turn_without_the_caller(loop, endless):
-    """More than the engine's queues hold: whoever submits never runs one itself."""
+def test_submit_never_runs_on_the_calling_thread(loop, endless):
+    """With more runs than ONNX Runtime's queues hold, the submitting thread still runs none itself."""
     stop = zrt.RunOptions()
     begun = time.monotonic()
     runs = [loop.submit(endless, options=stop) for _ in range(1200)]
@@ -187,19 +187,19 @@ def test_cancel_ends_the_run(loop, endless, eventually):
     assert future.cancelled()
     with pytest.raises(concurrent.futures.CancelledError):
         future.result()
-    # Which is told to those who wait for several only when the run has ended.
+    # `concurrent.futures.wait` returns only after the run has ended.
     assert concurrent.futures.wait([future], 60).done == {future}
     eventually(lambda: not async_runs._under_way)
 
 
-def test_cancel_of_one_that_is_done_changes_nothing(add):
+def test_cancel_of_a_completed_future_changes_nothing(add):
     future = add.submit(FEEDS)
     future.result(60)
     assert not future.cancel()
     np.testing.assert_array_equal(future.result()[0], SUM)
 
 
-def test_cancelled_tasks_end_their_runs(loop, endless, eventually):
+def test_cancelled_task_ends_its_run(loop, endless, eventually):
     async def main():
         task = asyncio.create_task(loop.run_async(endless))
         await asyncio.sleep(0.01)
@@ -225,7 +225,7 @@ def test_cancelled_tasks_end_their_runs(loop, endless, eventually):
     eventually(lambda: not async_runs._under_way)
 
 
-def test_a_coroutine_that_is_dropped_ends_its_run(loop, endless, eventually):
+def test_dropped_coroutine_ends_its_run(loop, endless, eventually):
     running = asyncio.new_event_loop()
     coroutine = loop.run_async(endless)
 
@@ -239,15 +239,15 @@ def test_a_coroutine_that_is_dropped_ends_its_run(loop, endless, eventually):
     eventually(lambda: not async_runs._under_way)
 
 
-def test_a_loop_that_is_closed_meanwhile(loop, eventually):
-    """Its run goes on to the end, and there is nobody to tell."""
+def test_loop_closed_during_a_run(loop, eventually):
+    """The run continues to its end, and its results are dropped."""
     running = asyncio.new_event_loop()
     task = running.create_task(loop.run_async({"n": np.array(200_000), "x": np.ones(4, np.float32)}))
     running.run_until_complete(asyncio.sleep(0))
     assert async_runs._under_way
     running.close()
     eventually(lambda: not async_runs._under_way)
-    # Python says of any task that is dropped so that it was pending.
+    # asyncio logs that a dropped task was pending.
     task._log_destroy_pending = False
     del task
 
@@ -255,12 +255,12 @@ def test_a_loop_that_is_closed_meanwhile(loop, eventually):
 def test_run_options(loop, endless, add):
     options = zrt.RunOptions(tag="mine")
     future, other = loop.submit(endless, options=options), loop.submit(endless, options=options)
-    # The end of one is not the end of the other ...
+    # Terminating one run does not terminate the other ...
     future.cancel()
     concurrent.futures.wait([future], 60)
     assert not options.terminated
     assert not other.done()
-    # ... but `terminate` is of both, and refuses others until `reset`.
+    # ... but `RunOptions.terminate` ends both, and new runs raise until `reset`.
     options.terminate()
     assert type(other.exception(60)) is errors.TerminatedError
     assert type(add.submit(FEEDS, options=options).exception(60)) is errors.TerminatedError
@@ -274,7 +274,7 @@ def test_run_options(loop, endless, add):
         add.submit(FEEDS, options=options)
 
 
-def test_twins_have_every_setting():
+def test_copied_run_options_have_every_setting():
     given = {"tag": "t", "log_severity_level": 3, "log_verbosity_level": 2, "config_entries": {"a": "b"}}
     twin = zrt.RunOptions(**given).twin()
     assert {name: value for name, value in twin.settings().items() if value} == given
@@ -282,7 +282,7 @@ def test_twins_have_every_setting():
     assert not async_runs.needs_worker(twin)
 
 
-def test_options_forget_the_runs_that_are_over(add, eventually):
+def test_options_release_completed_runs(add, eventually):
     options = zrt.RunOptions(tag="many")
     for future in [add.submit(FEEDS, options=options) for _ in range(50)]:
         np.testing.assert_array_equal(future.result(60)[0], SUM)
@@ -290,7 +290,7 @@ def test_options_forget_the_runs_that_are_over(add, eventually):
     eventually(lambda: not options._twins)
 
 
-def test_exceptions_in_callbacks(add, caplog):
+def test_exception_in_a_callback_is_logged(add, caplog):
     heard = []
 
     def fail(future):
@@ -306,8 +306,8 @@ def test_exceptions_in_callbacks(add, caplog):
     assert "in a callback" in caplog.text
 
 
-def test_a_callback_that_ends_its_thread(add, loop, endless, monkeypatch):
-    """What no handler of exceptions takes goes where a thread's go, and the thread goes on."""
+def test_system_exit_in_a_callback_keeps_the_thread_alive(add, loop, endless, monkeypatch):
+    """An exception that nothing handles goes to the hook of the thread, which continues."""
     heard = []
     monkeypatch.setattr(threading, "excepthook", heard.append)
 
@@ -323,8 +323,8 @@ def test_a_callback_that_ends_its_thread(add, loop, endless, monkeypatch):
     assert [hooked.exc_type for hooked in heard] == [SystemExit]
 
 
-def test_callbacks_may_run_and_close(add, loop, endless):
-    """Whatever a callback does on the thread that serves all, that goes on."""
+def test_callback_may_run_and_close_a_session(add, loop, endless):
+    """The thread that calls all callbacks continues after any callback."""
     ended = threading.Event()
     results = []
 
@@ -343,8 +343,8 @@ def test_callbacks_may_run_and_close(add, loop, endless):
         np.testing.assert_array_equal(result, SUM)
 
 
-def test_a_callback_cannot_wait_for_a_run(add, loop, endless):
-    """It would wait for ever: the result comes on its own thread. With a timeout it may."""
+def test_waiting_for_a_run_in_a_callback_raises(add, loop, endless):
+    """Waiting would be a deadlock: the same thread completes the run. With a timeout it is allowed."""
     heard = []
 
     def wait(future):
@@ -376,8 +376,8 @@ def test_several_loops_in_several_threads(add, background):
         assert job.result() == [start + n + 1.0 for n in range(100)]
 
 
-def test_what_a_dropped_future_reads_stays(threads, build, eventually):
-    """Feeds, results, options, session: nobody but ONNX Runtime holds them, and each stays until the end."""
+def test_dropped_future_keeps_its_feeds_alive(threads, build, eventually):
+    """Only the run holds feeds, results, options and session, and keeps each until it ends."""
     session = zrt.Session(build(LOOP), quiet(threads))
     feeds = {"n": np.array(300_000), "x": np.ones(4, np.float32)}
     gone = weakref.ref(feeds["x"])
@@ -395,8 +395,8 @@ def test_what_a_dropped_future_reads_stays(threads, build, eventually):
     eventually(lambda: gone() is None)
 
 
-def test_a_session_closed_meanwhile(loop, add, endless, background):
-    """Runs under way end as ever; whatever begins later is refused."""
+def test_session_closed_during_a_run(loop, add, endless, background):
+    """Runs under way end normally; later runs raise."""
     options = zrt.RunOptions()
     steps = {"n": np.array(200_000), "x": np.ones(4, np.float32)}
     lane = loop.lane({"n": (), "x": 4})
@@ -424,7 +424,7 @@ def test_a_session_closed_meanwhile(loop, add, endless, background):
 
 
 def test_threads_that_submit_cancel_and_close(build, threads, background):
-    """Four threads over one session, of which one closes it: each run has an end of its own, and a right one."""
+    """Four threads share a session, and one of them closes it: each run completes correctly."""
     session = zrt.Session(build(LOOP), quiet(threads))
     started = threading.Barrier(5)
 

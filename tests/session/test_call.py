@@ -1,4 +1,4 @@
-"""`zrt.session.call`: how a run is laid out for C, which failures it tells apart, and ORT's own values."""
+"""`zrt.session.call`: a run laid out for C, misaligned feeds, and a second run after a wrong shape."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TestWanted:
 
 
 def odd(array: np.ndarray) -> np.ndarray:
-    """The same numbers at an address that is no multiple of their size."""
+    """The same numbers at an address that is not a multiple of their size."""
     memory = np.zeros(array.nbytes + array.itemsize, np.uint8)
     start = 1 - memory.ctypes.data % array.itemsize
     placed = np.ndarray(array.shape, array.dtype, memory, start)
@@ -58,24 +58,24 @@ def odd(array: np.ndarray) -> np.ndarray:
 
 
 class TestMisalignedMemory:
-    """Compiled code may take it for granted that a number lies at a multiple of its size."""
+    """Compiled code may assume that the address of a number is a multiple of its size."""
 
     X = np.arange(8, dtype=np.float32).reshape(2, 4)
 
-    # Output shapes that the model settles, and such as ORT must say.
+    # One model whose output shape the feeds determine, and one where ORT allocates the output.
     @pytest.fixture(params=["y = Neg(x)", "s = Shape(x)  y0 = Neg(x)  y = Reshape(y0, s)"])
     def session(self, load, request):
         return load(f"(float[n, m] x) => (float[n, m] y) {{ {request.param} }}")
 
-    def test_no_kernel_sees_it(self, session):
-        # The first run prepares what the next ones find.
+    def test_misaligned_feed_is_copied(self, session):
+        # The first run prepares the call that the next runs use.
         for feed in (self.X, odd(self.X), self.X, odd(self.X)):
             for feeds in ({"x": feed}, [feed]):
                 assert session.run(feeds)[0].tolist() == (-self.X).tolist()
                 assert session.submit(feeds).result()[0].tolist() == (-self.X).tolist()
                 assert asyncio.run(session.run_async(feeds))[0].tolist() == (-self.X).tolist()
 
-    def test_c_refuses_it_by_a_code(self, session):
+    def test_c_returns_a_code_for_misaligned_memory(self, session):
         session.run([self.X])
         call = session._latest
         with pytest.raises(ArgumentError, match="a feed's memory is misaligned"):
@@ -84,17 +84,17 @@ class TestMisalignedMemory:
         assert code == lib.ZRT_MISALIGNED
         assert call.run([ffi.from_buffer(self.X)])[0].tolist() == (-self.X).tolist()
 
-    def test_what_has_no_elements_may_lie_anywhere(self, session):
+    def test_empty_array_may_be_misaligned(self, session):
         for feed in (self.X[:0].copy(), odd(self.X[:0])) * 2:
             assert session.run([feed])[0].shape == (0, 4)
 
-    def test_bytes_may_lie_anywhere(self, load):
+    def test_bytes_are_always_aligned(self, load):
         session = load("(uint8[n] x) => (uint8[n] y) { y = BitwiseNot(x) }")
         memory = np.arange(9, dtype=np.uint8)
         for start in range(4):
             assert session.run([memory[start : start + 4]])[0].tolist() == (~memory[start : start + 4]).tolist()
 
-    def test_where_nothing_may_be_copied_it_is_refused(self, session):
+    def test_zero_copy_functions_raise_for_misaligned_memory(self, session):
         binding = zrt.IoBinding(session)
         for refuse in (
             zrt.Value.from_array,

@@ -1,4 +1,4 @@
-"""Whether a compiled model suits the devices: what providers write into models, and what they say of it."""
+"""The compatibility of compiled models: the strings of providers, and their verdicts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CPU = "CPUExecutionProvider"
 
 @pytest.fixture
 def compiled() -> onnx.ModelProto:
-    """A model in which providers left their words."""
+    """A model with compatibility strings of providers."""
     model = onnx.load_from_string(models.add())
     for provider, info in ((CPU, "avx2;v1"), ("Other", "")):
         entry = model.metadata_props.add()
@@ -23,7 +23,7 @@ def compiled() -> onnx.ModelProto:
     return model
 
 
-def test_what_a_provider_wrote(compiled, tmp_path):
+def test_compatibility_info_is_the_provider_string(compiled, tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(compiled, path)
     for form in (compiled, path, compiled.SerializeToString()):
@@ -32,12 +32,12 @@ def test_what_a_provider_wrote(compiled, tmp_path):
         assert compatibility_info(form, "CUDAExecutionProvider") is None
 
 
-def test_the_processor_has_no_opinion(compiled):
+def test_cpu_provider_is_not_applicable(compiled):
     info = compatibility_info(compiled, CPU)
     assert model_compatibility(info, CPU) is ModelCompatibility.NOT_APPLICABLE
 
 
-def test_mistakes(tmp_path):
+def test_bad_arguments_raise(tmp_path):
     with pytest.raises(ProviderError, match=f"provider 'Nope' has no devices here; those that have: .*{CPU}"):
         model_compatibility("v1", "Nope")
     with pytest.raises(ModelNotFoundError, match="no such file"):

@@ -57,16 +57,18 @@ EXPECTED = (np.arange(1000, dtype=np.float32) + 1) * 2
 
 
 class TestCompiled:
-    """By a provider that compiles: what becomes of its nodes."""
+    """A provider compiles its nodes."""
 
-    def test_into_the_model(self, build: Callable[..., onnx.ModelProto], plugin: Any) -> None:
+    def test_compiled_data_in_the_model(self, build: Callable[..., onnx.ModelProto], plugin: Any) -> None:
         compiled = zrt.compile(build(TEXT), None, QUIET, [plugin.own], embed_compiled_data_into_model=True)
         node = attributes(nodes(compiled)["EPContext"])
         assert (node["embed_mode"], node["ep_cache_context"], node["source"]) == (1, b"negate", b"ZrtTestProvider")
         session = zrt.Session(compiled, QUIET, [plugin.own])
         assert session.run([X])[0].tolist() == [1, 0]
 
-    def test_into_files_beside_it(self, build: Callable[..., onnx.ModelProto], plugin: Any, tmp_path: Path) -> None:
+    def test_compiled_data_in_files_beside_the_model(
+        self, build: Callable[..., onnx.ModelProto], plugin: Any, tmp_path: Path
+    ) -> None:
         path = tmp_path / "compiled.onnx"
         assert zrt.compile(build(TEXT), path, QUIET, [plugin.own], error_if_no_nodes_compiled=True) is None
         node = attributes(nodes(path)["EPContext"])
@@ -76,7 +78,7 @@ class TestCompiled:
         assert set(tmp_path.iterdir()) == {path, beside}
         assert zrt.Session(path, QUIET, [plugin.own]).run([X])[0].tolist() == [1, 0]
 
-    def test_into_files_of_a_model_in_memory(
+    def test_compiled_data_in_files_for_a_model_in_memory(
         self, build: Callable[..., onnx.ModelProto], plugin: Any, tmp_path: Path
     ) -> None:
         compiled = zrt.compile(build(TEXT), None, QUIET, [plugin.own], ep_context_binaries=(tmp_path, "mine.onnx"))
@@ -84,7 +86,7 @@ class TestCompiled:
         assert beside.name.startswith("mine.onnx_")
         assert attributes(nodes(compiled)["EPContext"])["ep_cache_context"].decode() == beside.name
 
-    def test_a_failed_one_leaves_what_was_there(
+    def test_failed_compilation_keeps_existing_files(
         self, build: Callable[..., onnx.ModelProto], plugin: Any, tmp_path: Path
     ) -> None:
         path = tmp_path / "compiled.onnx"
@@ -94,36 +96,36 @@ class TestCompiled:
         assert [each.read_bytes() for each in tmp_path.iterdir()] == [b"precious"]
 
 
-class TestProcessor:
-    """With the processor alone, which compiles nothing: the model comes out as it is."""
+class TestCpu:
+    """The CPU execution provider compiles nothing: the model stays unchanged."""
 
-    def test_the_nodes_are_the_model_s(self, build: Callable[..., onnx.ModelProto]) -> None:
+    def test_nodes_are_unchanged(self, build: Callable[..., onnx.ModelProto]) -> None:
         compiled = zrt.compile(build(TEXT), options=QUIET)
         assert list(nodes(compiled)) == ["Neg", "Relu"]
         assert zrt.Session(compiled, QUIET).run([X])[0].tolist() == [1, 0]
 
-    def test_that_can_be_an_error(self, build: Callable[..., onnx.ModelProto]) -> None:
+    def test_error_if_no_nodes_compiled(self, build: Callable[..., onnx.ModelProto]) -> None:
         with pytest.raises(FailError, match=r"ModelProto: .*Unable to compile any nodes"):
             zrt.compile(build(TEXT), options=QUIET, error_if_no_nodes_compiled=True)
 
-    def test_optimized_as_far_as_is_said(self, build: Callable[..., onnx.ModelProto]) -> None:
+    def test_graph_optimization_level(self, build: Callable[..., onnx.ModelProto]) -> None:
         model = build("(float[n] x) => (float[n] y) { t = Identity(x)  u = Abs(t)  y = Abs(u) }")
         assert "Identity" in nodes(zrt.compile(model, options=QUIET))
         for level in (zrt.GraphOptimizationLevel.ENABLE_BASIC, "enable_all", 99):
             assert "Identity" not in nodes(zrt.compile(model, options=QUIET, graph_optimization_level=level))
 
     @pytest.mark.parametrize("form", ["path", "bytes", "proto", "graph"])
-    def test_from_any_form(self, form: str, weighty: Path) -> None:
+    def test_model_in_any_form(self, form: str, weighty: Path) -> None:
         proto = onnx.load(weighty)
         forms = {"path": weighty, "bytes": weighty.read_bytes(), "proto": proto, "graph": zrt.Graph.from_onnx(proto)}
         np.testing.assert_array_equal(answer(zrt.compile(forms[form], options=QUIET)), EXPECTED)
 
-    def test_weights_of_the_caller_s(self, weighty: Path) -> None:
+    def test_weights_of_the_caller(self, weighty: Path) -> None:
         options = zrt.SessionOptions(log_severity_level="FATAL", initializers={"w": np.zeros(1000, np.float32)})
         compiled = zrt.compile(weighty, options=options)
         np.testing.assert_array_equal(answer(compiled), np.full(1000, 2))
 
-    def test_weights_outside_come_inside(self, weighty: Path, tmp_path: Path) -> None:
+    def test_external_weights_are_stored_in_the_model(self, weighty: Path, tmp_path: Path) -> None:
         outside = tmp_path / "outside"
         outside.mkdir()
         onnx.save(
@@ -137,7 +139,7 @@ class TestProcessor:
 
 
 class TestOutput:
-    def test_a_function_gets_it_piece_by_piece(self) -> None:
+    def test_function_receives_the_model_in_pieces(self) -> None:
         large = models.build(
             [models.node("Add", ["x", "w"], ["y"])],
             [models.tensor("x", onnx.TensorProto.FLOAT, [50_000])],
@@ -152,7 +154,7 @@ class TestOutput:
         zrt.compile(large, stream.write, QUIET)
         assert stream.getvalue() == b"".join(pieces)
 
-    def test_what_it_raises_is_the_cause(self, weighty: Path) -> None:
+    def test_exception_of_the_function_is_the_cause(self, weighty: Path) -> None:
         calls = []
 
         def full(piece: bytes) -> None:
@@ -164,18 +166,18 @@ class TestOutput:
         assert isinstance(caught.value.__cause__, OSError)
         assert len(calls) == 1
 
-    def test_an_interrupt_goes_on_as_it_is(self, weighty: Path) -> None:
+    def test_interrupt_is_raised_unwrapped(self, weighty: Path) -> None:
         def interrupted(_: bytes) -> None:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             zrt.compile(weighty, interrupted, QUIET)
 
-    def test_a_short_write_is_an_error(self, weighty: Path) -> None:
+    def test_short_write_raises(self, weighty: Path) -> None:
         with pytest.raises(CallbackError, match="it took 5 bytes of "):
             zrt.compile(weighty, lambda piece: 5, QUIET)
 
-    def test_a_file_may_have_to_be_new(self, weighty: Path) -> None:
+    def test_error_if_output_file_exists(self, weighty: Path) -> None:
         before = weighty.read_bytes()
         with pytest.raises(ArgumentError, match=r"weighty\.onnx' is there already"):
             zrt.compile(weighty, weighty, QUIET, error_if_output_file_exists=True)
@@ -185,7 +187,7 @@ class TestOutput:
 
 
 class TestWeights:
-    def test_into_a_file_beside_it(self, weighty: Path, tmp_path: Path) -> None:
+    def test_weights_in_a_file_beside_the_model(self, weighty: Path, tmp_path: Path) -> None:
         path = tmp_path / "split.onnx"
         zrt.compile(weighty, path, QUIET, external_initializers_file="split.bin")
         assert (tmp_path / "split.bin").stat().st_size == 4000
@@ -196,7 +198,7 @@ class TestWeights:
         )
         assert {info.location for info in zrt.list_initializers(path)} == {None}
 
-    def test_where_a_function_says(self, weighty: Path, tmp_path: Path) -> None:
+    def test_weights_where_the_function_places_them(self, weighty: Path, tmp_path: Path) -> None:
         stream = io.BytesIO(bytes(64))
         seen = {}
 
@@ -219,7 +221,7 @@ class TestWeights:
         assert outside == {"w": ("mine.bin", 64)}
         np.testing.assert_array_equal(answer(path), EXPECTED)
 
-    def test_a_packed_weight_is_read_as_its_bytes(self, build: Callable[..., onnx.ModelProto]) -> None:
+    def test_packed_weight_is_read_as_bytes(self, build: Callable[..., onnx.ModelProto]) -> None:
         model = build("""(float[3] x) => (float[3] y) <float s = {2}> {
             t = DequantizeLinear(w, s)
             y = Add(x, t)
@@ -233,7 +235,7 @@ class TestWeights:
         )
         assert read["w"] == ((3,), [0xE1, 0x03])
 
-    def test_what_it_raises_is_the_cause(self, weighty: Path) -> None:
+    def test_exception_of_the_function_is_the_cause(self, weighty: Path) -> None:
         def broken(info: Any, read: Any) -> None:
             raise ZeroDivisionError(info.name)
 
@@ -246,18 +248,18 @@ class TestWeights:
         [("here", DTypeError), (("w.bin", "0"), DTypeError), (("w.bin", -1), ArgumentError), (("", 0), ArgumentError)],
         ids=str,
     )
-    def test_a_place_that_is_none(self, weighty: Path, place: Any, cause: type[Exception]) -> None:
+    def test_invalid_place_raises(self, weighty: Path, place: Any, cause: type[Exception]) -> None:
         with pytest.raises(CallbackError, match="weight 'v'") as caught:
             zrt.compile(weighty, options=QUIET, get_initializer_location_func=lambda info, read: place)
         assert isinstance(caught.value.__cause__, cause)
 
-    def test_weights_are_lent_for_the_call(self, weighty: Path) -> None:
+    def test_weight_can_be_read_during_the_call_only(self, weighty: Path) -> None:
         kept = []
         zrt.compile(weighty, options=QUIET, get_initializer_location_func=lambda info, read: kept.append(read))
         with pytest.raises(ClosedError, match="weight 'v' can be read during the call"):
             kept[0]()
 
-    def test_strings_would_be_spoilt(self, build: Callable[..., onnx.ModelProto]) -> None:
+    def test_string_weight_raises(self, build: Callable[..., onnx.ModelProto]) -> None:
         model = build('(string[1] x) => (string[1] y) <string[1] s = {"a"}> { y = StringConcat(x, s) }')
         assert zrt.compile(model, options=QUIET)
         with pytest.raises(CallbackError, match="weight 's' holds strings") as caught:

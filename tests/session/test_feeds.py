@@ -1,4 +1,4 @@
-"""`zrt.session.feeds`: names matched, types and shapes checked, arrays made right where they can be."""
+"""`zrt.session.feeds`: match names, check types and shapes, convert arrays."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class TestByName:
     def test_puts_a_mapping_in_the_models_order(self):
         assert feeds.by_name({"y": 2, "x": 1}, [X, Y], [W]) == [(X, 1), (Y, 2)]
 
-    def test_a_sequence_is_in_that_order_already(self):
+    def test_a_sequence_is_in_the_models_order(self):
         assert feeds.by_name([1, 2], [X, Y], [W]) == [(X, 1), (Y, 2)]
         assert feeds.by_name((), [], [W]) == []
 
-    def test_initializers_come_last_and_only_where_they_are_fed(self):
+    def test_initializers_come_last_and_only_if_fed(self):
         assert feeds.by_name({"w": 3, "x": 1}, [X], [W]) == [(X, 1), (W, 3)]
 
     @pytest.mark.parametrize(
@@ -50,22 +50,22 @@ class TestByName:
             ({"x", "y"}, DTypeError, "got set"),
         ],
     )
-    def test_refusals(self, given, error, message):
+    def test_bad_feeds_raise(self, given, error, message):
         with pytest.raises(error, match=message) as caught:
             feeds.by_name(given, [X, Y], [W])
         assert type(caught.value) is error
 
-    def test_a_model_without_inputs_says_so(self):
+    def test_error_for_a_model_without_inputs(self):
         with pytest.raises(UnknownNameError, match="no input 'x'; it has none"):
             feeds.by_name({"x": 1}, [], [])
 
 
 class TestRightArray:
-    def test_an_array_that_is_right_is_taken_as_it_is(self):
+    def test_suitable_array_is_not_copied(self):
         array = np.ones((3, 2), np.float32)
         assert feeds.right_array(X, array) is array
 
-    def test_a_copy_is_made_where_one_is_needed(self):
+    def test_unsuitable_array_is_copied(self):
         array = np.arange(6, dtype=">f4").reshape(2, 3).T
         right = feeds.right_array(X, array)
         assert right.dtype.isnative
@@ -73,7 +73,7 @@ class TestRightArray:
         assert right.tolist() == array.tolist()
         assert not np.shares_memory(right, array)
 
-    def test_what_numpy_makes_an_array_of(self):
+    def test_objects_that_numpy_converts(self):
         doubles = ValueInfo("d", ValueKind.TENSOR, ElementType.DOUBLE, (2,))
         assert feeds.right_array(doubles, [1.0, 2]).tolist() == [1, 2]
 
@@ -88,13 +88,13 @@ class TestRightArray:
             (Y, np.broadcast_to(np.float32(1), (2**50,)), AllocationError, "input 'y': "),
         ],
     )
-    def test_refusals(self, info, feed, error, message):
+    def test_bad_feeds_raise(self, info, feed, error, message):
         with pytest.raises(error, match=message):
             feeds.right_array(info, feed)
 
 
 class TestRightValue:
-    def test_is_over_the_feeds_own_memory(self):
+    def test_value_shares_the_feeds_memory(self):
         array = np.ones((3, 2), np.float32)
         assert feeds.right_value(X, array).address == array.ctypes.data
         buffer = zrt.Buffer((3, 2), np.float32)
@@ -116,11 +116,11 @@ class TestRightValue:
             (SEQUENCE, np.ones(1), UnsupportedError, "input 'q' is a sequence"),
         ],
     )
-    def test_refusals(self, info, feed, error, message):
+    def test_bad_feeds_raise(self, info, feed, error, message):
         with pytest.raises(error, match=message):
             feeds.right_value(info, feed)
 
-    def test_closed(self):
+    def test_closed_value_raises(self):
         value = zrt.Value.from_array(np.ones((3, 2), np.float32))
         value.close()
         with pytest.raises(ClosedError, match="input 'x': this Value is closed"):

@@ -1,4 +1,4 @@
-"""`IoBinding`: inputs bound by name, runs over what is bound, and what happens when it goes wrong."""
+"""`IoBinding`: inputs bound by name, runs, lifetimes, threads and errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from zrt.errors import (
 
 
 class TestInputs:
-    def test_from_arrays_values_and_buffers(self, load):
+    def test_arrays_values_and_buffers_are_borrowed(self, load):
         session = load("(float[n] a, float[n] b, float[n] c) => (float[n] y) { y = Sum(a, b, c) }")
         binding = session.binding()
         array, buffer, over = f32(1, 2), zrt.Buffer((2,), np.float32), f32(100, 200)
@@ -39,7 +39,7 @@ class TestInputs:
         buffer.array[...] = [10, 20]
         binding.run()
         assert binding.numpy()["y"].tolist() == [111, 222]
-        # They are borrowed: what is written into them is what the next run reads.
+        # They are borrowed: the next run reads later writes.
         array[...], buffer.array[...], over[...] = 1, 1, 1
         binding.run()
         assert binding.numpy()["y"].tolist() == [3, 3]
@@ -52,7 +52,7 @@ class TestInputs:
             binding.run()
             assert binding.numpy()["y"].tolist() == array.tolist()
 
-    def test_are_kept_alive(self, relu):
+    def test_binding_keeps_feeds_alive(self, relu):
         binding = relu.binding()
         array = f32(1, 2).view(Tracked)
         alive = weakref.ref(array)
@@ -99,7 +99,7 @@ class TestInputs:
             ("x", None, DTypeError, "input 'x': expected an array"),
         ],
     )
-    def test_refused(self, relu, name, feed, error, message):
+    def test_bad_feeds_raise(self, relu, name, feed, error, message):
         binding = relu.binding()
         binding.bind_input("x", f32(-1, 4))
         binding.bind_output("y")
@@ -118,7 +118,7 @@ class TestInputs:
 
 
 class TestRun:
-    def test_what_is_missing(self, add):
+    def test_missing_bindings_raise(self, add):
         binding = add.binding()
         with pytest.raises(ArgumentError, match="input 'x', 'y' is not bound"):
             binding.run()
@@ -132,7 +132,7 @@ class TestRun:
         binding.run()
         assert binding.numpy()["z"].tolist() == [2]
 
-    def test_clear(self, add):
+    def test_clear_unbinds(self, add):
         binding = add.binding()
         into = np.zeros(1, np.float32)
         binding.bind_input("x", f32(1))
@@ -155,7 +155,7 @@ class TestRun:
         assert binding.numpy()["z"].tolist() == [10]
         assert into.tolist() == [10]
 
-    def test_clearing_lets_go(self, relu):
+    def test_clear_releases_the_memory(self, relu):
         x, y = (f32(1).view(Tracked) for _ in range(2))
         alive = [weakref.ref(x), weakref.ref(y)]
         binding = relu.binding()
@@ -179,7 +179,7 @@ class TestRun:
         binding.synchronize_outputs()
         assert binding.numpy()["y"].tolist() == [1]
 
-    def test_with_options(self, relu, build, capfd):
+    def test_run_with_options(self, relu, build, capfd):
         binding = zrt.Session(build("(float[n] x, float[n] y) => (float[n] z) { z = Add(x, y) }")).binding()
         binding.bind_input("x", f32(1, 2))
         binding.bind_input("y", f32(1, 2, 3))
@@ -191,7 +191,7 @@ class TestRun:
         binding.run(zrt.RunOptions(tag="request 19"))
         assert binding.numpy()["z"].tolist() == [2, 3]
 
-    def test_options_that_are_none(self, relu):
+    def test_wrong_options_raise(self, relu):
         binding = relu.binding()
         binding.bind_input("x", f32(1))
         binding.bind_output("y")
@@ -221,7 +221,7 @@ class TestRun:
 
 
 class TestLifetimes:
-    def test_goes_on_when_the_session_is_closed(self, relu):
+    def test_binding_outlives_the_session(self, relu):
         binding = relu.binding()
         relu.close()
         binding.bind_input("x", f32(1))
@@ -229,16 +229,16 @@ class TestLifetimes:
         binding.run()
         assert binding.numpy()["y"].tolist() == [1]
 
-    def test_of_a_closed_session(self, relu):
+    def test_binding_of_a_closed_session_raises(self, relu):
         relu.close()
         with pytest.raises(ClosedError, match="this Session is closed"):
             zrt.IoBinding(relu)
 
-    def test_of_what_is_no_session(self):
+    def test_binding_of_another_object_raises(self):
         with pytest.raises(DTypeError, match="session: expected a Session, got str"):
             zrt.IoBinding("model.onnx")
 
-    def test_closed(self, relu):
+    def test_closed_binding_raises(self, relu):
         binding = relu.binding()
         binding.bind_input("x", f32(1))
         binding.bind_output("y")
@@ -260,12 +260,12 @@ class TestLifetimes:
                 call()
         binding.close()
 
-    def test_with(self, relu):
+    def test_with_closes_the_binding(self, relu):
         with relu.binding() as binding:
             binding.bind_input("x", f32(1))
         assert binding.closed
 
-    def test_closing_lets_everything_go(self, load):
+    def test_close_releases_everything(self, load):
         session = load("(float[n] x) => (float[n] y) { y = Relu(x) }")
         x, y = (f32(1).view(Tracked) for _ in range(2))
         alive = [weakref.ref(thing) for thing in (x, y, session)]
@@ -280,7 +280,7 @@ class TestLifetimes:
         gc.collect()
         assert all(ref() is None for ref in alive)
 
-    def test_copies_are_refused(self, relu):
+    def test_copy_raises(self, relu):
         with pytest.raises(NotCopyableError, match="IoBinding"):
             copy.deepcopy(relu.binding())
 
@@ -288,7 +288,7 @@ class TestLifetimes:
 class TestThreads:
     @pytest.fixture
     def running(self, loop, background, endless):
-        """A binding in the middle of a run in another thread; its job, and what ends it."""
+        """A binding that runs in another thread; the job, and the options that end it."""
         options = zrt.RunOptions()
         binding = loop.binding()
         for name, array in endless.items():
@@ -300,7 +300,7 @@ class TestThreads:
         if not options.closed:
             options.terminate()
 
-    def test_a_second_thread_is_kept_out(self, running):
+    def test_second_thread_gets_busy_error(self, running):
         binding, job, options = running
         for call in (
             binding.run,
@@ -324,7 +324,7 @@ class TestThreads:
         binding.run()
         assert binding.numpy()["y"].tolist() == [8] * 4
 
-    def test_close_in_the_middle(self, running, loop):
+    def test_close_during_a_run(self, running, loop):
         binding, job, options = running
         binding.close()
         loop.close()
@@ -337,7 +337,7 @@ class TestThreads:
         with pytest.raises(TerminatedError):
             job.result()
 
-    def test_close_in_the_middle_of_a_run_that_ends_well(self, loop, background):
+    def test_close_during_a_run_that_succeeds(self, loop, background):
         into = np.zeros(4, np.float32)
         binding = loop.binding()
         binding.bind_input("n", np.array(50_000))

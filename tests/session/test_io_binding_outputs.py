@@ -1,4 +1,4 @@
-"""Where an `IoBinding` puts its outputs: in the caller's memory, in ONNX Runtime's, or in that of an input."""
+"""The outputs of an `IoBinding`: in memory of the caller, of ONNX Runtime, or of an input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MADE = [kind for kind in ElementType if kind.bits and not kind.refused and kind 
 
 class TestOutputs:
     @pytest.mark.parametrize("form", ["array", "value", "buffer"])
-    def test_into_the_callers_memory(self, relu, form):
+    def test_output_in_the_callers_memory(self, relu, form):
         array, buffer = np.full(2, 9, np.float32), zrt.Buffer((2,), np.float32)
         place = {"array": array, "value": zrt.Value.from_array(array), "buffer": buffer}[form]
         written = buffer.array if form == "buffer" else array
@@ -31,7 +31,7 @@ class TestOutputs:
         assert written.tolist() == [0, 2]
         assert np.shares_memory(binding.numpy()["y"], written)
 
-    def test_into_what_ort_allocated(self, relu):
+    def test_output_in_a_value_that_ort_allocated(self, relu):
         place = zrt.Value.allocate((2,), np.float32, relu.allocator())
         binding = relu.binding()
         binding.bind_input("x", f32(-1, 2))
@@ -41,7 +41,7 @@ class TestOutputs:
         assert binding.outputs()["y"].address == place.address
 
     @pytest.mark.parametrize("place", [None, zrt.MemoryInfo.cpu()], ids=["default", "host"])
-    def test_left_to_ort(self, relu, place):
+    def test_output_left_to_ort(self, relu, place):
         binding = relu.binding()
         binding.bind_output("y", place)
         for array in (f32(-1, 2), f32(3), f32(), f32(1, 2, 3)):
@@ -52,7 +52,7 @@ class TestOutputs:
             assert value.shape == array.shape
             assert value.numpy().tolist() == np.maximum(array, 0).tolist()
 
-    def test_left_to_ort_earlier_results_stay(self, relu):
+    def test_earlier_results_of_ort_stay_unchanged(self, relu):
         x = f32(1, 2)
         binding = relu.binding()
         binding.bind_input("x", x)
@@ -64,8 +64,8 @@ class TestOutputs:
         assert first.tolist() == [1, 2]
         assert binding.numpy()["y"].tolist() == [7, 7]
 
-    def test_fed_back_let_go_of_the_run_before(self, relu):
-        """A loop whose state goes through the model needs the memory of one step, not of all."""
+    def test_outputs_fed_back_release_the_run_before(self, relu):
+        """A loop that feeds outputs back keeps the memory of one step only."""
         binding = relu.binding()
         x = f32(1, 2).view(Tracked)
         alive = weakref.ref(x)
@@ -79,7 +79,7 @@ class TestOutputs:
         assert alive() is None
         assert state.numpy().tolist() == [1, 2]
 
-    def test_of_shapes_that_the_data_decide(self, nonzero):
+    def test_shapes_that_depend_on_the_data(self, nonzero):
         x = f32(0, 0, 0)
         binding = nonzero.binding()
         binding.bind_input("x", x)
@@ -89,7 +89,7 @@ class TestOutputs:
             binding.run()
             assert binding.numpy()["where"].tolist() == expected
 
-    def test_some_of_each_in_the_order_of_their_binding(self, load):
+    def test_outputs_are_in_the_order_of_binding(self, load):
         session = load("(float[n] x) => (float[n] a, float[n] b, float[n] c) { a = Neg(x)  b = Abs(x)  c = Relu(x) }")
         binding = session.binding()
         into = np.zeros(1, np.float32)
@@ -111,7 +111,7 @@ class TestOutputs:
         assert into.tolist() == [2]
         assert list(binding.outputs()) == ["c", "a"]
 
-    def test_not_there_before_a_run(self, relu):
+    def test_no_outputs_before_a_run(self, relu):
         binding = relu.binding()
         assert binding.outputs() == {}
         binding.bind_input("x", f32(1))
@@ -120,7 +120,7 @@ class TestOutputs:
         binding.run()
         assert list(binding.outputs()) == ["y"]
 
-    def test_not_there_after_a_failed_run(self, add):
+    def test_no_outputs_after_a_failed_run(self, add):
         binding = add.binding()
         binding.bind_input("x", f32(1, 2))
         binding.bind_input("y", f32(1, 2))
@@ -134,7 +134,7 @@ class TestOutputs:
         binding.run()
         assert binding.numpy()["z"].tolist() == [2, 3]
 
-    def test_outlive_everything(self, relu):
+    def test_outputs_outlive_binding_and_session(self, relu):
         into = f32(0, 0).view(Tracked)
         alive = weakref.ref(into)
         binding = relu.binding()
@@ -155,7 +155,7 @@ class TestOutputs:
         del junk
 
     @pytest.mark.parametrize("kind", MADE, ids=lambda kind: kind.name)
-    def test_every_type_into_a_buffer(self, load, kind):
+    def test_every_type_in_a_buffer(self, load, kind):
         session = load(f"(float[n] x) => ({kind.onnx_name}[n] y) {{ y = Cast <to = {kind.onnx_code}> (x) }}", opset=25)
         x = f32(1, 1, 1, 1)
         buffer = zrt.Buffer((4,), kind)
@@ -183,7 +183,7 @@ class TestOutputs:
             with pytest.raises(UnsupportedError, match=message):
                 binding.bind_output(name, np.zeros(1))
 
-    def test_an_initializer(self, load):
+    def test_output_that_is_an_initializer(self, load):
         session = load("(float[n] x) => (float[n] y, float[2] w) <float[2] w = {5, 6}> { y = Neg(x) }")
         binding = session.binding()
         into = np.zeros(2, np.float32)
@@ -219,7 +219,7 @@ class TestOutputs:
             ("y", "Cpu", DTypeError, "output 'y': expected an array, a Value or a Buffer, got str"),
         ],
     )
-    def test_refused(self, relu, name, place, error, message):
+    def test_bad_places_raise(self, relu, name, place, error, message):
         binding = relu.binding()
         binding.bind_input("x", f32(-1, 4))
         binding.bind_output("y")
@@ -228,7 +228,7 @@ class TestOutputs:
         binding.run()
         assert binding.numpy()["y"].tolist() == [0, 4]
 
-    def test_what_was_refused_is_not_bound(self, load):
+    def test_refused_place_is_not_bound(self, load):
         binding = load("(float[n] x) => (float[n] a, float[n] b) { a = Neg(x)  b = Abs(x) }").binding()
         binding.bind_input("x", f32(-2))
         for place in (zrt.MemoryInfo("Nowhere"), np.zeros(1)):
@@ -238,7 +238,7 @@ class TestOutputs:
         binding.run()
         assert {name: array.tolist() for name, array in binding.numpy().items()} == {"b": [2]}
 
-    def test_a_closed_place(self, relu):
+    def test_closed_place_raises(self, relu):
         value, buffer = zrt.Value.from_array(f32(1)), zrt.Buffer((1,), np.float32)
         value.close()
         buffer.close()
@@ -247,7 +247,7 @@ class TestOutputs:
                 relu.binding().bind_output("y", place)
 
     @pytest.mark.parametrize("size", [1, 3])
-    def test_of_another_size_than_comes_out(self, relu, size):
+    def test_place_of_another_size_raises(self, relu, size):
         binding = relu.binding()
         binding.bind_input("x", f32(1, 2))
         binding.bind_output("y", np.zeros(size, np.float32))
@@ -261,7 +261,7 @@ class TestOutputs:
 class TestInputsThatAreOutputs:
     TEXT = "(float[n] x) => (float[n] y, float[n] x) { y = Neg(x) }"
 
-    def test_come_as_the_bound_memory(self, load):
+    def test_output_is_the_bound_input(self, load):
         x = f32(1, 2)
         binding = load(self.TEXT).binding()
         binding.bind_input("x", x)
@@ -269,7 +269,7 @@ class TestInputsThatAreOutputs:
         binding.run()
         assert np.shares_memory(binding.numpy()["x"], x)
 
-    def test_keep_that_memory(self, load):
+    def test_output_keeps_the_input_alive(self, load):
         binding = load(self.TEXT).binding()
         x = f32(1, 2).view(Tracked)
         alive = weakref.ref(x)
@@ -285,8 +285,8 @@ class TestInputsThatAreOutputs:
         assert same.tolist() == [1, 2]
 
     @pytest.mark.parametrize("how", ["bound anew", "cleared"])
-    def test_are_gone_with_the_input(self, load, how):
-        # ONNX Runtime would go on handing out the memory of the former feed.
+    def test_output_is_released_with_the_input(self, load, how):
+        # ONNX Runtime would return the memory of the earlier feed.
         binding = load(self.TEXT).binding()
         x = f32(1, 2).view(Tracked)
         alive = weakref.ref(x)
@@ -305,7 +305,7 @@ class TestInputsThatAreOutputs:
         binding.run()
         assert binding.numpy()["x"].tolist() == [4]
 
-    def test_cannot_be_written_elsewhere(self, load):
+    def test_output_cannot_have_other_memory(self, load):
         binding = load(self.TEXT).binding()
         with pytest.raises(ArgumentError, match="output 'x' is an input as well"):
             binding.bind_output("x", np.zeros(2, np.float32))

@@ -27,21 +27,21 @@ def mixed(plugin, build):
 
 
 class TestPorts:
-    def test_on_the_processor(self, relu):
+    def test_ports_on_the_cpu(self, relu):
         placement = relu.placement()
         (port,) = placement.inputs
         assert (port.name, port.memory.name, port.provider) == ("x", "Cpu", CPU)
         assert port.device == zrt.ep_devices()[0]
         assert [port.name for port in placement.outputs] == ["y"]
 
-    def test_on_a_device(self, plugin, mixed):
+    def test_ports_on_a_device(self, plugin, mixed):
         placement = mixed().placement()
         assert [(port.name, port.memory.is_host, port.provider) for port in placement.inputs] == [("x", True, CPU)]
         first, second = placement.outputs
         assert (first.name, first.memory, first.provider, first.device) == ("y", plugin.own.memory, TEST, plugin.own)
         assert (second.name, second.memory.is_host, second.provider) == ("z", True, CPU)
 
-    def test_a_model_without_inputs(self, load):
+    def test_model_without_inputs(self, load):
         placement = load("() => (float[2] y) { y = Constant <value_floats = [1.0, 2.0]> () }").placement()
         assert placement.inputs == ()
         assert placement.outputs[0].memory.is_host
@@ -52,16 +52,16 @@ class TestPorts:
             assert {port.provider for port in placement.outputs} == {CPU}
             assert all(port.memory.is_host for port in placement.outputs)
 
-    def test_outputs_of_which_nothing_is_known(self, plugin, build):
+    def test_outputs_without_a_known_provider(self, plugin, build):
         session = zrt.Session(build("(float[n] x) => (float[n] x, float[n] y) { y = Neg(x) }"), providers=[plugin.own])
         assert [(port.provider, port.device) for port in session.placement().outputs] == [(None, None)] * 2
         assert "?" in str(session.placement())
 
-    def test_an_input_that_nothing_reads(self, load):
+    def test_unused_input(self, load):
         session = load("(float[n] x, float[n] unused) => (float[n] y) { y = Neg(x) }")
         assert [port.provider for port in session.placement().inputs] == [CPU, CPU]
 
-    def test_a_closed_session(self, relu):
+    def test_closed_session_raises(self, relu):
         relu.close()
         with pytest.raises(ClosedError, match="this Session is closed"):
             relu.placement()
@@ -83,10 +83,10 @@ class TestNodes:
         assert (placement.subgraphs, placement.nodes, placement.providers) == (None, (), {})
         assert placement.reason == "not recorded; load the session with SessionOptions(record_placement=True)"
 
-    def test_a_policy_s_session_has_the_record_of_itself(self, plugin, negate):
+    def test_session_of_a_policy_records_nodes(self, plugin, negate):
         assert negate(zrt.DevicePolicy.PREFER_NPU).placement().providers == {TEST: 1}
 
-    def test_a_domain_of_its_own(self, load):
+    def test_node_of_another_domain(self, load):
         model = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]> t (float[n] x) => (float[n] y) {'
         import onnx
 
@@ -97,7 +97,7 @@ class TestNodes:
 
 
 class TestForms:
-    def test_a_table_for_people(self, mixed):
+    def test_str_is_a_table(self, mixed):
         session = mixed(record_placement=True)
         assert sorted(str(session.placement()).splitlines()) == sorted(
             [
@@ -111,7 +111,7 @@ class TestForms:
         )
         assert str(mixed().placement()).endswith("\nnodes: " + mixed().placement().reason)
 
-    def test_plain_things_for_json(self, plugin, mixed):
+    def test_to_dict_is_json(self, plugin, mixed):
         found = json.loads(json.dumps(mixed(record_placement=True).placement().to_dict()))
         assert found["outputs"][0] == {
             "name": "y",

@@ -35,7 +35,7 @@ class TestFeeds:
         x[...] = [-5, 5]
         assert prepared.run()[0].tolist() == [0, 5]
 
-    def test_in_order_and_of_every_kind(self, load):
+    def test_list_of_every_kind_of_feed(self, load):
         session = load("(float[n] a, float[n] b, float[n] c) => (float[n] y) { y = Sum(a, b, c) }")
         array, buffer, over = f32(1), zrt.Buffer((1,), np.float32), f32(100)
         prepared = session.prepare([array, buffer, zrt.Value.from_array(over)])
@@ -53,7 +53,7 @@ class TestFeeds:
         w[...] = 30
         assert prepared.run()[0].tolist() == [31]
 
-    def test_are_kept_alive(self, relu):
+    def test_prepared_run_keeps_feeds_alive(self, relu):
         x = f32(1, 2).view(Tracked)
         alive = weakref.ref(x)
         prepared = relu.prepare([x])
@@ -68,7 +68,7 @@ class TestFeeds:
     def test_read_only_arrays(self, relu):
         assert relu.prepare([np.frombuffer(f32(-1, 1).tobytes(), np.float32)]).run()[0].tolist() == [0, 1]
 
-    def test_rank_0_and_nothing_at_all(self, load):
+    def test_rank_0_and_no_feeds(self, load):
         session = load("(float a, float[n] b) => (float x, float[n] y) { x = Neg(a)  y = Neg(b) }")
         prepared = session.prepare([np.array(2, np.float32), f32()])
         for _ in range(2):
@@ -89,7 +89,7 @@ class TestFeeds:
             (None, DTypeError, "feeds: expected a dict or a list"),
         ],
     )
-    def test_refused(self, relu, feeds, error, message):
+    def test_bad_feeds_raise(self, relu, feeds, error, message):
         with pytest.raises(error, match=message):
             relu.prepare(feeds)
         assert relu.prepare([f32(1)]).run()[0].tolist() == [1]
@@ -110,7 +110,7 @@ class TestResults:
         ],
         ids=["settled", "left to ORT", "both", "passing through"],
     )
-    def test_earlier_ones_stay(self, load, text):
+    def test_earlier_results_stay_unchanged(self, load, text):
         x = f32(1, 2, 3)
         prepared = load(text).prepare([x])
         first = prepared.run()
@@ -140,14 +140,14 @@ class TestResults:
             assert result.dtype == kind.dtype
             assert result.tobytes() == x.tobytes()
 
-    def test_a_type_of_ml_dtypes_straight_into_the_array(self, load):
+    def test_ml_dtypes_output_is_written_into_the_array(self, load):
         prepared = load("(float[n] x) => (bfloat16[n] y) { y = Cast <to = 16> (x) }").prepare([f32(1, 2)])
         for _ in range(2):
             (y,) = prepared.run()
             assert y.dtype == ml_dtypes.bfloat16
             assert y.tolist() == [1, 2]
 
-    def test_a_wrong_declaration_is_found_out_once(self, build, capfd):
+    def test_wrong_output_shape_fails_once(self, build, capfd):
         session = zrt.Session(
             build("(float[n] x) => (float[4] y) { y = Neg(x) }"), zrt.SessionOptions(log_severity_level="ERROR")
         )
@@ -160,7 +160,7 @@ class TestResults:
         assert prepared.run(zrt.RunOptions())[0].tolist() == [-3, -3]
         assert capfd.readouterr().err == ""
 
-    def test_a_failing_run_is_not_the_last(self, load):
+    def test_run_after_a_failed_run(self, load):
         session = load("(int64 i) => (float y) <float[2] rows = {5, 6}> { y = Gather(rows, i) }")
         index = np.array(9)
         prepared = session.prepare([index])
@@ -170,7 +170,7 @@ class TestResults:
         index[...] = 1
         assert prepared.run()[0] == 6
 
-    def test_as_session_run_has_them(self, add):
+    def test_results_are_those_of_session_run(self, add):
         random = np.random.default_rng(0)
         x, y = (np.empty(100, np.float32) for _ in range(2))
         prepared = add.prepare([x, y])
@@ -180,7 +180,7 @@ class TestResults:
 
 
 class TestOptions:
-    def test_are_checked(self, relu):
+    def test_wrong_options_raise(self, relu):
         prepared = relu.prepare([f32(1)])
         with pytest.raises(DTypeError, match="options: expected RunOptions, got str"):
             prepared.run("fast")
@@ -190,7 +190,7 @@ class TestOptions:
             prepared.run(options)
         assert prepared.run(zrt.RunOptions(tag="x"))[0].tolist() == [1]
 
-    def test_terminated(self, relu):
+    def test_terminated_run_raises(self, relu):
         prepared, options = relu.prepare([f32(1)]), zrt.RunOptions()
         options.terminate()
         with pytest.raises(TerminatedError):
@@ -200,7 +200,7 @@ class TestOptions:
 
 
 class TestLifetimes:
-    def test_goes_on_when_the_session_is_gone(self, load):
+    def test_prepared_run_outlives_the_session(self, load):
         session = load("(float[n] x) => (float[n] y) { y = Relu(x) }")
         x = f32(1)
         prepared = session.prepare([x])
@@ -212,18 +212,18 @@ class TestLifetimes:
         x[...] = 7
         assert prepared.run()[0].tolist() == [7]
 
-    def test_after_the_sessions_close_it_finds_out_a_wrong_declaration_too(self, load):
+    def test_wrong_output_shape_after_the_session_is_closed(self, load):
         session = load("(float[n] x) => (float[4] y) { y = Neg(x) }")
         prepared = session.prepare([f32(1, 2)])
         session.close()
         assert prepared.run()[0].tolist() == [-1, -2]
 
-    def test_of_a_closed_session(self, relu):
+    def test_prepare_of_a_closed_session_raises(self, relu):
         relu.close()
         with pytest.raises(ClosedError, match="this Session is closed"):
             relu.prepare([f32(1)])
 
-    def test_results_outlive_it(self, nonzero):
+    def test_results_outlive_the_prepared_run(self, nonzero):
         prepared = nonzero.prepare([np.tile(f32(0, 1), 5000)])
         (where,) = prepared.run()
         prepared.close()
@@ -232,7 +232,7 @@ class TestLifetimes:
         gc.collect()
         assert where[0, -1] == 9999
 
-    def test_closed(self, relu):
+    def test_closed_prepared_run_raises(self, relu):
         prepared = relu.prepare([f32(1)])
         assert not prepared.closed
         prepared.close()
@@ -244,24 +244,24 @@ class TestLifetimes:
         prepared.close()
         assert relu.run([f32(1)])[0].tolist() == [1]
 
-    def test_with(self, relu):
+    def test_with_closes_the_prepared_run(self, relu):
         with relu.prepare([f32(1)]) as prepared:
             assert prepared.run()[0].tolist() == [1]
         assert prepared.closed
 
-    def test_a_value_that_is_closed_afterwards(self, relu):
+    def test_value_closed_after_prepare(self, relu):
         value = zrt.Value.from_array(f32(1))
         prepared = relu.prepare([value])
         value.close()
         assert prepared.run()[0].tolist() == [1]
 
-    def test_copies_are_refused(self, relu):
+    def test_copy_raises(self, relu):
         with pytest.raises(NotCopyableError, match="PreparedRun"):
             copy.copy(relu.prepare([f32(1)]))
 
 
 class TestThreads:
-    def test_many_threads_run_one(self, add):
+    def test_many_threads_share_a_prepared_run(self, add):
         x = np.arange(100, dtype=np.float32)
         prepared = add.prepare([x, x])
 
@@ -273,7 +273,7 @@ class TestThreads:
                 for array in job.result():
                     assert array.tolist() == (x + x).tolist()
 
-    def test_close_in_the_middle_of_a_run(self, loop, background):
+    def test_close_during_a_run(self, loop, background):
         x = np.zeros(4, np.float32).view(Tracked)
         prepared = loop.prepare([np.array(50_000), x])
         job = background(prepared.run)

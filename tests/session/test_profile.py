@@ -1,4 +1,4 @@
-"""Profiles: what ONNX Runtime's traces say, read back, and where the time of runs goes."""
+"""`Profile`: reading ONNX Runtime's traces, and tables of times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNOPTIMIZED = zrt.SessionOptions(
 
 @pytest.fixture
 def chain(build) -> zrt.Session:
-    """Relu, Exp, Relu, each a node of its own."""
+    """Three nodes: Relu, Exp, Relu."""
     return zrt.Session(build(RELUS), UNOPTIMIZED)
 
 
@@ -65,7 +65,7 @@ class TestOfRuns:
         for run, after in zip(profile.runs, profile.runs[1:], strict=False):
             assert run.end_us <= after.start_us + 1
 
-    def test_tables(self, chain):
+    def test_tables_by_operator_and_node(self, chain):
         profile = chain.profile([X], runs=5)
         operators = {row.name: row for row in profile.by_operator()}
         assert {name: row.calls for name, row in operators.items()} == {"Relu": 10, "Exp": 5}
@@ -79,12 +79,12 @@ class TestOfRuns:
             assert all(row.mean_us == row.total_us / row.calls for row in rows)
         assert profile.by_kernel() == []
 
-    def test_what_a_node_took_and_gave(self, chain):
+    def test_inputs_and_outputs_of_a_node(self, chain):
         node = chain.profile([X], runs=1).nodes[0]
         assert node.inputs == node.outputs == (("float", (4,)),)
         assert node.arguments["op_name"] == node.operator == "Relu"
 
-    def test_a_loop_s_own_time_is_without_its_body_s(self, loop, endless):
+    def test_time_of_a_loop_excludes_its_body(self, loop, endless):
         profile = loop.profile({**endless, "n": np.array(200)}, runs=2, warmup=0)
         rows = {row.operator: row for row in profile.by_operator()}
         assert (rows["Loop"].calls, rows["Add"].calls) == (2, 400)
@@ -92,7 +92,7 @@ class TestOfRuns:
         inside = sum(node.duration_us for node in profile.nodes if node.operator in ("Add", "Identity"))
         assert rows["Loop"].total_us == whole - inside
 
-    def test_shapes_that_vary_are_not_told(self, build, tmp_path):
+    def test_shapes_that_vary_are_none(self, build, tmp_path):
         session = zrt.Session(build(RELUS), UNOPTIMIZED)
         options = zrt.RunOptions(profile_file_prefix=tmp_path / "run")
         session.run([X], options=options)
@@ -110,15 +110,15 @@ class TestOfRuns:
         with pytest.raises(error, match=next(iter(arguments))):
             chain.profile([X], **arguments)
 
-    def test_a_run_that_fails_fails_as_always(self, chain):
+    def test_failing_run_raises_its_error(self, chain):
         with pytest.raises(DTypeError, match="input 'x'"):
             chain.profile([X.astype(np.float64)])
 
 
 class TestTraces:
-    """Traces that ONNX Runtime writes where it is told to."""
+    """Traces that ONNX Runtime writes to a given path."""
 
-    def test_of_a_session(self, build, tmp_path):
+    def test_trace_of_a_session(self, build, tmp_path):
         before = time.time_ns()
         options = zrt.SessionOptions(profile_file_prefix=tmp_path / "whole", log_severity_level="FATAL")
         session = zrt.Session(build(RELUS), options)
@@ -135,17 +135,17 @@ class TestTraces:
         }
         assert len(profile.runs) == 2
         assert session.end_profiling() == ""
-        # From here on its runs can be profiled by themselves.
+        # From here on single runs can be profiled.
         assert len(session.profile([X], runs=1).runs) == 1
 
-    def test_of_a_session_that_is_closed(self, build, tmp_path):
+    def test_trace_of_a_closed_session(self, build, tmp_path):
         with zrt.Session(build(RELUS), zrt.SessionOptions(profile_file_prefix=tmp_path / "closed")) as session:
             session.run([X])
         del session
         [path] = tmp_path.glob("closed_*.json")
         assert len(zrt.Profile.read(path).runs) == 1
 
-    def test_of_a_run(self, chain, tmp_path):
+    def test_trace_of_a_run(self, chain, tmp_path):
         options = zrt.RunOptions(profile_file_prefix=tmp_path / "a [run]")
         assert options.profile_files() == []
         chain.run([X], options=options)
@@ -158,24 +158,24 @@ class TestTraces:
         assert options.profile_files() == [path]
         assert zrt.RunOptions().profile_files() == []
 
-    def test_of_lanes_and_prepared_runs(self, chain, tmp_path):
+    def test_traces_of_lanes_and_prepared_runs(self, chain, tmp_path):
         prepared, lane = chain.prepare([X]), chain.lane({"x": (4,)})
         for name, run in (("prepared", prepared.run), ("lane", lane.run_with)):
             options = zrt.RunOptions(profile_file_prefix=tmp_path / name)
             run(options)
             assert len(zrt.Profile.read(options.profile_files()[0]).nodes) == 3
 
-    def test_of_a_session_that_is_not_profiled(self, relu):
+    def test_session_without_profiling(self, relu):
         assert relu.end_profiling() == ""
         assert relu.profiling_start_ns == 0
 
     @pytest.mark.parametrize("kind", [lambda p: zrt.SessionOptions(profile_file_prefix=p).handle(),
                                       lambda p: zrt.RunOptions(profile_file_prefix=p)])  # fmt: skip
-    def test_a_folder_that_is_not_there(self, kind, tmp_path):
+    def test_missing_folder_raises(self, kind, tmp_path):
         with pytest.raises(ArgumentError, match=r"profile_file_prefix: there is no folder '.*nope'"):
             kind(tmp_path / "nope" / "trace")
 
-    def test_a_trace_that_could_not_be_written(self, build, tmp_path):
+    def test_unwritable_trace_raises(self, build, tmp_path):
         folder = tmp_path / "gone"
         folder.mkdir()
         options = zrt.SessionOptions(profile_file_prefix=folder / "trace", log_severity_level="FATAL")
@@ -186,7 +186,7 @@ class TestTraces:
         with pytest.raises(FileError, match="ONNX Runtime could not write it"):
             session.end_profiling()
 
-    def test_a_closed_session(self, relu):
+    def test_closed_session_raises(self, relu):
         relu.close()
         with pytest.raises(ClosedError):
             relu.profile([X])
@@ -194,7 +194,7 @@ class TestTraces:
             _ = relu.profiling_start_ns
 
     @pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", 'x","args" : {', 'q"_kernel_time', "π"])
-    def test_names_that_onnx_runtime_does_not_escape(self, build, name):
+    def test_names_that_ort_does_not_escape(self, build, name):
         model = build(RELUS)
         model.graph.node[1].name = name
         profile = zrt.Session(model, UNOPTIMIZED).profile([X], runs=1)
@@ -202,11 +202,11 @@ class TestTraces:
 
 
 class TestReading:
-    def test_what_is_around_comes_first(self, trace):
+    def test_outer_events_come_first(self, trace):
         profile = trace([event("inner", 5, 1), event("outer", 5, 9), event("first", 0, 2)])
         assert [found.name for found in profile.events] == ["first", "outer", "inner"]
 
-    def test_other_tools_entries_are_passed_over(self, trace):
+    def test_entries_of_other_tools_are_ignored(self, trace):
         names = {"ph": "M", "name": "thread_name", "args": {"name": "main"}}
         assert len(trace({"traceEvents": [names, event("a", 0, 1)]}).events) == 1
 
@@ -226,7 +226,7 @@ class TestReading:
         assert [row.name for row in profile.by_node()] == ["conv"]
 
     @pytest.mark.parametrize("shapes", [None, "", "x", [1], [{"float": "x"}], [{"float": ["n"]}], {"float": [1]}])
-    def test_shapes_that_are_none(self, trace, shapes):
+    def test_malformed_shapes_are_ignored(self, trace, shapes):
         assert trace([event("a", 0, 1, input_type_shape=shapes)]).nodes[0].inputs == ()
 
     @pytest.mark.parametrize(
@@ -245,11 +245,11 @@ class TestReading:
             ([{**event("a", 0, 1), "args": 5}], "event 0 is not one"),
         ],
     )
-    def test_what_is_no_trace(self, trace, content, said):
+    def test_other_content_raises_trace_error(self, trace, content, said):
         with pytest.raises(TraceError, match=rf"trace .*trace\.json': .*{said}"):
             trace(content)
 
-    def test_every_beginning_of_a_trace_is_refused(self, chain, tmp_path):
+    def test_truncated_trace_raises(self, chain, tmp_path):
         options = zrt.RunOptions(profile_file_prefix=tmp_path / "run")
         chain.run([X], options=options)
         content = Path(options.profile_files()[0]).read_text("utf-8").rstrip()
@@ -259,7 +259,7 @@ class TestReading:
             with pytest.raises(TraceError, match=r"short\.json"):
                 zrt.Profile.read(short)
 
-    def test_files_that_cannot_be_used(self, chain, tmp_path):
+    def test_unusable_paths_raise(self, chain, tmp_path):
         with pytest.raises(FileError, match=r"nope\.json': No such file"):
             zrt.Profile.read(tmp_path / "nope.json")
         with pytest.raises(FileError, match="Is a directory"):
@@ -267,7 +267,7 @@ class TestReading:
         with pytest.raises(FileError, match="Is a directory"):
             chain.profile([X], runs=1).write(tmp_path)
 
-    def test_bytes_that_are_no_text(self, tmp_path):
+    def test_invalid_utf8_raises_trace_error(self, tmp_path):
         path = tmp_path / "bytes.json"
         path.write_bytes(bytes(range(256)))
         with pytest.raises(TraceError, match=r"bytes\.json"):
@@ -275,12 +275,12 @@ class TestReading:
 
 
 class TestWriting:
-    def test_what_was_written_reads_the_same(self, chain, tmp_path):
+    def test_write_and_read_are_inverse(self, chain, tmp_path):
         profile = chain.profile([X], runs=2)
         profile.write(tmp_path / "written.json")
         assert zrt.Profile.read(tmp_path / "written.json") == profile
 
-    def test_it_is_a_chrome_trace(self, chain, tmp_path):
+    def test_write_makes_a_chrome_trace(self, chain, tmp_path):
         path = tmp_path / "written.json"
         chain.profile([X], runs=1).write(path)
         document = json.loads(path.read_text("utf-8"))
@@ -294,18 +294,18 @@ SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(0
 
 class TestOwnTimes:
     @given(SPANS)
-    def test_never_more_than_the_whole_and_never_negative(self, spans):
+    def test_own_times_are_within_the_whole(self, spans):
         events = [zrt.ProfileEvent("Node", "n", start, length, 1, thread) for start, length, thread in spans]
         events.sort(key=lambda event: (event.start_us, -event.duration_us))
         for event, own in zip(events, own_times(events), strict=True):
             assert 0 <= own <= event.duration_us
 
     @given(st.recursive(st.integers(0, 9), lambda inside: st.lists(inside, max_size=3), max_leaves=12))
-    def test_of_nested_spans_they_sum_to_the_outermost(self, tree):
+    def test_own_times_of_nested_spans_sum_to_the_outermost(self, tree):
         events: list[zrt.ProfileEvent] = []
 
         def lay(node: Any, start: int) -> int:
-            """Lays a node and what is in it; gives its length, one microsecond more than what is inside."""
+            """Adds a span and its inner spans; returns its length, one microsecond more than theirs."""
             if isinstance(node, int):
                 length = node
             else:
@@ -320,7 +320,7 @@ class TestOwnTimes:
         assert sum(own_times(events)) == whole
 
 
-def test_a_profile_of_the_shipped_model():
+def test_profile_of_the_shipped_model():
     model = onnx.load(Path(zrt.__file__).with_name("models") / "digits.onnx")
     rows = zrt.Session(model).profile([np.zeros((4, 1, 8, 8), np.float32)], runs=3).by_operator()
     assert {row.name: row.calls for row in rows}["Conv"] == 6

@@ -31,20 +31,20 @@ def results(model: object, options: SessionOptions = AS_IT_IS) -> np.ndarray:
 
 class TestForms:
     @pytest.mark.parametrize("name", ["m.onnx", "m.ort", "M.ORT", "model"])
-    def test_the_results_are_the_same(self, tmp_path, expected, name):
+    def test_saved_model_gives_the_same_results(self, tmp_path, expected, name):
         save_optimized(build.cnn(), tmp_path / name)
         assert os.listdir(tmp_path) == [name]
         in_ort_format = name.lower().endswith(".ort")
         assert ((tmp_path / name).read_bytes()[4:8] == b"ORTM") == in_ort_format
         for form in (tmp_path / name, (tmp_path / name).read_bytes()):
             if name == "M.ORT" and form == tmp_path / name:
-                # ORT goes by the name, and knows small letters only.
+                # ORT chooses the format by the name, and recognizes lower case only.
                 options = SessionOptions(config_entries={"session.load_model_format": "ORT"})
                 np.testing.assert_array_equal(results(form, options), expected)
             else:
                 np.testing.assert_array_equal(results(form), expected)
 
-    def test_it_is_optimized(self, tmp_path):
+    def test_saved_model_is_optimized(self, tmp_path):
         save_optimized(build.cnn(), tmp_path / "m.onnx")
         operators = [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node]
         assert "FusedConv" in operators
@@ -53,14 +53,14 @@ class TestForms:
         assert "Relu" in [node.op_type for node in onnx.load(tmp_path / "m.onnx").graph.node]
 
     @pytest.mark.parametrize("by_policy", [True, False])
-    def test_on_what_a_session_takes(self, tmp_path, expected, by_policy):
+    def test_takes_the_providers_of_a_session(self, tmp_path, expected, by_policy):
         device = next(device for device in zrt.ep_devices() if device.provider == "CPUExecutionProvider")
         save_optimized(
             build.cnn(), tmp_path / "m.onnx", providers=zrt.DevicePolicy.PREFER_CPU if by_policy else [device]
         )
         np.testing.assert_array_equal(results(tmp_path / "m.onnx"), expected)
 
-    def test_an_ort_model_s_weights_in_place(self, tmp_path):
+    def test_weights_of_an_ort_model_in_place(self, tmp_path):
         model = build.mlp(64, 2)
         save_optimized(model, tmp_path / "m.ort")
         x = [np.ones((1, 64), np.float32)]
@@ -73,7 +73,7 @@ class TestForms:
             np.testing.assert_array_equal(session.run(x)[0], expected)
 
     @pytest.mark.parametrize("smallest", [100, 1024])
-    def test_weights_in_a_file_beside_it(self, tmp_path, expected, smallest):
+    def test_weights_in_a_file_beside_the_model(self, tmp_path, expected, smallest):
         save_optimized(build.cnn(), tmp_path / "m.onnx", weights_file="m.w", weights_from=smallest)
         assert sorted(os.listdir(tmp_path)) == ["m.onnx", "m.w"]
         infos = zrt.list_initializers(tmp_path / "m.onnx")
@@ -82,7 +82,7 @@ class TestForms:
         for options in (AS_IT_IS, ONE):
             np.testing.assert_array_equal(results(tmp_path / "m.onnx", options), expected)
 
-    def test_weights_of_the_caller_s_are_in_it(self, tmp_path):
+    def test_weights_of_the_caller_are_saved(self, tmp_path):
         model = build.mlp(64, 1)
         weights = {info.name: np.full(info.shape, 0.5, np.float32) for info in zrt.list_initializers(model)}
         given = SessionOptions(initializers=weights)
@@ -91,24 +91,24 @@ class TestForms:
             save_optimized(model, tmp_path / name, given)
             np.testing.assert_array_equal(Session(tmp_path / name).run(x)[0], np.full((1, 64), 32.5, np.float32))
 
-    def test_options_are_left_as_they_were(self, tmp_path):
+    def test_options_are_unchanged(self, tmp_path):
         options = SessionOptions(config_entries={"session.disable_prepacking": "1"})
         save_optimized(build.cnn(), tmp_path / "m.ort", options)
         assert options == SessionOptions(config_entries={"session.disable_prepacking": "1"})
 
 
 class TestInPlace:
-    def test_over_the_model_itself(self, tmp_path, expected):
+    def test_model_can_replace_itself(self, tmp_path, expected):
         path = tmp_path / "m.onnx"
         save_optimized(build.cnn(), path, weights_file="m.w", weights_from=100)
-        # This one maps the file that is replaced, and goes on with it.
+        # This session maps the replaced file and continues to use it.
         before = Session(path, AS_IT_IS)
         for _ in range(2):
             save_optimized(path, path, AS_IT_IS, weights_file="m.w", weights_from=100)
         np.testing.assert_array_equal(before.run(IMAGE)[0], expected)
         np.testing.assert_array_equal(results(path), expected)
 
-    def test_nothing_is_left_of_a_failure(self, tmp_path):
+    def test_failure_leaves_no_files(self, tmp_path):
         (tmp_path / "m.onnx").write_bytes(b"mine")
         with pytest.raises(zrt.Error):
             save_optimized(b"no model" * 9, tmp_path / "m.onnx")
@@ -131,12 +131,12 @@ class TestMistakes:
             ({"external_data_dir": "no/such"}, ModelNotFoundError, "no such folder"),
         ],
     )
-    def test_are_named(self, tmp_path, more, error, says):
+    def test_bad_arguments_raise(self, tmp_path, more, error, says):
         with pytest.raises(error, match=says):
             save_optimized(models.add(), tmp_path / "m.onnx", **more)
         assert os.listdir(tmp_path) == []
 
-    def test_of_the_path(self, tmp_path: Path):
+    def test_bad_path_raises(self, tmp_path: Path):
         for path, error, says in (
             (tmp_path, ArgumentError, "cannot be written: Is a directory"),
             (tmp_path / "no" / "m.onnx", ArgumentError, "cannot be written: No such file"),

@@ -1,4 +1,4 @@
-"""`Session`: what it says of its model, what a run takes and refuses, and how long things live."""
+"""`Session`: attributes, feeds, errors, lifetimes and threads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TestAttributes:
         assert [info.name for info in session.outputs] == ["z", "y"]
         assert session.initializers == ()
 
-    def test_providers_end_with_the_processor(self, build):
+    def test_providers_end_with_the_cpu(self, build):
         model = build("(float[n] x) => (float[n] y) { y = Relu(x) }")
         assert zrt.Session(model).providers == ("CPUExecutionProvider",)
         assert zrt.Session(model, providers=["cpu"]).providers == ("CPUExecutionProvider",)
@@ -60,36 +60,36 @@ class TestAttributes:
         relu.run([f32(1)])
         assert allocator.stats().num_allocs >= 0
 
-    def test_copies_are_refused(self, relu):
+    def test_copy_raises(self, relu):
         with pytest.raises(NotCopyableError, match="Session"):
             copy.copy(relu)
 
 
 class TestFeeds:
-    def test_by_name_in_any_order(self, load):
+    def test_feeds_by_name_in_any_order(self, load):
         session = load("(float[n] x, float[n] y) => (float[n] z) { z = Sub(x, y) }")
         for _ in range(3):
             assert session.run({"x": f32(5, 7), "y": f32(1, 2)})[0].tolist() == [4, 5]
             assert session.run({"y": f32(1, 2), "x": f32(5, 7)})[0].tolist() == [4, 5]
 
     @pytest.mark.parametrize("kind", [list, tuple])
-    def test_in_order(self, load, kind):
+    def test_feeds_in_order(self, load, kind):
         session = load("(float[n] x, float[n] y) => (float[n] z) { z = Sub(x, y) }")
         for _ in range(3):
             assert session.run(kind([f32(5, 7), f32(1, 2)]))[0].tolist() == [4, 5]
 
-    def test_any_mapping(self, add):
+    def test_feeds_in_any_mapping(self, add):
         feeds = types.MappingProxyType({"x": f32(1), "y": f32(2)})
         for _ in range(3):
             assert add.run(feeds)[0].tolist() == [3]
 
-    def test_no_inputs_at_all(self, load):
+    def test_model_without_inputs(self, load):
         session = load("() => (float[2] y) { y = Constant <value = float[2] {3, 4}> () }")
         for _ in range(3):
             assert session.run({})[0].tolist() == [3, 4]
             assert session.run([])[0].tolist() == [3, 4]
 
-    # Each kind of feed twice: the first run prepares what the second finds.
+    # Each kind of feed twice: the first run prepares the call that the second uses.
     @pytest.mark.parametrize(
         "make",
         [
@@ -107,7 +107,7 @@ class TestFeeds:
             pytest.param(lambda x: np.broadcast_to(x, (1, *x.shape))[0], id="broadcast"),
         ],
     )
-    def test_arrays_are_made_right(self, load, make):
+    def test_arrays_are_converted(self, load, make):
         session = load("(float[n, m] x) => (float[n, m] y) { y = Neg(x) }")
         x = np.arange(6, dtype=np.float32).reshape(2, 3)
         for feed in (make(x), x, make(x)):
@@ -115,7 +115,7 @@ class TestFeeds:
             assert session.run({"x": feed})[0].tolist() == (-x).tolist()
             assert np.array_equal(feed, before)
 
-    def test_a_memory_map(self, relu, tmp_path):
+    def test_memory_map(self, relu, tmp_path):
         path = tmp_path / "x.npy"
         np.save(path, f32(-1, 2))
         for _ in range(2):
@@ -136,11 +136,11 @@ class TestFeeds:
         for _ in range(2):
             assert session.run([np.array([1], np.longlong)])[0].tolist() == [-1]
 
-    def test_shapes_in_turn(self, add):
+    def test_alternating_shapes(self, add):
         for size in (3, 4, 3, 0, 1, 4):
             assert add.run([np.ones(size, np.float32)] * 2)[0].tolist() == [2] * size
 
-    def test_more_shapes_than_are_kept_prepared(self, relu):
+    def test_more_shapes_than_the_cache_holds(self, relu):
         for size in [*range(1, CALLS_KEPT + 10), 1, 2]:
             assert relu.run([np.ones(size, np.float32)])[0].shape == (size,)
 
@@ -160,11 +160,11 @@ class TestFeeds:
         value = zrt.Value.from_array(f32(100, 200))
         for _ in range(2):
             assert session.run([f32(1, 2), buffer, value])[0].tolist() == [111, 222]
-            # A feed that needs a copy may stand beside them.
+            # One of the feeds may need a copy.
             assert session.run([f32(1, 0, 2, 0)[::2], buffer, value])[0].tolist() == [111, 222]
         assert session.run([f32(1, 2), f32(10, 20), f32(100, 200)])[0].tolist() == [111, 222]
 
-    def test_a_value_that_another_session_made(self, relu, load):
+    def test_value_of_another_session(self, relu, load):
         split = load("(float[n] x) => (float[k] y) <bool[2] keep = {0, 1}> { y = Compress(x, keep) }")
         binding = split.binding()
         binding.bind_input("x", f32(-1, 5))
@@ -186,27 +186,27 @@ class TestOverridableInitializers:
         (info,) = session.initializers
         assert (info.name, info.element_type, info.shape) == ("w", ElementType.FLOAT, (2,))
 
-    def test_fed_or_not(self, load):
+    def test_initializer_fed_or_not(self, load):
         session = load(self.TEXT)
         for _ in range(2):
             assert session.run([f32(1, 2)])[0].tolist() == [11, 22]
             assert session.run({"x": f32(1, 2), "w": f32(5, 6)})[0].tolist() == [6, 8]
             assert session.run({"w": zrt.Value.from_array(f32(1, 1)), "x": f32(1, 2)})[0].tolist() == [2, 3]
 
-    def test_are_not_part_of_the_order(self, load):
+    def test_initializers_are_not_part_of_the_order(self, load):
         session = load(self.TEXT)
         session.run({"x": f32(1, 2), "w": f32(5, 6)})
         with pytest.raises(ArgumentError, match=r"the model has 1 inputs \('x'\), got 2"):
             session.run([f32(1, 2), f32(5, 6)])
 
-    def test_are_checked(self, load):
+    def test_fed_initializers_are_checked(self, load):
         session = load(self.TEXT)
         with pytest.raises(ShapeError, match=r"input 'w': expected shape \[2\], got \[3\]"):
             session.run({"x": f32(1, 2), "w": f32(1, 2, 3)})
         with pytest.raises(DTypeError, match="input 'w': expected float32, got float64"):
             session.run({"x": f32(1, 2), "w": np.ones(2)})
 
-    def test_as_outputs(self, load):
+    def test_initializers_as_outputs(self, load):
         session = load("(float[2] x, float[2] w = {10, 20}) => (float[2] y, float[2] w) { y = Add(x, w) }")
         w = f32(5, 6)
         for _ in range(2):
@@ -256,7 +256,7 @@ BAD_FEEDS = [
 class TestRefusals:
     @pytest.mark.parametrize(("feeds", "error", "message"), BAD_FEEDS)
     @pytest.mark.parametrize("warm", [False, True], ids=["first", "later"])
-    def test_bad_feeds(self, add, feeds, error, message, warm):
+    def test_bad_feeds_raise(self, add, feeds, error, message, warm):
         if warm:
             add.run([f32(1), f32(2)])
         with pytest.raises(Error, match=message) as caught:
@@ -265,14 +265,14 @@ class TestRefusals:
         assert add.run([f32(1), f32(2)])[0].tolist() == [3]
 
     @pytest.mark.parametrize("shape", [(2, 3), (3, 4), (1, 2, 4), (4,), (8,), ()], ids=str)
-    def test_a_fixed_shape(self, load, shape):
+    def test_wrong_fixed_shape_raises(self, load, shape):
         session = load("(float[2, 4] x) => (float[2, 4] y) { y = Neg(x) }")
         for _ in range(2):
             with pytest.raises(ShapeError, match=r"input 'x': expected shape \[2, 4\], got "):
                 session.run([np.ones(shape, np.float32)])
             assert session.run([np.ones((2, 4), np.float32)])[0].sum() == -8
 
-    def test_a_closed_value_or_buffer(self, relu):
+    def test_closed_value_or_buffer_raises(self, relu):
         value, buffer = zrt.Value.from_array(f32(1)), zrt.Buffer((1,), np.float32)
         value.close()
         buffer.close()
@@ -289,12 +289,12 @@ class TestRefusals:
             add.run([right, zrt.Value.from_array(np.ones((1, 1), np.float32))])
 
     @pytest.mark.parametrize("options", [5, {"tag": "x"}, zrt.SessionOptions()], ids=lambda value: type(value).__name__)
-    def test_options_that_are_none(self, relu, options):
+    def test_wrong_options_raise(self, relu, options):
         with pytest.raises(DTypeError, match="options: expected RunOptions, got"):
             relu.run([f32(1)], options=options)
 
-    def test_an_output_that_has_no_room(self, load):
-        # As wide as an address space, and wider than any number of bytes that C can count.
+    def test_output_too_large_for_memory_raises(self, load):
+        # As large as the address space, and larger than a size_t can count.
         outer = load("(float[a, k] x, float[k, b] y) => (float[a, b] z) { z = MatMul(x, y) }")
         for size in (2**22, 2**40):
             feeds = [np.empty((size, 0), np.float32), np.empty((0, size), np.float32)]
@@ -305,7 +305,7 @@ class TestRefusals:
                 outer.prepare(feeds).run()
         assert outer.run([np.ones((1, 1), np.float32)] * 2)[0].tolist() == [[1]]
 
-    def test_a_failing_kernel(self, load):
+    def test_failing_kernel_raises(self, load):
         session = load("(int64 i) => (float y) <float[2] rows = {5, 6}> { y = Gather(rows, i) }")
         for _ in range(3):
             with pytest.raises(InvalidArgumentError, match="indices element out of data bounds"):
@@ -314,7 +314,7 @@ class TestRefusals:
 
 
 class TestClosing:
-    def test_run_after_close(self, relu):
+    def test_run_after_close_raises(self, relu):
         relu.run([f32(1)])
         relu.close()
         assert relu.closed
@@ -333,12 +333,12 @@ class TestClosing:
                 call()
         relu.close()
 
-    def test_what_was_read_at_load_stays(self, relu):
+    def test_attributes_stay_after_close(self, relu):
         relu.close()
         assert relu.input_names == ("x",)
         assert relu.metadata.graph_name == "test"
 
-    def test_with(self, build):
+    def test_with_closes_the_session(self, build):
         with zrt.Session(build("(float[n] x) => (float[n] y) { y = Relu(x) }")) as session:
             assert session.run([f32(1)])[0].tolist() == [1]
         assert session.closed
@@ -352,7 +352,7 @@ class TestClosing:
             loop.run({"n": np.array(1), "x": np.zeros(4, np.float32)})
         assert job.result()[0].tolist() == [0, 0, 0, 0]
 
-    def test_close_while_many_run(self, load):
+    def test_close_during_many_runs(self, load):
         for _ in range(20):
             session = load("(float[n] x) => (float[n] y) { y = Neg(x) }")
             ran = threading.Event()
@@ -374,7 +374,7 @@ class TestClosing:
             with pytest.raises(ClosedError):
                 session.run([f32(1)])
 
-    def test_dropped_sessions_go(self, load):
+    def test_dropped_session_is_freed(self, load):
         session = load("(float[n] x) => (float[n] y) { y = Relu(x) }")
         session.run([f32(1)])
         seen = weakref.ref(session)
@@ -401,7 +401,7 @@ class TestThreads:
                 for result, want in zip(job.result(), wanted, strict=True):
                     np.testing.assert_allclose(result, want, rtol=1e-5, atol=1e-6)
 
-    def test_threads_with_shapes_of_their_own(self, add):
+    def test_threads_with_different_shapes(self, add):
         def work(size):
             x = np.full(size, size, np.float32)
             for _ in range(200):
@@ -412,7 +412,7 @@ class TestThreads:
             for job in [pool.submit(work, size) for size in range(8)]:
                 job.result()
 
-    def test_threads_find_out_a_wrong_declaration_together(self, load):
+    def test_threads_with_a_wrong_output_shape(self, load):
         for _ in range(5):
             session = load("(float[n] x) => (float[4] y, float[n] z) { y = Neg(x)  z = Abs(x) }")
             with ThreadPoolExecutor(8) as pool:
@@ -420,10 +420,10 @@ class TestThreads:
                 for size, job in enumerate(jobs, 1):
                     assert [array.tolist() for array in job.result()] == [[-1] * size, [1] * size]
 
-    def test_other_threads_go_on_while_one_runs(self, loop, background, endless):
+    def test_other_threads_continue_during_a_run(self, loop, background, endless):
         options = zrt.RunOptions()
         job = background(lambda: loop.run(endless, options=options))
-        # The interpreter is free during the run, and so is the session.
+        # A run holds neither the GIL nor a lock of the session.
         for _ in range(5):
             assert loop.run({"n": np.array(2), "x": np.ones(4, np.float32)})[0].tolist() == [4] * 4
         assert job.running
@@ -433,13 +433,13 @@ class TestThreads:
 
 
 class TestInfer:
-    def test_loads_and_runs(self, build):
+    def test_infer_loads_and_runs(self, build):
         model = build("(float[n] x) => (float[n] a, int64[1, k] b) { a = Neg(x)  b = NonZero(x) }")
         a, b = zrt.infer(model, {"x": f32(0, 5)})
         assert (a.tolist(), b.tolist()) == ([0, -5], [[1]])
         assert zrt.infer(model, [f32(0, 5)], ["b"])[0].tolist() == [[1]]
 
-    def test_takes_what_a_session_takes(self, build, tmp_path):
+    def test_infer_takes_the_arguments_of_a_session(self, build, tmp_path):
         weights = numpy_helper.from_array(f32(3, 4), "w")
         model = build("(float[2] x) => (float[2] y) { y = Add(x, w) }")
         model.graph.initializer.append(weights)
@@ -450,14 +450,14 @@ class TestInfer:
         )
         assert y.tolist() == [4, 5]
 
-    def test_refuses_as_a_session_does(self, build):
+    def test_infer_raises_the_errors_of_a_session(self, build):
         with pytest.raises(UnknownNameError, match="'z'"):
             zrt.infer(build("(float[n] x) => (float[n] y) { y = Relu(x) }"), {"z": f32(1)})
 
 
 @pytest.mark.gpu
 class TestCuda:
-    def test_a_session_on_cuda_agrees_with_the_processor(self):
+    def test_cuda_session_agrees_with_the_cpu(self):
         model = bench_models.cnn()
         image = np.random.default_rng(0).standard_normal((2, 1, 28, 28), np.float32)
         session = zrt.Session(model, providers=["cuda"])

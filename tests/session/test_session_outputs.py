@@ -1,4 +1,4 @@
-"""What a run of a `Session` gives: every element type, fresh arrays, and what is there whatever the model declares."""
+"""The results of `Session.run`: every element type, fresh arrays, and wrong declarations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKED = [kind for kind in ElementType if kind.packed]
 
 
 def values_of(kind: ElementType, count: int = 5) -> np.ndarray:
-    """Some values of an element type; few enough that every type tells them apart."""
+    """Values that differ in every element type."""
     return np.resize([1, 0, 1, 1, 0] if kind is ElementType.BOOL else [1, 2, 0.5, 4, 0.25], count).astype(kind.dtype)
 
 
@@ -30,7 +30,7 @@ class TestElementTypes:
         name = kind.onnx_name
         nodes = "y = Identity(x)"
         if kind is ElementType.FLOAT8E8M0:
-            # It has no kernel but Cast's.
+            # It has only a Cast kernel.
             nodes = f"f = Cast <to = 1> (x)  y = Cast <to = {kind.onnx_code}> (f)"
         session = load(f"({name}[] x) => ({name}[] y) {{ {nodes} }}", opset=25)
         assert session.inputs[0].element_type is session.outputs[0].element_type is kind
@@ -45,7 +45,7 @@ class TestElementTypes:
     def test_every_plain_type_written_into_an_array_of_known_shape(self, load, kind):
         name = kind.onnx_name
         session = load(f"(float[n] x) => ({name}[n] y) {{ y = Cast <to = {kind.onnx_code}> (x) }}", opset=25)
-        # Every type holds these exactly, bool and unsigned ones too.
+        # Every type represents these exactly, also bool and unsigned types.
         x = f32(1, 1, 1) if kind is ElementType.BOOL else f32(1, 2, 4)
         for _ in range(3):
             (y,) = session.run([x])
@@ -92,7 +92,7 @@ class TestElementTypes:
         assert value.shape == feed.shape
 
     @pytest.mark.parametrize("kind", PACKED, ids=lambda kind: kind.name)
-    def test_an_array_with_a_byte_for_each_element_is_packed_on_the_way(self, load, kind):
+    def test_unpacked_array_is_packed_before_the_run(self, load, kind):
         name = kind.onnx_name
         session = load(f"({name}[n] x, float[m] f) => ({name}[n] x, float[m] g) {{ g = Neg(f) }}", opset=25)
         array = np.resize([1, 0, 0, 1], 9).astype(kind.dtype)
@@ -104,7 +104,7 @@ class TestElementTypes:
 
 
 class TestOutputs:
-    def test_a_subset_in_the_order_asked(self, load):
+    def test_subset_in_the_requested_order(self, load):
         session = load("(float[n] x) => (float[n] a, float[n] b, float[n] c) { a = Neg(x) b = Abs(x) c = Relu(x) }")
         x = f32(-2)
         for _ in range(2):
@@ -124,13 +124,13 @@ class TestOutputs:
             ([["y"]], UnknownNameError, r"no output \['y'\]"),
         ],
     )
-    def test_wrong_names(self, relu, outputs, error, message):
+    def test_wrong_output_names_raise(self, relu, outputs, error, message):
         with pytest.raises(error, match=message):
             relu.run([f32(1)], outputs)
         assert relu.run([f32(1)])[0].tolist() == [1]
 
-    def test_each_run_gives_fresh_arrays(self, load):
-        # Of known shape, of a shape that the data decide, an initializer, an input, and a view of an input.
+    def test_each_run_returns_fresh_arrays(self, load):
+        # A known shape, a shape that depends on the data, an initializer, an input, and a view of an input.
         session = load("""(float[n] x) => (float[n] y, int64[1, k] where, float[2] w, float[n] x, float[] same)
                           <float[2] w = {5, 6}, int64[1] all = {-1}>
                           { y = Neg(x)  where = NonZero(x)  same = Reshape(x, all) }""")
@@ -148,7 +148,7 @@ class TestOutputs:
             earlier += results
         assert x.tolist() == [1, 0, 3]
 
-    def test_an_output_that_is_an_input_is_a_copy(self, load):
+    def test_output_that_is_an_input_is_a_copy(self, load):
         session = load("(float[n] x) => (float[n] y, float[n] x) { y = Neg(x) }")
         x = f32(1, 2)
         for feed in (x, zrt.Value.from_array(x)):
@@ -159,7 +159,7 @@ class TestOutputs:
             same[...] = 8
             assert x.tolist() == [7, 7]
 
-    def test_data_decide_the_shape(self, nonzero):
+    def test_shape_that_depends_on_the_data(self, nonzero):
         for x, expected in ((f32(0, 1, 0, 3), [[1, 3]]), (f32(0, 0), [[]]), (f32(1, 1, 1), [[0, 1, 2]])):
             assert nonzero.run([x])[0].tolist() == expected
 
@@ -169,12 +169,12 @@ class TestOutputs:
         del where
         nonzero.close()
         gc.collect()
-        # Whoever frees that memory now writes over it.
+        # If the memory was freed, this writes over it.
         junk = [np.full(10_000, 7) for _ in range(20)]
         assert row.tolist() == list(range(21, 10_000, 2))
         del junk
 
-    def test_the_view_of_an_output_holds_its_memory_alone(self, load):
+    def test_view_keeps_only_its_own_output_alive(self, load):
         session = load("(float[n] x) => (float[k] y) <bool[1] keep = {1}> { y = Compress(x, keep) }")
         (y,) = session.run([f32(4)])
         seen = weakref.ref(session)
@@ -183,8 +183,8 @@ class TestOutputs:
         assert seen() is None
         assert y.tolist() == [4]
 
-    def test_an_output_of_the_fed_type_only(self, load):
-        # The declared type is what counts, whatever the feeds are.
+    def test_declared_output_type_counts(self, load):
+        # The declared type counts, whichever feeds are given.
         session = load("(int64[n] x) => (bfloat16[n] y) { y = Cast <to = 16> (x) }")
         for _ in range(3):
             (y,) = session.run([np.array([1, 2])])
@@ -215,7 +215,7 @@ X = np.arange(6, dtype=np.float32)
 
 
 class TestWrongDeclarations:
-    """Models whose outputs turn out otherwise than declared, which ONNX Runtime only warns of."""
+    """Models whose outputs differ from their declaration: ONNX Runtime only logs a warning."""
 
     @pytest.mark.parametrize(
         ("text", "feeds", "expected"),
@@ -238,7 +238,7 @@ class TestWrongDeclarations:
             pytest.param("(float[a] x, float[b] y) => (float[a] z) { z = Add(x, y) }", [X[:1], X], [X], id="broadcast"),
         ],
     )
-    def test_what_comes_out_is_what_is_there(self, load, text, feeds, expected):
+    def test_actual_output_is_returned(self, load, text, feeds, expected):
         expected = [np.asarray(array, np.float32).tolist() for array in expected]
         session = load(text)
         for _ in range(3):
@@ -249,13 +249,13 @@ class TestWrongDeclarations:
         values = [zrt.Value.from_array(np.asarray(feed)) for feed in feeds]
         assert [array.tolist() for array in load(text).run(values)] == expected
 
-    def test_a_declaration_that_holds_for_some_feeds_only(self, load):
+    def test_declaration_that_holds_for_some_feeds(self, load):
         session = load(IF)
         for flag in (True, True, False, True, False):
             (y,) = session.run([np.array(flag), X])
             assert y.tolist() == (X.tolist() if flag else [*X, *X])
 
-    def test_is_found_out_once(self, build, capfd):
+    def test_wrong_output_shape_fails_once(self, build, capfd):
         session = zrt.Session(
             build("(float[n] x) => (float[4] y) { y = Neg(x) }"), zrt.SessionOptions(log_severity_level="ERROR")
         )
@@ -267,7 +267,7 @@ class TestWrongDeclarations:
             session.run([X[:size]])
         assert capfd.readouterr().err == ""
 
-    def test_an_initializer_among_the_outputs(self, load):
+    def test_initializer_among_the_outputs(self, load):
         session = load("(float[n] x) => (float[n] y, float[7] w) <float[2] w = {5, 6}> { y = Neg(x) }")
         for _ in range(3):
             assert [array.tolist() for array in session.run([f32(1)])] == [[-1], [5, 6]]
