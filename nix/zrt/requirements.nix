@@ -1,4 +1,4 @@
-# The Python packages that pyproject.toml asks for, out of a Python package set: what is new is added there alone.
+# The Python packages that pyproject.toml requires, from a Python package set. Add new ones only there.
 {
   lib,
   # The interpreter whose package set they come from.
@@ -8,12 +8,14 @@ let
   inherit (lib.importTOML ../../pyproject.toml) build-system dependency-groups project;
   extras = project.optional-dependencies;
 
-  # `onnxruntime` takes the place of the official binding. nixpkgs has ruff as a program, not as a Python package.
-  # No check of the flake runs pyright.
+  # `onnxruntime` takes the place of the official binding. nixpkgs has the others as programs, not as Python packages;
+  # of these the checks of the flake run ruff, and the tests that need another one skip.
   leftOut = [
+    "clang-format"
     "onnxruntime"
     "pyright"
     "ruff"
+    "ziglang"
   ];
   name =
     requirement:
@@ -30,10 +32,10 @@ let
     ) (lib.subtractLists leftOut (lib.unique (map name requirements)));
 in
 {
-  # What builds the package.
+  # The build requirements.
   build = packages build-system.requires;
-  # What it imports, the command's tables and progress bars included.
+  # The run-time requirements, including those of the command's tables and progress bars.
   run = packages (project.dependencies ++ extras.cli);
-  # What tests, benches, pictures and linters need besides.
+  # Further requirements of tests, benches, plots and linters.
   develop = packages (extras.plot ++ dependency-groups.dev);
 }
