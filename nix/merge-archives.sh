@@ -9,7 +9,7 @@ fi
 output=$1
 folder=$2
 
-# What every build of the core has: without one of these the extension would not link, or worse, not load.
+# Every build of the core has these; without one of them the extension would fail to link or to load.
 required=(
   onnxruntime_{session,optimizer,providers,lora,framework,graph,util,mlas,common,flatbuffers}
   onnx onnx_proto protobuf-lite re2 cpuinfo flatbuffers absl_base

@@ -1,4 +1,4 @@
-# The bench on the GPU: finds the driver, says what is missing, and only then builds anything.
+# The bench on the GPU: finds the driver or names what is missing, and only then builds.
 {
   # The package set of the CUDA outputs.
   pkgs,

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Prints the folder that holds the host's NVIDIA driver and nothing that could stand in for another library:
-# driver-folder.sh [FOLDER...]; without folders, those that distributions use. Status 1 where there is no driver.
+# driver-folder.sh [FOLDER...]; without folders, those that distributions use. Status 1 if there is no driver.
 set -eu
 
 if [ $# -eq 0 ]; then

@@ -5,7 +5,7 @@
   name,
   # The package with bin/zrt.
   package,
-  # What the build takes, in one sentence.
+  # The cost of the build, in one sentence.
   notice,
   # Shell code that runs before anything is built.
   before ? "",

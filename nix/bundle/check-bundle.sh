@@ -3,7 +3,7 @@
 set -euo pipefail
 folder=$1
 
-# The alphabet of store hashes has no e: what nuke-refs leaves, eeee…, is no path.
+# Store hashes have no letter e, so the pattern does not match the eeee… that nuke-refs writes.
 pattern='/nix/store/[0-9a-df-np-sv-z]{32}-[[:alnum:]+._?=-]+'
 
 wrong=0

@@ -1,7 +1,7 @@
-# The bundle where there is no store: only its own folder, and a shell.
+# Runs the bundle without a Nix store: with only its own folder and a shell.
 {
   pkgs,
-  # What nix/bundle made.
+  # The output of nix/bundle.
   bundle,
 }:
 pkgs.runCommand "check-${bundle.name}" { nativeBuildInputs = [ pkgs.bubblewrap ]; } ''

@@ -1,4 +1,4 @@
-# No CUDA package in what a CPU output needs at run time.
+# Fails if a CPU output needs a CUDA package at run time.
 {
   pkgs,
   # The CPU package to look into.

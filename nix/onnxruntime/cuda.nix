@@ -1,4 +1,4 @@
-# The parts of a CUDA set that the provider is built from, or an error that says what is wrong with the set.
+# The parts of a CUDA set that the provider is built from, or an error that names what the set lacks.
 {
   lib,
   # Such as pkgs.cudaPackages_13; null where nixpkgs has none.

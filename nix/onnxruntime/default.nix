@@ -146,7 +146,7 @@ stdenv.mkDerivation (finalAttrs: {
     runHook postInstallCheck
   '';
 
-  # Whoever links the core in would carry these along.
+  # Programs that link the core would inherit these.
   disallowedReferences = [
     mirror
     finalAttrs.src

@@ -1,4 +1,4 @@
-# What a linker needs besides the path of the library.
+# The linker's arguments besides the path of the library.
 {
   # "static" or "shared", as in flags.nix.
   linkage,

@@ -5,7 +5,7 @@
   fetchurl,
   # The table of nix/pins.nix.
   pins,
-  # What is built, as in flags.nix: each of these asks for archives of its own.
+  # The parts to build, as in flags.nix: each needs archives of its own.
   cuda ? false,
   coreml ? false,
   arm ? false,

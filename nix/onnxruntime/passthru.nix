@@ -1,4 +1,4 @@
-# What every ONNX Runtime of this flake says about itself: which headers, how to link, where the providers lie.
+# The attributes of every ONNX Runtime of this flake: headers, linker arguments, the providers' files.
 {
   lib,
   # The finished package.
@@ -22,7 +22,7 @@ in
   includeDir = "${package}/include";
   libDir = "${package}/lib";
 
-  # For whoever links ONNX Runtime into something.
+  # For packages that link ONNX Runtime.
   linkArgs =
     if linkage == "shared" then
       [

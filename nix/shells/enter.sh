@@ -9,7 +9,7 @@ zrt_enter() {
   fi
 
   # The module is built anew where a source is newer or it belongs to another library.
-  # Named like a module so that whatever leaves modules out leaves it out too.
+  # Named like a module, so that file sets without modules leave it out too.
   stamp=$native/_ort.stamp.so
   wanted=$(python -VV)$ZRT_ORT_INCLUDE_DIR$ZRT_ORT_LINK_ARGS
   if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ] ||

@@ -4,7 +4,7 @@
   pkgs,
   # The shell's name.
   name,
-  # What zrt is compiled against.
+  # The ONNX Runtime that zrt is compiled against.
   onnxruntime,
   # Commands to suggest on entering.
   next,

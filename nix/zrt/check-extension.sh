@@ -9,7 +9,7 @@ fail() {
   exit 1
 }
 
-# A current glibc refuses to load what asks for an executable stack.
+# Current glibc does not load libraries that need an executable stack.
 "$readelf" -lW "$extension" | awk '$1 == "GNU_STACK" { found = $7 } END { exit found != "RW" }' ||
   fail "its stack is not RW"
 

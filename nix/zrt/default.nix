@@ -9,7 +9,7 @@
   cudaArchitectures ? pins.cuda.architectures,
   # The interpreter to build for.
   python ? pkgs.python3,
-  # What mkOnnxruntime returned, or another package with the same passthru (onnxruntime-bin).
+  # The result of mkOnnxruntime, or another package with the same passthru (onnxruntime-bin).
   onnxruntime ? import ../onnxruntime {
     inherit
       pkgs
@@ -65,9 +65,9 @@ python.pkgs.buildPythonPackage {
     "official"
     "gpu"
   ];
-  # What a dependency of another version warns about is no failure of this one.
+  # nixpkgs may have other versions of the dependencies; their warnings are not errors.
   pytestFlags = [ "-Wdefault" ];
-  # The installed package is what is tested.
+  # Test the installed package, not the sources.
   preCheck = ''
     rm -r zrt
   '';

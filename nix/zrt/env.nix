@@ -1,10 +1,10 @@
-# lib.mkZrtEnv: what a build in another language, or a shell, takes to compile and link against ONNX Runtime.
+# lib.mkZrtEnv: inputs and variables for builds in other languages, and shells, that link ONNX Runtime.
 {
   # The package set to build with.
   pkgs,
   # With the CUDA provider.
   cuda ? false,
-  # What mkOnnxruntime returned, or another package with the same passthru.
+  # The result of mkOnnxruntime, or another package with the same passthru.
   onnxruntime ? import ../onnxruntime { inherit pkgs cuda; },
 }:
 let
@@ -26,7 +26,7 @@ in
     ZRT_ORT_LINK_ARGS = lib.concatStringsSep " " onnxruntime.linkArgs;
   };
 
-  # Names the providers for whoever has to put them beside a binary.
+  # Names the providers, for programs that need them beside their binary.
   shellHook = ''
     export ZRT_ORT_PROVIDERS=${lib.escapeShellArg (lib.concatStringsSep ":" onnxruntime.providers)}
   '';

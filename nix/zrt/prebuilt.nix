@@ -1,4 +1,4 @@
-# zrt on the official prebuilt library: what is run and entered often. Its tests are a check of their own.
+# zrt on the official prebuilt library, for apps and shells. Its tests are a separate check.
 {
   pkgs,
   # This system's packages.

@@ -1,4 +1,4 @@
-# What the Python package is made from and tested with: a change to anything else rebuilds nothing.
+# The sources and the tests of the Python package. A change to any other file rebuilds nothing.
 {
   lib,
 }:
