@@ -1,4 +1,4 @@
-"""What a program waits for before its first answer: no module that it does not need."""
+"""A program imports only the modules that it needs for its first run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ UNNEEDED = {
         ("zrt.ep_devices()", {"zrt.environment.devices"}),
     ],
 )
-def test_modules_come_with_what_needs_them(python, line, needs):
+def test_call_imports_only_the_modules_that_it_needs(python, line, needs):
     script = f"""
         import sys
         import numpy as np

@@ -53,13 +53,13 @@ class ElementType(IntEnum):
     """
 
     onnx_name: str
-    """ONNX Runtime's word for it, as in ``tensor(float)``."""
+    """ONNX Runtime's name for it, as in ``tensor(float)``."""
     _scalar: Any
     _dtype: np.dtype[Any] | None
     bits: int
     """The size of one element; 0 for STRING and UNDEFINED, which have none."""
     refused: str | None
-    """Why ONNX Runtime makes no tensor of it; None where it does."""
+    """Why ONNX Runtime creates no tensor of this type; None if it does."""
 
     # The defaults are for type checkers, so that they accept the look-up `ElementType(1)`.
     def __new__(
@@ -104,9 +104,9 @@ class ElementType(IntEnum):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """What an array of it has: ml_dtypes' where numpy has none; objects for STRING, void for UNDEFINED."""
+        """The dtype of its arrays: from ml_dtypes if numpy has none; objects for STRING, void for UNDEFINED."""
         if self._dtype is None:
-            # It takes a while, and few models need it.
+            # The import is slow, and few models need it.
             import ml_dtypes
 
             self._dtype = np.dtype(getattr(ml_dtypes, self._scalar))
@@ -146,7 +146,7 @@ def _keys(kinds: Iterable[ElementType]) -> dict[object, ElementType]:
 
 
 _BY_DTYPE: Final = _keys(kind for kind in ElementType if kind.value and kind._dtype is not None)
-# Those of ml_dtypes, once the first of them was looked for.
+# The dtypes of ml_dtypes, after the first look-up.
 _BY_ML_DTYPE: Final[dict[object, ElementType]] = {}
 
 
@@ -157,7 +157,7 @@ def _by_ml_dtype() -> dict[object, ElementType]:
 
 
 def _of_unusual(dtype_like: Any) -> ElementType:
-    """`ElementType.of` for what is neither a native dtype nor its scalar type."""
+    """`ElementType.of` for anything but a native dtype and its scalar type."""
     if isinstance(dtype_like, ElementType):
         return dtype_like
     if dtype_like is None:  # numpy reads None as float64
@@ -165,7 +165,7 @@ def _of_unusual(dtype_like: Any) -> ElementType:
     try:
         dtype = np.dtype(dtype_like)
     except (TypeError, ValueError):
-        # numpy knows the names of ml_dtypes' once that is imported.
+        # numpy knows the dtypes of ml_dtypes by name once it is imported.
         _by_ml_dtype()
         try:
             dtype = np.dtype(dtype_like)
@@ -199,7 +199,7 @@ def creation_code(element_type: ElementType) -> int:
 
 
 def as_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
-    """`shape` as a tuple of ints. Raises `ShapeError` where a dimension is no int from 0 to 2**63 - 1."""
+    """`shape` as a tuple of ints. Raises `ShapeError` for a dimension that is no int from 0 to 2**63 - 1."""
     try:
         dims = tuple(operator.index(dim) for dim in shape)
     except TypeError:
@@ -288,7 +288,7 @@ class ExecutionMode(IntEnum):
 
 @public
 class LogSeverity(IntEnum):
-    """How grave a message of ONNX Runtime's log is (``OrtLoggingLevel``)."""
+    """The severity of a message in ONNX Runtime's log (``OrtLoggingLevel``)."""
 
     VERBOSE = 0
     INFO = 1
@@ -312,7 +312,7 @@ class ValueKind(IntEnum):
 
 @public
 class SparseFormat(IntEnum):
-    """How a sparse tensor says where its values are (``OrtSparseFormat``)."""
+    """How a sparse tensor stores the places of its values (``OrtSparseFormat``)."""
 
     COO = 1
     CSR = 2
@@ -329,7 +329,7 @@ class AllocatorType(IntEnum):
 
 
 class MemType(IntEnum):
-    """What memory is for, seen from an execution provider (``OrtMemType``)."""
+    """The use of memory by an execution provider (``OrtMemType``)."""
 
     CPU_INPUT = -2
     CPU_OUTPUT = -1

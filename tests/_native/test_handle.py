@@ -20,7 +20,7 @@ class Gone:
         self.seen.append(self.name)
 
 
-def test_what_a_handle_holds_goes_after_it():
+def test_parents_are_released_after_their_handle():
     seen = []
     first, second, third = (Handle.pin(Gone(name, seen)) for name in ("first", "second", "third"))
     pointer = first.pointer
@@ -35,7 +35,7 @@ def test_what_a_handle_holds_goes_after_it():
     assert sorted(seen) == ["first", "second", "third"]
 
 
-def test_what_is_made_is_owned_from_the_start():
+def test_make_owns_the_pointer_from_the_start():
     """Between the making and the owning there is no moment in which an interrupt could lose it."""
     table = api()
     seen = []
@@ -54,7 +54,7 @@ def test_what_is_made_is_owned_from_the_start():
     assert seen == ["parent"]
 
 
-def test_an_interrupt_after_the_making_loses_nothing():
+def test_interrupt_after_make_leaks_nothing():
     seen = []
     parent = Handle.pin(Gone("parent", seen))
 
@@ -70,7 +70,7 @@ def test_an_interrupt_after_the_making_loses_nothing():
     assert seen == ["parent"]
 
 
-def test_what_was_made_before_a_fork_is_told_at_once():
+def test_child_of_a_fork_recognizes_inherited_handles():
     """However many ways lead up to it: each of these has two to the one before."""
     handle = Handle.block("char")
     for _ in range(64):

@@ -1,4 +1,4 @@
-"""What lane.c, the hot path, cannot do: allocate, or hold the interpreter's lock while ONNX Runtime runs."""
+"""lane.c, the hot path, cannot allocate, and the GIL is free while ONNX Runtime runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NATIVE = Path(zrt._native.__file__).parent
 
 
 @pytest.mark.skipif(not shutil.which("nm"), reason="no nm on the path, which lists what an object file imports")
-def test_lane_imports_the_clock_alone(tmp_path: Path) -> None:
+def test_lane_imports_only_the_clock(tmp_path: Path) -> None:
     module = tmp_path / "lane.o"
-    # What a distribution's compiler adds by itself is not the source's doing.
+    # Switch off what some distributions' compilers add by themselves.
     flags = [*build.COMPILE_ARGS, "-fPIC", "-fno-stack-protector", f"-I{NATIVE}", f"-I{NATIVE / 'src'}"]
     subprocess.run([*compiler.command(), "-c", *flags, "-o", module, NATIVE / "src" / "lane.c"], check=True)
     listing = subprocess.run(["nm", "-u", module], check=True, capture_output=True, text=True).stdout
@@ -29,7 +29,7 @@ def test_lane_imports_the_clock_alone(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The C code that cffi writes round our functions."""
+    """The C code that cffi generates around our functions."""
     path = tmp_path_factory.mktemp("generated") / "ort.c"
     build.maker(None, []).emit_c_code(str(path))
     return path.read_text()
@@ -47,7 +47,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> str:
         "zrt_call_run_values",
     ],
 )
-def test_lock_is_free_during_a_run(generated: str, function: str) -> None:
+def test_gil_is_free_during_a_run(generated: str, function: str) -> None:
     wrapper = generated.partition(f"_cffi_f_{function}(")[2].partition("\n}")[0]
     unlocked = re.search(r"Py_BEGIN_ALLOW_THREADS(.*)Py_END_ALLOW_THREADS", wrapper, re.DOTALL)
     assert unlocked is not None

@@ -193,15 +193,15 @@ class TestVariable:
         start = f"{variable}={path}: {reason}. Let {variable} name the file of a libonnxruntime 1.27 or later, "
         return start + MEND
 
-    def test_missing_file(self, show: Any, tmp_path: Path, variable: str) -> None:
+    def test_missing_file_raises(self, show: Any, tmp_path: Path, variable: str) -> None:
         path = tmp_path / "absent.so"
         assert show(**{variable: path}) == self.refusal(variable, path, "there is no such file")
 
-    def test_folder(self, show: Any, tmp_path: Path, variable: str) -> None:
+    def test_folder_raises(self, show: Any, tmp_path: Path, variable: str) -> None:
         expected = self.refusal(variable, tmp_path, "it is a folder, not a library file")
         assert show(**{variable: tmp_path}) == expected
 
-    def test_no_library(self, show: Any, tmp_path: Path, variable: str) -> None:
+    def test_file_that_is_no_library_raises(self, show: Any, tmp_path: Path, variable: str) -> None:
         path = tmp_path / "text.so"
         path.write_text("not a library\n" * 100)
         message = show(**{variable: path})
@@ -210,30 +210,30 @@ class TestVariable:
         if sys.platform == "linux":
             assert "it cannot be loaded: invalid ELF header." in message
 
-    def test_no_entry(self, compile_fake: Any, show: Any, variable: str) -> None:
+    def test_library_without_entry_point_raises(self, compile_fake: Any, show: Any, variable: str) -> None:
         path = compile_fake("other.so", text="int other;\n")
         reason = "it cannot be loaded: it exports no OrtGetApiBase"
         assert show(**{variable: path}) == self.refusal(variable, path, reason)
 
-    def test_entry_without_answer(self, compile_fake: Any, show: Any, variable: str) -> None:
+    def test_entry_point_that_returns_null_raises(self, compile_fake: Any, show: Any, variable: str) -> None:
         text = "const void *OrtGetApiBase(void) { return 0; }\n"
         path = compile_fake("empty.so", text=text)
         reason = "it cannot be loaded: its OrtGetApiBase returns nothing"
         assert show(**{variable: path}) == self.refusal(variable, path, reason)
 
-    def test_too_old(self, compile_fake: Any, show: Any, variable: str) -> None:
+    def test_too_old_library_raises(self, compile_fake: Any, show: Any, variable: str) -> None:
         path = compile_fake("old.so", newest=20, version="1.20.0")
         reason = "it is ONNX Runtime 1.20.0, and zrt needs 1.27 or later"
         assert show(**{variable: path}) == self.refusal(variable, path, reason)
 
-    def test_newer_is_fine(self, compile_fake: Any, show: Any, variable: str) -> None:
+    def test_newer_library_is_used(self, compile_fake: Any, show: Any, variable: str) -> None:
         path = compile_fake("new.so", newest=31, version="1.31.0")
         found = {"path": str(path), "source": variable, "version": "1.31.0", "api_version": 27}
         expected = {**found, "build_info": "made for a test"}
         assert show(**{variable: path}) == expected
 
     @linux
-    def test_bare_name_is_the_loaders_to_find(
+    def test_system_loader_finds_a_bare_name(
         self, compile_fake: Any, show: Any, tmp_path: Path, variable: str
     ) -> None:
         compile_fake("libown.so")
@@ -244,7 +244,7 @@ class TestVariable:
 
 @without_core
 class TestDistribution:
-    def test_gpu_distribution(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
+    def test_gpu_distribution_is_used(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
         fake = compile_fake("fake")
         inside = Path("onnxruntime/capi", library.FILE_PATTERN.replace("*", ".1.27.0"))
         install_fake(tmp_path, "onnxruntime-gpu", "1.27.0", {fake: inside})
@@ -252,20 +252,20 @@ class TestDistribution:
         assert found["path"] == str(tmp_path / inside)
         assert found["source"] == "onnxruntime-gpu distribution 1.27.0"
 
-    def test_without_record(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
+    def test_distribution_without_record_is_used(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
         fake = compile_fake("fake")
         inside = Path("onnxruntime/capi", library.FILE_PATTERN.replace("*", ".1.27.0"))
         install_fake(tmp_path, "onnxruntime", "1.27.0", {fake: inside}, record=False)
         assert show()["path"] == str(tmp_path / inside)
 
-    def test_a_recorded_file_in_another_folder(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
+    def test_recorded_file_in_another_folder_is_used(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
         fake = compile_fake("fake")
         elsewhere = Path("onnxruntime/lib", library.FILE_PATTERN.replace("*", ".1.27.0"))
         install_fake(tmp_path, "onnxruntime", "1.27.0", {fake: elsewhere})
         assert show()["path"] == str(tmp_path / elsewhere)
 
     @linux
-    def test_each_failure_is_told(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
+    def test_error_lists_each_failure(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
         fake = compile_fake("fake", newest=20, version="1.20.0")
         inside = Path("onnxruntime/capi/libonnxruntime.so.1.20.0")
         install_fake(tmp_path, "onnxruntime-gpu", "1.20.0", {fake: inside})
@@ -285,11 +285,11 @@ class TestDistribution:
             ]
         )
 
-    def test_distribution_without_library(self, show: Any, tmp_path: Path) -> None:
+    def test_distribution_without_library_is_skipped(self, show: Any, tmp_path: Path) -> None:
         install_fake(tmp_path, "onnxruntime", "1.27.0", {})
         assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(HIDE_SYSTEM + SHOW)
 
-    def test_record_of_files_that_are_gone(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
+    def test_recorded_files_that_do_not_exist_are_skipped(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
         fake = compile_fake("fake")
         inside = Path("onnxruntime/capi", library.FILE_PATTERN.replace("*", ".1.27.0"))
         install_fake(tmp_path, "onnxruntime", "1.27.0", {fake: inside})
@@ -327,14 +327,14 @@ class TestBuiltIn:
         }
         assert show(ZRT_ORT_LIBRARY=named)["source"] == "ZRT_ORT_LIBRARY"
 
-    def test_too_old_core(self, link: Any, show: Any) -> None:
+    def test_too_old_core_is_skipped(self, link: Any, show: Any) -> None:
         link(newest=20, version="1.20.0")
         reason = "it is ONNX Runtime 1.20.0, and zrt needs 1.27 or later"
         assert f"  built in: {reason}\n" in show(HIDE_SYSTEM + SHOW)
 
 
 class TestLoading:
-    def test_a_failed_load_may_be_retried(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
+    def test_failed_load_can_be_retried(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
         path = compile_fake("late.so")
         script = f"""
 import json, os
@@ -376,7 +376,7 @@ print(json.dumps([len(calls), len(seen), len(set(seen))]))
         path = compile_fake("one.so")
         assert show(script, ZRT_ORT_LIBRARY=path) == [1, 8, 1]
 
-    def test_real_library(self) -> None:
+    def test_library_describes_the_loaded_one(self) -> None:
         found = library.library()
         assert library.api() == library.api()
         assert found.api_version == 27

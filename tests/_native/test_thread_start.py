@@ -10,7 +10,7 @@ from zrt._native.thread_start import start_thread
 
 
 class Interrupted(threading.Thread):
-    """One whose start is interrupted where `threading` holds a lock, which fails in its turn."""
+    """A thread whose start is interrupted, which makes `threading` fail on its own lock."""
 
     def start(self) -> None:
         try:
@@ -20,13 +20,13 @@ class Interrupted(threading.Thread):
 
 
 class Refused(threading.Thread):
-    """One that the system has no room for."""
+    """A thread that the system refuses."""
 
     def start(self) -> None:
         raise RuntimeError("can't start new thread")
 
 
-def test_a_thread_starts():
+def test_thread_starts():
     done = threading.Event()
     thread = threading.Thread(target=done.set)
     start_thread(thread)
@@ -34,12 +34,12 @@ def test_a_thread_starts():
     assert done.is_set()
 
 
-def test_an_interrupt_is_raised_as_one():
+def test_interrupt_of_start_is_raised():
     with pytest.raises(KeyboardInterrupt):
         start_thread(Interrupted())
 
 
-def test_a_refusal_is_none_even_where_an_interrupt_is_handled():
+def test_refused_thread_raises_also_while_an_interrupt_is_handled():
     with pytest.raises(RuntimeError, match="can't start new thread"):
         start_thread(Refused())
     try:
@@ -49,7 +49,7 @@ def test_a_refusal_is_none_even_where_an_interrupt_is_handled():
             start_thread(Refused())
 
 
-def test_an_interrupt_within_the_handling_of_another_is_raised():
+def test_interrupt_is_raised_while_another_exception_is_handled():
     try:
         raise ValueError
     except ValueError:

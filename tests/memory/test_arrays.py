@@ -32,7 +32,7 @@ class TestView:
         "kind", [kind for kind in ElementType if kind.bits and not kind.packed], ids=lambda kind: kind.name
     )
     @pytest.mark.parametrize("shape", [(2, 3), (), (0, 4)], ids=str)
-    def test_has_the_types_dtype_and_shape(self, kind, shape):
+    def test_view_has_dtype_and_shape(self, kind, shape):
         handle, address = memory(max(nbytes(kind, shape), 1))
         array = arrays.view(handle, address, shape, kind)
         assert (array.dtype, array.shape) == (kind.dtype, shape)
@@ -41,20 +41,20 @@ class TestView:
         assert array.size == 0 or arrays.address_of(array) == address
 
     @pytest.mark.parametrize("kind", [kind for kind in ElementType if kind.packed], ids=lambda kind: kind.name)
-    def test_packed_types_are_bytes(self, kind):
+    def test_view_of_packed_type_is_bytes(self, kind):
         handle, address = memory(8)
         array = arrays.view(handle, address, (3, 3), kind)
         assert (array.dtype, array.shape) == (np.uint8, (nbytes(kind, (3, 3)),))
         assert arrays.view(handle, address, (0, 3), kind).shape == (0,)
 
-    def test_writes_go_to_the_memory(self):
+    def test_writes_change_the_memory(self):
         handle, address = memory(12)
         first, second = (arrays.view(handle, address, (3,), ElementType.FLOAT) for _ in range(2))
         first[...] = [1, 2, 3]
         assert second.tolist() == [1, 2, 3]
         assert bytes(ffi.buffer(ffi.cast("char *", address), 12)) == first.tobytes()
 
-    def test_read_only(self):
+    def test_read_only_view_refuses_writes(self):
         handle, address = memory(12)
         array = arrays.view(handle, address, (3,), ElementType.FLOAT, writeable=False)
         assert not array.flags.writeable
@@ -62,7 +62,7 @@ class TestView:
             array.flags.writeable = True
 
     @pytest.mark.parametrize("shape", [(4,), (2, 2), ()], ids=str)
-    def test_keeps_the_memory_until_the_last_view_of_it_is_gone(self, shape):
+    def test_memory_lives_as_long_as_its_last_view(self, shape):
         _block, address = memory(16)
         thing = Pinned()
         alive, owner = weakref.ref(thing), Handle.pin(thing)
@@ -78,7 +78,7 @@ class TestView:
 
 
 class TestNative:
-    def test_what_is_right_is_taken_as_it_is(self):
+    def test_usable_array_is_not_copied(self):
         for array in (np.ones(3), np.ones((0, 3)), np.array(1.0), np.ones((1, 3)).T, np.zeros(3, ml_dtypes.bfloat16)):
             assert arrays.native(array) is array
             assert arrays.needs_copy(array) is None
@@ -96,7 +96,7 @@ class TestNative:
             (np.frombuffer(bytes(9), np.float32, offset=1), r"begins at 0x[0-9a-f]+, no multiple of its elements' 4"),
         ],
     )
-    def test_what_needs_a_copy_gets_one(self, array, reason):
+    def test_unusable_array_is_copied(self, array, reason):
         assert re.match(reason, arrays.needs_copy(array))
         right = arrays.native(array)
         assert right.flags.c_contiguous
@@ -106,7 +106,7 @@ class TestNative:
         assert arrays.needs_copy(right) is None
 
 
-def test_element_types_are_named_with_their_subject():
+def test_unknown_dtype_raises_with_subject():
     assert arrays.element_type_of(np.zeros(1, ">f4"), "x") is ElementType.FLOAT
     with pytest.raises(DTypeError, match="input 'x': ONNX has no element type"):
         arrays.element_type_of(np.zeros(1, "m8[s]"), "input 'x'")
@@ -127,7 +127,7 @@ class TestDims:
         ],
         ids=repr,
     )
-    def test_concrete(self, shape, dims):
+    def test_valid_shape_becomes_ints(self, shape, dims):
         checked = arrays.check_dims(shape, "x")
         assert checked == dims
         assert all(type(dim) is int for dim in checked)
@@ -148,12 +148,12 @@ class TestDims:
         ],
         ids=repr,
     )
-    def test_refused(self, shape, message):
+    def test_invalid_shape_raises(self, shape, message):
         with pytest.raises(ShapeError, match=message):
             arrays.check_dims(shape, "x")
 
 
-def test_a_view_of_a_buffer_and_of_a_value_over_it_are_one_memory():
+def test_views_of_a_buffer_and_of_its_value_share_memory():
     buffer = zrt.Buffer((3,), np.float32)
     view = zrt.Value.from_buffer(buffer).numpy()
     buffer.array[...] = [1, 2, 3]

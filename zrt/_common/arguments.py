@@ -1,4 +1,4 @@
-"""Arguments of the plain kinds, checked and brought into the form that C takes."""
+"""Checks plain arguments and converts them to the form that C takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INT32_MAX = 2**31 - 1
 
 
 def shown(thing: object) -> str:
-    """What a message shows of whatever came: its repr, shortened; its type where its own code cannot say."""
+    """An object for an error message: its repr, shortened, or its type if its repr raises."""
     try:
         return f"{thing!r:.80}"
     except Exception:
@@ -49,7 +49,7 @@ def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> in
     """An int between `low` and `high`, which is never a bool."""
     if isinstance(value, bool) or not issubclass(type(value), int):
         raise wrong_type(subject, "an int", value)
-    # A subclass may answer otherwise than the number that C reads out of it.
+    # A subclass may override comparison: check the number that C reads.
     number = operator.index(value)
     if not low <= number <= high:
         raise ArgumentError(f"{subject}: {shown(number)} is not between {low} and {high}")
@@ -57,7 +57,7 @@ def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> in
 
 
 def seconds(value: Any, subject: str) -> float:
-    """A length of time, which is never negative."""
+    """A duration in seconds, not negative."""
     if isinstance(value, bool) or not issubclass(type(value), (int, float)):
         raise wrong_type(subject, "seconds", value)
     if not 0 <= value <= threading.TIMEOUT_MAX:
@@ -66,18 +66,18 @@ def seconds(value: Any, subject: str) -> float:
 
 
 def boolean(value: Any, subject: str) -> bool:
-    """True or False and nothing like them."""
+    """True or False; numbers and other objects are refused."""
     if not isinstance(value, bool):
         raise wrong_type(subject, "True or False", value)
     return value
 
 
 def text(value: Any, subject: str) -> bytes:
-    """A string as C takes it."""
+    """A string as UTF-8, without NUL."""
     if not issubclass(type(value), str):
         raise wrong_type(subject, "a str", value)
     try:
-        # The string's own characters, whatever a subclass says of them.
+        # A subclass may override `encode`.
         encoded = str.encode(value)
     except UnicodeEncodeError:
         raise ArgumentError(f"{subject}: {shown(value)} cannot be written as UTF-8") from None
@@ -87,7 +87,7 @@ def text(value: Any, subject: str) -> bytes:
 
 
 def path_bytes(value: Any, subject: str) -> bytes:
-    """A path as the system takes it."""
+    """A path in the encoding of the system, without NUL."""
     try:
         path = os.fsencode(value)
     except TypeError:
@@ -100,14 +100,14 @@ def path_bytes(value: Any, subject: str) -> bytes:
 
 
 def require_folder(path: bytes, subject: str) -> None:
-    """Refuses a path to write to whose folder is not there: ORT would say nothing, and write nothing."""
+    """Raises if the folder of a path to write does not exist: ORT would silently write nothing."""
     folder = os.path.dirname(path) or b"."
     if not os.path.isdir(folder):
         raise ArgumentError(f"{subject}: there is no folder {os.fsdecode(folder)!r}")
 
 
 def entries(value: Any, subject: str) -> list[tuple[bytes, bytes]]:
-    """A mapping of strings to strings, as C takes it."""
+    """The entries of a mapping of strings to strings, as UTF-8."""
     if not isinstance(value, Mapping):
         raise wrong_type(subject, "a dict of strings", value)
     return [(text(key, subject), text(entry, f"{subject}[{key!r}]")) for key, entry in value.items()]

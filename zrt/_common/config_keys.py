@@ -1,4 +1,4 @@
-"""The keys of ONNX Runtime's config entries, by names that an editor completes and a typing error does not survive."""
+"""The keys of ONNX Runtime's config entries as names, which editors complete and type checkers check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are replaced as a whole, so that whoever maps the old ones goes on with them, and seen to be whole."""
+"""Replaces files atomically, so that processes that map the old ones keep them, and checks that files are complete."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from zrt.errors import ArgumentError
 
 @contextmanager
 def replacing(target: str, *beside: str, subject: str = "path") -> Iterator[Sequence[str]]:
-    """The paths at which to write `target` and the files named `beside` it.
+    """The temporary paths at which to write `target` and the files named `beside` it.
 
-    At the end those that are there, and whatever else was written beside them, take their places, `target` last;
-    after an error none does. Raises `ArgumentError` where that cannot be, and for the name of what is no plain file:
-    taking the place of a device such as ``/dev/null`` would be the end of it.
+    At the end all files in the temporary folder replace those of the same names, `target` last; after an error none
+    does. Raises `ArgumentError` if that is impossible, or if a name belongs to a device such as ``/dev/null``, which
+    must not be replaced by a file.
     """
     folder, name = os.path.split(os.path.abspath(target))
     names = (name, *beside)
@@ -44,13 +44,13 @@ def replacing(target: str, *beside: str, subject: str = "path") -> Iterator[Sequ
 
 
 def _require_plain(path: str, subject: str) -> None:
-    """Refuses to take the place of a device, a pipe or a socket."""
+    """Raises for a device, a pipe or a socket."""
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise ArgumentError(f"{subject}: {path!r} is no plain file, and is not replaced")
 
 
 def ends_with(path: str, end: bytes) -> bool:
-    """Whether the file is there, and ends so but for white space."""
+    """Whether the file exists and ends with `end`, apart from white space."""
     try:
         with open(path, "rb") as file:
             file.seek(-min(os.fstat(file.fileno()).st_size, 16), os.SEEK_END)

@@ -1,5 +1,4 @@
-"""Where memory lies (`MemoryInfo`), who hands it out (`Allocator`, `Allocation`), how (`ArenaConfig`), and what that
-cost (`AllocatorStats`)."""
+"""Kinds of memory (`MemoryInfo`), allocators and their allocations, and their settings and counters."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, Unsupp
 from zrt.memory import arrays
 from zrt.types import AllocatorType, ArenaExtendStrategy, DeviceMemType, DeviceType, ElementType, MemType
 
-# What ORT makes out of the name alone; the rest takes a vendor.
+# The names that ORT knows by themselves; others need a vendor.
 NAMED = frozenset(
     {
         "Cpu",
@@ -37,10 +36,10 @@ NAMED = frozenset(
     }
 )
 
-# No address space holds more; ORT's arena doubles its step until it is enough, which must not overflow.
+# Larger than any address space. ORT's arena doubles its step until it is large enough, which must not overflow.
 MOST_BYTES = 1 << 62
 
-# From this version on an ``OrtAllocator`` may tell its counters.
+# The first version of an ``OrtAllocator`` with counters.
 _STATS_SINCE = 23
 
 
@@ -59,15 +58,15 @@ class MemoryInfo:
     mem_type: MemType = MemType.DEFAULT
     device_type: DeviceType = field(default=DeviceType.CPU, compare=False)
     device_mem_type: DeviceMemType = field(default=DeviceMemType.DEFAULT, compare=False)
-    """Whether it is the device's own memory, or such of it as the processor can read too."""
+    """Whether it is the device's own memory, or memory that the CPU can read too."""
     vendor_id: int | None = field(default=None, compare=False)
-    """The PCI number of the device's vendor, 0 for none; `None`: what ORT's name stands for."""
+    """The PCI number of the device's vendor, 0 for none; with `None` it follows from the name."""
     alignment: int = field(default=0, compare=False)
-    """What addresses are a multiple of, in bytes; 0: ORT's own. ORT does not tell it of what it hands out."""
+    """The alignment of addresses in bytes; 0 for ORT's default. ORT does not report it for its own allocations."""
 
     @classmethod
     def cpu(cls) -> MemoryInfo:
-        """The host's memory: what ``OrtApi::CreateCpuMemoryInfo`` describes."""
+        """The host's memory."""
         return cls("Cpu")
 
     @classmethod
@@ -77,7 +76,7 @@ class MemoryInfo:
 
     @classmethod
     def cuda_pinned(cls, device_id: int = 0) -> MemoryInfo:
-        """Host memory that CUDA device `device_id` copies from and to without a detour."""
+        """Host memory that CUDA device `device_id` copies from and to directly (pinned memory)."""
         return cls("CudaPinned", device_id, mem_type=MemType.CPU_OUTPUT)
 
     @classmethod
@@ -115,7 +114,7 @@ class MemoryInfo:
 
     @classmethod
     def read(cls, pointer: Any) -> MemoryInfo:
-        """What a borrowed ``OrtMemoryInfo`` says."""
+        """The description in a borrowed ``OrtMemoryInfo``."""
         table = api()
         return cls(
             status.string(status.fetch(table.MemoryInfoGetName, "const char *", pointer)),
@@ -129,28 +128,25 @@ class MemoryInfo:
 
     @property
     def is_host(self) -> bool:
-        """Whether the processor can read and write it: numpy views are possible."""
-        # Pinned memory carries its GPU's device type and is still the host's.
+        """Whether the CPU can read and write it, so that numpy views are possible."""
+        # Pinned memory is host memory, although its device type is that of the GPU.
         return self.device_type == DeviceType.CPU or self.mem_type in (MemType.CPU_INPUT, MemType.CPU_OUTPUT)
 
     def beside(self, other: MemoryInfo) -> bool:
-        """Whether both lie on the host, or both on the same device: ORT then copies nothing between them."""
+        """Whether both are on the host, or both on the same device, so that ORT copies nothing between them."""
         if self.is_host or other.is_host:
             return self.is_host and other.is_host
         return (self.device_type, self.device_id) == (other.device_type, other.device_id)
 
     def same(self, other: MemoryInfo) -> bool:
-        """Whether ONNX Runtime takes both for the same, vendor and alignment included; ``==`` goes by the name."""
+        """Whether both are equal for ONNX Runtime, with vendor and alignment; ``==`` compares names and devices."""
         if not isinstance(other, MemoryInfo):
             raise wrong_type("other", "a MemoryInfo", other)
         one, two = self.handle(), other.handle()
         return bool(status.fetch(api().CompareMemoryInfo, "int", one.pointer, two.pointer) == 0)
 
     def handle(self) -> Handle:
-        """A new ``OrtMemoryInfo`` of this description.
-
-        ``OrtApi::CreateMemoryInfo``, ``OrtApi::ReleaseMemoryInfo``; with a vendor or an alignment,
-        """
+        """A new ``OrtMemoryInfo`` of this description."""
         table = api()
         name = text(self.name, "MemoryInfo.name")
         function = table.CreateMemoryInfo
@@ -175,9 +171,9 @@ CPU = MemoryInfo.cpu()
 @public
 @dataclass(frozen=True, slots=True)
 class AllocatorStats:
-    """An allocator's counters, in bytes and calls; those that it does not keep are 0.
+    """An allocator's counters, in bytes and calls; 0 for those that it does not keep.
 
-    The names are ORT's (``OrtApi::AllocatorGetStats``) in Python's spelling; `raw` has them as they came.
+    The names are ORT's in Python's spelling; `raw` has ORT's own names and texts.
     """
 
     bytes_in_use: int = 0
@@ -212,7 +208,7 @@ class AllocatorStats:
         )
 
     def __sub__(self, before: AllocatorStats) -> AllocatorStats:
-        """What happened since `before`: the counters' differences; maxima and the limit stay as they are now."""
+        """The differences of the counters since `before`; maxima and the limit keep their present values."""
         return AllocatorStats(
             self.bytes_in_use - before.bytes_in_use,
             self.total_allocated_bytes - before.total_allocated_bytes,
@@ -232,32 +228,31 @@ class AllocatorStats:
 class ArenaConfig:
     """How an arena takes memory from the system, in bytes (``OrtArenaCfg``).
 
-    `None` leaves a field to ONNX Runtime. The last three are about CUDA alone. ``OrtApi::CreateArenaCfgV2`` (which
-    does what ``OrtApi::CreateArenaCfg`` does, and more), ``OrtApi::ReleaseArenaCfg``.
+    `None` leaves a field at ONNX Runtime's default, in parentheses below. The last three fields are for CUDA only.
     """
 
     max_mem: int | None = None
-    """The most that the arena ever takes; without it there is no limit."""
+    """The limit of the arena (none)."""
     arena_extend_strategy: ArenaExtendStrategy | str | None = None
-    """NEXT_POWER_OF_TWO: each step doubles; SAME_AS_REQUESTED: as much as is asked for. ORT takes the first."""
+    """NEXT_POWER_OF_TWO: each step doubles (the default); SAME_AS_REQUESTED: each step is as large as the request."""
     initial_chunk_size_bytes: int | None = None
     """The first step (1 MiB)."""
     max_dead_bytes_per_chunk: int | None = None
-    """So much may stay unused in a block before it is split (128 MiB)."""
+    """How much of a block may stay unused before the arena splits it (128 MiB)."""
     initial_growth_chunk_size_bytes: int | None = None
     """The first step after the arena was shrunk (2 MiB), a multiple of 256."""
     max_power_of_two_extend_bytes: int | None = None
-    """Where doubling ends (1 GiB), a multiple of 256."""
+    """The largest step that doubling reaches (1 GiB), a multiple of 256."""
     use_cuda_mempool: bool | None = None
-    """Whether CUDA's own memory pools take the arena's place."""
+    """Whether CUDA's own memory pools replace the arena."""
     cuda_mempool_release_threshold: int | None = None
-    """So much such a pool keeps before it gives memory back."""
+    """How much such a pool keeps before it releases memory."""
     cuda_mempool_bytes_to_keep_on_shrink: int | None = None
-    """So much such a pool keeps when it is shrunk."""
+    """How much such a pool keeps when it shrinks."""
 
     def handle(self) -> Handle:
-        """A new ``OrtArenaCfg`` of these settings; a bad field is an error that names it."""
-        # ORT would double a step of 0 bytes forever; steps that are no multiple of 256 fail, and 0 dead bytes crash.
+        """A new ``OrtArenaCfg`` of these settings. The error for an invalid field names it."""
+        # ORT doubles a step of 0 forever, fails for steps that are no multiples of 256, and crashes for 0 dead bytes.
         limits = {
             "max_mem": (1, MOST_BYTES, 1),
             "initial_chunk_size_bytes": (1, 2**31 - 1, 1),
@@ -286,7 +281,7 @@ class ArenaConfig:
 
 
 def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
-    """A new ``OrtKeyValuePairs`` of `pairs`, which messages call `subject`; None stands for none."""
+    """A new ``OrtKeyValuePairs`` of `pairs`, or empty for None; error messages call it `subject`."""
     given = entries({} if pairs is None else pairs, subject)
     table = api()
     handle = Handle.make(table.ReleaseKeyValuePairs, [], table.CreateKeyValuePairs, "OrtKeyValuePairs")
@@ -307,7 +302,7 @@ def read_pairs(pointer: Any) -> dict[str, str]:
 
 
 def session_memories(function: Any, session: Handle, count: int) -> list[MemoryInfo]:
-    """Where a session reads its inputs or writes its outputs, by the function of the table that says so."""
+    """The memories of a session's inputs or outputs, as `function` of the table lists them."""
     places = new_array("const OrtMemoryInfo *", count)
     if count:
         status.check(function(session.pointer, places, count))
@@ -315,7 +310,7 @@ def session_memories(function: Any, session: Handle, count: int) -> list[MemoryI
 
 
 def has_device(session: Handle, inputs: int, outputs: int) -> bool:
-    """Whether a session of so many inputs and outputs has one of them on a device."""
+    """Whether a session with that many inputs and outputs has any of them on a device."""
     table = api()
     sides = ((table.SessionGetMemoryInfoForInputs, inputs), (table.SessionGetMemoryInfoForOutputs, outputs))
     return any(not memory.is_host for where, count in sides for memory in session_memories(where, session, count))
@@ -325,7 +320,7 @@ def has_device(session: Handle, inputs: int, outputs: int) -> bool:
 class Allocator(Owner):
     """ORT's allocator of a session for a kind of memory, or (`Allocator.default()`) the process's plain one.
 
-    What it allocated keeps it alive. `Environment.shared_allocator` gives those of devices.
+    Its allocations keep it alive. `Environment.shared_allocator` returns the allocators of devices.
     """
 
     __slots__ = ("memory",)
@@ -361,7 +356,7 @@ class Allocator(Owner):
 
     @classmethod
     def adopt(cls, handle: Handle) -> Allocator:
-        """An allocator that ONNX Runtime has already, given by a handle that keeps it."""
+        """The allocator that a handle owns."""
         allocator = cls.__new__(cls)
         allocator._handle = handle
         allocator.memory = allocator._read_memory()
@@ -379,7 +374,7 @@ class Allocator(Owner):
         return MemoryInfo.read(status.fetch(api().AllocatorGetInfo, "const OrtMemoryInfo *", self._open().pointer))
 
     def allocate(self, nbytes: int) -> Allocation:
-        """So many bytes of this memory, their content undefined; at least 1.
+        """Allocates `size` bytes, at least 1; their content is undefined.
 
         `AllocationError` where there is not that much.
         """
@@ -398,10 +393,10 @@ class Allocator(Owner):
         return Allocation(made, self.memory)
 
     def stats(self) -> AllocatorStats:
-        """The counters now; all 0 for an allocator that keeps none."""
+        """The present counters; all 0 for an allocator that keeps none."""
         handle = self._open()
         table = api()
-        # A provider's own may have no such function, which ORT would call nonetheless.
+        # A provider's allocator may lack this function, and ORT would call it nonetheless.
         if handle.pointer.version < _STATS_SINCE or not handle.pointer.GetStats:
             return AllocatorStats()
         function = table.AllocatorGetStats
@@ -411,7 +406,7 @@ class Allocator(Owner):
 
 @public
 class Allocation(Owner):
-    """Memory that an `Allocator` handed out: it goes back, once, when this object and every view of it have gone.
+    """Memory from an `Allocator`, freed when this object and every view of it are gone.
 
     It keeps the allocator, and with it the session, alive.
     """
@@ -419,10 +414,10 @@ class Allocation(Owner):
     __slots__ = ("memory",)
 
     memory: MemoryInfo
-    """Where it lies."""
+    """The kind of memory."""
 
     def __init__(self, handle: Handle, memory: MemoryInfo) -> None:
-        """Takes over what `Allocator.allocate` made, which is the way in for users."""
+        """Takes ownership of an allocation; users call `Allocator.allocate`."""
         if not isinstance(handle, Handle):
             raise DTypeError(f"an Allocation is made by Allocator.allocate, not of a {type(handle).__name__}")
         self._handle = handle
@@ -430,18 +425,18 @@ class Allocation(Owner):
 
     @property
     def address(self) -> int:
-        """Where it begins, on its own device."""
+        """The address of its first byte, on its own device."""
         handle = self._open()
         return address_of(handle.pointer.data)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes it has."""
+        """Its size in bytes."""
         handle = self._open()
         return int(handle.pointer.bytes)
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """A view on the bytes (uint8), which keeps them alive; on the host only."""
+        """A view of the bytes (uint8), which keeps the memory alive; on the host only."""
         handle = self._open()
         if not self.memory.is_host:
             raise UnsupportedError(f"this allocation lies on {self.memory.name}:{self.memory.device_id}")
@@ -456,7 +451,7 @@ class Allocation(Owner):
 
 
 def take_string(allocator: Any, text: Any) -> str:
-    """A string that ORT allocated for us, freed."""
+    """The text of a C string that ORT allocated for the caller; frees the C string."""
     try:
         return status.string(text)
     finally:

@@ -1,4 +1,4 @@
-"""numpy arrays and memory that is not numpy's: addresses out, views in."""
+"""numpy arrays over memory that numpy does not own, and the properties of arrays that ONNX Runtime needs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from zrt._native.handle import Handle
 from zrt.errors import DTypeError, ShapeError
 from zrt.types import ElementType, nbytes
 
-# A contiguous array's memory as C sees it; what it returns keeps the array alive.
-
 
 class _Foreign:
-    """What numpy keeps as the base of a view: it holds the handle that owns the memory."""
+    """The base of a view: it keeps the handle that owns the memory."""
 
     __slots__ = ("__array_interface__", "handle")
 
@@ -42,7 +40,7 @@ class _Foreign:
 def view(
     handle: Handle, address: int, shape: tuple[int, ...], element_type: ElementType, writeable: bool = True
 ) -> np.ndarray[Any, Any]:
-    """An array over the memory at `address`, which `handle` owns and the array keeps alive.
+    """An array over the memory at `address`. The array keeps `handle` alive, which owns the memory.
 
     Packed types come as the uint8 array of their packed bytes.
     """
@@ -65,7 +63,7 @@ def strided(
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
-    """Where the array's first element lies."""
+    """The address of the array's first element."""
     return int(array.__array_interface__["data"][0])
 
 
@@ -78,14 +76,14 @@ def element_type_of(array: np.ndarray[Any, Any], subject: str) -> ElementType:
 
 
 def native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array itself, or a contiguous and aligned copy in the machine's byte order where it is not."""
+    """The array itself, or a copy if it is not contiguous, aligned and in the machine's byte order."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return array if array.flags.c_contiguous and array.flags.aligned else array.copy(order="C")
 
 
 def needs_copy(array: np.ndarray[Any, Any]) -> str | None:
-    """Why ONNX Runtime cannot use the array's memory as it lies, or None."""
+    """Why ONNX Runtime cannot use the array's memory without a copy, or None."""
     if not array.dtype.isnative:
         return f"is in the other byte order ({array.dtype.str})"
     if not array.flags.c_contiguous:
@@ -106,7 +104,7 @@ def check_dims(shape: Any, subject: str) -> tuple[int, ...]:
     for dim in dims:
         if isinstance(dim, bool) or not issubclass(type(dim), (int, np.integer)):
             raise ShapeError(f"{subject}: dimension {shown(dim)} of {shown(dims)} is not an integer")
-    # Of a subclass of int the number counts that C would read.
+    # A subclass of int may override comparison: check the number that C reads.
     sizes = tuple(operator.index(dim) for dim in dims)
     for size in sizes:
         if not 0 <= size < 1 << 63:

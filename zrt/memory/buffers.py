@@ -1,4 +1,4 @@
-"""`BufferPolicy` says what memory to take; a `Buffer` is that memory, seen as a numpy array."""
+"""`BufferPolicy` describes a kind of memory; a `Buffer` owns such memory and shows it as a numpy array."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ HUGE_PAGE: Final = 2 * MIB
 @public
 @dataclass(frozen=True, slots=True)
 class BufferPolicy:
-    """What kind of memory a buffer takes; every combination works.
+    """The kind of memory that a buffer allocates; every combination works.
 
-    `alignment` is in bytes, a power of two from 64 to 1 GiB. `hugepage` hints that huge pages are wanted
-    (``MADV_HUGEPAGE``, a hint the kernel may leave unanswered). `prefault` has every page there before the
-    first use. `lock` keeps the pages in memory (``mlock``), or raises `LockError` when the buffer is made.
-    `auto` stands alone and chooses the others by size, see `resolve`. Raises `ArgumentError` for an alignment
-    that cannot be used.
+    `alignment` is in bytes, a power of two from 64 to 1 GiB. `hugepage` asks for huge pages (``MADV_HUGEPAGE``, a
+    hint that the kernel may ignore). `prefault` touches every page before the first use. `lock` keeps the pages in
+    RAM (``mlock``); if the system refuses, making the buffer raises `LockError`. `auto` must be given alone and
+    chooses the others by size, see `resolve`. Raises `ArgumentError` for an invalid alignment.
     """
 
     alignment: int = SMALLEST_ALIGNMENT
@@ -48,17 +47,17 @@ class BufferPolicy:
     auto: bool = False
 
     PLAIN: ClassVar[BufferPolicy]
-    """No wishes: zeroed memory, aligned to 64 bytes."""
+    """Zeroed memory, aligned to 64 bytes."""
     AUTO: ClassVar[BufferPolicy]
     """Chosen by size."""
     BALANCED: ClassVar[BufferPolicy]
-    """AUTO."""
+    """The same as AUTO."""
     LATENCY: ClassVar[BufferPolicy]
-    """Plain and prefaulted: no page fault in the first run, nothing rounded up."""
+    """Plain and prefaulted, so that the first run has no page faults."""
     THROUGHPUT_LARGE: ClassVar[BufferPolicy]
     """Aligned to 2 MiB, huge pages, prefaulted, whatever the size."""
     PINNED_HOST_CANDIDATE: ClassVar[BufferPolicy]
-    """THROUGHPUT_LARGE and locked. Not memory pinned by CUDA: no transfer is faster for it by itself."""
+    """THROUGHPUT_LARGE and locked. CUDA does not pin it, so it does not speed up transfers by itself."""
 
     def __post_init__(self) -> None:
         alignment = self.alignment
@@ -72,7 +71,7 @@ class BufferPolicy:
             raise ArgumentError("auto chooses alignment, hugepage, prefault and lock: give it alone")
 
     def resolve(self, nbytes: int) -> BufferPolicy:
-        """The policy for a buffer of `nbytes` bytes: itself, save that AUTO chooses.
+        """The policy for a buffer of `nbytes` bytes: itself, or the choice of AUTO.
 
         Below 1 MiB plain; from 1 MiB aligned to 4096 bytes and prefaulted; from 2 MiB aligned to 2 MiB,
         hinted for huge pages and prefaulted.
@@ -87,9 +86,9 @@ class BufferPolicy:
 
     @classmethod
     def parse(cls, text: str) -> BufferPolicy:
-        """The policy that `text` spells, the reverse of `str`.
+        """The policy that `text` names; the inverse of `str`.
 
-        Either a preset's name (``"throughput_large"``, in any case) or wishes joined by commas
+        Either a preset's name (``"throughput_large"``, in any case) or settings joined by commas
         (``"alignment=4096,prefault"``). Raises `ArgumentError`.
         """
         if not isinstance(text, str):
@@ -97,26 +96,26 @@ class BufferPolicy:
         word = text.strip().lower().replace("-", "_")
         if word in _PRESETS:
             return _PRESETS[word]
-        wishes: dict[str, Any] = {}
-        for wish in word.split(","):
-            key, given, value = wish.strip().partition("=")
+        settings: dict[str, Any] = {}
+        for setting in word.split(","):
+            key, given, value = setting.strip().partition("=")
             if key == "alignment" and value.strip().isdecimal():
-                wishes[key] = int(value)
+                settings[key] = int(value)
             elif key in ("hugepage", "prefault", "lock") and not given:
-                wishes[key] = True
+                settings[key] = True
             else:
                 raise ArgumentError(
                     f"buffer policy {text!r}: expected one of {', '.join(_PRESETS)}, or some of "
                     "alignment=BYTES, hugepage, prefault, lock, joined by commas"
                 )
-        return cls(**wishes)
+        return cls(**settings)
 
     def __str__(self) -> str:
         for name, preset in _PRESETS.items():
             if preset == self:
                 return name
-        wishes = [] if self.alignment == SMALLEST_ALIGNMENT else [f"alignment={self.alignment}"]
-        return ",".join(wishes + [key for key in ("hugepage", "prefault", "lock") if getattr(self, key)])
+        settings = [] if self.alignment == SMALLEST_ALIGNMENT else [f"alignment={self.alignment}"]
+        return ",".join(settings + [key for key in ("hugepage", "prefault", "lock") if getattr(self, key)])
 
 
 _PLAIN: Final = BufferPolicy()
@@ -156,9 +155,9 @@ class Buffer(Owner):
     nbytes: int
     """The bytes of the tensor."""
     policy: BufferPolicy
-    """The policy as it was given."""
+    """The policy as given."""
     resolved: BufferPolicy
-    """The policy as it was carried out: AUTO's choice."""
+    """The policy in effect: with AUTO, its choice."""
     _array: np.ndarray[Any, Any] | None
 
     def __init__(self, shape: Iterable[int], dtype: object, policy: BufferPolicy = BufferPolicy.AUTO) -> None:
@@ -189,13 +188,13 @@ class Buffer(Owner):
 
     @property
     def address(self) -> int:
-        """Where the memory begins, a multiple of `alignment`. Raises `ClosedError` after `close`."""
+        """The address of the memory, a multiple of `alignment`. Raises `ClosedError` after `close`."""
         handle = self._open()
         return address_of(handle.pointer.data)
 
     @property
     def alignment(self) -> int:
-        """The alignment that was asked for, in bytes: AUTO's choice where it chose."""
+        """The alignment in bytes; with AUTO, its choice."""
         return self.resolved.alignment
 
     @property
@@ -221,7 +220,7 @@ class Buffer(Owner):
         return unpack(self.array, self.element_type, self.shape)
 
     def close(self) -> None:
-        """Gives up the memory: it goes once no view or lane uses it. Closing twice is fine."""
+        """Releases the memory as soon as no view or lane uses it. Closing twice is fine."""
         self._array = None
         super().close()
 
@@ -260,7 +259,7 @@ def _allocate(size: int, policy: BufferPolicy) -> Handle:
 
 
 def lock_error(code: int, size: int) -> LockError:
-    """The error for memory that the system does not lock."""
+    """The error for memory that the system refuses to lock."""
     from resource import RLIM_INFINITY, RLIMIT_MEMLOCK, getrlimit
 
     pages = -(-max(size, 1) // mmap.PAGESIZE)
