@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def files_of_the_checkout() -> list[str]:
-    """What git tracks, or would."""
+    """The files that git tracks, or would track."""
     command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False)
     if listed.returncode != 0:
@@ -39,7 +39,7 @@ def files_of_the_checkout() -> list[str]:
 class Nix:
     """A checkout of its own, the stand-in, and the command that evaluates and builds there."""
 
-    # Seconds that one command may take, and within it one build.
+    # The longest time of a command, and of each build, in seconds.
     longest = 1800
 
     def __init__(self, command: str, folder: Path) -> None:
@@ -61,7 +61,7 @@ class Nix:
         shutil.copytree(ROOT / "tests" / "nix" / "nixpkgs-stub", self.stand_in)
 
     def with_sources(self, name: str) -> Nix:
-        """The same with a stand-in of its own, whose folder of sources is to be filled: what it need not fetch."""
+        """A copy with its own stand-in and an empty folder of sources, which replace fetched files."""
         other = copy.copy(self)
         other.stand_in = self.scratch / name
         shutil.copytree(self.stand_in, other.stand_in)
@@ -88,7 +88,7 @@ class Nix:
         environment = {**os.environ, "NIX_HERE_BIND": " ".join(self.bound)}
         options = ["--extra-experimental-features", "nix-command flakes", "--option", "timeout", str(self.longest)]
         command = [*self.command, *arguments[:1], *options, *arguments[1:]]
-        # Into files: what a build leaves running may keep a pipe open.
+        # Into files: a process that a build leaves running could keep a pipe open.
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
             process = subprocess.Popen(
                 command, cwd=cwd or self.checkout, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
@@ -108,13 +108,13 @@ class Nix:
         return ["--no-write-lock-file", "--override-input", "nixpkgs", f"path:{self.inside(self.stand_in)}"]
 
     def plain(self, *arguments: str) -> str:
-        """What a command prints that knows nothing of the flake; it has to succeed."""
+        """The output of a command that does not use the flake; the command must succeed."""
         done = self.run(*arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def __call__(self, *arguments: str) -> str:
-        """What a command of the flake prints; it has to succeed."""
+        """The output of a command on the flake; the command must succeed."""
         return self.plain(*arguments, *self.overrides())
 
     def evaluate(self, attribute: str, function: str = "x: x") -> Any:
@@ -147,7 +147,7 @@ class Nix:
 
 @pytest.fixture(scope="session")
 def nix(tmp_path_factory: pytest.TempPathFactory) -> Nix:
-    """Nix with the stand-in; skips where there is none."""
+    """Nix with the stand-in; skips if there is no Nix."""
     command = os.environ.get("ZRT_NIX", shutil.which("nix"))
     if not command:
         pytest.skip("no Nix is on the path and ZRT_NIX names none; .ci/nix finds one, or makes one")

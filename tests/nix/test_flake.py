@@ -1,4 +1,4 @@
-"""What the flake evaluates to, on every system, with the stand-in for nixpkgs."""
+"""Evaluations of the flake on every system, with the stand-in for nixpkgs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Json = Any
 
 
 class Flake:
-    """Evaluations that several tests look at, each done once."""
+    """Evaluations that several tests share."""
 
     def __init__(self, nix: Any) -> None:
         self.nix = nix
@@ -61,7 +61,7 @@ def flake(nix: Any) -> Flake:
 
 @pytest.fixture(scope="session")
 def source() -> Path:
-    """The source tree of the pinned ONNX Runtime; it is nowhere in the repository."""
+    """The source tree of the pinned ONNX Runtime, which is not in the repository."""
     folder = os.environ.get("ZRT_ORT_SOURCE")
     if not folder:
         pytest.skip("ZRT_ORT_SOURCE is not set: it would name a source tree of ONNX Runtime 1.27")
@@ -118,7 +118,7 @@ class TestOutputs:
     def test_show_and_check_are_clean(self, nix: Any, command: list[str]) -> None:
         done = nix.run("flake", *command, *nix.overrides())
         assert done.returncode == 0, done.stderr
-        # That the stand-in is not in the lock file is said, and right.
+        # Nix warns that the stand-in is not in the lock file, which is intended.
         said = re.findall(r"warning: (.*)", done.stderr)
         assert [line for line in said if "not writing modified lock file" not in line] == []
 
@@ -164,7 +164,7 @@ class TestPins:
         for name, archive in pins["archives"].items():
             assert deps[name] == [archive["url"], archive["sha1"]], name
 
-    # What upstream's CMake files take for builds that this flake does not make.
+    # The archives that upstream's CMake files need for builds that this flake does not have.
     OTHER_BUILDS = frozenset(
         [
             "cxxopts",
@@ -259,7 +259,7 @@ class TestOnnxruntime:
         assert flags["onnxruntime_USE_CUDA"] is True
         assert flags["onnxruntime_NVCC_THREADS"] == "1"
         assert flags["onnxruntime_CUDNN_HOME"].endswith("-cudnn-13.2")
-        # The last one is PTX: without it a later GPU has nothing to run.
+        # The last one is PTX, which later GPUs compile.
         assert flags["CMAKE_CUDA_ARCHITECTURES"] == ";".join(pins["cuda"]["architectures"])
         assert flags["CMAKE_CUDA_ARCHITECTURES"].endswith("-virtual")
         assert flags["onnxruntime_BUILD_SHARED_LIB"] is False
@@ -371,7 +371,7 @@ class TestZrt:
         assert not [path for path in listed if path.startswith("./docs")]
 
     def test_new_files_are_taken_by_folder(self, nix: Any) -> None:
-        """Whatever lies below zrt/ and tests/ is source, but for what tests the flake and the guide."""
+        """All files below zrt/ and tests/ are sources, except the tests of the flake and the guide."""
         source = nix.evaluate("packages.x86_64-linux.zrt-cpu", "p: p.attributes.src")
         listed = set(nix.plain("store", "ls", "--recursive", source).split())
         files = [path.relative_to(nix.checkout) for path in nix.checkout.rglob("*") if path.is_file()]
@@ -390,7 +390,8 @@ class TestZrt:
         document = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
         wanted = {re.split(r"[^\w.-]", line)[0] for line in document["dependency-groups"]["dev"]}
         inputs = nix.evaluate("packages.x86_64-linux.zrt-cpu", "p: map (i: i.name) p.attributes.nativeCheckInputs")
-        assert {f"python-{name}" for name in wanted - {"clang-format", "onnxruntime", "pyright", "ruff", "ziglang"}} <= set(inputs)
+        left_out = {"clang-format", "onnxruntime", "pyright", "ruff", "ziglang"}
+        assert {f"python-{name}" for name in wanted - left_out} <= set(inputs)
 
     def test_a_requirement_that_the_package_set_lacks_is_named(self, nix: Any) -> None:
         done = nix.expression("""
