@@ -233,9 +233,7 @@ class TestVariable:
         assert show(**{variable: path}) == expected
 
     @linux
-    def test_system_loader_finds_a_bare_name(
-        self, compile_fake: Any, show: Any, tmp_path: Path, variable: str
-    ) -> None:
+    def test_system_loader_finds_a_bare_name(self, compile_fake: Any, show: Any, tmp_path: Path, variable: str) -> None:
         compile_fake("libown.so")
         found = show(**{variable: "libown.so"}, LD_LIBRARY_PATH=tmp_path)
         assert found["path"] == "libown.so"

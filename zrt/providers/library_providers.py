@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from zrt._common.public import public, public_in
-from zrt._native import ffi, status
+from zrt._native import status
 from zrt._native.library import api
 from zrt.errors import Error, ProviderError
 from zrt.providers import known
@@ -19,12 +19,11 @@ def available_providers() -> list[str]:
     Compiled in does not mean usable: a GPU, a driver and its libraries may be missing (see `prefer_gpu`).
     """
     table = api()
-    names, count = ffi.new("char ***"), ffi.new("int *")
-    status.check(table.GetAvailableProviders(names, count))
+    names, count = status.fetch_array(table.GetAvailableProviders, "char *", count="int")
     try:
-        return [status.string(names[0][i]) for i in range(count[0])]
+        return [status.string(names[i]) for i in range(count)]
     finally:
-        status.check(table.ReleaseAvailableProviders(names[0], count[0]))
+        status.check(table.ReleaseAvailableProviders(names, count))
 
 
 @public_in("zrt.providers")
