@@ -1,4 +1,4 @@
-"""What is written field by field is what protobuf reads."""
+"""protobuf reads the fields that `protobuf_writer` writes."""
 
 import onnx
 import pytest

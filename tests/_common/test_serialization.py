@@ -1,4 +1,4 @@
-"""Options as data: what goes out comes back equal, and what cannot is refused by name."""
+"""Options as data: options read back are equal, and values that are not data raise errors that name the field."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 @functools.cache
 def values_of(kind: Any) -> st.SearchStrategy[Any]:
-    """What a field of that type may hold; nothing for a type that is no data."""
+    """The values of a field of that kind; nothing for a kind that is not data."""
     kinds = _kinds(kind)
     enums = [one for one in kinds if isinstance(one, type) and issubclass(one, Enum)]
     return st.one_of([_values_of(one) for one in enums or kinds])
@@ -81,7 +81,7 @@ def options_of(draw: st.DrawFn, kind: type[OptionData]) -> OptionData:
 
 
 def settings_of(options: OptionData) -> dict[str, Any]:
-    """What an object was made with; `RunOptions` are equal to themselves alone."""
+    """The settings of an object: two `RunOptions` objects are never equal."""
     return {name: getattr(options, name) for name in inspect.signature(type(options)).parameters}
 
 
@@ -138,7 +138,7 @@ class TestRoundTrip:
 
 @dataclass(slots=True, kw_only=True)
 class Later(zrt.SessionOptions):
-    """Options with fields that nobody thought of yet."""
+    """Options with fields of every kind."""
 
     speed: float = data_field(float, default=1.0)
     folder: os.PathLike[str] | str | None = data_field(os.PathLike[str] | str | None, default=None)

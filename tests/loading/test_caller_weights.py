@@ -1,4 +1,4 @@
-"""Weights of the caller's at load: `SessionOptions.initializers`, files in memory, and `PrepackedWeights`."""
+"""The caller's weights at load: `SessionOptions.initializers`, files in memory, and `PrepackedWeights`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def options(**more: Any) -> SessionOptions:
 
 
 def adding(weights: np.ndarray[Any, Any], element_type: int = models.FLOAT) -> bytes:
-    """y = x + w, in float32 whatever w is."""
+    """y = x + w, in float32 for any type of w."""
     shape = list(weights.shape)
     return models.build(
         [models.node("Cast", ["w"], ["wide"], to=models.FLOAT), models.node("Add", ["x", "wide"], ["y"])],
@@ -82,7 +82,7 @@ class TestInitializers:
         if place in ("outside", "nowhere"):
             model = outside(tmp_path)
         if place == "nowhere":
-            # Nobody looks for what the caller gives.
+            # ORT does not open the external file of a weight that the caller gives.
             (tmp_path / "w.bin").unlink()
         session = Session(model, options(initializers={"w": weight}))
         del weight
@@ -93,14 +93,14 @@ class TestInitializers:
     def test_session_borrows_the_memory(self, tmp_path, embedded):
         weight = W.copy()
         session = Session(PLAIN if embedded else outside(tmp_path), options(initializers={"w": weight}))
-        # Not that anybody should.
+        # Allowed in this test only: it shows that the session reads this memory.
         weight[...] = 41
         np.testing.assert_array_equal(session.run(X)[0], np.full(1024, 42, np.float32))
 
     @pytest.mark.parametrize("level", LEVELS)
     @pytest.mark.parametrize("name", ["cnn", "mlp"])
     def test_optimizer_uses_them_instead_of_the_model_s(self, name, level):
-        """Folded, fused and prepacked: the results are those of a model that has them inside."""
+        """Folded, fused and prepacked weights give the results of a model that contains them."""
         model = build.MODELS[name]() if name == "cnn" else build.mlp(64, 2)
         rng = np.random.default_rng(7)
         weights = {
@@ -176,7 +176,7 @@ class TestInitializers:
         np.testing.assert_array_equal(session.run({**X, "w": X["x"]})[0], X["x"] * 2)
 
     def test_weight_whose_name_a_subgraph_also_uses(self):
-        """ONNX forbids it, ONNX Runtime does not, and then takes the caller's weight for the subgraph's too."""
+        """ONNX forbids it; ONNX Runtime accepts it and would use the caller's weight in the subgraph too."""
         five = numpy_helper.from_array(np.full(1024, 5, np.float32), "w")
         branch = helper.make_graph(
             [models.node("Add", ["x", "w"], ["then"])],
@@ -206,7 +206,7 @@ class TestInitializers:
         np.testing.assert_array_equal(z, np.full(1024, 6, np.float32))
 
     def test_other_external_weights_are_found_beside_the_path(self, tmp_path, monkeypatch):
-        """Some weights given, some outside, and the current folder changed meanwhile."""
+        """Some weights are given, some are external, and the current folder changes before the load."""
         model = build.mlp(64, 2)
         own = Session(model, options()).run([np.ones((1, 64), np.float32)])[0]
         build.with_external_weights(build.mlp(64, 2), tmp_path)
@@ -306,7 +306,7 @@ class TestFilesInMemory:
         path = outside(tmp_path)
         data = bytearray(W.tobytes())
         session = Session(path, options(external_initializer_files={"w.bin": data}))
-        # Neither held nor looked at any more.
+        # The session neither owns nor reads them.
         data[:] = bytes(len(data))
         data.append(0)
         np.testing.assert_array_equal(session.run(X)[0], W + 1)
@@ -358,7 +358,7 @@ class TestFilesInMemory:
         path = outside(tmp_path)
         with pytest.raises(error, match=says):
             Session(path, options(external_initializer_files=files))
-        # Nothing of the caller's is held on to by an error.
+        # The error keeps none of the caller's objects alive.
         gc.collect()
 
     def test_missing_file_raises(self, tmp_path):
@@ -412,7 +412,7 @@ class TestPrepackedWeights:
 
 @pytest.mark.parametrize("order", range(6))
 def test_weights_outlive_everything_over_them(tmp_path, order):
-    """Whatever goes first, what is left goes on: the weights are unmapped memory once the last one is gone."""
+    """Objects over the weights are freed in any order: the last one unmaps the memory."""
     shutil.copy(outside(tmp_path), tmp_path / "kept.onnx")
     (tmp_path / "mine").write_bytes(W.tobytes())
     file = MappedFile(tmp_path / "mine")
@@ -424,7 +424,7 @@ def test_weights_outlive_everything_over_them(tmp_path, order):
     binding.bind_input("x", X["x"])
     binding.bind_output("y")
     things: dict[str, Any] = {"file": file, "weight": weight, "session": session, "lane": lane, "binding": binding}
-    # In a circle, so that the collector is what ends them.
+    # In a cycle, so that the GC frees them.
     circle: list[Any] = [things]
     circle.append(circle)
     del file, weight, session, lane, binding
@@ -443,7 +443,7 @@ def test_weights_outlive_everything_over_them(tmp_path, order):
 
 
 def test_outputs_that_are_weights_are_copies(tmp_path):
-    """A graph may give a weight out as it is, or through operators that only pass things on."""
+    """A graph may output a weight directly, or through operators that only forward their input."""
     branch = helper.make_graph([models.node("Identity", ["w"], ["then"])], "a", [], [models.tensor("then", 1, None)])
     other = helper.make_graph([models.node("Identity", ["x"], ["else"])], "b", [], [models.tensor("else", 1, None)])
     model = models.build(

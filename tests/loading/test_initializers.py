@@ -55,7 +55,7 @@ def test_each_initializer_is_found(contents):
         assert info.nbytes == array.nbytes
         assert info.location is None
         assert not info.overridable
-        # An empty one has no bytes to lie anywhere.
+        # An empty initializer has no bytes.
         if array.size:
             assert data[info.offset : info.offset + info.nbytes] == array.tobytes()
 
@@ -101,7 +101,7 @@ def test_external_initializers(tmp_path):
 
 
 def test_encodings_of_protobuf():
-    """float_data and double_data are their own image in memory; varints are none."""
+    """float_data and double_data are memory images; varints are not."""
     model = holding({})
     values = [1.5, -2.0, 3.25]
     for name, kind in (("f", TensorProto.FLOAT), ("d", TensorProto.DOUBLE), ("i", TensorProto.INT32)):
@@ -127,7 +127,7 @@ def test_overridable_and_packed():
 
 
 def test_graph_in_two_pieces():
-    """protobuf joins a message that comes twice, and other writers than Python's may write one so."""
+    """protobuf merges a message that occurs twice, and other writers than Python's may write one so."""
     model = holding({"a": np.ones(2, np.float32)})
     more = onnx.ModelProto()
     more.graph.initializer.append(numpy_helper.from_array(np.zeros(3, np.float32), "b"))

@@ -1,4 +1,4 @@
-"""`LoadCancellation`: loads that end because somebody says so."""
+"""`LoadCancellation`: loads that another thread cancels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zrt.errors import ClosedError, DTypeError, ModelLoadCanceledError, NotCopya
 
 @pytest.fixture(scope="module")
 def long(build) -> onnx.ModelProto:
-    """A model whose load goes by many points where ONNX Runtime looks at the switch."""
+    """A model whose load passes many points where ONNX Runtime checks the switch."""
     steps = "".join(f"t{number + 1} = Add(t{number}, t{number // 2})\n" for number in range(400))
     return build(f"(float[n] t0) => (float[n] t400) {{ {steps} }}")
 
@@ -67,7 +67,7 @@ def test_canceled_object_refuses_loads_until_reset(long):
 
 
 class TestRunningLoads:
-    """Functions that zrt calls in the middle of a load; another thread cancels meanwhile."""
+    """Functions that zrt calls during a load; another thread cancels it at that time."""
 
     def test_cancel_while_threads_are_made(self, long, background):
         cancellation = zrt.LoadCancellation()
@@ -84,7 +84,7 @@ class TestRunningLoads:
         assert not worker.is_alive()
 
     def test_cancel_while_devices_are_chosen(self, long, background):
-        """The model has been read by then."""
+        """ONNX Runtime has read the model at that time."""
         cancellation = zrt.LoadCancellation()
 
         def choose(devices, metadata):

@@ -37,7 +37,7 @@ KINDS = [kind for kind in ElementType if kind.bits >= 8 and not kind.refused and
 
 
 def model() -> bytes:
-    """y = x w + x a b, where a and b need not be fed: without an adapter they have rank 0."""
+    """y = x w + x a b, where a and b are optional inputs: without an adapter they have rank 0."""
     return models.build(
         [
             models.node("MatMul", ["x", "a"], ["xa"]),
@@ -124,12 +124,12 @@ class TestLoading:
         np.testing.assert_allclose(result, X + X @ A @ B, rtol=1e-6)
 
     def test_string_parameter_raises(self, path):
-        """ORT would take the file's bytes for C++ strings."""
+        """ORT would read the file's bytes as C++ strings."""
         data = bytearray(path.read_bytes())
         content = np.zeros(64, np.uint8)
         save_lora_adapter(path.with_name("text"), {"a": content})
         data = bytearray(path.with_name("text").read_bytes())
-        # The type's only place: 2 is UINT8, 8 is STRING, whose elements take 32 bytes each.
+        # The only place of the type: 2 is UINT8, 8 is STRING, whose elements take 32 bytes each.
         table = data.index(b"a\0") - 28
         assert int.from_bytes(data[table + 16 : table + 20], "little") == ElementType.UINT8
         data[table + 16] = ElementType.STRING
@@ -218,7 +218,7 @@ class TestWriting:
             save_lora_adapter(tmp_path / "a", {"a": A}, adapter_version=-1)
 
     def test_replacing_the_file_of_a_loaded_adapter(self, tmp_path, session):
-        """ONNX Runtime maps the file, so that writing into it would take the memory away."""
+        """ONNX Runtime maps the file, so writing into the file would change its memory."""
         path = tmp_path / "a"
         save_lora_adapter(path, {"a": A, "b": B})
         options = RunOptions(adapters=[LoraAdapter(path)])
@@ -236,7 +236,7 @@ class TestWriting:
 class TestRuns:
     @pytest.mark.parametrize("threads", [1, 2])
     def test_asynchronous_run_uses_it(self, path, threads):
-        """ONNX Runtime's own asynchronous run would leave the adapter out."""
+        """ONNX Runtime's own asynchronous run ignores adapters."""
         session = Session(model(), SessionOptions(intra_op_num_threads=threads, log_severity_level="FATAL"))
         options = RunOptions(adapters=[LoraAdapter(path)])
         result = session.submit([X], options=options).result(60)[0]
@@ -260,7 +260,7 @@ class TestRuns:
     def test_last_of_several_adapters_counts(self, session, tmp_path):
         apart = RunOptions(adapters=(made(tmp_path, a=A), made(tmp_path, b=B)))
         np.testing.assert_allclose(session.run([X], options=apart)[0], X + X @ A @ B, rtol=1e-6)
-        # Of the same parameter the last one counts, and any of them more than what is fed.
+        # Of the same parameter the last adapter counts; adapters take precedence over feeds.
         both = RunOptions(adapters=[made(tmp_path, a=A, b=B), made(tmp_path, a=3 * A)])
         np.testing.assert_allclose(session.run([X], options=both)[0], X + 3 * X @ A @ B, rtol=1e-6)
         fed = session.run({"x": X, "a": 0 * A, "b": B}, options=both)[0]

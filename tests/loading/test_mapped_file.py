@@ -1,4 +1,4 @@
-"""`MappedFile`: a file's bytes as memory."""
+"""`MappedFile`: a file mapped into memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a model comes from: paths, bytes, `onnx.ModelProto`, weights outside, and all that can be wrong with them."""
+"""The sources of models: paths, bytes, `onnx.ModelProto`, external weights, and the errors about them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class TestSources:
             "session.use_ort_model_bytes_for_initializers": "1",
         }
         session = zrt.Session(data, zrt.SessionOptions(config_entries=in_place))
-        # They cannot be moved as long as the session looks at them.
+        # The session borrows the bytes, so they cannot be resized.
         with pytest.raises(BufferError):
             data.append(0)
         x = np.ones((1, 64), np.float32)

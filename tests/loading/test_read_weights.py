@@ -1,4 +1,4 @@
-"""`read_weights` and `share_weights`: weights in memory once, whatever the number of sessions."""
+"""`read_weights` and `share_weights`: one copy of the weights for any number of sessions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TestWeights:
             np.testing.assert_array_equal(load(model, weights, options).run(x)[0], own.run(x)[0])
 
     def test_every_type_and_place_of_an_initializer(self, tmp_path):
-        """Shared, too small to share, packed, fed as an input, and in a subgraph: in the model or outside of it."""
+        """Shared, too small to share, packed, fed as an input, and in a subgraph: in the model or external."""
         import ml_dtypes
         from onnx import TensorProto, helper, numpy_helper
 
@@ -97,7 +97,7 @@ class TestWeights:
                 {**weights, "default": row.astype(np.float32)},
             )
         )
-        # The package's own typed fields, rather than raw bytes.
+        # In the typed fields of TensorProto, rather than raw_data.
         typed = next(tensor for tensor in model.graph.initializer if tensor.name == "f32")
         typed.CopyFrom(helper.make_tensor("f32", models.FLOAT, [1024], weights["f32"].tolist()))
         expected = sum(array.astype(np.float32) for array in weights.values()) + 2 * row + 1
@@ -110,7 +110,7 @@ class TestWeights:
             assert set(shared) == {"f32", "f64", "f16", "i64", "u8", "flag", "i4"}
             session = load(form, shared)
             np.testing.assert_array_equal(session.run(feeds)[0], expected)
-            # What may be fed stays a matter of feeding.
+            # A weight that may be fed is not read.
             fed = session.run({**feeds, "default": np.zeros(1024, np.float32)})[0]
             np.testing.assert_array_equal(fed, expected - row)
 
@@ -196,7 +196,7 @@ def test_an_error_of_the_engines_names_the_model(tmp_path):
 
 
 def test_what_the_caller_gives_is_kept():
-    """His own weights win over the model's, and his own container is used."""
+    """The caller's own weights take precedence over the model's, and the caller's container is used."""
     model = build.mlp(64, 1)
     weight = np.eye(64, dtype=np.float32)
     container = zrt.PrepackedWeights()
@@ -220,14 +220,14 @@ def test_a_heap_without_trim(monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 @pytest.mark.slow
 def test_memory_falls(tmp_path):
-    """Four sessions over 64 MiB of weights: apart, each takes as much and more; sharing, they take it once."""
+    """Four sessions over 64 MiB of weights: without sharing, each session needs a copy; with sharing, they need one."""
     width, depth = 1024, 16
     onnx.save_model(build.mlp(width, depth), tmp_path / "mlp.onnx")
     apart, shared = (resident.measure(tmp_path / "mlp.onnx", 4, share, width) for share in (False, True))
     assert apart.result == shared.result
     weights = width * width * depth * 4 >> 20
     assert apart.mib > 4 * weights
-    # The weights, their prepacked form, and all that the sessions take besides.
+    # The weights, their prepacked form, and the other memory of the sessions.
     assert shared.mib < 3 * weights
 
 

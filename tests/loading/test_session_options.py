@@ -1,4 +1,4 @@
-"""`SessionOptions` and `RunOptions`: every field reaches ONNX Runtime, and a bad one is an error that names it."""
+"""`SessionOptions` and `RunOptions`: ONNX Runtime gets every field, and an error names the field with a bad value."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def config_of(options: zrt.SessionOptions) -> dict[str, str]:
 
 @pytest.fixture
 def logged(build, capfd):
-    """What ONNX Runtime writes about the options of a session that it makes with them."""
+    """The log lines of ONNX Runtime about the options of a session that is loaded with them."""
 
     def logged(**fields: object) -> str:
         capfd.readouterr()
@@ -86,7 +86,7 @@ class TestSessionOptionsReachOrt:
         assert sign in logged(**fields)
 
     def test_every_field_is_covered(self):
-        """A field that is added needs a test here that shows it to arrive."""
+        """Each new field needs a test here which shows that ONNX Runtime gets it."""
         assert {field.name for field in dataclasses.fields(zrt.SessionOptions)} == {
             "graph_optimization_level",
             "intra_op_num_threads",
@@ -109,7 +109,7 @@ class TestSessionOptionsReachOrt:
             # In custom_ops/test_op.py and custom_ops/test_libraries.py.
             "custom_ops",
             "custom_op_libraries",
-            # In test_weights.py.
+            # In test_caller_weights.py.
             "initializers",
             "external_initializer_files",
             "prepacked_weights",
@@ -156,7 +156,7 @@ class TestSessionOptionsReachOrt:
         for severity, warned in (("WARNING", True), (LogSeverity.ERROR, False), (3, False), (None, True)):
             session = zrt.Session(model, zrt.SessionOptions(log_severity_level=severity))
             capfd.readouterr()
-            # Its output is declared otherwise than it comes, of which ONNX Runtime warns.
+            # The output has another shape than declared, so ONNX Runtime logs a warning.
             session.run([zrt.Value.from_array(X)], options=zrt.RunOptions(log_severity_level=4))
             session.run([zrt.Value.from_array(X)])
             assert ("does not match actual shape" in capfd.readouterr().err) == warned
@@ -210,7 +210,7 @@ class TestSessionOptionsReachOrt:
         if not threads.is_dir():
             pytest.skip("counts threads in Linux's /proc")
         before = len(list(threads.iterdir()))
-        # One of the four is the caller's own.
+        # One of the four threads is the caller's own.
         session = zrt.Session(build(RELU), zrt.SessionOptions(intra_op_num_threads=4))
         assert len(list(threads.iterdir())) == before + 3
         session.close()
@@ -356,7 +356,7 @@ class TestRunOptions:
     def test_arenas_are_shrunk(self, build):
         session = zrt.Session(build(RELU), zrt.SessionOptions(intra_op_num_threads=1))
         allocator = session.allocator()
-        # The arena keeps its first step; the second is for this alone.
+        # The arena keeps its first allocation, so this run needs a second one.
         session.run([X])
         allocator.allocate(1).close()
         allocator.allocate(1 << 22).close()
@@ -434,7 +434,7 @@ class TestTermination:
         with pytest.raises(TerminatedError, match="terminate flag") as caught:
             job.result()
         assert caught.value.code == 1
-        # The session is as good as before.
+        # The session still works.
         assert loop.run({"n": np.array(2), "x": X[1:]})[0].tolist() == [8]
 
     def test_ends_all_runs_of_the_object_and_no_other(self, loop, background, endless):

@@ -11,7 +11,7 @@ from zrt.providers.option import Option
 KINDS: list[type[providers.Provider]] = [found for name in known.HOMES if (found := known.kind_of(name))]
 FIELDS = [(kind, name, option) for kind in KINDS for name, option in kind.options().items()]
 
-# By the type that the guide names: a value, as it is written, and one of no use with a word of its refusal.
+# By the type that the guide names: a value, its string, a wrong value, and a part of the error about it.
 _SAMPLES: dict[str, tuple[Any, str, Any, str]] = {
     "int": (2, "2", "2", "expected an int, got str"),
     "bytes": (2**40, str(2**40), -1, "-1 is not between"),
@@ -36,7 +36,7 @@ _OWN_WAY = {
 
 
 def sample(kind: type[providers.Provider], name: str, option: Option) -> tuple[Any, str]:
-    """A value that the field takes, and what ORT gets."""
+    """A value that the field takes, and the string that ORT gets."""
     if option.type.startswith('"'):
         first = option.type.split('"')[1]
         return first.swapcase(), first
@@ -46,7 +46,7 @@ def sample(kind: type[providers.Provider], name: str, option: Option) -> tuple[A
 
 
 def bad(option: Option) -> tuple[Any, str]:
-    """A value that the field refuses, and words of the refusal."""
+    """A value that the field refuses, and a part of the error."""
     if option.type.startswith('"'):
         return "nonesuch", "'nonesuch' is none of"
     return _SAMPLES[option.type][2:]

@@ -1,4 +1,4 @@
-"""How each provider gets into session options: which function is called with what, and what the library says to it."""
+"""Adding each provider to session options: the C function, its arguments, and the errors of the library."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ class TestFunctions:
 
 
 class TestTheLibrary:
-    """What a library without the provider answers to its very calls, should its list of names be wrong."""
+    """The errors of a library without the provider, when its functions are called anyway."""
 
     @pytest.mark.parametrize(
         "kind", [kind for kind in KINDS if kind.name not in zrt.available_providers()], ids=kind_id

@@ -1,4 +1,4 @@
-"""What a session may run on: the forms of `providers=`, their options, and what this machine has."""
+"""The forms of `providers=`, their options, and the providers of the library and this machine."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TestForms:
         assert parse((name, {"a": "b", "number": 5, "flag": True})) == (name, {"a": "b", "number": "5", "flag": "True"})
 
     def test_every_available_provider_is_found_by_name(self, build):
-        """Each makes a session or says why not: none is unknown to the library that lists it."""
+        """Each one makes a session or raises an error: the library knows every provider that it lists."""
 
         def outcome(name: str) -> str:
             try:
@@ -110,7 +110,7 @@ LACKING = [kind for kind in KINDS if kind.name not in zrt.available_providers()]
 
 
 class TestLacking:
-    """Every provider that the library does not have is refused in the same words."""
+    """Every provider that the library does not have raises the same error."""
 
     @pytest.mark.parametrize("kind", LACKING, ids=lambda kind: kind.__name__)
     @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ class TestLacking:
             zrt.Session(build(RELU), providers=[given, "cpu"])
         name = given.name if isinstance(given, providers.Provider) else given if isinstance(given, str) else given[0]
         if not kind.listed:
-            # It is asked for by ORT's own name.
+            # Requested by ORT's own name.
             name = kind.name
         has = ", ".join(zrt.available_providers())
         assert str(caught.value) == f"provider {name!r} is not in this library, which has {has}. {kind.comes_with}"
@@ -141,14 +141,14 @@ class TestLacking:
             zrt.Session(build(RELU), providers=[name])
 
     def test_missing_provider_raises_before_its_options_are_checked(self, build):
-        """Whoever lacks the provider is told so, and not that an option of it is wrong."""
+        """The error is about the missing provider, not about its wrong option."""
         lacking = LACKING[0]
         with pytest.raises(ProviderError, match="is not in this library"):
             zrt.Session(build(RELU), providers=[lacking(extra=5)])
 
 
 class TestPairs:
-    """(name, options) as in ONNX Runtime's own package; the library is told to have what they are about."""
+    """(name, options) as in ONNX Runtime's own package; the library is made to list every provider."""
 
     @pytest.fixture(autouse=True)
     def has_all(self, monkeypatch):

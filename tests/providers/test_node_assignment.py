@@ -176,7 +176,7 @@ class TestArguments:
     @pytest.mark.parametrize("providers", [None, [], ["cpu"]], ids=repr)
     def test_cpu_alone_passes(self, providers):
         session = zrt.Session(CHAIN, providers=providers, strict=True)
-        # Nothing is demanded, so nothing is recorded.
+        # Without a demand there is no record.
         with pytest.raises(FailError):
             node_assignment.read(session._open())
 

@@ -1,4 +1,4 @@
-"""The fields of the typed providers: what they take, how it is written, and how they refuse."""
+"""The fields of the typed providers: their values, their strings, and their errors."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class TestPolicies:
 
 
 class TestFunctions:
-    """A policy of the caller's own, asked in the middle of the load."""
+    """A caller's policy, which ORT calls during the load."""
 
     def test_it_is_given_devices_and_the_model_s_metadata(self, plugin, build):
         asked = []
@@ -208,7 +208,7 @@ class TestFunctions:
         assert result(negate(policy)) == [1, -2, -3]
 
     def test_it_may_not_change_the_libraries(self, plugin, negate):
-        """ONNX Runtime is walking its list of devices at this moment."""
+        """ONNX Runtime iterates over its list of devices at this time."""
 
         def register(devices, metadata):
             zrt.Environment().register_provider_library("another", source.path())
@@ -224,7 +224,7 @@ class TestFunctions:
 
     def test_function_is_released_after_the_load(self, plugin, negate):
         class Server:
-            """Knows its session, which so must not hold it."""
+            """Refers to its session, which therefore must not own it."""
 
             def __init__(self):
                 self.session = negate(self.choose)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.source
 CONSTANT = r'constexpr (?:const char\*|auto) k\w+ = "([\w.]+)"'
 BRACED = r"valid_provider_keys = \{([^}]*)\}"
 
-# How each file writes its keys down. Of the others only what the fields say is checked, the other way round.
+# The pattern of the keys in each file. For the other files only the fields are checked against the source.
 KEYS = {
     "CUDA": CONSTANT,
     "TensorRT": CONSTANT,
@@ -40,7 +40,7 @@ KEYS = {
     "OpenVINO": BRACED,
 }
 
-# Keys that are no options: said again under another name, or of another call.
+# Keys that are not options: aliases, or keys of other functions.
 NO_OPTIONS = {
     "NvTensorRTRTX": {"nv_profile_index", "VkExternalComputeQueueDataParamsNV_data"},
     "CUDAPlugin": {"prefer_nhwc_layout", "cudnn_conv_algo"},
@@ -87,7 +87,7 @@ def test_each_choice_is_a_value_of_the_source():
         for value in re.findall(r'"([^"]+)"', option.type):
             place = folders[folder]
             if kind in (providers.CoreML, providers.NvTensorRTRTX, providers.ROCM, providers.WebNN):
-                # Their keys stand in a header, their values in the provider's own folder.
+                # Their keys are in a header, their values in the provider's folder.
                 place = everywhere()
             assert f'"{value}"' in place or f"{value}," in place, f"{kind.__name__}.{name}: {value}"
 
@@ -102,7 +102,7 @@ def everywhere() -> str:
 
 def test_each_name_is_one_of_the_source():
     names = set(re.findall(r'k\w+ExecutionProvider = "(\w+)"', read("include/onnxruntime/core/graph/constants.h")))
-    # Not a provider to choose: CUDA's own name for its kernels in another layout. And one that is only a name.
+    # Not providers to choose: CUDA's name for its kernels in another layout, and a provider without code.
     names -= {"CUDANHWCExecutionProvider", "TvmExecutionProvider"}
-    # The C API's header alone still has this one.
+    # Only the header of the C API still has this one.
     assert {kind.name for kind in KINDS} - {"ROCMExecutionProvider"} == names

@@ -1,15 +1,15 @@
-"""Messages of protobuf, written field by field, for which nobody needs the onnx package."""
+"""Messages of protobuf, written field by field without the onnx package."""
 
 from __future__ import annotations
 
 import struct
 
-# How a field is written.
+# Wire types.
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 
 
 def varint(value: int) -> bytes:
-    """A whole number, a negative one as protobuf's int64."""
+    """The varint of an int; a negative one is written as an int64."""
     value &= 2**64 - 1
     data = bytearray()
     while value > 127:
@@ -20,12 +20,12 @@ def varint(value: int) -> bytes:
 
 
 def head(number: int, size: int) -> bytes:
-    """What a field of `size` bytes begins with."""
+    """The tag and the length of a field of `size` bytes."""
     return varint(number << 3 | LENGTH) + varint(size)
 
 
 def field(number: int, content: int | float | str | bytes) -> bytes:
-    """A field: an int64, a float32, a text, or the bytes of whatever else has a length."""
+    """A field: an int64, a float32, a text, or the bytes of a message."""
     if isinstance(content, float):
         return varint(number << 3 | FIXED32) + struct.pack("<f", content)
     if isinstance(content, int):

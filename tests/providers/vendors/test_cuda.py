@@ -1,4 +1,4 @@
-"""CUDA where there is a GPU: sessions by every form, presets, strictness, and what ORT makes of the options."""
+"""CUDA where there is a GPU: sessions by every form, presets, strictness, and the options as ORT reads them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zrt.errors import ArgumentError, ProviderError
 from zrt.providers import CPU, CUDA
 
 RELU = "(float[n] x) => (float[n] y) { y = Relu(x) }"
-# Convolutions choose algorithms, and make use of TF32.
+# Convolutions choose algorithms, and use TF32.
 CONV = """(float[1, 3, 8, 8] x, float[4, 3, 3, 3] w) => (float[1, 4, 6, 6] y) { y = Conv(x, w) }"""
 X = np.array([-1, 2], np.float32)
 
