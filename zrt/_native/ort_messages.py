@@ -4,42 +4,41 @@ from __future__ import annotations
 
 import errno
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from zrt.errors import BY_CODE, FailError, ModelLoadCanceledError, NoSuchFileError, OrtError, TerminatedError
 
 
-@dataclass(frozen=True, slots=True)
-class OrtMessage:
-    """Words of ONNX Runtime's, and the versions in which tests have seen them."""
+class OrtMessage(NamedTuple):
+    """Words of ONNX Runtime's as a regular expression, and the versions in which tests have seen them."""
 
-    words: re.Pattern[str]
+    words: str
     seen_in: tuple[str, ...]
 
     def matches(self, error: object) -> bool:
         """Whether an error, or its message, has these words."""
-        return self.words.search(str(error)) is not None
+        return re.search(self.words, str(error)) is not None
 
 
-FILE_REFUSED = OrtMessage(re.compile(r'\A\w+ file ".*" failed: ', re.DOTALL), ("1.27.0",))
+FILE_REFUSED = OrtMessage(r'(?s)\A\w+ file ".*" failed: ', ("1.27.0",))
 """The system refuses a file: the code is errno, which no `OrtErrorCode` is."""
 
-LOAD_CANCELED = OrtMessage(re.compile("canceled (?:due to|by) user request"), ("1.27.0",))
+LOAD_CANCELED = OrtMessage("canceled (?:due to|by) user request", ("1.27.0",))
 """A load was canceled: the code is ``ORT_MODEL_LOAD_CANCELED`` in some places, that of any failure in others."""
 
-RUN_TERMINATED = OrtMessage(re.compile("terminate flag"), ("1.27.0",))
+RUN_TERMINATED = OrtMessage("terminate flag", ("1.27.0",))
 """`RunOptions.terminate` ended a run: the code is ``ORT_FAIL``."""
 
-WRONG_OUTPUT_SHAPE = OrtMessage(re.compile("output OrtValue provided for output"), ("1.27.0",))
+WRONG_OUTPUT_SHAPE = OrtMessage("output OrtValue provided for output", ("1.27.0",))
 """An output has another shape than the memory that is bound for it: the code is ``ORT_INVALID_ARGUMENT``."""
 
-REUSED_BUFFER = OrtMessage(re.compile("re-use buffer"), ("1.27.0",))
+REUSED_BUFFER = OrtMessage("re-use buffer", ("1.27.0",))
 """A kernel asks for an output whose size is not that of the buffer which the session planned for it."""
 
-NEWER_MODEL = OrtMessage(re.compile("model IR version"), ("1.27.0",))
+NEWER_MODEL = OrtMessage("model IR version", ("1.27.0",))
 """A model has a newer IR version than the library reads."""
 
-NOT_IN_BUILD = OrtMessage(re.compile("not supported in this build"), ("1.27.0",))
+NOT_IN_BUILD = OrtMessage("not supported in this build", ("1.27.0",))
 """A function of the C API exists, and the execution provider that it adds was left out of the library."""
 
 
