@@ -322,33 +322,13 @@ class TestArenaConfig:
             ("cuda_mempool_bytes_to_keep_on_shrink", 1.5, DTypeError),
         ],
     )
-    def test_what_cannot_be(self, field, value, error):
+    def test_invalid_field_raises(self, field, value, error):
         with pytest.raises(error, match=f"^{field}: "):
             ArenaConfig(**{field: value}).handle()
 
-    def test_any_that_is_taken_works(self, python):
-        """Steps that are small, odd or all alike: an arena of any of them hands out memory, shrinks and grows again."""
-        python("""
-import itertools
-import numpy as np
-import zrt
-from tests.support import models
-environment = zrt.Environment()
-names = ["arena_extend_strategy", "initial_chunk_size_bytes", "max_dead_bytes_per_chunk",
-         "initial_growth_chunk_size_bytes", "max_power_of_two_extend_bytes", "max_mem"]
-values = [[0, 1], [1, 1000, 1 << 20], [1, 1 << 20], [256, 768], [256, 768, 1 << 20], [1 << 22, 1 << 30]]
-for chosen in itertools.product(*values):
-    environment.register_allocator(arena=zrt.ArenaConfig(**dict(zip(names, chosen))))
-    session = zrt.Session(models.add(), zrt.SessionOptions(intra_op_num_threads=1, use_env_allocators=True))
-    allocator = session.allocator()
-    for _ in range(2):
-        held = [allocator.allocate(size) for size in (1, 1000, 5000, 300000)]
-        for each in held:
-            each.numpy()[...] = 1
-        held.clear()
-        session.run([np.ones(4, np.float32)] * 2, options=zrt.RunOptions(shrink_arenas=[zrt.MemoryInfo.cpu()]))
-    assert allocator.stats().bytes_limit == chosen[-1]
-""")
+    def test_every_accepted_configuration_works(self, script):
+        """Small, odd and equal steps: each such arena allocates memory, shrinks and grows again."""
+        script("arenas.py")
 
 
 class TestPairs:
