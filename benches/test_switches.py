@@ -1,4 +1,4 @@
-"""What a lane's `synchronize=` and `rebind_inputs=` cost where neither is needed: on the host."""
+"""The cost of a lane's `synchronize=` and `rebind_inputs=` where neither is needed: on the host."""
 
 from __future__ import annotations
 

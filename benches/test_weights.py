@@ -86,7 +86,7 @@ def check(load: Load, work: Workload) -> None:
 
 
 def loaders(folder: Path, entries: dict[str, str]) -> dict[str, Load]:
-    """What loads the model from each of the places."""
+    """A function for each place of the weights, which loads the model from there."""
     external = folder / "mlp.onnx"
     weights, container = zrt.read_weights(external), zrt.PrepackedWeights()
     here = [info for info in zrt.list_initializers(external) if info.location is not None]

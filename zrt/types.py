@@ -299,7 +299,7 @@ class LogSeverity(IntEnum):
 
 @public
 class ValueKind(IntEnum):
-    """What an ``OrtValue`` holds (``ONNXType``)."""
+    """The kind of an ``OrtValue`` (``ONNXType``)."""
 
     UNKNOWN = 0
     TENSOR = 1

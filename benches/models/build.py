@@ -31,7 +31,7 @@ KIB = 1024
 MIB = 1024 * KIB
 
 REAL_ARCHITECTURES = ("squeezenet", "shufflenet", "inception_v1", "resnet50")
-"""What `real_architecture` takes, the smallest first; all read one image, float32 [1, 3, 224, 224]."""
+"""The names that `real_architecture` takes, the smallest first; all read one image, float32 [1, 3, 224, 224]."""
 
 
 def add(size: int = 4) -> onnx.ModelProto:

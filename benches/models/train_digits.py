@@ -135,7 +135,7 @@ def export(parameters: Parameters, accuracy: float) -> onnx.ModelProto:
 
 
 class _Activations(NamedTuple):
-    """What the backward pass needs of the forward pass."""
+    """The values of the forward pass that the backward pass needs."""
 
     columns1: Floats
     relu1: Floats

@@ -25,7 +25,7 @@ def is_elf(path: Path) -> bool:
 
 
 def patchelf(*arguments: str) -> str:
-    """What patchelf prints; nothing for a file without a dynamic section."""
+    """The output of patchelf; empty for a file without a dynamic section."""
     return subprocess.run(["patchelf", *arguments], capture_output=True, text=True, check=False).stdout.strip()
 
 

@@ -164,7 +164,7 @@ class TestBuild:
 @pytest.mark.headers
 @compiled
 class TestMistakes:
-    """What the exact build is worth: each kind of mistake, and when it is found."""
+    """The exact build finds each kind of mistake in the declarations, when it compiles or on first use."""
 
     @pytest.mark.parametrize(
         ("first", "second"),

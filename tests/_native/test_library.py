@@ -95,7 +95,7 @@ def compile_fake(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def show(tmp_path: Path) -> Callable[..., Any]:
-    """What a process with these variables loads: `Library` as a dictionary, or the error's message."""
+    """The `Library` that a process with these variables loads, as a dictionary, or the error's message."""
 
     def run(script: str = SHOW, *, hide: bool = True, **variables: str | Path) -> Any:
         if hide:

@@ -1,4 +1,4 @@
-"""What the package says about itself, and what its sdist, wheel and editable install hold."""
+"""The package's metadata, and the contents of its sdist, wheel and editable install."""
 
 from __future__ import annotations
 

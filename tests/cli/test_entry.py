@@ -171,7 +171,7 @@ class TestProcess:
         )
         command = [sys.executable, "-c", code, "run", "--input", f"image={marker}"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        # Opening the pipe waits until the command reads it, so it is well under way.
+        # Opening the pipe waits until the command reads it, so the command has started.
         with subprocess.Popen(command, **pipes) as process, marker.open("w"):
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)

@@ -26,7 +26,7 @@ def session() -> Session:
 
 
 def through_ort(memory: MemoryInfo) -> MemoryInfo:
-    """What ORT says of a memory that it was told of."""
+    """`memory`, written to an OrtMemoryInfo and read back from it."""
     handle = memory.handle()
     return MemoryInfo.read(handle.pointer)
 
@@ -84,7 +84,7 @@ class TestMemoryInfo:
         memory = MemoryInfo.of(**fields)
         read = through_ort(memory)
         assert dataclasses.astuple(read) == dataclasses.astuple(memory)
-        # What was read can be written again.
+        # The result of reading can be written again.
         assert read.same(memory)
 
     def test_vendors_of_the_named_ones(self):

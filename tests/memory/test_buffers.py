@@ -312,7 +312,7 @@ def raise_missing(*arguments, **named):
 
 
 def run(script: str) -> str:
-    """What `script` prints in a process of its own."""
+    """The output of `script`, run in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
         capture_output=True,

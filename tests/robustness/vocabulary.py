@@ -19,7 +19,7 @@ from zrt.errors import Error
 
 
 class Kind(StrEnum):
-    """What is wrong with a bad argument."""
+    """The kinds of bad arguments."""
 
     UNKNOWN_NAME = "unknown name"
     MISSING_INPUT = "missing input"

@@ -396,7 +396,7 @@ def test_dropped_future_keeps_its_feeds_alive(threads, build, eventually):
 
 
 def test_session_closed_during_a_run(loop, add, endless, background):
-    """Runs under way end normally; later runs raise."""
+    """Runs in progress end normally; later runs raise."""
     options = zrt.RunOptions()
     steps = {"n": np.array(200_000), "x": np.ones(4, np.float32)}
     lane = loop.lane({"n": (), "x": 4})

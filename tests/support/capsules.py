@@ -1,4 +1,4 @@
-"""What tests of DLPack share: tensors of a library that does not exist, each field as a test wants it; lifetimes."""
+"""Shared by the tests of DLPack: tensors of an invented library, with every field free to choose; lifetimes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_
 
 
 def read(capsule: Any) -> Versioned | Plain:
-    """What a capsule that nobody took yet says."""
+    """The struct in a capsule that no library has consumed yet."""
     if "versioned" in repr(capsule):
         return Versioned.from_address(capsule_pointer(capsule, b"dltensor_versioned"))
     return Plain.from_address(capsule_pointer(capsule, b"dltensor"))

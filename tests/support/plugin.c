@@ -20,7 +20,7 @@
 #define VENDOR_ID 0x5a52
 #define VERSION 27
 #define GRAPHS 8
-/* What its device's memory is called. */
+/* The name of its device's memory. */
 #ifndef MEMORY
 #define MEMORY "ZrtTest"
 #endif
@@ -35,7 +35,7 @@ typedef struct {
     plugin_transfer transfer;
     /* Registered as "spoiled", it offers devices and then has no memory for them. */
     int spoiled;
-    /* Whether graphics interop is under way. */
+    /* Whether graphics interop is initialized. */
     int graphics;
 } factory;
 
@@ -45,7 +45,7 @@ typedef struct {
     /* Of a compilation: whether it is one, whether the model is to hold what was compiled, and the model's path. */
     int contexts, embed;
     char path[1024];
-    /* What each captured run read, wrote, and how many elements. */
+    /* For each captured run: its input, its output, the number of elements. */
     struct graph {
         int captured, id;
         const float *from;
@@ -310,7 +310,7 @@ static OrtStatus *factory_graphics(
 static OrtStatus *factory_no_graphics(plugin_factory *self, const OrtEpDevice *device) {
     (void)device;
     if (!((factory *)self)->graphics)
-        return api->CreateStatus(ORT_FAIL, "the test provider has no graphics interop under way");
+        return api->CreateStatus(ORT_FAIL, "the test provider has no graphics interop to end");
     ((factory *)self)->graphics = 0;
     return NULL;
 }
@@ -376,7 +376,7 @@ static OrtStatus *compute_run(plugin_compute *self, void *state, OrtKernelContex
     return NULL;
 }
 
-/* What was compiled is the word "negate": inside the node, or in a file that is named after the model and the node. */
+/* The compiled form is the word "negate": inside the node, or in a file that is named after the model and the node. */
 static OrtStatus *make_context(const provider *ep, const OrtNode *fused, OrtNode **made) {
     const OrtModelEditorApi *editor = api->GetModelEditorApi();
     const OrtValueInfo *input, *output;
@@ -518,7 +518,7 @@ static void factory_release_ep(plugin_factory *self, plugin_ep *ep) {
     free(ep);
 }
 
-/* The factory: a device with memory of its own on the processor, and one without on an NPU that it invents. */
+/* The factory: a device on the CPU, with memory of its own, and one on a simulated NPU, without. */
 
 static const char *factory_name(const plugin_factory *self) {
     (void)self;

@@ -1,6 +1,6 @@
-/* What an execution provider's library shares with ONNX Runtime 1.27, as far as plugin.c needs it: each table up to the
-   last member that is used, in the order of the official onnxruntime_ep_c_api.h. Compiled with ZRT_EXACT, that header
-   proves it. */
+/* The interface between an execution provider's library and ONNX Runtime 1.27, as far as plugin.c needs it: each table
+   up to the last member that is used, in the order of the official onnxruntime_ep_c_api.h. A build with ZRT_EXACT checks
+   it against that header. */
 #pragma once
 #include <stddef.h>
 #include "ort.h"
@@ -82,7 +82,7 @@ typedef struct plugin_ep {
     OrtStatus *(*ReleaseCapturedGraph)(struct plugin_ep *self, int id);
 } plugin_ep;
 
-/* What an OrtExternalMemoryHandle and an OrtExternalSemaphoreHandle begin with. */
+/* The first members of an OrtExternalMemoryHandle and of an OrtExternalSemaphoreHandle. */
 typedef struct plugin_memory {
     uint32_t version;
     const OrtEpDevice *device;

@@ -86,7 +86,7 @@ class Carrier:
             self.raised = error
 
     def take(self) -> BaseException | None:
-        """What is kept, which it keeps no longer."""
+        """Returns the kept error, or None, and forgets it."""
         error, self.raised = self.raised, None
         return error
 

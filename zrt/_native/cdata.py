@@ -1,6 +1,6 @@
 """C data for calls of the C API: strings, arrays, addresses and Python's own memory.
 
-What a function here returns owns its memory and everything that it points to, so a caller that stores it in a struct
+The result of each function owns its memory and everything that it points to, so a caller that stores it in a struct
 only has to keep the result alive.
 """
 

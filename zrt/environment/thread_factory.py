@@ -1,4 +1,4 @@
-"""The threads of ONNX Runtime's pools: the processors that they run on, and a caller's factory that makes them."""
+"""The threads of ONNX Runtime's pools: the logical processors they run on, and a caller's factory that makes them."""
 
 from __future__ import annotations
 

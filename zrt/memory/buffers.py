@@ -204,7 +204,7 @@ class Buffer(Owner):
 
     @property
     def hugepage(self) -> Literal["asked", "granted", "refused"] | None:
-        """What became of the huge-page hint; None where there was none.
+        """The state of the huge-page hint; None where there was none.
 
         ``granted``: the kernel's map of this process shows huge pages in this memory now. ``asked``: the
         kernel took the hint and shows none (yet). ``refused``: the kernel did not take the hint. Read anew
@@ -273,7 +273,7 @@ def lock_error(code: int, size: int) -> LockError:
 
 
 def hugepage_state(handle: Handle, kind: bytes) -> Literal["asked", "granted", "refused"] | None:
-    """What became of the huge-page hint; `kind` is the kernel's word for huge pages of this memory."""
+    """The state of the huge-page hint; `kind` is the kernel's word for huge pages of this memory."""
     memory = handle.pointer
     state = memory.hugepage
     if state == lib.ZRT_HUGEPAGE_NOT_ASKED:

@@ -188,7 +188,7 @@ class IoBinding(Owner):
         return bound
 
     def close(self) -> None:
-        """Closes the binding and releases the bound memory; a run under way releases it when it ends."""
+        """Closes the binding and releases the bound memory; a run in progress releases it when it ends."""
         super().close()
         self._bound = None
 

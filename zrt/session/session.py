@@ -164,7 +164,7 @@ class Session(Owner):
         self._handle = handle
 
     def close(self) -> None:
-        """Closes the session; its lanes and the runs under way are not affected."""
+        """Closes the session; its lanes and the runs in progress are not affected."""
         super().close()
         # Prepared calls keep the OrtSession alive too.
         self._latest = None

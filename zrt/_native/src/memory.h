@@ -2,7 +2,7 @@
    zrt_memory. */
 #pragma once
 
-/* What a caller may ask for, in any combination. */
+/* Flags that a caller may combine. */
 #define ZRT_MEMORY_HUGEPAGE 1
 #define ZRT_MEMORY_PREFAULT 2
 #define ZRT_MEMORY_LOCK 4

@@ -1,4 +1,4 @@
-"""The process ends while runs are under way; argument 2 says who holds their futures."""
+"""The process ends while runs are in progress; argument 2 says who holds their futures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SystemExit with runs under way."""
+"""SystemExit with runs in progress."""
 
 from __future__ import annotations
 
