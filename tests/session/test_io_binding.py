@@ -132,6 +132,27 @@ class TestRun:
         binding.run()
         assert binding.numpy()["z"].tolist() == [2]
 
+    @pytest.mark.parametrize(
+        ("unbind", "message"),
+        [("clear_inputs", "input 'x', 'y' is not bound"), ("clear_outputs", "no output is bound")],
+    )
+    def test_unbinding_just_before_a_run_raises(self, add, monkeypatch, unbind, message):
+        binding = add.binding()
+        binding.bind_input("x", f32(1))
+        binding.bind_input("y", f32(2))
+        binding.bind_output("z")
+        binding.run()
+        opened = zrt.RunOptions.opened
+
+        def unbind_first(*arguments, **keywords):
+            getattr(binding, unbind)()
+            return opened(*arguments, **keywords)
+
+        # Another thread may do so at any moment before the run.
+        monkeypatch.setattr(zrt.RunOptions, "opened", unbind_first)
+        with pytest.raises(ArgumentError, match=message):
+            binding.run()
+
     def test_clear_unbinds(self, add):
         binding = add.binding()
         into = np.zeros(1, np.float32)

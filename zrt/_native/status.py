@@ -11,6 +11,7 @@ from zrt.errors import ArgumentError, BusyError, Error, OrtError
 
 BUSY = lib.ZRT_BUSY
 MISALIGNED = lib.ZRT_MISALIGNED
+INCOMPLETE = lib.ZRT_INCOMPLETE
 
 
 def string(pointer: Any) -> str:
@@ -28,6 +29,8 @@ def to_error(code: Any, owner: str = "") -> Error:
         return BusyError(f"this {owner} is in use by another thread")
     if code == MISALIGNED:
         return ArgumentError("a feed's memory is misaligned")
+    if code == INCOMPLETE:
+        return ArgumentError("an input or every output is not bound")
     table = api()
     status = ffi.cast("OrtStatus *", code)
     try:

@@ -27,6 +27,8 @@ from zrt.values import Value, as_value
 from zrt.values.symbolic_shapes import check
 from zrt.values.type_info import ValueInfo, is_plain
 
+run_with = lib.zrt_lane_run_with
+
 
 def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:
     """A value over `place` for ORT to write an output into; raises for a wrong type or shape."""
@@ -92,12 +94,25 @@ class _Bound:
         self.outputs[name] = (memory,)
         self._leave()
 
+    def require_complete(self) -> None:
+        """Raises if an input or every output is not bound; otherwise permits runs."""
+        missing = [
+            info for info in self.session.inputs if info.name not in self.inputs and info.kind is not ValueKind.OPTIONAL
+        ]
+        if missing:
+            raise ArgumentError(f"input {names_of(missing)} is not bound")
+        if not self.outputs:
+            raise ArgumentError("no output is bound")
+        self.block.pointer.incomplete = 0
+
     def clear_inputs(self) -> None:
+        self.block.pointer.incomplete = 1
         api().ClearBoundInputs(self.binding.pointer)
         self._release_outputs(self.inputs)
         self.inputs = {}
 
     def clear_outputs(self) -> None:
+        self.block.pointer.incomplete = 1
         api().ClearBoundOutputs(self.binding.pointer)
         self.outputs = {}
         self._leave()
@@ -179,6 +194,7 @@ class IoBinding(Owner):
         owner = session._open()
         binding = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
         self._handle = lane_block(owner, binding, session._run_options, synchronize=len(session.providers) > 1)
+        self._handle.pointer.incomplete = 1
         self._bound = _Bound(session, owner, binding, self._handle)
 
     def _opened(self) -> _Bound:
@@ -250,17 +266,11 @@ class IoBinding(Owner):
         is not bound; an output that is not bound is not computed.
         """
         bound = self._opened()
-        missing = [
-            info
-            for info in bound.session.inputs
-            if info.name not in bound.inputs and info.kind is not ValueKind.OPTIONAL
-        ]
-        if missing:
-            raise ArgumentError(f"input {names_of(missing)} is not bound")
-        if not bound.outputs:
-            raise ArgumentError("no output is bound")
         chosen = RunOptions.opened(options, bound.owner, bound=True) or bound.session._run_options
-        code = lib.zrt_lane_run_with(bound.block.reference, chosen.pointer)
+        code = run_with(bound.block.reference, chosen.pointer)
+        while code == status.INCOMPLETE:
+            bound.claimed(bound.require_complete)
+            code = run_with(bound.block.reference, chosen.pointer)
         if code:
             error = status.to_error(code, "IoBinding")
             if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):

@@ -2,5 +2,6 @@
 #pragma once
 
 /* A run returns one of these codes, or the address of an OrtStatus, which the caller releases. ZRT_BUSY: another thread
-   uses the lane. ZRT_MISALIGNED: the memory of a feed is misaligned, and nothing ran. */
-enum { ZRT_OK = 0, ZRT_BUSY = 1, ZRT_MISALIGNED = 2 };
+   uses the lane. ZRT_MISALIGNED: the memory of a feed is misaligned, and nothing ran. ZRT_INCOMPLETE: an input or every
+   output may be unbound, and nothing ran. */
+enum { ZRT_OK = 0, ZRT_BUSY = 1, ZRT_MISALIGNED = 2, ZRT_INCOMPLETE = 3 };

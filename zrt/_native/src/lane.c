@@ -45,7 +45,7 @@ uintptr_t zrt_lane_run_with(zrt_handle *handle, const OrtRunOptions *run_options
     zrt_lane *lane = handle->pointer;
     if (__builtin_expect(take(&lane->busy), 0))
         return ZRT_BUSY;
-    uintptr_t result = run(lane, run_options);
+    uintptr_t result = __builtin_expect(lane->incomplete, 0) ? ZRT_INCOMPLETE : run(lane, run_options);
     give(&lane->busy);
     return result;
 }

@@ -8,6 +8,8 @@ typedef struct zrt_lane {
     const OrtRunOptions *run_options;
     int synchronize;
     int busy;
+    /* Whether an input or every output may be unbound: then a run returns ZRT_INCOMPLETE. Guarded by `busy`. */
+    int incomplete;
     /* Inputs to bind again before each run: binding copies them to a device. */
     size_t input_count;
     const char *const *input_names;
