@@ -1,4 +1,4 @@
-"""`MemoryInfo`, `Allocator` and its counters."""
+"""`MemoryInfo`, `Allocator`, `Allocation`, `ArenaConfig` and `AllocatorStats`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def through_ort(memory: MemoryInfo) -> MemoryInfo:
 
 
 class TestMemoryInfo:
-    def test_the_usual_ones(self):
+    def test_constructors_describe_known_memories(self):
         assert MemoryInfo.cpu() == CPU == MemoryInfo("Cpu", 0, AllocatorType.DEVICE, MemType.DEFAULT)
         assert MemoryInfo.cuda(2) == MemoryInfo("Cuda", 2)
         assert MemoryInfo.cuda().device_type is DeviceType.GPU
@@ -42,19 +42,19 @@ class TestMemoryInfo:
         "memory",
         [CPU, MemoryInfo("Cpu", allocator_type=AllocatorType.ARENA), MemoryInfo.cuda(3), MemoryInfo.cuda_pinned(1)],
     )
-    def test_ort_reads_what_was_written(self, memory):
+    def test_known_memory_survives_the_round_trip(self, memory):
         handle = memory.handle()
         read = MemoryInfo.read(handle.pointer)
         assert read == memory
         assert read.is_host is memory.is_host
 
-    def test_what_the_processor_can_read(self):
+    def test_is_host_where_the_cpu_can_read(self):
         assert CPU.is_host
         assert MemoryInfo.cuda_pinned().is_host
         assert not MemoryInfo.cuda().is_host
         assert MemoryInfo("Cuda", 0, mem_type=MemType.CPU_INPUT, device_type=DeviceType.GPU).is_host
 
-    def test_what_lies_beside_what(self):
+    def test_beside_compares_devices(self):
         host, pinned, first, second = CPU, MemoryInfo.cuda_pinned(), MemoryInfo.cuda(0), MemoryInfo.cuda(1)
         assert host.beside(pinned)
         assert pinned.beside(host)
@@ -63,7 +63,7 @@ class TestMemoryInfo:
             assert not one.beside(other)
             assert not other.beside(one)
 
-    def test_other_devices(self):
+    def test_of_describes_other_devices(self):
         npu = MemoryInfo.of("MyNpu", "npu", 3, vendor_id=0xFFFFFFFF, host_accessible=True, alignment=64)
         read = through_ort(npu)
         assert read == npu
@@ -80,14 +80,14 @@ class TestMemoryInfo:
         host_accessible=st.booleans(),
         allocator_type=st.sampled_from([AllocatorType.DEVICE, AllocatorType.ARENA, AllocatorType.READ_ONLY]),
     )
-    def test_any_device_is_read_as_it_was_written(self, **fields):
+    def test_any_device_survives_the_round_trip(self, **fields):
         memory = MemoryInfo.of(**fields)
         read = through_ort(memory)
         assert dataclasses.astuple(read) == dataclasses.astuple(memory)
         # The result of reading can be written again.
         assert read.same(memory)
 
-    def test_vendors_of_the_named_ones(self):
+    def test_vendor_follows_from_a_known_name(self):
         vendors = {"Cpu": 0, "Cuda": 0x10DE, "CudaPinned": 0x10DE, "Hip": 0x1002, "QnnHtpShared": 0x5143}
         for name, vendor in vendors.items():
             read = through_ort(MemoryInfo(name))
@@ -95,11 +95,11 @@ class TestMemoryInfo:
             assert read.same(MemoryInfo(name))
         pinned = through_ort(MemoryInfo.cuda_pinned())
         assert pinned.device_mem_type is DeviceMemType.HOST_ACCESSIBLE
-        # ONNX Runtime 1.27 makes all of them.
+        # ONNX Runtime 1.27 accepts each of these names.
         for name in NAMED:
             assert through_ort(MemoryInfo(name)).name == name
 
-    def test_what_ort_takes_for_the_same(self):
+    def test_same_compares_as_ort_does(self):
         assert CPU.same(MemoryInfo("Cpu"))
         assert not CPU.same(MemoryInfo("Cpu", allocator_type=AllocatorType.ARENA))
         assert not MemoryInfo.cuda(0).same(MemoryInfo.cuda(1))
@@ -108,7 +108,7 @@ class TestMemoryInfo:
         assert plain.same(CPU)
         assert not aligned.same(plain)
 
-    def test_is_a_plain_value(self):
+    def test_is_frozen_hashable_and_picklable(self):
         assert pickle.loads(pickle.dumps(MemoryInfo.cuda(1))) == MemoryInfo.cuda(1)
         assert len({MemoryInfo.cuda(), MemoryInfo("Cuda", 0, device_type=DeviceType.GPU), CPU}) == 2
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -126,20 +126,20 @@ class TestMemoryInfo:
             (MemoryInfo(None), DTypeError, "MemoryInfo.name: expected a str, got NoneType None"),
         ],
     )
-    def test_what_cannot_be(self, memory, error, words):
+    def test_invalid_memory_raises(self, memory, error, words):
         with pytest.raises(error, match=words):
             memory.handle()
 
 
 class TestAllocator:
-    def test_of_a_session(self, session):
+    def test_session_s_allocator_allocates_values(self, session):
         for allocator in (session.allocator(), Allocator(session), Allocator.of(session._open())):
             assert allocator.memory.name == "Cpu"
             value = Value.allocate((2, 3), np.float32, allocator)
             value.numpy()[...] = 1
             assert value.memory.name == "Cpu"
 
-    def test_the_processs_plain_one(self):
+    def test_default_allocator_allocates_values(self):
         allocator = Allocator.default()
         assert allocator.memory == CPU
         value = Value.allocate((2, 3), np.float32, allocator)
@@ -147,14 +147,14 @@ class TestAllocator:
         value.numpy()[...] = 1
         assert allocator.closed
 
-    def test_keeps_no_counters_where_ort_keeps_none(self):
+    def test_counters_are_zero_where_ort_keeps_none(self):
         stats = Allocator.default().stats()
         assert stats == AllocatorStats()
         plain = Session(models.add(), SessionOptions(enable_cpu_mem_arena=False)).allocator()
         Value.allocate((1000,), np.float32, plain)
         assert plain.stats().num_allocs == 0
 
-    def test_counts(self, session):
+    def test_counters_follow_allocations(self, session):
         allocator = session.allocator()
         before = allocator.stats()
         value = Value.allocate((1 << 18,), np.float32, allocator)
@@ -167,10 +167,10 @@ class TestAllocator:
         del value
         gc.collect()
         assert allocator.stats().bytes_in_use == before.bytes_in_use
-        # Another object for the same allocator counts the same.
+        # Another Python object for the same allocator reads the same counters.
         assert session.allocator().stats() == allocator.stats()
 
-    def test_values_keep_it_alive(self):
+    def test_values_keep_the_allocator_alive(self):
         session = Session(models.add())
         value = Value.allocate((4,), np.float32, session.allocator())
         session.close()
@@ -179,7 +179,7 @@ class TestAllocator:
         value.numpy()[...] = 3
         np.testing.assert_array_equal(value.numpy(), np.full(4, 3, np.float32))
 
-    def test_closed(self):
+    def test_closed_allocator_raises(self):
         session = Session(models.add())
         allocator = session.allocator()
         allocator.close()
@@ -190,7 +190,7 @@ class TestAllocator:
         with pytest.raises(ClosedError, match="this Session is closed"):
             session.allocator()
 
-    def test_what_cannot_be(self, session):
+    def test_wrong_arguments_raise(self, session):
         for memory in (MemoryInfo.cuda(), MemoryInfo.cuda_pinned()):
             with pytest.raises(ArgumentError, match=f"this session has no allocator for '{memory.name}'"):
                 session.allocator(memory)
@@ -200,14 +200,14 @@ class TestAllocator:
         for wrong in (5, None, "session", models.add()):
             with pytest.raises(DTypeError, match="session: expected a Session"):
                 Allocator(wrong)
-        # Something with a handle that is no session's.
+        # These have a handle, but are not sessions.
         for wrong in (session.lane(), Value.allocate((1,), np.float32)):
             with pytest.raises(DTypeError, match="session: expected a Session"):
                 Allocator(wrong)
 
 
 class TestAllocation:
-    def test_is_memory(self, session):
+    def test_allocation_is_writable_and_counted(self, session):
         allocator = session.allocator()
         before = allocator.stats().bytes_in_use
         allocation = allocator.allocate(1000)
@@ -221,19 +221,19 @@ class TestAllocation:
         assert repr(allocation) == "Allocation(1000 bytes of Cpu)"
 
     @pytest.mark.parametrize("first", ["allocation", "view"])
-    def test_goes_back_once_when_nothing_needs_it(self, session, first):
+    def test_memory_is_freed_once_with_its_last_user(self, session, first):
         allocator = session.allocator()
         before = allocator.stats().bytes_in_use
-        things = {"allocation": allocator.allocate(1 << 20)}
-        things["view"] = things["allocation"].numpy()[10:]
-        things.pop(first)
+        users = {"allocation": allocator.allocate(1 << 20)}
+        users["view"] = users["allocation"].numpy()[10:]
+        users.pop(first)
         gc.collect()
         assert allocator.stats().bytes_in_use > before
-        things.clear()
+        users.clear()
         gc.collect()
         assert allocator.stats().bytes_in_use == before
 
-    def test_closed(self, session):
+    def test_closed_allocation_raises_and_its_views_stay_valid(self, session):
         allocator = session.allocator()
         before = allocator.stats().bytes_in_use
         with allocator.allocate(1 << 20) as allocation:
@@ -259,13 +259,13 @@ class TestAllocation:
         allocation.numpy()[...] = 1
         assert allocation.numpy().sum() == 100
 
-    def test_of_the_processs_plain_one(self):
+    def test_default_allocator_allocates_memory(self):
         allocation = Allocator.default().allocate(100)
         allocation.numpy()[...] = 1
         assert allocation.memory == CPU
 
     @pytest.mark.parametrize("nbytes", [1 << 46, 1 << 62, (1 << 62) + 1, (1 << 63) + 1, (1 << 64) - 1])
-    def test_more_than_there_is(self, session, nbytes):
+    def test_too_much_memory_raises(self, session, nbytes):
         for allocator in (session.allocator(), Allocator.default()):
             with pytest.raises(AllocationError, match=f"no memory for {nbytes} bytes of Cpu"):
                 allocator.allocate(nbytes)
@@ -274,17 +274,17 @@ class TestAllocation:
         ("nbytes", "error"),
         [(0, ArgumentError), (-1, ArgumentError), (1 << 64, ArgumentError), (1.5, DTypeError), (True, DTypeError)],
     )
-    def test_what_cannot_be(self, session, nbytes, error):
+    def test_invalid_size_raises(self, session, nbytes, error):
         with pytest.raises(error, match=f"nbytes: .*{nbytes}"):
             session.allocator().allocate(nbytes)
 
-    def test_is_made_by_an_allocator(self):
+    def test_direct_construction_raises(self):
         with pytest.raises(DTypeError, match=r"an Allocation is made by Allocator\.allocate, not of a int"):
             Allocation(5, CPU)
 
 
 class TestArenaConfig:
-    def test_every_field_is_taken(self):
+    def test_every_field_is_accepted(self):
         fields = {
             "max_mem": 1 << 30,
             "arena_extend_strategy": "same_as_requested",
@@ -333,7 +333,7 @@ class TestArenaConfig:
 
 class TestPairs:
     @given(st.dictionaries(TEXTS.filter(bool), TEXTS))
-    def test_come_back_as_they_went(self, pairs):
+    def test_pairs_survive_the_round_trip(self, pairs):
         handle = write_pairs(pairs, "pairs")
         assert read_pairs(handle.pointer) == pairs
 
@@ -353,19 +353,19 @@ RAW = {
 
 
 class TestStats:
-    def test_parse(self):
+    def test_parse_reads_ort_s_pairs(self):
         stats = AllocatorStats.parse(RAW)
         assert stats == AllocatorStats(10, 40, 20, 8, -1, 5, 1, 2, 0)
         assert stats.raw == RAW
         assert AllocatorStats.parse({}) == AllocatorStats()
 
-    def test_differences(self):
+    def test_subtraction_gives_differences(self):
         before = AllocatorStats.parse(RAW)
         after = AllocatorStats(7, 60, 30, 9, -1, 9, 1, 3, 1)
         assert after - before == AllocatorStats(-3, 20, 30, 9, -1, 4, 0, 1, 1)
         assert before - before == AllocatorStats(0, 0, 20, 8, -1, 0, 0, 0, 0)
 
-    def test_everything_that_ort_counts_is_read(self, session):
+    def test_every_counter_of_ort_has_a_field(self, session):
         stats = session.allocator().stats()
         assert set(stats.raw) <= set(RAW)
         assert AllocatorStats.parse(stats.raw) == stats
@@ -373,7 +373,7 @@ class TestStats:
 
 @pytest.mark.gpu
 class TestCuda:
-    def test_device_and_pinned_memory(self):
+    def test_session_has_device_and_pinned_allocators(self):
         session = Session(models.add(), providers=["CUDA"])
         for memory in (MemoryInfo.cuda(), MemoryInfo.cuda_pinned()):
             allocator = session.allocator(memory)
