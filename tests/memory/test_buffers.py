@@ -11,7 +11,6 @@ import platform
 import re
 import subprocess
 import sys
-import textwrap
 import threading
 import weakref
 from pathlib import Path
@@ -22,7 +21,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import zrt
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, LockError, ShapeError
 from zrt.memory import buffers
 from zrt.memory.buffers import Buffer, BufferPolicy
@@ -37,7 +35,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc"
 
 
 def smaps(address: int) -> dict[str, int]:
-    """The kernel's figures, in bytes, for the mapping that holds `address`."""
+    """The kernel's figures, in bytes, for the mapping that contains `address`."""
     inside, figures = False, {}
     for line in Path("/proc/self/smaps").read_text().splitlines():
         key, *values = line.split()
@@ -56,7 +54,7 @@ def locked_bytes() -> int:
 
 
 def process_pages() -> tuple[int, int]:
-    """The pages of this process: its whole size, and what is resident."""
+    """The number of this process's pages: all of them, and those in RAM."""
     size, resident, *_ = Path("/proc/self/statm").read_text().split()
     return int(size), int(resident)
 
@@ -93,25 +91,25 @@ class TestPolicy:
             (1 << 40, BufferPolicy(2 * MIB, hugepage=True, prefault=True)),
         ],
     )
-    def test_auto_by_size(self, size, wanted):
+    def test_auto_chooses_by_size(self, size, wanted):
         assert BufferPolicy.AUTO.resolve(size) == wanted
 
     @given(st.integers(0, 1 << 50))
-    def test_a_policy_that_was_chosen_stays(self, size):
+    def test_other_policies_resolve_to_themselves(self, size):
         for policy in (BufferPolicy(), BufferPolicy.LATENCY, BufferPolicy.PINNED_HOST_CANDIDATE):
             assert policy.resolve(size) is policy
 
     @pytest.mark.parametrize("alignment", [0, -64, 1, 32, 63, 65, 96, 3 * 4096, 1 << 31, 64.0, "4096", None])
-    def test_alignments_that_cannot_be(self, alignment):
+    def test_invalid_alignment_raises(self, alignment):
         with pytest.raises(ArgumentError, match=re.escape(repr(alignment))):
             BufferPolicy(alignment)
 
     @pytest.mark.parametrize("wish", [{"alignment": 128}, {"hugepage": True}, {"prefault": True}, {"lock": True}])
-    def test_auto_stands_alone(self, wish):
+    def test_auto_with_another_setting_raises(self, wish):
         with pytest.raises(ArgumentError, match="auto"):
             BufferPolicy(auto=True, **wish)
 
-    def test_frozen_hashable_picklable_and_json(self):
+    def test_is_frozen_hashable_and_survives_pickle_and_json(self):
         policy = BufferPolicy.THROUGHPUT_LARGE
         with pytest.raises(dataclasses.FrozenInstanceError):
             policy.lock = True
@@ -121,7 +119,7 @@ class TestPolicy:
             assert BufferPolicy(**json.loads(json.dumps(dataclasses.asdict(each)))) == each
 
     @given(st.integers(6, 30), st.booleans(), st.booleans(), st.booleans())
-    def test_text_and_back(self, power, hugepage, prefault, lock):
+    def test_parse_inverts_str(self, power, hugepage, prefault, lock):
         policy = BufferPolicy(1 << power, hugepage, prefault, lock)
         assert BufferPolicy.parse(str(policy)) == policy
 
@@ -139,14 +137,14 @@ class TestPolicy:
             ("alignment=4096, prefault", BufferPolicy(4096, prefault=True)),
         ],
     )
-    def test_parse(self, text, policy):
+    def test_parse_accepts_presets_and_settings(self, text, policy):
         assert BufferPolicy.parse(text) == policy
 
     @pytest.mark.parametrize(
         "text",
         ["", "fast", "alignment", "alignment=", "alignment=x", "prefault=1", "auto,lock", "alignment=3"],
     )
-    def test_parse_refuses(self, text):
+    def test_parse_of_invalid_text_raises(self, text):
         with pytest.raises(ArgumentError):
             BufferPolicy.parse(text)
 
@@ -155,7 +153,7 @@ class TestMemory:
     @pytest.mark.parametrize("prefault", [False, True])
     @pytest.mark.parametrize("hugepage", [False, True])
     @pytest.mark.parametrize("alignment", [64, 256, 4096, 16384, 2 * MIB])
-    def test_every_combination(self, alignment, hugepage, prefault):
+    def test_every_combination_of_settings(self, alignment, hugepage, prefault):
         for size in SIZES:
             self.check(size, BufferPolicy(alignment, hugepage, prefault))
 
@@ -163,13 +161,13 @@ class TestMemory:
     @pytest.mark.parametrize("prefault", [False, True])
     @pytest.mark.parametrize("hugepage", [False, True])
     @pytest.mark.parametrize("alignment", [64, 4096, 2 * MIB])
-    def test_every_combination_locked(self, alignment, hugepage, prefault):
+    def test_every_combination_of_settings_with_lock(self, alignment, hugepage, prefault):
         for size in SIZES:
             self.check(size, BufferPolicy(alignment, hugepage, prefault, lock=True))
 
     @settings(max_examples=50, deadline=None)
     @given(st.integers(0, 3 * MIB), st.integers(6, 22), st.booleans(), st.booleans())
-    def test_any_size(self, size, power, hugepage, prefault):
+    def test_memory_of_any_size(self, size, power, hugepage, prefault):
         self.check(size, BufferPolicy(1 << power, hugepage, prefault))
 
     def check(self, size: int, policy: BufferPolicy) -> None:
@@ -192,10 +190,10 @@ class TestMemory:
         if size:
             assert array.ctypes.data == buffer.address
 
-    def test_largest_alignment(self):
+    def test_largest_alignment_is_met(self):
         assert Buffer((3,), "f4", BufferPolicy(1 << 30)).address % (1 << 30) == 0
 
-    def test_memory_taken_anew_is_zeroed(self):
+    def test_reused_memory_is_zeroed(self):
         for _ in range(50):
             buffer = Buffer((10_000,), np.uint8)
             assert not buffer.array.any()
@@ -203,12 +201,12 @@ class TestMemory:
 
     @linux
     @pytest.mark.parametrize("policy", [BufferPolicy(4096, prefault=True), BufferPolicy.THROUGHPUT_LARGE], ids=str)
-    def test_prefaulted_pages_are_there(self, policy):
+    def test_prefaulted_pages_are_resident(self, policy):
         buffer = Buffer((4 * MIB,), np.uint8, policy)
         assert smaps(buffer.address)["Rss"] == 4 * MIB
 
     @linux
-    def test_other_pages_come_with_use(self):
+    def test_other_pages_become_resident_on_first_use(self):
         buffer = Buffer((4 * MIB,), np.uint8, BufferPolicy(4096))
         before = smaps(buffer.address)["Rss"]
         assert before < 4 * MIB or "[always]" in THP_MODE.read_text()
@@ -217,24 +215,24 @@ class TestMemory:
 
     @linux
     @pytest.mark.parametrize("size", [1, 4096, 2 * MIB, 3 * MIB + 1])
-    def test_mapping_is_this_memory_alone(self, size):
+    def test_mapping_contains_this_memory_only(self, size):
         held = [Buffer((size,), np.uint8, BufferPolicy.THROUGHPUT_LARGE) for _ in range(3)]
         for buffer in held:
             figures = smaps(buffer.address)
             assert figures["first"] == buffer.address
             assert figures["last"] - figures["first"] == -(-size // PAGE) * PAGE
 
-    def test_reading_a_little_past_the_end_is_harmless(self):
+    def test_reading_slightly_past_the_end_is_safe(self):
         buffer = Buffer((2 * MIB,), np.uint8)
         assert len(ctypes.string_at(buffer.address + 2 * MIB - 4, 36)) == 36
 
 
 class TestHugepage:
-    def test_not_asked(self):
+    def test_without_the_hint_is_none(self):
         assert Buffer((4 * MIB,), np.uint8, BufferPolicy(2 * MIB, prefault=True)).hugepage is None
 
     @linux
-    def test_is_what_the_map_says(self):
+    def test_agrees_with_proc_smaps(self):
         for policy in (BufferPolicy.THROUGHPUT_LARGE, BufferPolicy(hugepage=True)):
             buffer = Buffer((8 * MIB,), np.uint8, policy)
             if buffer.hugepage == "refused":
@@ -243,7 +241,7 @@ class TestHugepage:
             assert buffer.hugepage == wanted
 
     @linux
-    def test_asked_turns_into_granted_with_use(self):
+    def test_asked_becomes_granted_on_first_use(self):
         buffer = Buffer((8 * MIB,), np.uint8, BufferPolicy(2 * MIB, hugepage=True))
         if buffer.hugepage == "refused":
             pytest.skip("this kernel has no transparent huge pages")
@@ -254,54 +252,28 @@ class TestHugepage:
         assert buffer.hugepage == "granted"
 
     @linux
-    def test_too_small_for_one_is_only_asked(self):
+    def test_memory_below_one_huge_page_is_never_granted(self):
         neighbours = [Buffer((2 * MIB,), np.uint8, BufferPolicy.THROUGHPUT_LARGE) for _ in range(4)]
         small = Buffer((PAGE,), np.uint8, BufferPolicy.THROUGHPUT_LARGE)
         assert small.hugepage in ("asked", "refused")
         assert len(neighbours) == 4
 
     @linux
-    def test_a_process_without_huge_pages(self):
-        script = """
-            import ctypes
-            from zrt.memory.buffers import Buffer, BufferPolicy
-            PR_SET_THP_DISABLE = 41
-            assert ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0
-            buffer = Buffer((4 << 20,), "u1", BufferPolicy.THROUGHPUT_LARGE)
-            print(buffer.hugepage, buffer.array.any())
-        """
-        # Linux takes the hint all the same; one without huge pages refuses it.
-        assert run(script) in ("asked False\n", "refused False\n")
+    def test_process_without_huge_pages_gets_none(self, script):
+        # Linux still accepts the hint; a kernel without huge pages refuses it.
+        assert script("huge_pages_disabled.py").stdout in ("asked False\n", "refused False\n")
 
     @linux
-    def test_refused(self):
+    def test_refused_hint_is_reported(self, script):
         madvise = {"x86_64": 28, "aarch64": 233}.get(platform.machine())
         if madvise is None:
-            pytest.skip(f"madvise's number on {platform.machine()} is not known here")
-        script = f"""
-            import ctypes, struct
-            from zrt.memory.buffers import Buffer, BufferPolicy
+            pytest.skip(f"the number of the system call madvise on {platform.machine()} is not known here")
+        printed = script("huge_pages_refused.py", madvise).stdout
+        if printed == "no filter\n":
+            pytest.skip("this system accepts no seccomp filter")
+        assert printed == "refused False\n"
 
-            # A filter in the kernel that answers madvise(..., MADV_HUGEPAGE) with EINVAL, as one without
-            # huge pages does.
-            steps = [(0x20, 0, 0, 0), (0x15, 0, 3, {madvise}), (0x20, 0, 0, 32), (0x15, 0, 1, 14),
-                     (0x06, 0, 0, 0x50016), (0x06, 0, 0, 0x7FFF0000)]
-            code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in steps))
-            program = ctypes.create_string_buffer(struct.pack("@HP", len(steps), ctypes.addressof(code)))
-            prctl = ctypes.CDLL(None).prctl
-            PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER = 22, 38, 2
-            if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or prctl(PR_SET_SECCOMP, FILTER, program, 0, 0):
-                print("no filter")
-            else:
-                buffer = Buffer((4 << 20,), "u1", BufferPolicy.THROUGHPUT_LARGE)
-                print(buffer.hugepage, buffer.array.any())
-        """
-        said = run(script)
-        if said == "no filter\n":
-            pytest.skip("this system takes no seccomp filter")
-        assert said == "refused False\n"
-
-    def test_without_a_map(self, monkeypatch):
+    def test_without_proc_smaps_is_never_granted(self, monkeypatch):
         buffer = Buffer((4 * MIB,), np.uint8, BufferPolicy.THROUGHPUT_LARGE)
         monkeypatch.setattr("builtins.open", raise_missing)
         assert buffer.hugepage in ("asked", "refused")
@@ -311,23 +283,10 @@ def raise_missing(*arguments, **named):
     raise FileNotFoundError
 
 
-def run(script: str) -> str:
-    """The output of `script`, run in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=Path(zrt.__file__).parents[1],
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 class TestLock:
     @linux
     @needs_lock
-    def test_locked_pages_are_counted_and_given_back(self):
+    def test_locked_pages_are_counted_and_released(self):
         before = locked_bytes()
         buffer = Buffer((5 * MIB + 1,), np.uint8, BufferPolicy(lock=True))
         small = Buffer((3,), np.uint8, BufferPolicy(lock=True))
@@ -342,58 +301,16 @@ class TestLock:
         assert locked_bytes() == before
 
     @linux
-    def test_refusal_names_the_limit(self):
-        # Root may lock whatever the limit says, so the process becomes nobody first.
-        script = """
-            import os, re, resource, errno, traceback
-            from zrt.memory.buffers import Buffer, BufferPolicy
-            from zrt.errors import LockError
-
-            def mapped():
-                return sum(1 for line in open("/proc/self/maps"))
-
-            resource.setrlimit(resource.RLIMIT_MEMLOCK, (256 << 10, 256 << 10))
-            if os.geteuid() == 0:
-                os.setgid(65534)
-                os.setuid(65534)
-            policies = [
-                (1 << 20, BufferPolicy(lock=True)),
-                (300 << 10, BufferPolicy(4096, lock=True)),
-                (3 << 20, BufferPolicy.PINNED_HOST_CANDIDATE),
-            ]
-            for size, policy in policies:
-                for _ in range(3):
-                    before = mapped()
-                    try:
-                        Buffer((size,), "u1", policy)
-                    except LockError as error:
-                        assert isinstance(error, OSError), error
-                        assert error.errno in (errno.ENOMEM, errno.EAGAIN), error
-                        assert f"cannot lock {size >> 10} KiB" in str(error), error
-                        assert "RLIMIT_MEMLOCK" in str(error) and "256 KiB" in str(error), error
-                    else:
-                        raise AssertionError("locked beyond the limit")
-                    assert mapped() <= before + 1, (before, mapped())
-            locked = re.search(r"VmLck:\\s+(\\d+)", open("/proc/self/status").read())[1]
-            assert locked == "0", locked
-            fits = Buffer((200 << 10,), "u1", BufferPolicy(lock=True))
-            assert fits.locked
-            try:
-                Buffer((100 << 10,), "u1", BufferPolicy(lock=True))
-            except LockError:
-                fits.close()
-            Buffer((100 << 10,), "u1", BufferPolicy(lock=True))
-            print("done")
-        """
+    def test_error_names_the_limit(self, script):
         if os.geteuid() == 0 and not may_become_nobody():
-            pytest.skip("root here cannot become nobody, and root's locks know no limit")
-        assert run(script) == "done\n"
+            pytest.skip("the limit does not apply to root, and root cannot become nobody here")
+        assert script("lock_limit.py").stdout == "done\n"
 
     @linux
-    def test_unlimited_is_said_so(self, monkeypatch):
+    def test_error_names_an_unlimited_limit(self, monkeypatch):
         import resource
 
-        monkeypatch.setattr(resource, "getrlimit", lambda what: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        monkeypatch.setattr(resource, "getrlimit", lambda limit: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         assert "is unlimited" in str(buffers.lock_error(12, 1))
 
 
@@ -404,7 +321,7 @@ def may_become_nobody() -> bool:
 class TestShapes:
     @pytest.mark.parametrize("shape", [(), (0,), (3,), (0, 5), (2, 3, 4), (1,) * 64], ids=str)
     @pytest.mark.parametrize("kind", [k for k in ElementType if k.bits and not k.refused], ids=lambda k: k.name)
-    def test_every_type(self, kind, shape):
+    def test_every_element_type(self, kind, shape):
         buffer = Buffer(shape, kind)
         assert buffer.shape == shape
         assert buffer.element_type is kind
@@ -419,7 +336,7 @@ class TestShapes:
             with pytest.raises(DTypeError, match="not a packed type"):
                 buffer.unpack()
 
-    def test_unpack_reads_what_was_packed(self):
+    def test_unpack_inverts_pack(self):
         values = np.array([[-8, 7, 1], [0, -1, 3]]).astype(ml_dtypes.int4)
         buffer = Buffer((2, 3), "int4")
         buffer.array[...] = pack(values, "int4")
@@ -427,33 +344,33 @@ class TestShapes:
         buffer.array[0] = 0
         assert (values[0, :2] != 0).all()
 
-    def test_dtype_spellings(self):
+    def test_every_spelling_of_a_dtype_is_accepted(self):
         assert Buffer((2,), ">f4").array.dtype == np.dtype("f4")
         assert Buffer([np.int64(2)], float).element_type is ElementType.DOUBLE
 
     @pytest.mark.parametrize("shape", [(-1,), (2, -3), ("n",), (1.5,), 3, None, (1,) * 65, (0, 2**62, 2**62)])
-    def test_shapes_that_cannot_be(self, shape):
+    def test_invalid_shape_raises(self, shape):
         with pytest.raises(ShapeError):
             Buffer(shape, "f4")
 
     @pytest.mark.parametrize("shape", [(2**62,), (2**60,), (2**62, 2), (2**62, 2**62), (2**63 - 1, 2)], ids=str)
     @pytest.mark.parametrize("policy", [BufferPolicy(), BufferPolicy.AUTO, BufferPolicy(lock=True)], ids=str)
-    def test_too_large(self, shape, policy):
+    def test_too_large_shape_raises(self, shape, policy):
         with pytest.raises(AllocationError, match="no memory for") as caught:
             Buffer(shape, "f4", policy)
         assert isinstance(caught.value, MemoryError)
 
     @pytest.mark.parametrize("dtype", [str, object, "complex64", ElementType.UNDEFINED, ElementType.COMPLEX128])
-    def test_types_that_it_cannot_hold(self, dtype):
+    def test_unsupported_type_raises(self, dtype):
         with pytest.raises(DTypeError, match="a buffer cannot hold"):
             Buffer((2,), dtype)
 
-    def test_policy_that_is_none(self):
+    def test_policy_of_a_wrong_type_raises(self):
         with pytest.raises(DTypeError, match="policy: expected a BufferPolicy, got str"):
             Buffer((2,), "f4", "latency")
 
 
-class TestLife:
+class TestLifetime:
     @pytest.mark.parametrize("size", [16, 4 * MIB])
     def test_views_outlive_the_buffer(self, size):
         buffer = Buffer((size,), np.uint8)
@@ -475,7 +392,7 @@ class TestLife:
         assert (array == 3).all()
 
     @linux
-    def test_memory_goes_with_the_last_view(self):
+    def test_last_view_frees_the_memory(self):
         buffer = Buffer((4 * MIB,), np.uint8, BufferPolicy.THROUGHPUT_LARGE)
         address, view = buffer.address, buffer.array[::2]
         buffer.close()
@@ -483,7 +400,7 @@ class TestLife:
         del view
         assert smaps(address).get("first") != address
 
-    def test_use_after_close(self):
+    def test_closed_buffer_raises(self):
         buffer = Buffer((2,), "int4", BufferPolicy(hugepage=True))
         buffer.close()
         buffer.close()
@@ -503,7 +420,7 @@ class TestLife:
         [BufferPolicy(), BufferPolicy.LATENCY, BufferPolicy(8192, hugepage=True, prefault=True)],
         ids=str,
     )
-    def test_ten_thousand_leave_nothing(self, policy):
+    def test_ten_thousand_buffers_do_not_leak(self, policy):
         def churn(count: int) -> None:
             for _ in range(count):
                 Buffer((50_000,), np.uint8, policy).array[...] = 1
@@ -517,7 +434,7 @@ class TestLife:
         assert (resident_after - resident_before) * PAGE < 4 * MIB
         assert (size_after - size_before) * PAGE < 16 * MIB
 
-    def test_many_threads(self):
+    def test_threads_use_buffers_at_the_same_time(self):
         failures = []
 
         def work(seed: int) -> None:
