@@ -1,9 +1,9 @@
 # Every version, revision and hash, as data. `nix run .#update-pins -- VERSION` rewrites it for another release.
 {
   version = "1.27.0";
-  # What the tag of that version names.
+  # The commit of that version's tag.
   revision = "8f0278c77bf44b0cc83c098c6c722b92a36ac4b5";
-  # ORT_API_VERSION of its headers.
+  # ORT_API_VERSION in the headers of that version.
   apiVersion = "27";
 
   # ONNX Runtime's own source.
@@ -113,13 +113,13 @@
   };
 
   cuda = {
-    # The toolkits that this release was made for: the first one, and the first that it does not know.
+    # The toolkits that this release supports: version `from` and later, but before version `before`.
     from = "13.0";
     before = "13.3";
-    # What CUDA 13 asks of the driver, as people name it and as the driver's own interface counts.
+    # The oldest driver for CUDA 13: its release, and the version that cuDriverGetVersion returns.
     driver = "580";
     driverApi = 13000;
-    # Turing to Blackwell as real code; PTX of the last for what comes after.
+    # Machine code for Turing to Blackwell; PTX of the last one for later architectures.
     architectures = [
       "75"
       "80"

@@ -1,4 +1,4 @@
-"""Real builds with the stand-in: the official library and headers, and the tools of the machine."""
+"""Real builds with the stand-in for nixpkgs: the official library and headers, and the tools of the machine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CHECKS = "checks.x86_64-linux"
 
 
 class TestZrt:
-    def test_it_builds_and_its_tests_pass(self, builder: Any) -> None:
+    def test_zrt_builds_and_passes_its_tests(self, builder: Any) -> None:
         [path] = builder.build(f"{CHECKS}.tests")
         assert path.startswith("/nix/store/")
 
-    def test_a_second_build_gives_the_same_bytes(self, builder: Any) -> None:
+    def test_second_build_gives_the_same_bytes(self, builder: Any) -> None:
         recipe = builder.evaluate(
             "apps.x86_64-linux.zrt.program", "text: builtins.head (builtins.attrNames (builtins.getContext text))"
         )
@@ -37,7 +37,7 @@ def core(compiler: Any) -> str:
 class TestFromSource:
     """ONNX Runtime compiled for real, with the options, hooks and hardening that the flake gives it."""
 
-    def test_the_core_is_one_archive_with_flat_headers(self, compiler: Any, core: str) -> None:
+    def test_core_is_one_archive_with_flat_headers(self, compiler: Any, core: str) -> None:
         listed = compiler.plain("store", "ls", "--recursive", core).split()
         assert {
             "./lib/libonnxruntime.a",
@@ -50,7 +50,7 @@ class TestFromSource:
         assert not [name for name in listed if name.startswith("./include/") and not name.endswith(".h")]
         assert "./lib/cmake" not in listed
 
-    def test_zrt_is_green_on_it_and_needs_it_no_more(self, compiler: Any, core: str) -> None:
+    def test_zrt_passes_on_the_core_and_does_not_refer_to_it(self, compiler: Any, core: str) -> None:
         [path] = compiler.build("packages.x86_64-linux.zrt-cpu")
         closure = compiler.plain("path-info", "--recursive", path).split()
         assert path in closure
@@ -58,7 +58,7 @@ class TestFromSource:
 
 
 class TestRecipe:
-    """The whole recipe of ONNX Runtime from source on a made-up one, which takes seconds to compile."""
+    """The whole recipe of ONNX Runtime from source, on an invented source that compiles in seconds."""
 
     CMAKE = """
         cmake_minimum_required(VERSION 3.28)
@@ -90,7 +90,7 @@ class TestRecipe:
     @pytest.fixture(scope="class")
     @classmethod
     def made_up(cls, nix: Any) -> Any:
-        """Nix with a stand-in that has this source, and an archive for each that the mirror wants."""
+        """Nix with a stand-in that has this source, and every archive that the mirror needs."""
         other = nix.with_sources("nixpkgs-with-made-up-source")
         sources = other.stand_in / "sources"
         facts = nix.evaluate(
@@ -118,7 +118,7 @@ class TestRecipe:
                 archive.addfile(member, io.BytesIO(content.encode()))
         return other
 
-    def test_it_makes_one_archive_flat_headers_and_one_pc(self, made_up: Any) -> None:
+    def test_recipe_makes_one_archive_flat_headers_and_one_pc_file(self, made_up: Any) -> None:
         [path] = made_up.build("packages.x86_64-linux.onnxruntime-cpu")
         listed = set(made_up.plain("store", "ls", "--recursive", path).split())
         assert {name for name in listed if name.endswith((".a", ".h", ".pc", ".so", ".cmake"))} == {
@@ -130,7 +130,7 @@ class TestRecipe:
             "store", "cat", f"{path}/lib/pkgconfig/libonnxruntime.pc"
         )
 
-    def test_the_kernels_lie_where_the_flake_puts_them(self, made_up: Any) -> None:
+    def test_archive_has_aligned_kernels_and_every_function(self, made_up: Any) -> None:
         [path] = made_up.build("packages.x86_64-linux.onnxruntime-cpu")
         done = made_up.build_expression(f"""
           pkgs.runCommand "symbols" {{ }} "nm --defined-only ${{builtins.storePath {path}}}/lib/libonnxruntime.a >$out"
@@ -142,7 +142,7 @@ class TestRecipe:
 
 
 class TestStaticCore:
-    """zrt linked against a made-up archive: what is asserted of an extension with a core of its own."""
+    """zrt linked against an invented archive: the checks of an extension with ONNX Runtime linked in."""
 
     @staticmethod
     def zrt(cuda: bool, code: str = "") -> str:
@@ -166,7 +166,7 @@ class TestStaticCore:
               const OrtApiBase *OrtGetApiBase(void) {{ return 0; }}
               {code}
               END
-              # As mlas' files: nothing in it says that it needs no executable stack.
+              # Like mlas' files, it does not declare that it needs no executable stack.
               printf '.globl kernel\\nkernel:\\n  ret\\n' >kernel.s
               gcc -fPIC -O1 -I $out/include -c base.c kernel.s
               ar cr $out/lib/libonnxruntime.a base.o kernel.o
@@ -180,14 +180,14 @@ class TestStaticCore:
           }}
         """
 
-    def test_it_stands_alone(self, builder: Any) -> None:
+    def test_zrt_does_not_refer_to_the_core(self, builder: Any) -> None:
         done = builder.build_expression(self.zrt(cuda=False))
         assert done.returncode == 0, done.stderr
         path = done.stdout.strip()
         references = builder.plain("path-info", "--json", "--json-format", "1", path)
         assert "made-up-core" not in references
 
-    def test_providers_lie_beside_the_extension(self, builder: Any) -> None:
+    def test_provider_libraries_are_beside_the_extension(self, builder: Any) -> None:
         done = builder.build_expression(self.zrt(cuda=True))
         assert done.returncode == 0, done.stderr
         path = done.stdout.strip()
@@ -199,20 +199,20 @@ class TestStaticCore:
 
 
 class TestChecks:
-    def test_the_template_runs_one_inference(self, builder: Any) -> None:
+    def test_template_runs_one_inference(self, builder: Any) -> None:
         [path] = builder.build(f"{CHECKS}.template")
         assert builder.plain("store", "cat", path) == "read: 3, written: 3\n"
 
-    def test_no_cuda_in_the_closure(self, builder: Any) -> None:
+    def test_closure_has_no_cuda(self, builder: Any) -> None:
         assert builder.build(f"{CHECKS}.closure")
 
-    def test_the_bundle_runs_where_there_is_no_store(self, builder: Any) -> None:
+    def test_bundle_runs_without_a_store(self, builder: Any) -> None:
         [path] = builder.build(f"{CHECKS}.bundle")
         assert "353 of 360 right" in builder.plain("store", "cat", path)
 
 
 class TestLibrary:
-    def test_the_prebuilt_one_has_the_shape_of_the_one_from_source(self, builder: Any) -> None:
+    def test_prebuilt_library_has_the_layout_of_the_one_from_source(self, builder: Any) -> None:
         [path] = builder.build("packages.x86_64-linux.onnxruntime-bin")
         listed = set(builder.plain("store", "ls", "--recursive", path).split())
         assert {
@@ -227,7 +227,7 @@ class TestLibrary:
 
 
 class TestShell:
-    def test_zrt_is_built_in_place(self, builder: Any) -> None:
+    def test_shell_builds_zrt_in_place(self, builder: Any) -> None:
         code = "import zrt; print(zrt.__file__); from zrt._native.library import library; print(library().source)"
         printed = builder.plain("develop", *builder.overrides(), "--command", "python", "-c", code)
         assert "zrt (cpu), built in place. Next: pytest" in printed
@@ -236,21 +236,21 @@ class TestShell:
 
 
 class TestApps:
-    def test_the_command(self, builder: Any) -> None:
+    def test_zrt_app_prints_info(self, builder: Any) -> None:
         printed = builder.plain("run", ".#zrt", *builder.overrides(), "--", "info")
         assert "built in" in printed
 
-    def test_the_gpu_bench_says_what_is_missing_before_it_builds(self, builder: Any) -> None:
+    def test_gpu_bench_names_the_missing_part_before_it_builds(self, builder: Any) -> None:
         done = builder.run("run", ".#bench-cuda", *builder.overrides())
         if done.returncode == 0 or "bench-cuda: builds" in done.stderr:
-            pytest.skip("this machine has a GPU and a driver that will do: nothing is missing")
+            pytest.skip("this machine has a GPU and a driver that are good enough: nothing is missing")
         assert re.search("^bench-cuda: (no GPU|no driver|driver too old|GPU 0 has)", done.stderr, re.MULTILINE)
         assert "onnxruntime-cuda-hybrid" not in done.stderr
 
-    def test_a_bench_from_source_says_what_it_takes_before_it_builds(self, builder: Any) -> None:
+    def test_bench_from_source_prints_the_build_time_before_it_builds(self, builder: Any) -> None:
         done = builder.run("run", ".#bench-cpu", *builder.overrides())
-        # The stand-in neither fetches nor compiles.
+        # The build fails: the stand-in cannot fetch the source.
         assert done.returncode != 0
-        said, _, built = done.stderr.partition("bench-cpu: builds ONNX Runtime from source: an hour")
-        assert "onnxruntime-cpu" not in said
-        assert "onnxruntime-cpu" in built
+        before, _, after = done.stderr.partition("bench-cpu: builds ONNX Runtime from source: an hour")
+        assert "onnxruntime-cpu" not in before
+        assert "onnxruntime-cpu" in after

@@ -1,4 +1,4 @@
-"""The flake's scripts, each on made-up input: no Nix needed."""
+"""The flake's scripts, each on invented input. These tests do not need Nix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NIX = Path(__file__).parents[2] / "nix"
 
 
 def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command; what it printed and its status come back."""
+    """Runs a command and returns its output and status."""
     return subprocess.run(
         [str(part) for part in command],
         env={**os.environ, **environment},
@@ -28,12 +28,12 @@ def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess
     )
 
 
-# What writes into a pipe dies of SIGPIPE when its reader leaves early, and under pipefail the pipe then fails.
+# A pipe whose reader ends early: the writer may get SIGPIPE, and under `set -o pipefail` the pipe then fails.
 EARLY_READER = re.compile(r"\|\s*(?:grep\s+(?:-\w+\s+)*-\w*q|head\b|sed\s+(?:-\w+\s+)*[^|]*\bq\b)(?!.*\|\| true)")
 
 
 def scripts() -> list[Path]:
-    """Every shell script of the repository, and every Nix file, which may hold shell in strings."""
+    """Every shell script of the repository, and every Nix file, which may have shell code in strings."""
     root = NIX.parent
     found = [*(root / ".ci").iterdir(), *NIX.rglob("*.sh"), *NIX.rglob("*.nix"), *(root / "tests").rglob("*.sh")]
     return sorted(path for path in found if path.is_file())
@@ -41,8 +41,8 @@ def scripts() -> list[Path]:
 
 class TestPipes:
     @pytest.mark.parametrize("path", scripts(), ids=lambda path: str(path.relative_to(NIX.parent)))
-    def test_no_reader_leaves_early(self, path: Path) -> None:
-        # A pipe may go on in the next line.
+    def test_no_reader_ends_early(self, path: Path) -> None:
+        # A pipe may continue on the next line.
         lines = re.sub(r"\|\s*\n\s*", "| ", path.read_text("utf-8")).splitlines()
         assert [line for line in lines if EARLY_READER.search(line)] == []
 
@@ -54,7 +54,7 @@ class TestPipes:
             "seq 9 | head -n 1",
         ],
     )
-    def test_the_pattern_finds_them(self, line: str) -> None:
+    def test_pattern_finds_early_readers(self, line: str) -> None:
         assert EARLY_READER.search(line)
 
 
@@ -90,7 +90,7 @@ class TestMergeArchives:
             subprocess.run(["ar", "cr", f"lib{name}.a", "code.o"], cwd=place, check=True)
         return folder
 
-    def test_members_of_equal_names_all_arrive(self, build: Path, tmp_path: Path) -> None:
+    def test_members_of_equal_names_are_all_merged(self, build: Path, tmp_path: Path) -> None:
         done = run(NIX / "merge-archives.sh", tmp_path / "libonnxruntime.a", build)
         assert done.returncode == 0, done.stderr
         symbols = run("nm", "-A", tmp_path / "libonnxruntime.a").stdout
@@ -98,21 +98,21 @@ class TestMergeArchives:
         # The last two are the full protobuf and protoc, which the core does not use.
         assert found == set(range(len(self.NAMES)))
 
-    def test_a_missing_archive_is_named(self, build: Path, tmp_path: Path) -> None:
+    def test_missing_archive_is_named(self, build: Path, tmp_path: Path) -> None:
         (build / "_deps" / "re2" / "libre2.a").unlink()
         done = run(NIX / "merge-archives.sh", tmp_path / "libonnxruntime.a", build)
         assert done.returncode == 1
         assert "libre2.a" in done.stderr
         assert not (tmp_path / "libonnxruntime.a").exists()
 
-    def test_many_archives_are_all_seen(self, build: Path, tmp_path: Path) -> None:
-        # Their names are more than a pipe holds.
+    def test_many_archives_are_merged(self, build: Path, tmp_path: Path) -> None:
+        # Their names are longer than the buffer of a pipe.
         for number in range(600):
             (build / f"libz{'z' * 200}{number}.a").write_bytes(b"!<arch>\n")
         done = run(NIX / "merge-archives.sh", tmp_path / "libonnxruntime.a", build)
         assert done.returncode == 0, done.stderr
 
-    def test_twice_gives_the_same_bytes(self, build: Path, tmp_path: Path) -> None:
+    def test_second_merge_gives_the_same_bytes(self, build: Path, tmp_path: Path) -> None:
         for name in ("one.a", "two.a"):
             assert run(NIX / "merge-archives.sh", tmp_path / name, build).returncode == 0
         assert (tmp_path / "one.a").read_bytes() == (tmp_path / "two.a").read_bytes()
@@ -128,17 +128,17 @@ class TestCheckMirror:
         (tmp_path / "deps.txt").write_text(f"#Name;Url;SHA1\none;https://github.com/some/one.zip;{sha1}\n")
         return tmp_path / "mirror"
 
-    def test_agreement(self, mirror: Path) -> None:
+    def test_matching_mirror_passes(self, mirror: Path) -> None:
         done = run(NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror)
         assert (done.returncode, done.stderr) == (0, "")
 
-    def test_another_hash(self, mirror: Path) -> None:
+    def test_wrong_hash_is_named(self, mirror: Path) -> None:
         (mirror / "github.com" / "some" / "one.zip").write_bytes(b"two")
         done = run(NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror)
         assert done.returncode == 1
         assert "https://github.com/some/one.zip has SHA-1" in done.stderr
 
-    def test_an_archive_of_another_release(self, mirror: Path) -> None:
+    def test_archive_of_another_release_is_named(self, mirror: Path) -> None:
         (mirror / "github.com" / "some" / "old.zip").write_bytes(b"old")
         done = run(NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror)
         assert done.returncode == 1
@@ -149,21 +149,21 @@ class TestCheckExtension:
     CODE = '__attribute__((visibility("default"))) int PyInit__ort(void) { return 0; }\n'
     SCRIPT = NIX / "zrt" / "check-extension.sh"
 
-    def test_a_good_one(self, compile_library: Callable[..., Path]) -> None:
+    def test_good_extension_passes(self, compile_library: Callable[..., Path]) -> None:
         done = run(self.SCRIPT, compile_library(self.CODE, "-fvisibility=hidden", "-Wl,-z,noexecstack"))
         assert (done.returncode, done.stderr) == (0, "")
 
-    def test_an_executable_stack(self, compile_library: Callable[..., Path]) -> None:
+    def test_executable_stack_is_reported(self, compile_library: Callable[..., Path]) -> None:
         done = run(self.SCRIPT, compile_library(self.CODE, "-fvisibility=hidden", "-Wl,-z,execstack"))
         assert done.returncode == 1
         assert "its stack is not RW" in done.stderr
 
-    def test_another_symbol(self, compile_library: Callable[..., Path]) -> None:
+    def test_second_exported_symbol_is_named(self, compile_library: Callable[..., Path]) -> None:
         done = run(self.SCRIPT, compile_library(self.CODE + "int other(void) { return 1; }\n"))
         assert done.returncode == 1
         assert "other" in done.stderr
 
-    def test_a_needed_library_is_seen_however_long_the_listing_is(
+    def test_needed_library_is_found_in_a_long_listing(
         self, compile_library: Callable[..., Path], tmp_path: Path
     ) -> None:
         library = compile_library(self.CODE, "-fvisibility=hidden", "-Wl,-z,noexecstack")
@@ -190,17 +190,17 @@ class TestCheckBundle:
         (tmp_path / "lib" / "library.so.1").symlink_to("library.so")
         return tmp_path
 
-    def test_blanked_paths_pass(self, bundle: Path) -> None:
+    def test_blanked_store_paths_pass(self, bundle: Path) -> None:
         done = run(self.SCRIPT, bundle)
         assert (done.returncode, done.stderr) == (0, "")
 
-    def test_a_planted_path_in_a_binary(self, bundle: Path) -> None:
+    def test_store_path_in_a_binary_is_named(self, bundle: Path) -> None:
         (bundle / "lib" / "planted.so").write_bytes(b"\x7fELF\0\xff\0" + self.STORE_PATH.encode() + b"\0")
         done = run(self.SCRIPT, bundle)
         assert done.returncode == 1
         assert "planted.so names" in done.stderr
 
-    def test_a_planted_link(self, bundle: Path) -> None:
+    def test_link_into_the_store_is_named(self, bundle: Path) -> None:
         (bundle / "lib" / "planted").symlink_to(self.STORE_PATH)
         done = run(self.SCRIPT, bundle)
         assert done.returncode == 1
@@ -212,20 +212,20 @@ class TestCheckNoCuda:
     # Put together here, so that no file of the repository holds it whole.
     STORE_PATH = "/".join(["", "nix", "store", "0123456789abcdfghijklmnpqrsvwxyz-"])
 
-    def test_a_good_one(self, tmp_path: Path) -> None:
+    def test_output_without_cuda_passes(self, tmp_path: Path) -> None:
         (tmp_path / "library.so").write_bytes(b"\x7fELF\0" + self.STORE_PATH.encode() + b"glibc-2.42\0cudaMalloc\0")
         done = run(self.SCRIPT, tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
 
     @pytest.mark.parametrize("name", ["cuda_cudart-13.2", "libcublas-13.2-lib", "cudnn-9", "nvidia-x11"])
-    def test_a_planted_reference(self, tmp_path: Path, name: str) -> None:
+    def test_reference_to_cuda_is_named(self, tmp_path: Path, name: str) -> None:
         (tmp_path / "lib").mkdir()
         (tmp_path / "lib" / "library.so").write_bytes(b"\x7fELF\0\xff" + f"{self.STORE_PATH}{name}/lib\0".encode())
         done = run(self.SCRIPT, tmp_path)
         assert done.returncode == 1
         assert f"names {self.STORE_PATH}{name}" in done.stderr
 
-    def test_a_planted_provider(self, tmp_path: Path) -> None:
+    def test_cuda_provider_library_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "libonnxruntime_providers_cuda.so").touch()
         done = run(self.SCRIPT, tmp_path)
         assert done.returncode == 1
@@ -237,7 +237,7 @@ class TestCheckCuda:
 
     @pytest.fixture
     def check(self, tmp_path: Path) -> Callable[[str, bytes], subprocess.CompletedProcess[str]]:
-        """Runs the check on a made-up provider: its run path, and what it holds."""
+        """Runs the check on an invented provider library with this run path and content."""
 
         def run_check(runpath: str, content: bytes = b"") -> subprocess.CompletedProcess[str]:
             (tmp_path / "patchelf").write_text(f"#!/bin/sh\necho '{runpath}'\n")
@@ -248,7 +248,7 @@ class TestCheckCuda:
 
         return run_check
 
-    def test_a_good_one(self, check: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    def test_good_library_passes(self, check: Callable[..., subprocess.CompletedProcess[str]]) -> None:
         done = check("/run/opengl-driver/lib:/cuda/lib")
         assert (done.returncode, done.stderr) == (0, "")
 
@@ -260,7 +260,7 @@ class TestCheckCuda:
             ("/run/opengl-driver/lib", NVCC.encode() + b"/bin/nvcc", "still names the compiler"),
         ],
     )
-    def test_what_is_wrong_is_said(
+    def test_bad_library_is_reported(
         self,
         check: Callable[..., subprocess.CompletedProcess[str]],
         runpath: str,
@@ -275,7 +275,7 @@ class TestCheckCuda:
 class TestDriverFolder:
     SCRIPT = NIX / "apps" / "driver-folder.sh"
 
-    def test_only_the_driver_is_linked(self, tmp_path: Path) -> None:
+    def test_folder_links_only_the_driver(self, tmp_path: Path) -> None:
         host = tmp_path / "host"
         host.mkdir()
         for name in ("libcuda.so.1", "libcuda.so.580.1", "libnvidia-ml.so.1", "libc.so.6", "libstdc++.so.6"):
@@ -285,7 +285,7 @@ class TestDriverFolder:
         found = {path.name for path in Path(done.stdout.strip()).iterdir()}
         assert found == {"libcuda.so.1", "libcuda.so.580.1", "libnvidia-ml.so.1"}
 
-    def test_no_driver(self, tmp_path: Path) -> None:
+    def test_missing_driver_is_status_1(self, tmp_path: Path) -> None:
         assert run("sh", self.SCRIPT, tmp_path).returncode == 1
 
 
@@ -295,7 +295,7 @@ class TestCudaProbe:
 
     @pytest.fixture
     def probe(self, compile_library: Callable[..., Path]) -> Callable[..., list[str]]:
-        """Runs the probe on a made-up driver: its version, what cuInit returns, its GPUs' capability."""
+        """Runs the probe on an invented driver, with the given version, result of cuInit, and GPUs."""
 
         def run_probe(version: int = 13000, init: int = 0, gpus: int = 1, capability: int = 90) -> list[str]:
             library = compile_library(f"""
@@ -314,31 +314,31 @@ class TestCudaProbe:
         return run_probe
 
     @pytest.mark.parametrize("capability", [75, 80, 86, 90, 120, 121, 130])
-    def test_nothing_is_missing(self, probe: Callable[..., list[str]], capability: int) -> None:
+    def test_suitable_gpu_passes(self, probe: Callable[..., list[str]], capability: int) -> None:
         assert probe(capability=capability) == []
 
-    def test_a_later_driver(self, probe: Callable[..., list[str]]) -> None:
+    def test_later_driver_passes(self, probe: Callable[..., list[str]]) -> None:
         assert probe(version=14020) == []
 
-    def test_no_driver(self, tmp_path: Path) -> None:
+    def test_missing_driver_is_reported(self, tmp_path: Path) -> None:
         done = run(sys.executable, self.SCRIPT, tmp_path / "libcuda.so.1", *self.OPTIONS)
         assert done.returncode == 1
         [line] = done.stderr.splitlines()
         assert line.startswith("bench-cuda: no driver: ")
 
     @pytest.mark.parametrize("missing", [{"gpus": 0}, {"init": 100}])
-    def test_no_gpu(self, probe: Callable[..., list[str]], missing: dict[str, int]) -> None:
+    def test_missing_gpu_is_reported(self, probe: Callable[..., list[str]], missing: dict[str, int]) -> None:
         assert probe(**missing) == ["bench-cuda: no GPU: the driver sees none"]
 
-    def test_a_driver_too_old(self, probe: Callable[..., list[str]]) -> None:
+    def test_old_driver_is_reported(self, probe: Callable[..., list[str]]) -> None:
         [line] = probe(version=12080)
         assert "driver too old: it knows CUDA 12.8, this build needs 13.0 (driver 580 or later)" in line
 
-    def test_a_driver_that_fails(self, probe: Callable[..., list[str]]) -> None:
+    def test_failing_driver_is_reported(self, probe: Callable[..., list[str]]) -> None:
         assert probe(init=999) == ["bench-cuda: driver fails: cuInit returns 999"]
 
     @pytest.mark.parametrize("capability", [70, 100, 103])
-    def test_an_architecture_that_is_not_compiled_in(self, probe: Callable[..., list[str]], capability: int) -> None:
+    def test_uncompiled_architecture_is_named(self, probe: Callable[..., list[str]], capability: int) -> None:
         first, second = probe(capability=capability, gpus=2)
         assert first.startswith(f"bench-cuda: GPU 0 has architecture {capability}, which is not compiled in")
         assert f'cudaArchitectures = [ "{capability}" ]' in second
@@ -355,7 +355,7 @@ class TestUpdatePins:
 
     @pytest.fixture
     def release(self, tmp_path: Path, pins: Path) -> Path:
-        """A made-up release: every file that the pins name, under the paths of their URLs."""
+        """An invented release: every file that the pins name, under the path of its URL."""
         text = (NIX / "pins.nix").read_text()
         pins.write_text(text)
         base = tmp_path / "base"
@@ -393,7 +393,7 @@ class TestUpdatePins:
     def update(self, pins: Path, release: Path) -> subprocess.CompletedProcess[str]:
         return run(sys.executable, self.SCRIPT, self.VERSION, "--base", release.as_uri(), "--file", pins)
 
-    def test_everything_is_rewritten(self, pins: Path, release: Path) -> None:
+    def test_every_version_url_and_hash_is_rewritten(self, pins: Path, release: Path) -> None:
         before = pins.read_text()
         done = self.update(pins, release)
         assert done.returncode == 0, done.stderr
@@ -404,19 +404,19 @@ class TestUpdatePins:
         hashes = re.compile(r'(?:sha1|sha256) = "(\w+)"')
         assert len(hashes.findall(after)) == len(hashes.findall(before))
         assert not set(hashes.findall(after)) & set(hashes.findall(before))
-        # Nothing but these lines: the rest is people's.
+        # All other lines are edited by hand and stay as they are.
         changed = [new for old, new in zip(before.splitlines(), after.splitlines(), strict=True) if old != new]
         assert all(re.search(r"version|revision|apiVersion|url|sha1|sha256", line) for line in changed)
         assert f'+  version = "{self.VERSION}";' in done.stdout
 
-    def test_twice_changes_nothing_more(self, pins: Path, release: Path) -> None:
+    def test_second_update_changes_nothing(self, pins: Path, release: Path) -> None:
         self.update(pins, release)
         once = pins.read_text()
         done = self.update(pins, release)
         assert done.returncode == 0, done.stderr
         assert (pins.read_text(), done.stdout) == (once, "")
 
-    def test_an_archive_that_is_not_what_upstream_says(self, pins: Path, release: Path) -> None:
+    def test_archive_with_another_hash_than_upstream_names_is_refused(self, pins: Path, release: Path) -> None:
         before = pins.read_text()
         next(release.rglob("google/re2/**/*.zip")).write_bytes(b"something else")
         done = self.update(pins, release)

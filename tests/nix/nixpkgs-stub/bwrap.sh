@@ -1,5 +1,6 @@
 #!/bin/bash
-# bubblewrap, or chroot for its options --bind, --ro-bind, --proc, --dev and --tmpfs where it cannot work: in a chroot.
+# Runs bubblewrap. Inside a chroot bubblewrap does not work: there this does the same by chroot, for the options --bind,
+# --ro-bind, --proc, --dev and --tmpfs.
 set -euo pipefail
 ! /usr/bin/bwrap --ro-bind / / /bin/true 2>/dev/null || exec /usr/bin/bwrap "$@"
 

@@ -1,4 +1,4 @@
-# A CUDA set: names, versions and licences, nothing behind them.
+# A set of CUDA packages: they have names, versions and licences, and are empty.
 {
   lib,
   stdenv,

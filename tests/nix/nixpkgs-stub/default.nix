@@ -1,4 +1,4 @@
-# The package set: what this flake takes from nixpkgs, as derivations that use the tools of the machine.
+# The package set: the packages of nixpkgs that this flake uses, as derivations over the tools of the machine.
 {
   system,
   config ? { },
@@ -20,7 +20,7 @@ let
     let
       inherit (final) stdenv runCommand;
 
-      # A package whose programs are the machine's.
+      # A package with programs of the machine.
       tool =
         name: programs:
         runCommand name { meta.mainProgram = builtins.head (programs ++ [ name ]); } ''
@@ -105,7 +105,7 @@ let
           }
         );
 
-      # What a test laid into sources/ under the file's name, else a fixed-output derivation that cannot fetch.
+      # The file of that name that a test put into sources/, else a fixed-output derivation that cannot fetch.
       fetchurl =
         {
           url,
@@ -162,7 +162,7 @@ let
         inherit lib stdenv;
         version = "13.2";
       };
-      # Too new for the pinned release.
+      # The flake must refuse this one: it is too new for the pinned release.
       cudaPackages_13_3 = import ./cuda.nix {
         inherit lib stdenv;
         version = "13.3";

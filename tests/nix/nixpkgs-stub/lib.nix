@@ -1,4 +1,4 @@
-# Those functions of nixpkgs' lib that this flake calls, each behaving as there.
+# The functions of nixpkgs' lib that this flake calls; each behaves like the original.
 let
   inherit (builtins)
     all
@@ -110,7 +110,7 @@ rec {
       { root, fileset }:
       let
         wanted = toSet fileset;
-        # A folder is taken where anything in it is.
+        # Include a folder if the set has a file anywhere below it.
         holds =
           folder:
           any (

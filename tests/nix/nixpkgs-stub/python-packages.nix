@@ -1,6 +1,6 @@
-# The Python packages that the machine has to have, by the names of nixpkgs, which are Debian's behind "python3-".
-# `modules` are what each has among the installed ones and `needs` the others that it wants, where it is run with the
-# package and not only tested with it.
+# The Python packages that the machine must have, by their names in nixpkgs; Debian's names add "python3-" in front.
+# `modules` are the package's files among the machine's Python modules. `needs` are the packages that it imports at run
+# time; packages for tests alone have none.
 {
   cffi = {
     modules = [

@@ -3,7 +3,7 @@
   lib,
   stdenv,
   runCommand,
-  # Functions that add packages, as an overlay's pythonPackagesExtensions.
+  # Functions that add packages, like an overlay's pythonPackagesExtensions.
   extensions,
 }:
 let
@@ -30,13 +30,13 @@ let
         done
       '';
 
-  # A package and all that it needs.
+  # A package and all its dependencies.
   closure = package: [ package ] ++ builtins.concatMap closure (package.dependencies or [ ]);
 
   packages = builtins.mapAttrs installed (import ./python-packages.nix) // {
     inherit python;
 
-    # Nothing here runs it.
+    # Empty packages: nothing runs them with the stand-in.
     mypy = installed "mypy" { };
     pytestCheckHook = installed "pytest-check-hook" { };
 

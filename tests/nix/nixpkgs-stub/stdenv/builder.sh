@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# The builder: one derivation's phases, with the tools of the machine.
+# The builder: runs the phases of one derivation with the tools of the machine.
 set -euo pipefail
 shopt -s nullglob
 
@@ -41,7 +41,7 @@ unpack() {
   cd source
 }
 
-# As nixpkgs' wrapper: the compilers with the default hardening, less what the derivation turns off.
+# Wraps the compilers like nixpkgs, with the default hardening flags that the derivation does not disable.
 harden() {
   local -A hardening=(
     [format]='-Wformat -Wformat-security -Werror=format-security'
@@ -62,7 +62,7 @@ harden() {
   done
   mkdir "$TMPDIR/compilers"
   for name in gcc g++; do
-    # nixpkgs' generation of the compiler where the machine has several.
+    # Where the machine has several compilers, prefer the major version that nixpkgs uses.
     printf '#!/bin/bash\nexec %s%s "$@"\n' "$(command -v $name-15 || command -v $name)" "$flags" \
       >"$TMPDIR/compilers/$name"
   done
@@ -70,7 +70,7 @@ harden() {
   PATH=$TMPDIR/compilers:$PATH
 }
 
-# As the hooks of nixpkgs' cmake and ninja.
+# Does the same as the hooks of nixpkgs' cmake and ninja.
 configure() {
   [ -n "${cmakeFlags:-}" ] || return 0
   harden

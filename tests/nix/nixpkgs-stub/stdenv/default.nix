@@ -1,4 +1,4 @@
-# mkDerivation: phases, hooks and checks of nixpkgs' as far as this flake uses them, in builder.sh.
+# mkDerivation with the phases, hooks and checks of nixpkgs that this flake uses; builder.sh runs them.
 {
   lib,
   config,
