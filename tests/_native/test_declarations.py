@@ -1,4 +1,4 @@
-"""Our declarations of the C API are ONNX Runtime's: counted, and proven where official headers are given."""
+"""The declarations of the C API match ONNX Runtime's: counted here, and proven where official headers are given."""
 
 from __future__ import annotations
 
@@ -17,34 +17,24 @@ from tests.support import compiler
 from zrt._native import build, ffi, library
 
 NATIVE = Path(zrt._native.__file__).parent
+SCRIPT = Path(__file__).parent / "scripts" / "count_slots.py"
 POINTER = ffi.sizeof("void *")
 TABLES = {"OrtApi": 422, "OrtModelEditorApi": 20, "OrtCompileApi": 15, "OrtInteropApi": 13}
 
 compiled = pytest.mark.skipif(not compiler.find(), reason=compiler.MISSING)
 
-TOUCH = """
-from zrt._native import ffi, library
-try:
-    library.api()
-except ffi.error as error:
-    raise SystemExit(print(error))
-except library.LibraryError:
-    pass  # the structs come first, and the copy may have no library
-print(*(len(ffi.typeof(name).fields) for name in {tables!r}))
-"""
-
 
 class TestTables:
     @pytest.mark.parametrize(("table", "slots"), TABLES.items())
-    def test_slots(self, table: str, slots: int) -> None:
+    def test_number_of_slots(self, table: str, slots: int) -> None:
         assert len(ffi.typeof(table).fields) == slots
         assert ffi.sizeof(table) == slots * POINTER
 
     @pytest.mark.parametrize(("name", "slot"), [("CreateSession", 7), ("CopyTensors", 386)])
-    def test_known_places(self, name: str, slot: int) -> None:
+    def test_known_slots_have_their_offsets(self, name: str, slot: int) -> None:
         assert ffi.offsetof("OrtApi", name) == slot * POINTER
 
-    def test_tables_of_the_library_are_there(self) -> None:
+    def test_library_has_the_other_tables(self) -> None:
         api = library.api()
         assert api.GetModelEditorApi()
         assert api.GetCompileApi()
@@ -52,7 +42,7 @@ class TestTables:
 
 
 class TestFiles:
-    """A file that one of the lists forgot would be neither built nor checked."""
+    """A file that is missing from a list is neither built nor checked."""
 
     def test_headers_of_ort_h_are_the_declared_ones(self) -> None:
         included = re.findall(r'^#include "(decl/.*)"$', (NATIVE / "src" / "ort.h").read_text(), re.MULTILINE)
@@ -92,13 +82,12 @@ def build_copy(package: Path) -> Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def touch(package: Path) -> Callable[[], str]:
-    """Imports the copy and loads the library; the numbers of slots, or what cffi said against them."""
+def count_slots(package: Path) -> Callable[[], str]:
+    """Imports the copy and loads the library; the tables' numbers of slots, or cffi's error."""
 
     def run() -> str:
-        script = TOUCH.format(tables=list(TABLES))
         environment = os.environ | {"PYTHONPATH": str(package.parent)}
-        command = [sys.executable, "-c", script]
+        command = [sys.executable, str(SCRIPT), *TABLES]
         child = subprocess.run(command, env=environment, cwd=package.parent, capture_output=True, text=True)
         assert child.returncode == 0, child.stderr
         return child.stdout.strip()
@@ -117,7 +106,7 @@ def change(package: Path, *replacements: tuple[str, str]) -> None:
 
 
 def swap(package: Path, first: str, second: str) -> None:
-    """Lets two slots change places, types and all."""
+    """Swaps two slots, with their types."""
     path = package / "_native" / "decl" / "api.h"
     slots = re.findall(r"^    \S[^;]*;\n", path.read_text(), re.MULTILINE)
     [one] = [slot for slot in slots if f"(*{first})" in slot]
@@ -132,29 +121,29 @@ Build = Callable[..., subprocess.CompletedProcess[str]]
 @compiled
 @pytest.mark.slow
 class TestBuild:
-    def test_portable(self, build_copy: Build, touch: Callable[[], str]) -> None:
+    def test_portable_build_declares_every_slot(self, build_copy: Build, count_slots: Callable[[], str]) -> None:
         built = build_copy(headers=False)
         assert built.returncode == 0, built.stderr
-        assert touch() == " ".join(map(str, TABLES.values()))
+        assert count_slots() == " ".join(map(str, TABLES.values()))
 
     @pytest.mark.headers
-    def test_exact(self, build_copy: Build, touch: Callable[[], str]) -> None:
+    def test_exact_build_declares_every_slot(self, build_copy: Build, count_slots: Callable[[], str]) -> None:
         built = build_copy(headers=True)
         assert built.returncode == 0, built.stderr
-        assert touch() == " ".join(map(str, TABLES.values()))
+        assert count_slots() == " ".join(map(str, TABLES.values()))
 
     @pytest.mark.parametrize("official", ["const OrtValue* ort_value", "OrtValue* tensor"])
-    def test_the_argument_that_two_releases_type_differently(self, official: str) -> None:
+    def test_argument_has_the_type_of_the_official_header(self, official: str) -> None:
         header = f"ORT_API2_STATUS(AddInitializerToGraph, OrtGraph* graph, const char* name, {official}, bool e);"
         [slot] = re.findall(r"\(\*AddInitializerToGraph\)[^;]*;", build.as_in(header, build.declarations(NATIVE)))
         assert ("const OrtValue *" in slot) == official.startswith("const")
 
-    def test_include_folder_without_headers(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_include_folder_without_headers_raises(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setenv("ZRT_ORT_INCLUDE_DIR", str(tmp_path))
         with pytest.raises(FileNotFoundError, match=r"no onnxruntime_c_api\.h there"):
             build.build(tmp_path)
 
-    def test_core_without_its_headers(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_core_without_its_headers_raises(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv("ZRT_ORT_INCLUDE_DIR", raising=False)
         monkeypatch.setenv("ZRT_ORT_LINK_ARGS", "core.a")
         with pytest.raises(ValueError, match="the headers of the core that is linked in"):
@@ -173,24 +162,24 @@ class TestMistakes:
             pytest.param("GetErrorCode", "GetErrorMessage", id="two types"),
         ],
     )
-    def test_two_slots_in_each_others_place(
-        self, package: Path, build_copy: Build, touch: Callable[[], str], first: str, second: str
+    def test_swapped_slots_are_found(
+        self, package: Path, build_copy: Build, count_slots: Callable[[], str], first: str, second: str
     ) -> None:
         swap(package, first, second)
         assert build_copy(headers=True).returncode == 0
-        assert f"wrong offset for field '{second}'" in touch()
+        assert f"wrong offset for field '{second}'" in count_slots()
 
-    def test_missing_slot(self, package: Path, build_copy: Build, touch: Callable[[], str]) -> None:
+    def test_missing_slot_is_found(self, package: Path, build_copy: Build, count_slots: Callable[[], str]) -> None:
         change(package, ("    OrtStatusPtr (*EnableTelemetryEvents)(const OrtEnv *env);\n", ""))
         assert build_copy(headers=True).returncode == 0
-        assert "wrong offset for field 'DisableTelemetryEvents'" in touch()
+        assert "wrong offset for field 'DisableTelemetryEvents'" in count_slots()
 
-    def test_two_slots_with_each_others_type(self, package: Path, build_copy: Build) -> None:
+    def test_swapped_types_are_refused(self, package: Path, build_copy: Build) -> None:
         change(package, ("(*GetErrorCode)", "(*@)"), ("(*GetErrorMessage)", "(*GetErrorCode)"))
         change(package, ("(*@)", "(*GetErrorMessage)"))
         self.assert_refused(build_copy(headers=True))
 
-    def test_wrong_argument(self, package: Path, build_copy: Build) -> None:
+    def test_wrong_argument_type_is_refused(self, package: Path, build_copy: Build) -> None:
         old = "(*SetIntraOpNumThreads)(OrtSessionOptions *options, int number)"
         change(package, (old, old.replace("int number", "int64_t number")))
         self.assert_refused(build_copy(headers=True))

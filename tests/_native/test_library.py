@@ -1,6 +1,6 @@
-"""Where the library is looked for, and what each way of not finding it says.
+"""The places where zrt looks for the library, in order, and the error for each way of not finding it.
 
-Each case is a process of its own: a process loads one library, and its environment decides which.
+Each test loads it in a process of its own: a process loads one library, and its environment decides which.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from tests.support import compiler
 from zrt._native import ffi, lib, library
 
 PACKAGES = Path(zrt._native.__file__).parents[2]
+SCRIPTS = Path(__file__).parent / "scripts"
 
 FAKE = r"""
 #include <stddef.h>
 #include <stdint.h>
 static const char *get_build(void) { return "ORT Build Info: made for a test"; }
-/* GetBuildInfoString alone is called. */
+/* The tests call GetBuildInfoString only. */
 static void *table[1000] = { [254] = (void *)get_build };
 static const void *get_api(uint32_t version) { return version <= NEWEST ? table : NULL; }
 static const char *get_version(void) { return VERSION; }
@@ -37,33 +38,7 @@ static const struct {
 const void *OrtGetApiBase(void) { return &base; }
 """
 
-SHOW = """
-import dataclasses, json
-from zrt._native import library
-try:
-    library.api()
-    print(json.dumps(dataclasses.asdict(library.library())))
-except library.LibraryError as error:
-    print(json.dumps(str(error)))
-"""
-
-# The child sees those distributions alone that the test puts on PYTHONPATH.
-HIDE_DISTRIBUTIONS = """
-import os
-from zrt._native import library
-real = library._metadata
-def visible(name):
-    found = real(name)
-    return found if found is not None and os.path.dirname(found) == {root!r} else None
-library._metadata = visible
-"""
-
-HIDE_SYSTEM = """
-from zrt._native import library
-library.LOADER_NAMES = ("libabsent.so.1", "libabsent.so")
-"""
-
-MEND = 'or unset it and install one: pip install "zrt[cpu]"'
+INSTALL = 'or unset it and install one: pip install "zrt[cpu]"'
 without_core = pytest.mark.skipif(
     bool(lib.zrt_library_builtin()), reason="this zrt has a core built in, which comes before these places"
 )
@@ -72,7 +47,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="the names are those 
 
 @pytest.fixture
 def compile_fake(tmp_path: Path) -> Callable[..., Path]:
-    """Makes a shared library that answers like an ONNX Runtime of the given API version."""
+    """Compiles a shared library with the entry points of an ONNX Runtime of the given API version."""
     command = compiler.command()
 
     def make(
@@ -94,23 +69,35 @@ def compile_fake(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def show(tmp_path: Path) -> Callable[..., Any]:
-    """The `Library` that a process with these variables loads, as a dictionary, or the error's message."""
+def run(tmp_path: Path) -> Callable[..., Any]:
+    """Runs a script in a process with these variables, which finds packages in `tmp_path` first; its result."""
 
-    def run(script: str = SHOW, *, hide: bool = True, **variables: str | Path) -> Any:
-        if hide:
-            script = HIDE_DISTRIBUTIONS.format(root=str(tmp_path)) + script
+    def run(script: str, *arguments: str | Path, **variables: str | Path) -> Any:
         unset = ("ZRT_ORT_LIBRARY", "ORT_DYLIB_PATH")
         environment = {name: value for name, value in os.environ.items() if name not in unset}
         environment |= {name: str(value) for name, value in variables.items()}
         environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(PACKAGES)])
-        child = subprocess.run(
-            [sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True
-        )
+        command = [sys.executable, str(SCRIPTS / script), *map(str, arguments)]
+        child = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
         assert child.returncode == 0, child.stderr
         return json.loads(child.stdout)
 
     return run
+
+
+@pytest.fixture
+def show(run: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
+    """The library that a process with these variables loads: `Library` as a dictionary, or the error's message.
+
+    The process sees only the distributions in `tmp_path`, unless `hide` is false; `system` false hides those that the
+    system loader finds.
+    """
+
+    def show(*, hide: bool = True, system: bool = True, **variables: str | Path) -> Any:
+        arguments = [tmp_path if hide else "", *([] if system else ["no-system"])]
+        return run("show_library.py", *arguments, **variables)
+
+    return show
 
 
 def install_fake(root: Path, name: str, version: str, files: dict[Path, Path], *, record: bool = True) -> None:
@@ -183,7 +170,7 @@ class TestOrder:
 
 
 class TestVariable:
-    """Each way in which a library that a variable names is refused."""
+    """Libraries that a variable names: the errors, and the accepted ones."""
 
     @pytest.fixture(params=["ZRT_ORT_LIBRARY", pytest.param("ORT_DYLIB_PATH", marks=without_core)])
     def variable(self, request: pytest.FixtureRequest) -> str:
@@ -191,7 +178,7 @@ class TestVariable:
 
     def refusal(self, variable: str, path: str | Path, reason: str) -> str:
         start = f"{variable}={path}: {reason}. Let {variable} name the file of a libonnxruntime 1.27 or later, "
-        return start + MEND
+        return start + INSTALL
 
     def test_missing_file_raises(self, show: Any, tmp_path: Path, variable: str) -> None:
         path = tmp_path / "absent.so"
@@ -206,7 +193,7 @@ class TestVariable:
         path.write_text("not a library\n" * 100)
         message = show(**{variable: path})
         assert message.startswith(f"{variable}={path}: it cannot be loaded: ")
-        assert message.endswith(MEND)
+        assert message.endswith(INSTALL)
         if sys.platform == "linux":
             assert "it cannot be loaded: invalid ELF header." in message
 
@@ -268,7 +255,7 @@ class TestDistribution:
         inside = Path("onnxruntime/capi/libonnxruntime.so.1.20.0")
         install_fake(tmp_path, "onnxruntime-gpu", "1.20.0", {fake: inside})
         missing = "cannot open shared object file: No such file or directory"
-        assert show(HIDE_SYSTEM + SHOW) == "\n".join(
+        assert show(system=False) == "\n".join(
             [
                 "no usable ONNX Runtime library (libonnxruntime 1.27 or later); looked at:",
                 "  ZRT_ORT_LIBRARY: not set",
@@ -285,19 +272,19 @@ class TestDistribution:
 
     def test_distribution_without_library_is_skipped(self, show: Any, tmp_path: Path) -> None:
         install_fake(tmp_path, "onnxruntime", "1.27.0", {})
-        assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(HIDE_SYSTEM + SHOW)
+        assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(system=False)
 
     def test_recorded_files_that_do_not_exist_are_skipped(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
         fake = compile_fake("fake")
         inside = Path("onnxruntime/capi", library.FILE_PATTERN.replace("*", ".1.27.0"))
         install_fake(tmp_path, "onnxruntime", "1.27.0", {fake: inside})
         (tmp_path / inside).unlink()
-        assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(HIDE_SYSTEM + SHOW)
+        assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(system=False)
 
 
 @pytest.mark.headers
 class TestBuiltIn:
-    """A zrt that a core is linked into; here the core is the fake."""
+    """A zrt with a core linked in; here the core is the fake library."""
 
     @pytest.fixture
     def link(self, compile_fake: Any, tmp_path: Path) -> Callable[..., Path]:
@@ -328,51 +315,17 @@ class TestBuiltIn:
     def test_too_old_core_is_skipped(self, link: Any, show: Any) -> None:
         link(newest=20, version="1.20.0")
         reason = "it is ONNX Runtime 1.20.0, and zrt needs 1.27 or later"
-        assert f"  built in: {reason}\n" in show(HIDE_SYSTEM + SHOW)
+        assert f"  built in: {reason}\n" in show(system=False)
 
 
 class TestLoading:
-    def test_failed_load_can_be_retried(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
+    def test_failed_load_can_be_retried(self, compile_fake: Any, run: Any, tmp_path: Path) -> None:
         path = compile_fake("late.so")
-        script = f"""
-import json, os
-from zrt._native import library
-os.environ["ZRT_ORT_LIBRARY"] = {str(tmp_path / "absent.so")!r}
-seen = []
-for attempt in range(2):
-    try:
-        library.api()
-    except library.LibraryError as error:
-        seen.append(type(error).__name__)
-os.environ["ZRT_ORT_LIBRARY"] = {str(path)!r}
-seen.append(library.library().version)
-print(json.dumps(seen))
-"""
-        assert show(script) == ["LibraryError", "LibraryError", "1.27.0"]
+        assert run("retry_load.py", tmp_path / "absent.so", path) == ["LibraryError", "LibraryError", "1.27.0"]
 
-    def test_threads_load_once(self, compile_fake: Any, show: Any) -> None:
-        script = """
-import json, threading, time
-from zrt._native import library
-find, calls = library._find, []
-def slow():
-    calls.append(1)
-    time.sleep(0.05)
-    return find()
-library._find = slow
-start, seen = threading.Barrier(8), []
-def load():
-    start.wait()
-    seen.append((int(library.ffi.cast("uintptr_t", library.api())), library.library().path))
-threads = [threading.Thread(target=load) for _ in range(8)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
-print(json.dumps([len(calls), len(seen), len(set(seen))]))
-"""
+    def test_threads_load_once(self, compile_fake: Any, run: Any) -> None:
         path = compile_fake("one.so")
-        assert show(script, ZRT_ORT_LIBRARY=path) == [1, 8, 1]
+        assert run("threads_load.py", ZRT_ORT_LIBRARY=path) == [1, 8, 1]
 
     def test_library_describes_the_loaded_one(self) -> None:
         found = library.library()

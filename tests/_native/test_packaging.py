@@ -26,7 +26,7 @@ sources = pytest.mark.skipif(not (ROOT / "zrt").is_dir(), reason="no sources of 
 
 
 class TestMetadata:
-    def test_project(self) -> None:
+    def test_project_fields(self) -> None:
         project = PROJECT["project"]
         assert project["name"] == "zrt"
         assert project["dynamic"] == ["version"]
@@ -34,29 +34,29 @@ class TestMetadata:
         assert project["license"] == "Apache-2.0"
         assert project["scripts"] == {"zrt": "zrt.cli:main"}
 
-    def test_dependencies_at_run_time(self) -> None:
+    def test_runtime_dependencies(self) -> None:
         names = {requirement.partition(">")[0] for requirement in PROJECT["project"]["dependencies"]}
         assert names == {"numpy", "cffi", "ml_dtypes"}
 
-    def test_extras(self) -> None:
+    def test_extras_and_their_pins(self) -> None:
         extras = PROJECT["project"]["optional-dependencies"]
         assert extras["cpu"] == ["onnxruntime==1.27.0"]
         assert extras["cuda"] == ["onnxruntime-gpu==1.27.0"]
         assert set(extras) == {"cpu", "cuda", "cli", "plot", "sparse", "toml"}
 
-    def test_development_group(self) -> None:
+    def test_development_requirements(self) -> None:
         group = PROJECT["dependency-groups"]["dev"]
         names = {requirement.partition(">")[0].partition("=")[0] for requirement in group}
         assert names >= {"pytest", "pytest-benchmark", "hypothesis", "onnx", "onnxruntime", "ruff", "mypy"}
         assert "onnx==1.21.*" in group
         assert "onnxruntime==1.27.0" in group
 
-    def test_every_requirement_of_the_build_is_bounded_below(self) -> None:
+    def test_build_requirements_have_lower_bounds(self) -> None:
         assert all(">=" in requirement for requirement in PROJECT["build-system"]["requires"])
 
 
 def run_build(folder: Path, *arguments: str) -> None:
-    """`python -m build`, with what is installed where that will do, else in an environment of its own."""
+    """Runs `python -m build`: with the installed packages if they suffice, else in an isolated environment."""
     if importlib.util.find_spec("build") is None:
         pytest.skip("the Python package build, which makes the sdist and the wheel, is not installed")
     needs = ("hatchling", "cffi", "setuptools")
@@ -91,7 +91,7 @@ class TestDistributions:
     def native_sources(self) -> set[str]:
         return {f"zrt/_native/{name}" for name in ("src/ort.h", *build.DECLARATIONS, *build.SOURCES)}
 
-    def test_name_and_tag_of_the_wheel(self, distributions: Path, wheel: zipfile.ZipFile) -> None:
+    def test_wheel_s_name_and_tag(self, distributions: Path, wheel: zipfile.ZipFile) -> None:
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         interpreter = f"cp{sys.version_info.major}{sys.version_info.minor}"
         tag = f"cp311-abi3-{platform}" if build.abi3() else f"{interpreter}-{interpreter}t-{platform}"
@@ -100,7 +100,7 @@ class TestDistributions:
         assert f"Tag: {tag}" in lines
         assert "Root-Is-Purelib: false" in lines
 
-    def test_wheel(self, wheel: zipfile.ZipFile, native_sources: set[str]) -> None:
+    def test_wheel_s_files(self, wheel: zipfile.ZipFile, native_sources: set[str]) -> None:
         names = set(wheel.namelist())
         module = f"zrt/_native/{build.extension_filename()}"
         assert {name for name in names if name.endswith(".so")} == {module}
@@ -108,16 +108,16 @@ class TestDistributions:
         assert f"zrt-{__version__}.dist-info/licenses/LICENSE" in names
         assert all(name.startswith(("zrt/", f"zrt-{__version__}.dist-info/")) for name in names)
 
-    def test_sdist(self, sdist: set[str], native_sources: set[str]) -> None:
+    def test_sdist_s_files(self, sdist: set[str], native_sources: set[str]) -> None:
         assert sdist >= native_sources
         assert sdist >= {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", ".ci/wheel"}
         assert sdist >= {"zrt/py.typed", "zrt/_native/hatch_build.py", "zrt/models/digits.onnx"}
         assert {name.partition("/")[0] for name in sdist} >= {"zrt", "tests", "benches", "docs"}
 
-    def test_nothing_built_is_in_the_sdist(self, sdist: set[str]) -> None:
+    def test_sdist_has_no_built_files(self, sdist: set[str]) -> None:
         assert not [name for name in sdist if name.endswith((".so", ".pyc")) or "__pycache__" in name]
 
-    def test_metadata_of_the_wheel(self, wheel: zipfile.ZipFile) -> None:
+    def test_wheel_s_metadata(self, wheel: zipfile.ZipFile) -> None:
         lines = wheel.read(f"zrt-{__version__}.dist-info/METADATA").decode().splitlines()
         assert f"Version: {__version__}" in lines
         assert "License-Expression: Apache-2.0" in lines
