@@ -96,6 +96,14 @@ def test_an_import_that_goes_up_is_noticed(source: str, target: str, monkeypatch
     assert crossing.__wrapped__() == {(source, target)}
 
 
+def test_tables_of_files_are_complete() -> None:
+    tables = re.findall(r"^\| in `zrt/(\w+)/` \| \|\n((?:\|.*\n)+)", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert tables
+    for room, lines in tables:
+        listed = re.findall(r"^\| `(\w+\.py)` \|", lines, re.MULTILINE)
+        assert listed == sorted(path.name for path in (PACKAGE / room).glob("*.py") if path.name != "__init__.py")
+
+
 def test_paths_on_the_page_exist() -> None:
     paths = set(re.findall(r"`((?:zrt|tests|docs|benches|nix|\.ci)/[\w./-]+)`", PAGE.read_text("utf-8")))
     assert paths

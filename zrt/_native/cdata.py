@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from zrt._native import ffi
 
 NULL: Any = ffi.NULL
-
-# The strings of each array from `strings`, which holds pointers only.
-_strings: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
 buffer_at = ffi.buffer
 """The memory at a pointer, as a writable Python buffer."""
@@ -27,9 +23,14 @@ sizeof = ffi.sizeof
 
 def strings(texts: Iterable[str | bytes]) -> Any:
     """An array of C strings, ``const char *[]``; str is encoded as UTF-8."""
-    kept = [ffi.new("char[]", text.encode() if isinstance(text, str) else text) for text in texts]
-    array = ffi.new("const char *[]", kept)
-    _strings[array] = kept
+    encoded = [text.encode() if isinstance(text, str) else text for text in texts]
+    size = len(encoded) * sizeof("char *")
+    # One block for the pointers and the strings: the array owns both.
+    array = from_buffer("const char *[]", bytearray(size) + b"".join(text + b"\0" for text in encoded))
+    address = address_of(array) + size
+    for index, text in enumerate(encoded):
+        array[index] = pointer_to(address, "char")
+        address += len(text) + 1
     return array
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,10 +30,6 @@ DEPENDS_ON_DATA = "its shape depends on the data"
 RESULTS_KEPT = 256
 
 TrialKey: TypeAlias = "tuple[tuple[Shape, ...], tuple[str, ...]]"
-
-# The sessions are weak keys, so that results keep no session alive. Every operation on these dictionaries is atomic:
-# threads that miss the same result at the same time each run the trials, and store equal results.
-_results: WeakKeyDictionary[Session, dict[TrialKey, dict[str, Shape]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +127,17 @@ def share_trials(sessions: Sequence[Session]) -> None:
     """Lets sessions of one model with the same options use each other's trial results."""
     shared: dict[TrialKey, dict[str, Shape]] = {}
     for session in sessions:
-        _results[session] = shared
+        session._trials = shared
 
 
 def _find_by_trials(session: Session, shapes: tuple[Shape, ...], outputs: tuple[str, ...]) -> dict[str, Shape]:
     """The shapes of those `outputs` that do not depend on the data: kept from an earlier lane, or from trial runs now.
 
-    A failure is not kept: its cause may be gone for the next lane, as with a lack of memory.
+    The session holds the results. Every operation on them is atomic: threads that miss the same result at the same
+    time each run the trials, and store equal results. A failure is not kept: its cause may be gone for the next lane,
+    as with a lack of memory.
     """
-    results = _results.setdefault(session, {})
+    results = session._trials
     found = results.get((shapes, outputs))
     if found is None:
         binding = IoBinding(session)

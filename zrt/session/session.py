@@ -82,6 +82,7 @@ class Session(Owner):
         "_latest",
         "_memory",
         "_run_options",
+        "_trials",
         "initializers",
         "input_names",
         "inputs",
@@ -161,6 +162,8 @@ class Session(Owner):
         self._calls: dict[Any, Call] = {}
         self._latest: Call | None = None
         self._distrusted: set[str] = set()
+        # The output shapes that lanes found by trial runs.
+        self._trials: dict[Any, dict[str, symbolic_shapes.Shape]] = {}
         self._handle = handle
 
     def close(self) -> None:

@@ -1,0 +1,26 @@
+"""`zrt._native.cdata`: C data that owns all that it points to."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from zrt._native import ffi
+from zrt._native.cdata import strings
+
+
+@pytest.mark.parametrize("texts", [[], ["x"], ["", "é", "a b"], [b"raw", "text"], [f"name {n}" for n in range(1000)]])
+def test_strings_are_the_texts_in_utf8(texts: list[str | bytes]) -> None:
+    array = strings(texts)
+    gc.collect()
+    # Memory that the array did not own would be in use again by now.
+    fill = [bytes(64) for _ in range(1000)]
+    wanted = [text.encode() if isinstance(text, str) else text for text in texts]
+    assert [ffi.string(array[index]) for index in range(len(texts))] == wanted
+    assert ffi.typeof(array) is ffi.typeof("const char *[]")
+    assert fill
+
+
+def test_strings_take_a_generator() -> None:
+    assert ffi.string(strings(text for text in ("a", "b"))[1]) == b"b"
