@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.threads import two_processors
+from tests.support.threads import two_cpus
 
 
 def test_first_session_creates_the_default_environment(script):
@@ -95,7 +95,7 @@ class TestGlobalThreads:
         script("global_threads.py", "factory_that_raises", before)
 
     def test_affinity(self, script):
-        if not two_processors():
+        if not two_cpus():
             pytest.skip("this process may not use the first two processors")
         script("global_threads.py", "affinity")
 

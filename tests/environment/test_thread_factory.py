@@ -26,7 +26,7 @@ from tests.support.threads import (
     raises,
     session,
     started,
-    two_processors,
+    two_cpus,
     unstarted,
 )
 from zrt import ExecutionMode, Runtime, Session, SessionOptions
@@ -104,7 +104,7 @@ class TestFactory:
         assert seen.count("after") == 3
 
     def test_affinities_are_applied(self):
-        if not two_processors():
+        if not two_cpus():
             pytest.skip("this process may not use the first two processors")
         factory = Factory()
         it = session(factory, 3, intra_op_thread_affinities="2;1-2")

@@ -1,4 +1,4 @@
-"""Arrays as the tests need them: small ones, random ones, and ones whose end can be seen."""
+"""Arrays for tests: small ones, random ones, and ones that weak references can observe."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ def random(seed: int, shape: tuple[int, ...]) -> np.ndarray:
 
 
 class Tracked(np.ndarray):
-    """An array whose end can be seen."""
+    """An array that accepts weak references, so that a test sees when it is freed."""

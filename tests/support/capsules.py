@@ -62,7 +62,7 @@ def read(capsule: Any) -> Versioned | Plain:
 class Foreign:
     """A float32 tensor of shape (2, 3) over `memory`, but for the `fields` given; `deleted` counts its deleter's calls.
 
-    With `version` None it knows nothing of DLPack 1.0.
+    With `version` None it speaks the DLPack before 1.0.
     """
 
     def __init__(
@@ -99,15 +99,15 @@ class Foreign:
             raise TypeError("unexpected keyword")
         self.asked = asked
         name = b"dltensor" if self.version is None else b"dltensor_versioned"
-        # The name's memory is a literal's, which stays.
+        # PyCapsule_New borrows the name: a literal outlives the capsule.
         return capsule_new(ctypes.addressof(self.managed), name, None)
 
 
 class Watched(np.ndarray):
-    """An array that can be referred to weakly."""
+    """An array that accepts weak references."""
 
 
 def watched() -> tuple[zrt.Value, weakref.ref[Watched]]:
-    """A value, and whether its memory is still there."""
+    """A value, and a weak reference that is dead once its memory is free."""
     array = np.zeros(1000, np.float32).view(Watched)
     return zrt.Value.from_array(array), weakref.ref(array)

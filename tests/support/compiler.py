@@ -1,4 +1,4 @@
-"""The C compiler that tests make libraries with."""
+"""The C compiler with which tests build libraries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MISSING = "no C compiler (cc, gcc or $CC) on the path"
 
 
 def find() -> list[str]:
-    """The command of the compiler; nothing where there is none."""
+    """The compiler's command; empty without a compiler."""
     commands = (shlex.split(each) for each in (os.environ.get("CC", ""), "cc", "gcc"))
     return next((each for each in commands if each and shutil.which(each[0])), [])
 
 
 def command() -> list[str]:
-    """The command of the compiler; skips the test where there is none."""
+    """The compiler's command; skips the test without a compiler."""
     return find() or pytest.skip(MISSING)

@@ -12,7 +12,7 @@ from typing import Self
 
 
 class Storm:
-    """While entered, SIGINT comes every fraction of a millisecond; where `armed` it raises KeyboardInterrupt, once."""
+    """While entered, sends SIGINT about every 0.25 ms; when `armed`, one of them raises KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self.armed = False
@@ -32,7 +32,7 @@ class Storm:
         self._thread.join()
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        # One exception each time, so that what follows it is not caught by the next.
+        # Disarm first: a second exception would interrupt the handling of this one.
         if self.armed:
             self.armed = False
             raise KeyboardInterrupt

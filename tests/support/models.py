@@ -1,4 +1,4 @@
-"""Small models, each with one trait that a test is about. Every function gives the model's bytes."""
+"""Small models, each with one property that tests need. Every function returns the model's bytes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def build(
     opset: int = 21,
     domains: dict[str, int] | None = None,
 ) -> bytes:
-    """A model of these nodes; names of sizes are symbolic, None is a nameless size, a shape None an open rank.
+    """A model of these nodes. In a shape, a str is a symbolic size and None an unknown one; a shape None has no rank.
 
-    `domains` are the versions of operator sets beside ONNX's own.
+    `domains` maps operator sets, other than ONNX's own, to their versions.
     """
     constants = [numpy_helper.from_array(np.asarray(array), name) for name, array in (initializers or {}).items()]
     graph = helper.make_graph(nodes, "test", inputs, outputs, constants)
@@ -81,7 +81,7 @@ def scalar_and_empty() -> bytes:
 
 
 def non_zero(size: int | str = 4) -> bytes:
-    """The indices of what is not zero: as many as the data has."""
+    """The indices of the elements that are not zero: their number depends on the data."""
     return build(
         [node("NonZero", ["x"], ["indices"])], [tensor("x", FLOAT, [size])], [tensor("indices", INT64, [1, "n"])]
     )
@@ -95,7 +95,7 @@ def passing_through() -> bytes:
 
 
 def constant_outputs() -> bytes:
-    """One output is an initializer, one is folded while the graph is optimized, one is computed."""
+    """One output is an initializer, one is folded by the optimizer, one is computed in each run."""
     return build(
         [node("Shape", ["x"], ["shape"]), node("Neg", ["x"], ["y"])],
         [tensor("x", FLOAT, [2, 3])],
@@ -129,17 +129,17 @@ def computed_reshape() -> bytes:
 
 
 def flatten_of_unknown_rank() -> bytes:
-    """The input's rank is open, the output's sizes are."""
+    """The input's rank and the output's sizes are unknown."""
     return build([node("Flatten", ["x"], ["y"])], [tensor("x", FLOAT, None)], [tensor("y", FLOAT, [None, None])])
 
 
 def squeeze() -> bytes:
-    """Leaves out every size that is 1: the output's rank is open, and only shapes settle it."""
+    """Removes every size that is 1: the output's rank is unknown until the input's shape is known."""
     return build([node("Squeeze", ["x"], ["y"])], [tensor("x", FLOAT, ["a", "b", "c"])], [tensor("y", FLOAT, None)])
 
 
 def gather() -> bytes:
-    """Indices into two rows: what else is fed than -2 to 1 fails. The ranks are open."""
+    """Indices into two rows: a run with an index outside -2 to 1 fails. The ranks are unknown."""
     return build(
         [node("Gather", ["rows", "indices"], ["y"])],
         [tensor("indices", INT64, None)],
@@ -149,7 +149,7 @@ def gather() -> bytes:
 
 
 def picky_reshape() -> bytes:
-    """A reshape to the shape that is fed: made-up shapes fail."""
+    """A reshape to the shape in a feed: a run with an arbitrary shape fails."""
     return build(
         [node("Reshape", ["x", "shape"], ["y"])],
         [tensor("x", FLOAT, [6]), tensor("shape", INT64, [2])],
@@ -158,7 +158,7 @@ def picky_reshape() -> bytes:
 
 
 def wrongly_declared() -> bytes:
-    """Declares that the output is as wide as the input, and makes it one shorter."""
+    """Declares an output as long as the input, and computes one that is one element shorter."""
     return build(
         [node("Slice", ["x", "one", "end"], ["y"])],
         [tensor("x", FLOAT, ["n"])],
@@ -168,7 +168,7 @@ def wrongly_declared() -> bytes:
 
 
 def counting_loop() -> bytes:
-    """A loop of as many turns as `turns` says, each of which adds 1 to `start`: long enough to be ended."""
+    """A loop of `turns` iterations that each add 1 to `start`: many iterations leave the time to terminate the run."""
     body = helper.make_graph(
         [node("Identity", ["go_on"], ["goes_on"]), node("Add", ["sum", "one"], ["next"])],
         "body",
@@ -219,7 +219,7 @@ def from_sequence() -> bytes:
 
 
 def longer() -> bytes:
-    """A sequence and a tensor in, the sequence with the tensor at its end out."""
+    """A sequence and a tensor in, the sequence with the tensor appended out."""
     return build(
         [node("SequenceInsert", ["s", "t"], ["u"])],
         [helper.make_tensor_sequence_value_info("s", FLOAT, None), tensor("t", FLOAT, None)],
@@ -228,7 +228,7 @@ def longer() -> bytes:
 
 
 def passing(kind: TypeProto, opset: int = 21) -> bytes:
-    """v is of any type at all, and its own output; beside it y = -x."""
+    """The input v, of type `kind`, is also an output; another output is y = -x."""
     value = helper.make_value_info("v", kind)
     return build(
         [node("Neg", ["x"], ["y"])],
@@ -239,7 +239,7 @@ def passing(kind: TypeProto, opset: int = 21) -> bytes:
 
 
 def casts(element_type: int, shape: Sequence[int | str]) -> bytes:
-    """To a type and from it: x_cast holds x in `element_type`, q_cast holds q in float32."""
+    """Casts to `element_type` and from it: x_cast is x in `element_type`, q_cast is q in float32."""
     return build(
         [node("Cast", ["x"], ["x_cast"], to=element_type), node("Cast", ["q"], ["q_cast"], to=FLOAT)],
         [tensor("x", FLOAT, shape), tensor("q", element_type, shape)],
@@ -249,7 +249,7 @@ def casts(element_type: int, shape: Sequence[int | str]) -> bytes:
 
 
 def untouched(element_type: int, shape: Sequence[int | str]) -> bytes:
-    """The output is the input, for types that have no kernels; y is a float32 of its own."""
+    """The input q is also an output, for types without kernels; another output is y = -x in float32."""
     return build(
         [node("Neg", ["x"], ["y"])],
         [tensor("q", element_type, shape), tensor("x", FLOAT, [1])],

@@ -1,5 +1,5 @@
-/* A small, whole execution provider in a library of its own: it negates float32 tensors, in a memory that it calls a
-   device's and that is the host's in truth. So everything about devices can be tried on any machine. */
+/* A small but complete execution provider, in a library of its own. It negates float32 tensors. Its device memory is
+   host memory that it declares as a device's, so that the tests of devices run on any machine. */
 #include "plugin.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ typedef struct {
     OrtMemoryInfo *memory, *host_memory;
     OrtHardwareDevice *npu;
     plugin_transfer transfer;
-    /* Registered as "spoiled", it offers devices and then has no memory for them. */
+    /* Set if the library is registered as "spoiled": it offers devices, but allocating their memory fails. */
     int spoiled;
     /* Whether graphics interop is initialized. */
     int graphics;
@@ -42,7 +42,7 @@ typedef struct {
 typedef struct {
     plugin_ep base;
     int claims, captures;
-    /* Of a compilation: whether it is one, whether the model is to hold what was compiled, and the model's path. */
+    /* For `zrt.compile`: whether the session compiles, whether the model embeds the compiled form, the model's path. */
     int contexts, embed;
     char path[1024];
     /* For each captured run: its input, its output, the number of elements. */
@@ -62,7 +62,7 @@ typedef struct {
     provider *ep;
 } compute;
 
-/* `handle` points at what has gone through the stream: copies, then runs. */
+/* `handle` points at the counts of the stream's copies and runs, in this order. */
 typedef struct {
     plugin_stream base;
     int64_t counts[2];
@@ -74,7 +74,7 @@ typedef struct {
     int64_t allocs;
 } allocator;
 
-/* Notifications: everything here is done when it returns, so there is nothing to wait for. */
+/* Notifications: every operation here is synchronous, so that there is nothing to wait for. */
 
 static void notification_release(plugin_notification *self) {
     free(self);
@@ -159,7 +159,7 @@ static OrtStatus *factory_allocator(
     fresh->base.Alloc = allocator_alloc;
     fresh->base.Free = allocator_free;
     fresh->base.Info = allocator_info;
-    /* Only the device's own counts. */
+    /* Only the allocator of the device's own memory keeps counters. */
     fresh->base.GetStats = memory == ((factory *)self)->memory ? allocator_stats : NULL;
     fresh->memory = memory;
     *made = &fresh->base;
@@ -286,7 +286,7 @@ static void importer_release(plugin_importer *self) {
 }
 
 static OrtStatus *factory_importer(plugin_factory *self, const OrtEpDevice *device, plugin_importer **made) {
-    /* The NPU has none. */
+    /* The NPU has no importer. */
     if (api->HardwareDevice_Type(api->EpDevice_Device(device)) == OrtHardwareDeviceType_NPU)
         return NULL;
     importer *fresh = calloc(1, sizeof *fresh);
@@ -315,8 +315,7 @@ static OrtStatus *factory_no_graphics(plugin_factory *self, const OrtEpDevice *d
     return NULL;
 }
 
-/* The provider: takes every Neg that it is shown, each as a kernel of its own, and what it made of one when it
- * compiled. */
+/* The provider: claims every Neg node and every EPContext node (a Neg compiled earlier), each as its own kernel. */
 
 static const char *ep_name(const plugin_ep *self) {
     (void)self;
@@ -434,7 +433,7 @@ static OrtStatus *ep_dynamic(plugin_ep *self, const char *const *keys, const cha
     return NULL;
 }
 
-/* Captured graphs: the memory of a run, which is negated again at each replay. */
+/* Captured graphs: the addresses of a run, negated again at each replay. */
 
 static bool ep_captures(const plugin_ep *self) {
     return ((const provider *)self)->captures;

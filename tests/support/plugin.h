@@ -1,6 +1,6 @@
 /* The interface between an execution provider's library and ONNX Runtime 1.27, as far as plugin.c needs it: each table
-   up to the last member that is used, in the order of the official onnxruntime_ep_c_api.h. A build with ZRT_EXACT checks
-   it against that header. */
+   up to the last member that is used, in the order of the official onnxruntime_ep_c_api.h. A build with ZRT_EXACT
+   checks it against that header. */
 #pragma once
 #include <stddef.h>
 #include "ort.h"

@@ -1,4 +1,4 @@
-"""The provider library of plugin.c, compiled once for a process of tests."""
+"""The provider library of plugin.c, compiled once in each test process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _folder: tempfile.TemporaryDirectory[str] | None = None
 
 
 def compile_to(target: Path, *flags: str) -> Path:
-    """Compiles plugin.c into a library, or skips the test where nothing here can."""
+    """Compiles plugin.c into a library; skips the test without a compiler."""
     warnings = ["-Wall", "-Wextra", "-Werror"]
     native = Path(zrt.__file__).parent / "_native"
     include = [f"-I{native}", f"-I{native / 'src'}"]
@@ -35,8 +35,8 @@ def path() -> Path:
 
 
 def devices(library: str) -> tuple[zrt.EpDevice, zrt.EpDevice]:
-    """The devices of the library that is registered so: the one with memory of its own, and the NPU."""
+    """The devices of the library registered as `library`: the one with memory of its own, and the NPU."""
     found = [device for device in zrt.ep_devices() if device.library == library]
-    # In whatever order ONNX Runtime lists them.
+    # ONNX Runtime lists them in any order.
     own, npu = sorted(found, key=lambda device: device.hardware.type is zrt.HardwareType.NPU)
     return own, npu

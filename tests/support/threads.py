@@ -1,4 +1,4 @@
-"""Thread factories, good and bad, and a model that shares its work out among threads."""
+"""Thread factories, valid and invalid, and a model whose work ONNX Runtime divides among threads."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from tests.support import models
 from zrt import Session, SessionOptions
 
-# Large enough to be shared out among the threads.
+# Large enough for ONNX Runtime to divide it among the threads.
 SIZE = 1 << 18
 MODEL = models.add([SIZE])
 FEEDS = {"x": np.arange(SIZE, dtype=np.float32), "y": np.ones(SIZE, np.float32)}
 
 
 class Factory:
-    """Makes a pool's threads and remembers them; the last of `plan` is what it does from then on."""
+    """Creates a pool's threads and keeps them: call n follows step n of `plan`, later calls its last step."""
 
     def __init__(self, *plan):
         self.plan = plan
@@ -89,6 +89,6 @@ def check(session):
     np.testing.assert_array_equal(session.run(FEEDS)[0], FEEDS["x"] + FEEDS["y"])
 
 
-def two_processors():
-    """Whether threads can be kept to the first two processors here."""
+def two_cpus():
+    """Whether this process may pin its threads to the CPUs 0 and 1."""
     return hasattr(os, "sched_getaffinity") and {0, 1} <= os.sched_getaffinity(0)
