@@ -86,7 +86,7 @@ class Group:
         return next(entry for entry in self.entries if entry.contender.key == key)
 
     def series(self, seconds: float, fewest: int) -> Mapping[str, Series]:
-        """Every contender's batches, `seconds` for each contender in total, but at least `rounds` rounds."""
+        """Every contender's batches: `seconds` for each contender in total, but at least `fewest` rounds."""
         if not self._series:
             contenders = [entry.contender for entry in self.entries]
             deadline = clock() + seconds * 1e9 * len(contenders)

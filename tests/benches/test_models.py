@@ -1,4 +1,4 @@
-"""The benchmark models compute what they say, and the classifier that ships reads digits it never saw."""
+"""The models of the benches compute correct results; the shipped classifier reads digits that it was not trained on."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from onnx.reference import ReferenceEvaluator
 
 from benches.models import build, train_digits
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="the official package is the judge here")
+onnxruntime = pytest.importorskip("onnxruntime", reason="the results are compared with the official package")
 
 Array = NDArray[np.float32]
 SHIPPED = resources.files("zrt.models")
 
 
 def infer(model: onnx.ModelProto | Path, feeds: dict[str, Array]) -> Array:
-    """The first output of `model` in the official package, on the CPU."""
+    """The first output of `model`, computed by the official package on the CPU."""
     source = str(model) if isinstance(model, Path) else model.SerializeToString()
     session = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
     result: Array = session.run(None, feeds)[0]
@@ -28,7 +28,7 @@ def infer(model: onnx.ModelProto | Path, feeds: dict[str, Array]) -> Array:
 
 
 def reference(model: onnx.ModelProto, feeds: dict[str, Array]) -> Array:
-    """The first output of `model` in onnx's own evaluator."""
+    """The first output of `model`, computed by onnx's reference evaluator."""
     results = ReferenceEvaluator(model).run(None, feeds)
     assert isinstance(results, list)
     first: Array = results[0]
@@ -49,20 +49,20 @@ def shipped_model() -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("name", build.MODELS)
-def test_every_model_is_valid_and_the_same_each_time(name: str) -> None:
+def test_model_is_valid_and_always_the_same(name: str) -> None:
     model, again = build.MODELS[name](), build.MODELS[name]()
     onnx.checker.check_model(model, full_check=True)
     assert model.ir_version == 10
     assert model.SerializeToString(deterministic=True) == again.SerializeToString(deterministic=True)
 
 
-def test_add() -> None:
+def test_add_adds() -> None:
     x, y = noise(4), noise(4, seed=1)
     np.testing.assert_array_equal(infer(build.add(), {"x": x, "y": y}), x + y)
 
 
 @pytest.mark.parametrize("nbytes", [4, 256 * build.KIB])
-def test_relay(nbytes: int) -> None:
+def test_relay_adds_one(nbytes: int) -> None:
     x = noise(nbytes // 4)
     np.testing.assert_array_equal(infer(build.relay(nbytes), {"x": x}), x + 1)
 
@@ -74,14 +74,14 @@ def test_relay_needs_whole_floats(nbytes: int) -> None:
 
 
 @pytest.mark.parametrize(("batch", "images"), [("batch", 3), (2, 2)])
-def test_cnn(batch: int | str, images: int) -> None:
+def test_cnn_agrees_with_the_reference(batch: int | str, images: int) -> None:
     model, feeds = build.cnn(batch), {"image": noise(images, 1, 28, 28)}
     result = infer(model, feeds)
     assert result.shape == (images, 10)
     np.testing.assert_allclose(result, reference(model, feeds), rtol=1e-4, atol=1e-5)
 
 
-def test_mlp() -> None:
+def test_mlp_agrees_with_numpy() -> None:
     model = build.mlp(width=32, depth=3, seed=5)
     expected = x = noise(2, 32)
     weights = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
@@ -92,7 +92,7 @@ def test_mlp() -> None:
 
 
 @pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
-def test_a_real_architecture_answers_to_its_image(name: str) -> None:
+def test_real_architecture_depends_on_its_image(name: str) -> None:
     model = build.real_architecture(name)
     (image,) = (value.name for value in model.graph.input)
     one, other = (infer(model, {image: noise(1, 3, 224, 224, seed=seed)}) for seed in (0, 1))
@@ -101,12 +101,12 @@ def test_a_real_architecture_answers_to_its_image(name: str) -> None:
     assert np.abs(one - other).max() > 1e-4
 
 
-def test_an_unknown_architecture_is_named() -> None:
+def test_unknown_architecture_is_named() -> None:
     with pytest.raises(ValueError, match=r"'lenet'.*squeezenet"):
         build.real_architecture("lenet")
 
 
-def test_external_weights_leave_the_model_whole(tmp_path: Path) -> None:
+def test_external_weights_do_not_change_the_model(tmp_path: Path) -> None:
     model = build.mlp(width=64, depth=2)
     before = model.SerializeToString(deterministic=True)
     path = build.with_external_weights(model, tmp_path)
@@ -119,7 +119,7 @@ def test_external_weights_leave_the_model_whole(tmp_path: Path) -> None:
     np.testing.assert_array_equal(infer(path, {"x": x}), infer(model, {"x": x}))
 
 
-def test_the_shipped_model_reads_the_held_back_digits() -> None:
+def test_shipped_model_reads_the_held_back_digits() -> None:
     model, digits = shipped_model(), held_back()
     onnx.checker.check_model(model, full_check=True)
     probabilities = infer(model, {"image": digits.pixels.astype(np.float32)})
@@ -131,12 +131,12 @@ def test_the_shipped_model_reads_the_held_back_digits() -> None:
     assert properties["classes"] == "0,1,2,3,4,5,6,7,8,9"
 
 
-def test_what_ships_is_small() -> None:
+def test_shipped_files_are_small() -> None:
     assert len((SHIPPED / "digits.onnx").read_bytes()) < 100_000
     assert len((SHIPPED / "digits.npz").read_bytes()) < 30_000
 
 
-def test_the_held_back_digits_are_in_order() -> None:
+def test_held_back_digits_are_complete_and_unique() -> None:
     digits = held_back()
     assert digits.images.shape == (360, 8, 8)
     assert digits.images.dtype == digits.labels.dtype == np.uint8
@@ -145,7 +145,7 @@ def test_the_held_back_digits_are_in_order() -> None:
     assert len(np.unique(digits.images.reshape(360, 64), axis=0)) == 360
 
 
-def test_no_held_back_digit_was_trained_on() -> None:
+def test_no_held_back_digit_is_training_data() -> None:
     pytest.importorskip("sklearn", reason="the training data come from scikit-learn")
     trained, kept = train_digits.split()
     shipped = held_back()
