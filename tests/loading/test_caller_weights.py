@@ -62,7 +62,7 @@ def outside(folder: Path, data: bytes = PLAIN, location: str = "w.bin") -> Path:
 class TestInitializers:
     @pytest.mark.parametrize("form", ["array", "value", "buffer", "allocated", "mapped"])
     @pytest.mark.parametrize("place", ["bytes", "path", "outside", "nowhere"])
-    def test_every_form_in_every_model(self, tmp_path, form, place):
+    def test_every_form_of_weights_works_in_every_model(self, tmp_path, form, place):
         weight: Any = W.copy()
         if form == "value":
             weight = Value.from_array(weight)
@@ -99,7 +99,7 @@ class TestInitializers:
 
     @pytest.mark.parametrize("level", LEVELS)
     @pytest.mark.parametrize("name", ["cnn", "mlp"])
-    def test_optimizer_uses_them_instead_of_the_model_s(self, name, level):
+    def test_optimizer_uses_the_given_weights(self, name, level):
         """Folded, fused and prepacked weights give the results of a model that contains them."""
         model = build.MODELS[name]() if name == "cnn" else build.mlp(64, 2)
         rng = np.random.default_rng(7)
@@ -116,7 +116,7 @@ class TestInitializers:
         x = [rng.random(shape, np.float32)]
         np.testing.assert_array_equal(given.run(x)[0], inside.run(x)[0])
 
-    def test_constant_folding_uses_them(self):
+    def test_constant_folding_uses_the_given_weights(self):
         model = models.build(
             [models.node("Neg", ["w"], ["minus"]), models.node("Add", ["x", "minus"], ["y"])],
             [models.tensor("x", models.FLOAT, [1024])],
@@ -125,7 +125,7 @@ class TestInitializers:
         )
         np.testing.assert_array_equal(Session(model, options(initializers={"w": W})).run(X)[0], 1 - W)
 
-    def test_unnamed_weights_stay_the_model_s(self):
+    def test_other_weights_come_from_the_model(self):
         model = build.mlp(64, 2)
         x = np.ones((1, 64), np.float32)
         own = Session(model, options()).run([x])[0]
@@ -150,7 +150,7 @@ class TestInitializers:
         [np.float64, np.float16, np.int64, np.int8, np.uint16, np.bool_, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2],
     )
     @pytest.mark.parametrize("count", [16, 4096])
-    def test_element_types(self, dtype, count):
+    def test_every_element_type_works(self, dtype, count):
         content = (np.arange(count) % 2).astype(dtype)
         model = onnx.load_from_string(adding(np.zeros(count, np.float32)))
         model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros_like(content), "w"))
@@ -159,7 +159,7 @@ class TestInitializers:
         np.testing.assert_array_equal(session.run([x])[0], content.astype(np.float32))
 
     @pytest.mark.parametrize("count", [16, 4096])
-    def test_packed_types(self, count):
+    def test_packed_types_work(self, count):
         content = (np.arange(count) % 8).astype(ml_dtypes.int4)
         model = onnx.load_from_string(adding(np.zeros(count, np.float32)))
         model.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.zeros_like(content), "w"))
@@ -167,7 +167,7 @@ class TestInitializers:
         session = Session(model, options(initializers={"w": given}))
         np.testing.assert_array_equal(session.run([np.zeros(count, np.float32)])[0], np.arange(count) % 8)
 
-    def test_overridable_weight(self):
+    def test_overridable_weight_can_be_given(self):
         model = onnx.load_from_string(PLAIN)
         model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [1024]))
         session = Session(model, options(initializers={"w": W}))
@@ -175,7 +175,7 @@ class TestInitializers:
         np.testing.assert_array_equal(session.run(X)[0], W + 1)
         np.testing.assert_array_equal(session.run({**X, "w": X["x"]})[0], X["x"] * 2)
 
-    def test_weight_whose_name_a_subgraph_also_uses(self):
+    def test_subgraph_keeps_its_own_weight_of_the_same_name(self):
         """ONNX forbids it; ONNX Runtime accepts it and would use the caller's weight in the subgraph too."""
         five = numpy_helper.from_array(np.full(1024, 5, np.float32), "w")
         branch = helper.make_graph(
@@ -227,7 +227,7 @@ class TestInitializers:
         assert " initializers=" not in repr(chosen)
 
     @pytest.mark.gpu
-    def test_with_cuda(self):
+    def test_weights_work_on_cuda(self):
         session = Session(PLAIN, options(initializers={"w": W}), ["CUDA"])
         np.testing.assert_array_equal(session.run(X)[0], W + 1)
 
@@ -249,7 +249,7 @@ class TestMistakes:
             ([W], DTypeError, "initializers: expected a dict of arrays, got list"),
         ],
     )
-    def test_are_named(self, given, error, says):
+    def test_error_names_the_mistake(self, given, error, says):
         with pytest.raises(error, match=says):
             Session(PLAIN, options(initializers=given))
 
@@ -290,7 +290,7 @@ class TestMistakes:
 
 class TestFilesInMemory:
     @pytest.mark.parametrize("form", [bytes, bytearray, memoryview, np.frombuffer])
-    def test_bytes_and_the_like(self, tmp_path, form):
+    def test_every_form_of_bytes_works(self, tmp_path, form):
         path = outside(tmp_path, build.mlp(64, 2).SerializeToString())
         x = [np.ones((1, 64), np.float32)]
         own = Session(path, options()).run(x)[0]
@@ -302,7 +302,7 @@ class TestFilesInMemory:
             session = Session(each, options(external_initializer_files={"w.bin": data}))
             np.testing.assert_array_equal(session.run(x)[0], own)
 
-    def test_ort_copies_their_content(self, tmp_path):
+    def test_ort_copies_the_files(self, tmp_path):
         path = outside(tmp_path)
         data = bytearray(W.tobytes())
         session = Session(path, options(external_initializer_files={"w.bin": data}))
@@ -312,7 +312,7 @@ class TestFilesInMemory:
         np.testing.assert_array_equal(session.run(X)[0], W + 1)
 
     @pytest.mark.parametrize("location", ["w.bin", "./w.bin", ".//w.bin", "parts/w.bin", "parts/../w.bin"])
-    def test_names_are_those_of_the_model(self, tmp_path, location):
+    def test_files_have_the_names_in_the_model(self, tmp_path, location):
         model = onnx.load(outside(tmp_path), load_external_data=False)
         for entry in model.graph.initializer[0].external_data:
             if entry.key == "location":
@@ -321,7 +321,7 @@ class TestFilesInMemory:
             session = Session(model, options(external_initializer_files={name: W.tobytes()}))
             np.testing.assert_array_equal(session.run(X)[0], W + 1)
 
-    def test_a_mapped_file(self, tmp_path):
+    def test_mapped_file_works(self, tmp_path):
         path = outside(tmp_path)
         (tmp_path / "other").write_bytes(W.tobytes())
         with open(tmp_path / "other", "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -329,7 +329,7 @@ class TestFilesInMemory:
                 session = Session(path, options(external_initializer_files={"w.bin": data}))
                 np.testing.assert_array_equal(session.run(X)[0], W + 1)
 
-    def test_together_with_initializers(self, tmp_path):
+    def test_files_and_initializers_work_together(self, tmp_path):
         model = build.mlp(64, 2)
         path = outside(tmp_path, model.SerializeToString())
         x = [np.ones((1, 64), np.float32)]
@@ -354,7 +354,7 @@ class TestFilesInMemory:
             ([b""], DTypeError, "expected a dict of bytes, got list"),
         ],
     )
-    def test_mistakes_are_named(self, tmp_path, files, error, says):
+    def test_error_names_the_mistake(self, tmp_path, files, error, says):
         path = outside(tmp_path)
         with pytest.raises(error, match=says):
             Session(path, options(external_initializer_files=files))
@@ -371,7 +371,7 @@ class TestFilesInMemory:
 
 
 class TestPrepackedWeights:
-    def test_results_are_the_same_with_it(self):
+    def test_results_are_the_same_with_prepacked_weights(self):
         model = build.mlp(64, 2)
         weights = zrt.read_weights(model)
         container = PrepackedWeights()
@@ -385,7 +385,7 @@ class TestPrepackedWeights:
         for session in sessions:
             np.testing.assert_array_equal(session.run(x)[0], own)
 
-    def test_it_serves_several_models_and_threads(self):
+    def test_several_models_and_threads_share_them(self):
         container = PrepackedWeights()
 
         def same(width: int) -> bool:
@@ -397,7 +397,7 @@ class TestPrepackedWeights:
         with ThreadPoolExecutor(4) as pool:
             assert all(pool.map(same, (32, 32, 64, 64)))
 
-    def test_without_initializers_it_is_harmless(self, tmp_path):
+    def test_sessions_without_initializers_accept_them(self, tmp_path):
         (tmp_path / "m.onnx").write_bytes(PLAIN)
         for model in (PLAIN, tmp_path / "m.onnx"):
             session = Session(model, options(prepacked_weights=PrepackedWeights()))

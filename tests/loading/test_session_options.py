@@ -82,10 +82,10 @@ class TestSessionOptionsReachOrt:
         ],
         ids=str,
     )
-    def test_as_its_own_log_has_it(self, logged, fields, sign):
+    def test_ort_logs_the_value_of_a_field(self, logged, fields, sign):
         assert sign in logged(**fields)
 
-    def test_every_field_is_covered(self):
+    def test_every_field_has_a_test(self):
         """Each new field needs a test here which shows that ONNX Runtime gets it."""
         assert {field.name for field in dataclasses.fields(zrt.SessionOptions)} == {
             "graph_optimization_level",
@@ -125,12 +125,12 @@ class TestSessionOptionsReachOrt:
 
     @pytest.mark.parametrize("pattern", [True, False])
     @pytest.mark.parametrize("mode", list(ExecutionMode), ids=lambda mode: mode.name)
-    def test_as_its_getters_have_it(self, pattern, mode):
+    def test_ort_returns_the_value_of_a_field(self, pattern, mode):
         handle = zrt.SessionOptions(enable_mem_pattern=pattern, execution_mode=mode).handle()
         assert status.fetch(api().GetMemPatternEnabled, "int", handle.pointer) == pattern
         assert status.fetch(api().GetSessionExecutionMode, "ExecutionMode", handle.pointer) == mode
 
-    def test_config_entries(self):
+    def test_ort_gets_config_entries(self):
         options = zrt.SessionOptions(
             intra_op_allow_spinning=False,
             inter_op_allow_spinning=True,
@@ -147,11 +147,11 @@ class TestSessionOptionsReachOrt:
         }
         assert config_of(zrt.SessionOptions()) == {}
 
-    def test_the_callers_entry_wins_over_a_field(self):
+    def test_config_entry_overrides_a_field(self):
         key = "session.intra_op.allow_spinning"
         assert config_of(zrt.SessionOptions(intra_op_allow_spinning=True, config_entries={key: "0"})) == {key: "0"}
 
-    def test_log_severity(self, build, capfd):
+    def test_log_severity_filters_the_log(self, build, capfd):
         model = build("(float[n] x) => (float[3] y) { y = Neg(x) }")
         for severity, warned in (("WARNING", True), (LogSeverity.ERROR, False), (3, False), (None, True)):
             session = zrt.Session(model, zrt.SessionOptions(log_severity_level=severity))
@@ -161,7 +161,7 @@ class TestSessionOptionsReachOrt:
             session.run([zrt.Value.from_array(X)])
             assert ("does not match actual shape" in capfd.readouterr().err) == warned
 
-    def test_free_dimensions_by_name(self, build):
+    def test_free_dimensions_are_fixed_by_name(self, build):
         model = build("(float[batch, n] x) => (float[batch, n] y) { y = Neg(x) }")
         session = zrt.Session(model, zrt.SessionOptions(free_dimension_overrides={"batch": 4, "unheard of": 1}))
         assert session.inputs[0].shape == (4, "n")
@@ -169,13 +169,13 @@ class TestSessionOptionsReachOrt:
         with pytest.raises(ArgumentError, match=r"expected shape \[4, n\], got \[3, 2\]"):
             session.run([np.ones((3, 2), np.float32)])
 
-    def test_free_dimensions_by_denotation(self, build):
+    def test_free_dimensions_are_fixed_by_denotation(self, build):
         model = build("(float[batch, n] x) => (float[batch, n] y) { y = Neg(x) }")
         model.graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
         options = zrt.SessionOptions(free_dimension_overrides_by_denotation={"DATA_BATCH": 8})
         assert zrt.Session(model, options).inputs[0].shape == (8, "n")
 
-    def test_the_optimized_model_is_written(self, build, tmp_path):
+    def test_optimized_model_is_written(self, build, tmp_path):
         model = build("(float[2] x) => (float[2] y) <float[2] a = {1, 2}, float[2] b = {3, 4}> "
                       "{ c = Add(a, b)  d = Identity(c)  y = Mul(x, d) }")  # fmt: skip
         nodes = {}
@@ -186,7 +186,7 @@ class TestSessionOptionsReachOrt:
             assert zrt.Session(path).run([X])[0].tolist() == [-4, 12]
         assert nodes == {"disable_all": ["Add", "Identity", "Mul"], "enable_all": ["Mul"]}
 
-    def test_profiling(self, build, tmp_path):
+    def test_profile_is_written(self, build, tmp_path):
         session = zrt.Session(build(RELU), zrt.SessionOptions(profile_file_prefix=tmp_path / "trace"))
         session.run([X])
         trace = Path(session.end_profiling())
@@ -195,34 +195,34 @@ class TestSessionOptionsReachOrt:
         assert "Relu" in {event["args"].get("op_name") for event in json.loads(trace.read_text())}
         assert session.run([X])[0].tolist() == [0, 2]
 
-    def test_profiling_that_never_began(self, relu):
+    def test_end_profiling_without_a_profile_returns_an_empty_path(self, relu):
         assert relu.end_profiling() == ""
 
-    def test_the_arena(self, build):
+    def test_arena_can_be_disabled(self, build):
         kinds = {}
         for arena in (True, False):
             session = zrt.Session(build(RELU), zrt.SessionOptions(enable_cpu_mem_arena=arena))
             kinds[arena] = session.allocator().memory.allocator_type
         assert kinds == {True: AllocatorType.ARENA, False: AllocatorType.DEVICE}
 
-    def test_threads_are_started(self, build):
+    def test_session_starts_its_threads(self, build):
         threads = Path("/proc/self/task")
         if not threads.is_dir():
             pytest.skip("counts threads in Linux's /proc")
         before = len(list(threads.iterdir()))
-        # One of the four threads is the caller's own.
+        # The caller's own thread is one of the four.
         session = zrt.Session(build(RELU), zrt.SessionOptions(intra_op_num_threads=4))
         assert len(list(threads.iterdir())) == before + 3
         session.close()
         del session
         assert len(list(threads.iterdir())) == before
 
-    def test_one_object_serves_many_sessions(self, build):
+    def test_one_object_loads_several_sessions(self, build):
         options = zrt.SessionOptions(intra_op_num_threads=1)
         assert [zrt.Session(build(RELU), options).run([X])[0].tolist() for _ in range(2)] == [[0, 2]] * 2
 
 
-class TestSessionOptionsThatAreWrong:
+class TestInvalidSessionOptions:
     @pytest.mark.parametrize(
         ("fields", "error", "message"),
         [
@@ -280,29 +280,29 @@ class TestSessionOptionsThatAreWrong:
         ],
         ids=lambda argument: f"{argument!r:.60}" if isinstance(argument, dict) else "",
     )
-    def test_each_is_an_error_that_names_the_field(self, build, fields, error, message):
+    def test_error_names_the_field(self, build, fields, error, message):
         options = zrt.SessionOptions(**fields)
         with pytest.raises(error, match=message):
             zrt.Session(build(RELU), options)
 
     @pytest.mark.parametrize("options", [5, {"intra_op_num_threads": 1}, zrt.SessionOptions], ids=str)
-    def test_what_are_no_options(self, build, options):
+    def test_options_of_a_wrong_type_raise(self, build, options):
         with pytest.raises(DTypeError, match="options: expected SessionOptions, got"):
             zrt.Session(build(RELU), options)
 
-    def test_fields_that_do_not_exist(self):
+    def test_unknown_field_raises(self):
         with pytest.raises(TypeError, match="nonesuch"):
             zrt.SessionOptions(nonesuch=1)
         with pytest.raises(AttributeError):
             zrt.SessionOptions().nonesuch = 1
 
-    def test_an_optimized_model_that_cannot_be_written(self, build, tmp_path):
+    def test_optimized_model_in_a_missing_folder_raises(self, build, tmp_path):
         path = tmp_path / "no such folder" / "model.onnx"
         with pytest.raises(zrt.Error, match="ModelProto: "):
             zrt.Session(build(RELU), zrt.SessionOptions(optimized_model_filepath=path))
 
 
-def test_options_turn_into_json_and_back():
+def test_options_survive_json():
     options = zrt.SessionOptions(
         graph_optimization_level=GraphOptimizationLevel.ENABLE_BASIC,
         free_dimension_overrides={"batch": 1},
@@ -313,7 +313,7 @@ def test_options_turn_into_json_and_back():
 
 
 class TestRunOptions:
-    def test_reach_ort(self):
+    def test_ort_gets_every_argument(self):
         options = zrt.RunOptions(
             tag="my tag", log_severity_level="error", log_verbosity_level=3, config_entries={"a": "1", "b": ""}
         )
@@ -326,13 +326,13 @@ class TestRunOptions:
         assert ffi.string(table.GetRunConfigEntry(pointer, b"b")) == b""
         assert not table.GetRunConfigEntry(pointer, b"c")
 
-    def test_say_what_they_were_given(self):
+    def test_attributes_hold_the_arguments(self):
         options = zrt.RunOptions(tag="t", log_severity_level=1, log_verbosity_level=2, config_entries={"a": "1"})
         assert (options.tag, options.log_severity_level, options.log_verbosity_level) == ("t", 1, 2)
         assert options.config_entries == {"a": "1"}
         assert not options.terminated
 
-    def test_the_tag_marks_the_log(self, build, capfd):
+    def test_tag_marks_the_log(self, build, capfd):
         session = zrt.Session(build("(float[n] x, float[n] y) => (float[n] z) { z = Add(x, y) }"))
         with pytest.raises(zrt.OrtError):
             session.run([X, np.ones(3, np.float32)], options=zrt.RunOptions(tag="request 17"))
@@ -353,7 +353,7 @@ class TestRunOptions:
             session.run([X], options=shrink)
         assert zrt.Session(build(RELU)).run([X], options=shrink)[0].tolist() == [0, 2]
 
-    def test_arenas_are_shrunk(self, build):
+    def test_shrink_arenas_shrinks_the_arena(self, build):
         session = zrt.Session(build(RELU), zrt.SessionOptions(intra_op_num_threads=1))
         allocator = session.allocator()
         # The arena keeps its first allocation, so this run needs a second one.
@@ -366,7 +366,7 @@ class TestRunOptions:
         assert change.num_arena_shrinkages == 1
         assert change.total_allocated_bytes <= -(1 << 22)
 
-    def test_arenas_of_several_devices(self):
+    def test_shrink_arenas_accepts_several_devices(self):
         arenas = [zrt.MemoryInfo.cpu(), zrt.MemoryInfo.cuda(3)]
         options = zrt.RunOptions(shrink_arenas=arenas, config_entries={"a": "1"})
         assert (options.shrink_arenas, options.config_entries) == (arenas, {"a": "1"})
@@ -388,11 +388,11 @@ class TestRunOptions:
         ],
         ids=str,
     )
-    def test_wrong_ones(self, arguments, error, message):
+    def test_wrong_arguments_raise(self, arguments, error, message):
         with pytest.raises(error, match=message):
             zrt.RunOptions(**arguments)
 
-    def test_closed(self, relu):
+    def test_closed_run_options_raise(self, relu):
         options = zrt.RunOptions()
         options.close()
         for call in (options.terminate, options.reset, lambda: relu.run([X], options=options)):
@@ -400,7 +400,7 @@ class TestRunOptions:
                 call()
         assert relu.run([X])[0].tolist() == [0, 2]
 
-    def test_with_every_kind_of_run(self, add):
+    def test_every_kind_of_run_accepts_them(self, add):
         options = zrt.RunOptions(tag="x")
         value = zrt.Value.from_array(X)
         for _ in range(2):
@@ -411,7 +411,7 @@ class TestRunOptions:
 
 class TestTermination:
     @pytest.mark.parametrize("form", ["run", "values", "prepared", "binding"])
-    def test_from_another_thread(self, loop, background, endless, form):
+    def test_another_thread_ends_a_run(self, loop, background, endless, form):
         options = zrt.RunOptions()
         if form == "prepared":
             prepared = loop.prepare(endless)
@@ -437,7 +437,7 @@ class TestTermination:
         # The session still works.
         assert loop.run({"n": np.array(2), "x": X[1:]})[0].tolist() == [8]
 
-    def test_ends_all_runs_of_the_object_and_no_other(self, loop, background, endless):
+    def test_terminate_ends_all_runs_with_the_object_only(self, loop, background, endless):
         mine, other = zrt.RunOptions(), zrt.RunOptions()
         jobs = [background(lambda: loop.run(endless, options=mine)) for _ in range(3)]
         apart = background(lambda: loop.run(endless, options=other))
@@ -452,7 +452,7 @@ class TestTermination:
         with pytest.raises(TerminatedError):
             apart.result()
 
-    def test_until_reset(self, relu):
+    def test_terminated_options_refuse_runs_until_reset(self, relu):
         options = zrt.RunOptions()
         options.terminate()
         for _ in range(2):
@@ -463,13 +463,13 @@ class TestTermination:
         assert not options.terminated
         assert relu.run([X], options=options)[0].tolist() == [0, 2]
 
-    def test_another_failure_is_told_apart(self, add):
+    def test_other_failures_are_not_terminated_errors(self, add):
         options = zrt.RunOptions(log_severity_level=4)
         with pytest.raises(zrt.OrtError) as caught:
             add.run([X, np.ones(3, np.float32)], options=options)
         assert not isinstance(caught.value, TerminatedError)
 
-    def test_options_closed_during_a_run(self, loop, background, endless):
+    def test_options_may_be_closed_during_a_run(self, loop, background, endless):
         options, switch = zrt.RunOptions(), zrt.RunOptions()
         options.close()
         job = background(lambda: loop.run(endless, options=switch))
@@ -481,18 +481,18 @@ class TestTermination:
 
 
 class TestHelpers:
-    def test_choose(self):
+    def test_choose_accepts_members_names_and_values(self):
         for value in (ExecutionMode.PARALLEL, "PARALLEL", "parallel", 1):
             assert choose(ExecutionMode, value, "mode") is ExecutionMode.PARALLEL
 
-    def test_integer(self):
+    def test_integer_checks_the_range(self):
         assert integer(5, "n", 5, 5) == 5
         with pytest.raises(ArgumentError, match="n: 6 is not between 5 and 5"):
             integer(6, "n", 5, 5)
 
-    def test_text_and_entries(self):
+    def test_text_and_entries_encode_utf_8(self):
         assert text("ключ", "key") == "ключ".encode()
         assert entries({"a": "b"}, "map") == [(b"a", b"b")]
 
-    def test_path_bytes(self, tmp_path):
+    def test_path_bytes_accepts_str_and_path(self, tmp_path):
         assert path_bytes(tmp_path, "path") == path_bytes(str(tmp_path), "path") == bytes(tmp_path)

@@ -20,20 +20,20 @@ def result(session):
 
 
 class TestDevices:
-    def test_a_session_on_a_device(self, plugin, negate):
+    def test_session_runs_on_a_device(self, plugin, negate):
         session = negate([plugin.own], record_placement=True)
         assert session.providers == (TEST, CPU)
         assert result(session) == [1, -2, -3]
         assert session.placement().providers == {TEST: 1}
 
-    def test_on_the_cpu_s_device(self, negate):
+    def test_session_runs_on_the_cpu_s_device(self, negate):
         session = negate([zrt.ep_devices()[0]], record_placement=True)
         assert session.providers == (CPU,)
         assert session.placement().providers == {CPU: 1}
         assert result(session) == [1, -2, -3]
 
     @pytest.mark.parametrize("last", ["cpu", zrt.providers.CPU(), ("CPU", {})])
-    def test_beside_providers_of_every_form(self, plugin, negate, last):
+    def test_devices_and_other_providers_can_be_mixed(self, plugin, negate, last):
         assert negate([plugin.npu, last]).providers == (TEST, CPU)
 
     def test_devices_of_a_provider_are_grouped(self, plugin, negate):
@@ -60,7 +60,7 @@ class TestDevices:
         with pytest.raises(zrt.Error, match="was told to refuse the session"):
             negate([(plugin.own, {"refuse": "1"})])
 
-    def test_replicas_and_shared_weights(self, plugin, build):
+    def test_replicas_and_shared_weights_accept_devices(self, plugin, build):
         model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
         for more in ({}, {"share_weights": True}):
             runtime = zrt.Runtime.replicate(model, 2, providers=[plugin.own], shapes={"x": (3,)}, **more)
@@ -89,7 +89,7 @@ class TestDevices:
             with pytest.raises(error, match=words):
                 negate(given)
 
-    def test_a_generator(self, plugin, negate):
+    def test_providers_may_be_a_generator(self, plugin, negate):
         assert negate(device for device in [plugin.own]).providers == (TEST, CPU)
 
 
@@ -117,7 +117,7 @@ class TestPolicies:
         model = build("(float[n] x) => (float[n] y) { y = Abs(x) }")
         assert zrt.Session(model, providers=zrt.DevicePolicy.PREFER_NPU).providers == (CPU,)
 
-    def test_beside_runtimes(self, plugin, build):
+    def test_runtimes_accept_a_policy(self, plugin, build):
         model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
         for more in ({}, {"share_weights": True}):
             runtime = zrt.Runtime.replicate(model, 2, providers=zrt.DevicePolicy.PREFER_NPU, shapes={"x": (3,)}, **more)
@@ -127,7 +127,7 @@ class TestPolicies:
 class TestFunctions:
     """A caller's policy, which ORT calls during the load."""
 
-    def test_it_is_given_devices_and_the_model_s_metadata(self, plugin, build):
+    def test_function_gets_devices_and_the_model_s_metadata(self, plugin, build):
         asked = []
         model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
         model.producer_name = "the tests"
@@ -182,7 +182,7 @@ class TestFunctions:
             with pytest.raises(CallbackError, match=words):
                 negate(lambda devices, metadata, answer=answer: answer)
 
-    def test_a_function_of_other_arguments(self, negate):
+    def test_function_with_other_parameters_raises(self, negate):
         with pytest.raises(CallbackError, match="TypeError") as caught:
             negate(lambda: [])
         assert isinstance(caught.value.__cause__, TypeError)
@@ -193,21 +193,21 @@ class TestFunctions:
             zrt.Session(b"no model", providers=lambda devices, metadata: asked.append(1))
         assert not asked
 
-    def test_a_provider_that_refuses_is_its_own_error(self, plugin, negate):
+    def test_error_of_a_chosen_provider_is_raised(self, plugin, negate):
         with pytest.raises(EpFailError, match="was told to refuse the session"):
             negate(
                 lambda devices, metadata: [plugin.own],
                 config_entries={"ep.zrttestprovider.refuse": "1"},
             )
 
-    def test_it_may_load_a_session_itself(self, plugin, negate):
+    def test_function_may_load_a_session(self, plugin, negate):
         def policy(devices, metadata):
             assert result(negate(lambda devices, metadata: [plugin.npu])) == [1, -2, -3]
             return [plugin.own]
 
         assert result(negate(policy)) == [1, -2, -3]
 
-    def test_it_may_not_change_the_libraries(self, plugin, negate):
+    def test_function_may_not_change_the_libraries(self, plugin, negate):
         """ONNX Runtime iterates over its list of devices at this time."""
 
         def register(devices, metadata):
