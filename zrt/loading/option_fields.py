@@ -1,7 +1,7 @@
 """Fields of `SessionOptions` and `RunOptions`: the function of the C API that sets each one, and its converter.
 
 `flag`, `number`, `choice` and the other functions here make the fields, as those of `zrt.providers.option` make the
-fields of providers. A field whose default is None takes None, and is then left to ONNX Runtime.
+fields of providers. The default of a field is ONNX Runtime's own: a field that has it is left to ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -119,11 +119,11 @@ def opaque(**arguments: Any) -> Any:
 
 
 def calls_of(options: Any, fields: Mapping[str, Field[Any]]) -> list[Call]:
-    """The calls that set the fields of `options`."""
+    """The calls that set the fields of `options`; the default of a field is ONNX Runtime's own and needs none."""
     calls: list[Call] = []
     for name, item in fields.items():
         value = getattr(options, name)
-        if "calls" in item.metadata and not (value is None and item.default is None):
+        if value is not item.default and "calls" in item.metadata:
             calls.extend(item.metadata["calls"](value, name))
     return calls
 
