@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +15,7 @@ import pytest
 from benches.support import Compare, Entry, Group, contender
 from zrt.bench import timing
 
+SCRIPTS = Path(__file__).parent / "scripts"
 IMPORTS = {
     "python": "",
     "numpy": "import numpy",
@@ -23,30 +24,13 @@ IMPORTS = {
     "zrt_library": "import zrt; zrt.available_providers()",
     "onnxruntime": "import onnxruntime",
 }
-ANSWERS = {
-    "zrt": """
-import sys, numpy, zrt
-session = zrt.Session(sys.argv[-1], zrt.SessionOptions(intra_op_num_threads=1))
-[answer] = session.run([numpy.full((1, 1, 8, 8), 0.5, "float32")])
-print(answer.argmax())
-""",
-    "onnxruntime": """
-import sys, numpy, onnxruntime
-options = onnxruntime.SessionOptions()
-options.intra_op_num_threads = 1
-session = onnxruntime.InferenceSession(sys.argv[-1], options, providers=["CPUExecutionProvider"])
-[answer] = session.run(None, {"image": numpy.full((1, 1, 8, 8), 0.5, "float32")})
-print(answer.argmax())
-""",
-}
+ANSWERS = {package: str(SCRIPTS / f"answer_{package}.py") for package in ("zrt", "onnxruntime")}
 MISSING = {} if find_spec("onnxruntime") else {"onnxruntime": "onnxruntime is not installed"}
 
 
-def make_group(name: str, programs: Mapping[str, str], bytecode: Path, *arguments: str) -> Group:
-    """Every program prints the same."""
-    here = {
-        key: partial(output, program, bytecode, *arguments) for key, program in programs.items() if key not in MISSING
-    }
+def make_group(name: str, programs: Mapping[str, Sequence[str]], bytecode: Path) -> Group:
+    """Measures the programs, each the arguments of a Python interpreter; all must print the same."""
+    here = {key: partial(output, program, bytecode) for key, program in programs.items() if key not in MISSING}
     expected = here["zrt"]()
 
     def entry(key: str) -> Entry:
@@ -58,10 +42,10 @@ def make_group(name: str, programs: Mapping[str, str], bytecode: Path, *argument
     return Group(name, [entry(key) for key in here], MISSING)
 
 
-def output(program: str, bytecode: Path, *arguments: str) -> str:
-    """What a program prints, in a process of its own that finds what this one does.
+def output(program: Sequence[str], bytecode: Path) -> str:
+    """The output of a program, run in a new process with the module path of this one.
 
-    All that it imports is compiled into the folder `bytecode` the first time, as an installed package is.
+    The first run compiles all modules that it imports into the folder `bytecode`, like an installation does.
     """
     ours = {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
@@ -69,7 +53,7 @@ def output(program: str, bytecode: Path, *arguments: str) -> str:
         "PYTHONDONTWRITEBYTECODE": "",
     }
     return subprocess.run(
-        [sys.executable, "-P", "-c", program, *arguments],
+        [sys.executable, "-P", *program],
         env=os.environ | ours,
         stdout=subprocess.PIPE,
         text=True,
@@ -84,18 +68,20 @@ def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def imports(bytecode: Path) -> Group:
-    return make_group("startup: a program that imports", IMPORTS, bytecode)
+    programs = {key: ("-c", program) for key, program in IMPORTS.items()}
+    return make_group("startup: a program that imports", programs, bytecode)
 
 
 @pytest.fixture(scope="module")
 def answers(bytecode: Path, model_file: Callable[[str], Path]) -> Group:
     model = os.fspath(model_file("digits"))
-    return make_group("startup: a program that gives one answer (digits)", ANSWERS, bytecode, model)
+    programs = {package: (program, model) for package, program in ANSWERS.items()}
+    return make_group("startup: a program that computes one result (digits)", programs, bytecode)
 
 
-@pytest.mark.parametrize("what", IMPORTS)
-def test_import(compare: Compare, imports: Group, what: str) -> None:
-    compare(imports, what)
+@pytest.mark.parametrize("program", IMPORTS)
+def test_import(compare: Compare, imports: Group, program: str) -> None:
+    compare(imports, program)
 
 
 @pytest.mark.parametrize("package", ANSWERS)

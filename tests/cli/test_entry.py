@@ -19,6 +19,8 @@ from zrt.cli import main
 
 COMMANDS = ("bench", "compile", "info", "inspect", "profile", "run")
 COMMAND = [sys.executable, "-m", "zrt"]
+ROOT = Path(__file__).parents[2]
+INTERRUPTIBLE = ROOT / "tests" / "cli" / "scripts" / "interruptible.py"
 
 
 def start(*arguments: object, **options) -> subprocess.Popen[str]:
@@ -165,14 +167,11 @@ class TestProcess:
         marker = tmp_path / "started.onnx"
         os.mkfifo(marker)
         # As in a terminal: children of a shell's background job ignore Ctrl-C, unless they restore its handler.
-        code = (
-            "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-            "from zrt.cli import main; sys.exit(main(sys.argv[1:]))"
-        )
-        command = [sys.executable, "-c", code, "run", "--input", f"image={marker}"]
+        command = [sys.executable, INTERRUPTIBLE, "run", "--input", f"image={marker}"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        environment = {**os.environ, "PYTHONPATH": os.fspath(ROOT)}
         # Opening the pipe waits until the command reads it, so the command has started.
-        with subprocess.Popen(command, **pipes) as process, marker.open("w"):
+        with subprocess.Popen(command, env=environment, **pipes) as process, marker.open("w"):
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
         assert (process.returncode, err) == (130, "")
