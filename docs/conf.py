@@ -22,7 +22,7 @@ from zrt.providers import Provider
 
 DOCS = Path(__file__).parent
 
-# What looks like a name of zrt in the guide: `Session`, `Session.run`, `zrt.copy`, but not `copy`.
+# Code in the guide that may be a name of zrt: `Session`, `Session.run`, `zrt.copy`, but not `copy`.
 NAME = re.compile(r"[A-Z]\w*|\w+(\.\w+)+")
 
 PUBLIC_MODULES = ("zrt", "zrt.custom_ops", "zrt.errors", "zrt.graph", "zrt.providers", "zrt.types")

@@ -74,7 +74,7 @@ def pins(nix: Any) -> Json:
 
 
 class TestOutputs:
-    def test_packages(self, flake: Flake) -> None:
+    def test_every_system_has_its_packages(self, flake: Flake) -> None:
         everywhere = {"default", "onnxruntime-bin", "onnxruntime-cpu", "zrt-cpu"}
         cuda = {"onnxruntime-bin-cuda", "onnxruntime-cuda-hybrid", "zrt-cuda", "bundle-cuda"}
         assert {system: set(packages) for system, packages in flake.packages.items()} == {
@@ -83,11 +83,11 @@ class TestOutputs:
             "aarch64-darwin": everywhere,
         }
 
-    def test_the_default_is_zrt_on_its_own_core(self, flake: Flake) -> None:
+    def test_default_package_is_zrt_on_its_own_core(self, flake: Flake) -> None:
         for packages in flake.packages.values():
             assert packages["default"] == packages["zrt-cpu"]
 
-    def test_apps_say_what_they_do(self, nix: Any) -> None:
+    def test_every_app_has_a_description(self, nix: Any) -> None:
         apps = nix.evaluate("apps", "builtins.mapAttrs (_: builtins.mapAttrs (_: app: app.meta.description))")
         names = {"default", "bench-cpu", "zrt", "update-pins"}
         assert {system: set(found) for system, found in apps.items()} == {
@@ -122,7 +122,7 @@ class TestOutputs:
         said = re.findall(r"warning: (.*)", done.stderr)
         assert [line for line in said if "not writing modified lock file" not in line] == []
 
-    def test_the_lock_file_stays_as_it_is(self, nix: Any) -> None:
+    def test_lock_file_does_not_change(self, nix: Any) -> None:
         lock = nix.checkout / "flake.lock"
         before = lock.read_bytes()
         done = nix.run("flake", "lock")
@@ -133,21 +133,21 @@ class TestOutputs:
 
 
 class TestPins:
-    def test_the_project_names_the_same_version(self, pins: Json) -> None:
+    def test_project_names_the_version_of_the_pins(self, pins: Json) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
         extras = project["project"]["optional-dependencies"]
         assert extras["cpu"] == [f"onnxruntime=={pins['version']}"]
         assert extras["cuda"] == [f"onnxruntime-gpu=={pins['version']}"]
         assert f"onnxruntime=={pins['version']}" in project["dependency-groups"]["dev"]
 
-    def test_nothing_else_repeats_a_version_or_a_hash(self, pins: Json) -> None:
+    def test_other_files_repeat_no_version_or_hash(self, pins: Json) -> None:
         for file in [ROOT / "flake.nix", *(ROOT / "nix").rglob("*")]:
             if file.is_file() and file != ROOT / "nix" / "pins.nix":
                 text = file.read_text("utf-8")
                 assert pins["version"] not in text, file
                 assert not re.search(r"\b([0-9a-f]{40}|[0-9a-f]{64})\b|sha(1|256|512)-", text), file
 
-    def test_every_fetched_file_has_its_hash_from_the_pins(self, nix: Any, flake: Flake, pins: Json) -> None:
+    def test_fetched_files_have_the_hashes_of_the_pins(self, nix: Any, flake: Flake, pins: Json) -> None:
         entries = [pins["source"], *pins["prebuilt"].values(), *pins["archives"].values()]
         known = {entry["url"]: entry.get("sha256") or entry["sha1"] for entry in entries}
         names = [f"packages.{system}.{name}" for system, found in flake.packages.items() for name in found]
@@ -224,7 +224,7 @@ class TestOnnxruntime:
     }
 
     @pytest.mark.parametrize(("system", "name"), ARCHIVES)
-    def test_the_mirror_is_complete(self, flake: Flake, pins: Json, system: str, name: str) -> None:
+    def test_mirror_is_complete(self, flake: Flake, pins: Json, system: str, name: str) -> None:
         wanted = {pins["archives"][archive]["url"].removeprefix("https://") for archive in self.ARCHIVES[system, name]}
         assert set(flake.packages[system][name]["archives"]) == wanted
 
@@ -253,7 +253,7 @@ class TestOnnxruntime:
         assert "check-no-cuda.sh" in package["installCheck"]
         assert package["providers"] is None or package["providers"] == []
 
-    def test_cuda(self, flake: Flake, pins: Json) -> None:
+    def test_flags_of_the_cuda_build(self, flake: Flake, pins: Json) -> None:
         package = flake.packages["x86_64-linux"]["onnxruntime-cuda-hybrid"]
         flags = package["flags"]
         assert flags["onnxruntime_USE_CUDA"] is True
@@ -301,7 +301,7 @@ class TestOnnxruntime:
     )
 
     @pytest.mark.parametrize(("arguments", "message"), WRONG)
-    def test_wrong_arguments_are_readable_errors(self, nix: Any, arguments: str, message: str) -> None:
+    def test_wrong_argument_is_a_readable_error(self, nix: Any, arguments: str, message: str) -> None:
         done = nix.expression(f"(import (nix + /onnxruntime) {{ inherit pkgs; {arguments} }}).outPath")
         assert done.returncode != 0, done.stdout
         assert message in done.stderr
@@ -328,7 +328,7 @@ class TestOnnxruntime:
 
 class TestZrt:
     @pytest.mark.parametrize("system", sorted(SYSTEMS))
-    def test_the_core_is_linked_in(self, flake: Flake, system: str) -> None:
+    def test_core_is_linked_into_zrt(self, flake: Flake, system: str) -> None:
         package, core = (flake.packages[system][name] for name in ("zrt-cpu", "onnxruntime-cpu"))
         environment = package["environment"]
         assert environment["ZRT_ORT_INCLUDE_DIR"] == f"{core['out']}/include"
@@ -347,7 +347,7 @@ class TestZrt:
         assert "check-no-cuda.sh" not in package["postFixup"]
 
     @pytest.mark.parametrize("system", sorted(SYSTEMS))
-    def test_no_cuda_in_what_a_cpu_output_is_made_of(self, flake: Flake, system: str) -> None:
+    def test_cpu_outputs_do_not_depend_on_cuda(self, flake: Flake, system: str) -> None:
         outputs = [name for name in flake.packages[system] if "cuda" not in name]
         recipes = flake.derivations(
             *(f"packages.{system}.{name}" for name in outputs),
@@ -358,7 +358,7 @@ class TestZrt:
         assert any(name.startswith("zrt-") for name in names)
         assert not [name for name in names if re.search("cuda|cudnn|cublas|nvidia", name)]
 
-    def test_sources_leave_out_what_is_no_source(self, nix: Any) -> None:
+    def test_sources_have_no_files_of_other_kinds(self, nix: Any) -> None:
         source = nix.evaluate("packages.x86_64-linux.zrt-cpu", "p: p.attributes.src")
         listed = nix.plain("store", "ls", "--recursive", source).split()
         assert {
@@ -370,7 +370,7 @@ class TestZrt:
         assert not [path for path in listed if path.startswith(("./nix", "./tests/nix", "./tests/docs", "./flake"))]
         assert not [path for path in listed if path.startswith("./docs")]
 
-    def test_new_files_are_taken_by_folder(self, nix: Any) -> None:
+    def test_new_files_are_included_by_folder(self, nix: Any) -> None:
         """All files below zrt/ and tests/ are sources, except the tests of the flake and the guide."""
         source = nix.evaluate("packages.x86_64-linux.zrt-cpu", "p: p.attributes.src")
         listed = set(nix.plain("store", "ls", "--recursive", source).split())
@@ -393,7 +393,7 @@ class TestZrt:
         left_out = {"clang-format", "onnxruntime", "pyright", "ruff", "ziglang"}
         assert {f"python-{name}" for name in wanted - left_out} <= set(inputs)
 
-    def test_a_requirement_that_the_package_set_lacks_is_named(self, nix: Any) -> None:
+    def test_requirement_missing_from_the_package_set_is_named(self, nix: Any) -> None:
         done = nix.expression("""
           (import (nix + /zrt/requirements.nix) {
             inherit (pkgs) lib;
@@ -403,7 +403,7 @@ class TestZrt:
         assert done.returncode != 0
         assert "pyproject.toml asks for hypothesis, which this Python set lacks" in done.stderr
 
-    def test_a_cuda_zrt_wants_a_cuda_library(self, nix: Any) -> None:
+    def test_cuda_zrt_needs_a_cuda_library(self, nix: Any) -> None:
         done = nix.expression("""
           (import (nix + /zrt) {
             inherit pkgs;
@@ -430,7 +430,7 @@ class TestZrt:
         assert facts["env"]["ZRT_ORT_INCLUDE_DIR"] == f"{core}/include"
         assert "ZRT_ORT_PROVIDERS" in facts["shellHook"]
 
-    def test_the_overlay_extends_the_python_sets(self, nix: Any, flake: Flake) -> None:
+    def test_overlay_extends_the_python_sets(self, nix: Any, flake: Flake) -> None:
         done = nix.expression("""
           let
             pkgs = stand-in {
@@ -449,14 +449,14 @@ class TestZrt:
 
 
 class TestBundles:
-    def test_only_the_cuda_one_carries_what_is_nvidias(self, flake: Flake) -> None:
+    def test_only_the_cuda_bundle_has_a_second_licence(self, flake: Flake) -> None:
         cpu, cuda = (flake.packages["x86_64-linux"][name] for name in ("bundle-cpu", "bundle-cuda"))
         assert len(cpu["license"]) == 1
         assert len(cuda["license"]) == 2
 
 
 class TestTemplate:
-    def test_it_evaluates_where_it_is_laid_down(self, nix: Any) -> None:
+    def test_template_evaluates_in_its_new_folder(self, nix: Any) -> None:
         folder = nix.scratch / "template"
         folder.mkdir()
         done = nix.run("flake", "show", "--all-systems", *self.arguments(nix, folder))
@@ -464,7 +464,7 @@ class TestTemplate:
         assert "infer" in done.stdout + done.stderr
 
     def arguments(self, nix: Any, folder: Path) -> list[str]:
-        """Lays the template into a folder; the options of a command about it there."""
+        """Copies the template into a folder; returns the options with which a command of Nix reads it there."""
         for file in (ROOT / "nix" / "template").iterdir():
             (folder / file.name).write_text(file.read_text("utf-8"))
         checkout, stand_in = nix.inside(nix.checkout), nix.inside(nix.stand_in)
