@@ -44,7 +44,7 @@ def made_type(value) -> int:
 
 
 class TestTable:
-    def test_every_type_of_the_c_enum_has_a_row_with_its_value(self):
+    def test_every_type_of_the_c_enum_is_a_member(self):
         assert {kind.name: int(kind) for kind in ElementType} == c_values("ONNX_TENSOR_ELEMENT_DATA_TYPE_")
 
     def test_onnx_codes_and_names_are_those_of_onnx(self):
@@ -62,49 +62,49 @@ class TestTable:
         assert kind.dtype.itemsize == math.ceil(kind.bits / 8)
         assert kind.packed == (kind.bits in (2, 4))
 
-    def test_what_has_no_size(self):
+    def test_types_without_a_size_have_no_bits(self):
         assert [kind for kind in ElementType if not kind.bits] == [ElementType.UNDEFINED, ElementType.STRING]
         assert ElementType.UNDEFINED.dtype == np.dtype(np.void)
         assert ElementType.STRING.dtype == np.dtype(object)
 
-    def test_members_survive_pickling(self):
+    def test_members_survive_pickle(self):
         assert all(pickle.loads(pickle.dumps(kind)) is kind for kind in ElementType)
 
 
 class TestLibrary:
-    """The rows against what the library itself does."""
+    """The members compared with the library's behaviour."""
 
     @pytest.mark.parametrize("kind", HELD, ids=lambda kind: kind.name)
-    def test_the_library_makes_it(self, kind):
+    def test_library_creates_it(self, kind):
         value = new_tensor(types.creation_code(kind), (5,))
         assert made_type(value) == kind
 
     @pytest.mark.parametrize("kind", sorted(set(ElementType) - set(HELD)), ids=lambda kind: kind.name)
-    def test_the_library_refuses_it(self, kind):
+    def test_library_refuses_it(self, kind):
         with pytest.raises(NotImplementedByOrtError, match="not supported"):
             new_tensor(types.creation_code(kind), (5,))
 
     @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (5, 7), (4, 0, 2)], ids=str)
     @pytest.mark.parametrize("kind", sorted(set(HELD) & set(SIZED)), ids=lambda kind: kind.name)
-    def test_nbytes_is_what_the_library_stores(self, kind, shape):
+    def test_nbytes_equals_the_library_s_size(self, kind, shape):
         value = new_tensor(types.creation_code(kind), shape)
         assert nbytes(kind, shape) == status.fetch(api().GetTensorSizeInBytes, "size_t", value)
 
-    def test_creation_codes_of_1_27_are_those_of_onnx(self):
-        # If this fails, ONNX Runtime mended it; `creation_code` then follows the library.
+    def test_creation_codes_are_onnx_s_in_1_27(self):
+        # A release that reads the C enum makes this fail; `creation_code` adapts to it.
         for kind in HELD:
             assert types.creation_code(kind) == kind.onnx_code
 
 
 class TestOf:
     @pytest.mark.parametrize("kind", list(ElementType)[1:], ids=lambda kind: kind.name)
-    def test_dtype_scalar_type_and_member(self, kind):
+    def test_of_accepts_dtypes_scalar_types_and_members(self, kind):
         assert ElementType.of(kind.dtype) is kind
         assert ElementType.of(kind.dtype.type) is kind
         assert ElementType.of(kind) is kind
 
     @pytest.mark.parametrize("kind", SIZED, ids=lambda kind: kind.name)
-    def test_byte_order_and_name(self, kind):
+    def test_of_accepts_other_byte_orders_and_names(self, kind):
         assert ElementType.of(kind.dtype.newbyteorder(">")) is kind
         assert ElementType.of(kind.dtype.name) is kind
 
@@ -127,7 +127,7 @@ class TestOf:
         ],
         ids=str,
     )
-    def test_other_spellings(self, given, kind):
+    def test_of_accepts_other_spellings(self, given, kind):
         assert ElementType.of(given) is kind
 
     @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ class TestOf:
         ],
         ids=str,
     )
-    def test_a_dtype_without_a_row_is_named(self, given, named):
+    def test_unsupported_dtype_raises(self, given, named):
         with pytest.raises(DTypeError, match=named):
             ElementType.of(given)
 
@@ -157,23 +157,23 @@ class TestNbytes:
         assert nbytes(ElementType.INT2, (2**62, 3)) == 3 * 2**60
 
     @pytest.mark.parametrize("shape", [(-1,), (2, -3), (2**63,), ("batch", 3), (1.5,), (None,), 3, "12"], ids=repr)
-    def test_bad_shapes(self, shape):
+    def test_invalid_shape_raises(self, shape):
         with pytest.raises(ShapeError):
             nbytes(ElementType.FLOAT, shape)
 
-    def test_shapes_of_numpy_ints(self):
+    def test_as_shape_accepts_numpy_ints(self):
         assert types.as_shape(np.array([2, 3])) == (2, 3)
         assert types.as_shape([np.int32(4), True]) == (4, 1)
 
     @pytest.mark.parametrize("kind", [ElementType.STRING, ElementType.UNDEFINED])
-    def test_types_without_a_size(self, kind):
+    def test_type_without_a_size_raises(self, kind):
         with pytest.raises(DTypeError, match=kind.name):
             nbytes(kind, (2,))
 
 
 @st.composite
 def elements(draw):
-    """A packed type and an array of it, of any rank and count, that may be a strided view."""
+    """A packed type and an array of it, of any shape, possibly a strided view."""
     kind = draw(st.sampled_from(PACKED))
     codes = st.integers(0, 2**kind.bits - 1)
     shape = draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))
@@ -183,7 +183,7 @@ def elements(draw):
 
 class TestPacking:
     @given(elements())
-    def test_round_trip(self, case):
+    def test_unpack_inverts_pack(self, case):
         kind, array = case
         packed = pack(array, kind)
         assert packed.dtype == np.uint8
@@ -196,7 +196,7 @@ class TestPacking:
         assert again.tobytes() == array.tobytes()
 
     @given(elements())
-    def test_bytes_are_those_of_onnx(self, case):
+    def test_packed_bytes_equal_onnx_s(self, case):
         kind, array = case
         proto = onnx.numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape))
         assert proto.data_type == kind.onnx_code
@@ -207,29 +207,29 @@ class TestPacking:
         assert pack(np.array([-1, -8], ml_dtypes.int4), np.dtype("int4")).tolist() == [0x8F]
         assert pack(np.array([0, 1, 2, 3, 1], ml_dtypes.uint2), ElementType.UINT2).tolist() == [0b11100100, 1]
 
-    def test_bits_behind_the_last_element_are_ignored(self):
+    def test_bits_after_the_last_element_are_ignored(self):
         assert unpack(np.array([0xF1], np.uint8), "uint4", (1,)).astype(int).tolist() == [1]
 
-    def test_negative_values_come_back(self):
+    def test_negative_values_keep_their_sign(self):
         values = np.array([-8, -1, 0, 7, -3])
         assert unpack(pack(values.astype(ml_dtypes.int4), "int4"), "int4", (5,)).astype(int).tolist() == [*values]
 
     @pytest.mark.parametrize("size", [0, 1, 3])
-    def test_wrong_byte_count(self, size):
+    def test_wrong_byte_count_raises(self, size):
         with pytest.raises(ShapeError, match=f"2 bytes packed, not {size}"):
             unpack(np.zeros(size, np.uint8), ElementType.INT4, (3,))
 
-    def test_what_is_no_array_of_bytes(self):
+    def test_unpack_of_another_type_raises(self):
         for wrong in (np.zeros(2, np.int8), b"ab", np.uint8(3), [1, 2]):
             with pytest.raises(DTypeError, match="uint8"):
                 unpack(wrong, ElementType.INT4, (3,))
 
-    def test_pack_of_another_dtype(self):
+    def test_pack_of_another_dtype_raises(self):
         for wrong in (np.zeros(2, np.int8), np.zeros(2, ml_dtypes.uint4), [1, 2]):
             with pytest.raises(DTypeError, match="int4"):
                 pack(wrong, ElementType.INT4)
 
-    def test_types_that_are_not_packed(self):
+    def test_type_that_is_not_packed_raises(self):
         with pytest.raises(DTypeError, match="FLOAT is not a packed type"):
             pack(np.zeros(2, np.float32), ElementType.FLOAT)
         with pytest.raises(DTypeError, match="INT8 is not a packed type"):

@@ -48,8 +48,8 @@ NO_COMPLEX = "ONNX Runtime 1.27 has no tensors of complex numbers"
 class ElementType(IntEnum):
     """The element types of a tensor, with the values of C's ``ONNXTensorElementDataType``.
 
-    Each row: the value, ONNX's name, numpy's type or the name of ml_dtypes', the bits of one element, and why ONNX
-    Runtime refuses a tensor of it, if it does.
+    A member's definition lists its value, ONNX's name, numpy's scalar type or the name of ml_dtypes' one, the bits of
+    one element, and the reason if ONNX Runtime refuses tensors of this type.
     """
 
     onnx_name: str
@@ -57,11 +57,11 @@ class ElementType(IntEnum):
     _scalar: Any
     _dtype: np.dtype[Any] | None
     bits: int
-    """The size of one element; 0 for STRING and UNDEFINED, which have none."""
+    """The size of one element in bits; 0 for STRING and UNDEFINED, which have no fixed size."""
     refused: str | None
-    """Why ONNX Runtime creates no tensor of this type; None if it does."""
+    """The reason why ONNX Runtime creates no tensor of this type; None if it does."""
 
-    # The defaults are for type checkers, so that they accept the look-up `ElementType(1)`.
+    # The defaults let type checkers accept the look-up `ElementType(1)`.
     def __new__(
         cls, value: int, onnx_name: str = "", scalar: Any = None, bits: int = 0, refused: str | None = None
     ) -> Self:
@@ -114,12 +114,12 @@ class ElementType(IntEnum):
 
     @property
     def packed(self) -> bool:
-        """Whether one byte holds several elements; such a tensor travels as a `uint8` array of its bytes."""
+        """Whether one byte holds several elements; the array of such a tensor is its packed bytes, as `uint8`."""
         return 0 < self.bits < 8
 
     @property
     def onnx_code(self) -> int:
-        """Its number in ONNX's ``TensorProto.DataType``, another one for UINT2, INT2 and FLOAT8E8M0."""
+        """Its value in ONNX's ``TensorProto.DataType``, which differs for UINT2, INT2 and FLOAT8E8M0."""
         return _ONNX_CODES.get(self, int(self))
 
     @classmethod
@@ -182,11 +182,11 @@ def _of_unusual(dtype_like: Any) -> ElementType:
 
 @cache
 def creation_code(element_type: ElementType) -> int:
-    """The number to give ONNX Runtime's creating functions, so that they make a tensor of `element_type`.
+    """The type argument with which ONNX Runtime's functions create a tensor of `element_type`.
 
     ``CreateTensorAsOrtValue`` and its like read their type argument as a ``TensorProto.DataType`` in 1.27,
-    while everything that is read back follows the C enum. The two differ for UINT2, INT2 and FLOAT8E8M0; for
-    these the library is asked, so that a later one that agrees with its own enum is served too.
+    but report types as the C enum. The two differ for UINT2, INT2 and FLOAT8E8M0. For these types, a trial with the
+    loaded library decides, because later releases may read the argument as the C enum.
     """
     code = element_type.onnx_code
     if code == element_type:
@@ -212,8 +212,8 @@ def as_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
 def nbytes(element_type: ElementType, shape: Iterable[SupportsIndex]) -> int:
     """The bytes that ONNX Runtime stores for a tensor of `shape`; packed types round up to a whole byte.
 
-    Raises `ShapeError` for a bad dimension and `DTypeError` for STRING and UNDEFINED, whose elements have no
-    size. The rule is that of ``GetTensorSizeInBytes``.
+    Equal to the result of ``GetTensorSizeInBytes``. Raises `ShapeError` for an invalid dimension and `DTypeError` for
+    STRING and UNDEFINED, whose elements have no fixed size.
     """
     if not element_type.bits:
         raise DTypeError(f"elements of type {element_type.name} have no fixed size")
@@ -224,7 +224,7 @@ def pack(array: npt.NDArray[Any], element_type: object) -> npt.NDArray[np.uint8]
     """The packed bytes of `array`, as a `uint8` array of one dimension: the first element in the lowest bits.
 
     `array` has the dtype of `element_type` (``ml_dtypes.int4`` for INT4) and any shape; `element_type` may be
-    anything that `ElementType.of` takes. Bits that no element fills are zero; the order is that of ONNX's
+    anything that `ElementType.of` accepts. Unused bits of the last byte are zero; the order is that of ONNX's
     ``TensorProto.raw_data``. Raises `DTypeError` for an array of another dtype or a type that is not packed.
     """
     element_type = _packed_type(element_type)
@@ -240,8 +240,8 @@ def pack(array: npt.NDArray[Any], element_type: object) -> npt.NDArray[np.uint8]
 def unpack(packed: npt.NDArray[np.uint8], element_type: object, shape: Iterable[SupportsIndex]) -> npt.NDArray[Any]:
     """The elements in the bytes `packed`, as a fresh ml_dtypes array of the logical `shape`.
 
-    Raises `DTypeError` where `packed` is not `uint8` or `element_type` is not packed, and `ShapeError` where
-    the bytes are not as many as `shape` needs.
+    Raises `DTypeError` if `packed` is not `uint8` or `element_type` is not packed, and `ShapeError` if the number of
+    bytes does not match `shape`.
     """
     element_type = _packed_type(element_type)
     _require(packed, np.dtype(np.uint8), f"unpack of {element_type.name}")
@@ -269,7 +269,7 @@ def _require(array: object, dtype: np.dtype[Any], subject: str) -> None:
 
 @public
 class GraphOptimizationLevel(IntEnum):
-    """How far ONNX Runtime rewrites a graph at load (``SetSessionGraphOptimizationLevel``)."""
+    """How far ONNX Runtime optimizes a graph at load (``SetSessionGraphOptimizationLevel``)."""
 
     DISABLE_ALL = 0
     ENABLE_BASIC = 1
@@ -280,7 +280,7 @@ class GraphOptimizationLevel(IntEnum):
 
 @public
 class ExecutionMode(IntEnum):
-    """Whether nodes of one run follow each other or run side by side (``SetSessionExecutionMode``)."""
+    """Whether a run executes its nodes one after another or in parallel (``SetSessionExecutionMode``)."""
 
     SEQUENTIAL = 0
     PARALLEL = 1
@@ -312,7 +312,7 @@ class ValueKind(IntEnum):
 
 @public
 class SparseFormat(IntEnum):
-    """How a sparse tensor stores the places of its values (``OrtSparseFormat``)."""
+    """How a sparse tensor stores the indices of its values (``OrtSparseFormat``)."""
 
     COO = 1
     CSR = 2
@@ -329,7 +329,7 @@ class AllocatorType(IntEnum):
 
 
 class MemType(IntEnum):
-    """The use of memory by an execution provider (``OrtMemType``)."""
+    """For which use an execution provider has this memory (``OrtMemType``)."""
 
     CPU_INPUT = -2
     CPU_OUTPUT = -1
@@ -338,14 +338,14 @@ class MemType(IntEnum):
 
 
 class ArenaExtendStrategy(IntEnum):
-    """By how much an arena grows when it is full (``arena_extend_strategy``)."""
+    """How much a full arena grows (``arena_extend_strategy``)."""
 
     NEXT_POWER_OF_TWO = 0
     SAME_AS_REQUESTED = 1
 
 
 class DeviceMemType(IntEnum):
-    """Which of a device's memories it is (``OrtDeviceMemoryType``)."""
+    """A device's own memory, or memory that the CPU can access too (``OrtDeviceMemoryType``)."""
 
     DEFAULT = 0
     HOST_ACCESSIBLE = 5

@@ -18,7 +18,7 @@ from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, Unsupp
 from zrt.memory import arrays
 from zrt.types import AllocatorType, ArenaExtendStrategy, DeviceMemType, DeviceType, ElementType, MemType
 
-# The names that ORT knows by themselves; others need a vendor.
+# The names whose device ORT knows; for others, `OrtMemoryInfo` needs the vendor.
 NAMED = frozenset(
     {
         "Cpu",
@@ -36,7 +36,7 @@ NAMED = frozenset(
     }
 )
 
-# Larger than any address space. ORT's arena doubles its step until it is large enough, which must not overflow.
+# Larger than any address space. ORT's arena doubles its step up to the request's size, and that must not overflow.
 MOST_BYTES = 1 << 62
 
 # The first version of an ``OrtAllocator`` with counters.
@@ -48,8 +48,8 @@ _STATS_SINCE = 23
 class MemoryInfo:
     """A kind of memory on a device, as ``OrtMemoryInfo`` describes it.
 
-    `name` is ORT's name of the allocator ("Cpu", "Cuda", "CudaPinned" ...), `device_id` the device's number. The
-    other fields follow from ORT's own names; `of` describes any other memory.
+    `name` is ORT's name of the allocator ("Cpu", "Cuda", "CudaPinned" ...), `device_id` the device's number. For ORT's
+    own names the other fields follow from the name; `of` describes any other memory.
     """
 
     name: str
@@ -91,7 +91,7 @@ class MemoryInfo:
         alignment: int = 0,
         allocator_type: AllocatorType | str = AllocatorType.DEVICE,
     ) -> MemoryInfo:
-        """Memory of any device, under any name: what a plugin provider's allocators are called, say.
+        """Memory of any device under any name, for example that of a plugin provider's allocator.
 
         `vendor_id` is the PCI number of the device's vendor, `host_accessible` says whether the CPU can read
         it, `alignment` is a power of two or 0.
@@ -133,13 +133,13 @@ class MemoryInfo:
         return self.device_type == DeviceType.CPU or self.mem_type in (MemType.CPU_INPUT, MemType.CPU_OUTPUT)
 
     def beside(self, other: MemoryInfo) -> bool:
-        """Whether both are on the host, or both on the same device, so that ORT copies nothing between them."""
+        """Whether both are on the host or both on the same device, so that ORT needs no copy between them."""
         if self.is_host or other.is_host:
             return self.is_host and other.is_host
         return (self.device_type, self.device_id) == (other.device_type, other.device_id)
 
     def same(self, other: MemoryInfo) -> bool:
-        """Whether both are equal for ONNX Runtime, with vendor and alignment; ``==`` compares names and devices."""
+        """Whether ONNX Runtime finds both equal: it compares vendor and alignment too, which ``==`` does not."""
         if not isinstance(other, MemoryInfo):
             raise wrong_type("other", "a MemoryInfo", other)
         one, two = self.handle(), other.handle()
@@ -171,9 +171,9 @@ CPU = MemoryInfo.cpu()
 @public
 @dataclass(frozen=True, slots=True)
 class AllocatorStats:
-    """An allocator's counters, in bytes and calls; 0 for those that it does not keep.
+    """An allocator's counters, in bytes and calls. A counter that the allocator does not keep is 0.
 
-    The names are ORT's in Python's spelling; `raw` has ORT's own names and texts.
+    The fields have ORT's names in Python's spelling; `raw` has the names and texts that ORT returned.
     """
 
     bytes_in_use: int = 0
@@ -189,7 +189,7 @@ class AllocatorStats:
 
     @classmethod
     def parse(cls, raw: dict[str, str]) -> AllocatorStats:
-        """From ORT's key-value pairs."""
+        """Reads ORT's key-value pairs."""
 
         def number(key: str) -> int:
             return int(raw.get(key, "0"))
@@ -208,7 +208,7 @@ class AllocatorStats:
         )
 
     def __sub__(self, before: AllocatorStats) -> AllocatorStats:
-        """The differences of the counters since `before`; maxima and the limit keep their present values."""
+        """The changes of the counters since `before`; maxima and the limit keep their current values."""
         return AllocatorStats(
             self.bytes_in_use - before.bytes_in_use,
             self.total_allocated_bytes - before.total_allocated_bytes,
@@ -238,17 +238,17 @@ class ArenaConfig:
     initial_chunk_size_bytes: int | None = None
     """The first step (1 MiB)."""
     max_dead_bytes_per_chunk: int | None = None
-    """How much of a block may stay unused before the arena splits it (128 MiB)."""
+    """The arena splits a block if more bytes than these would stay unused (128 MiB)."""
     initial_growth_chunk_size_bytes: int | None = None
-    """The first step after the arena was shrunk (2 MiB), a multiple of 256."""
+    """The first step after the arena shrank (2 MiB), a multiple of 256."""
     max_power_of_two_extend_bytes: int | None = None
     """The largest step that doubling reaches (1 GiB), a multiple of 256."""
     use_cuda_mempool: bool | None = None
     """Whether CUDA's own memory pools replace the arena."""
     cuda_mempool_release_threshold: int | None = None
-    """How much such a pool keeps before it releases memory."""
+    """The bytes that CUDA's pool keeps before it releases memory."""
     cuda_mempool_bytes_to_keep_on_shrink: int | None = None
-    """How much such a pool keeps when it shrinks."""
+    """The bytes that CUDA's pool keeps when it shrinks."""
 
     def handle(self) -> Handle:
         """A new ``OrtArenaCfg`` of these settings. The error for an invalid field names it."""
@@ -281,7 +281,7 @@ class ArenaConfig:
 
 
 def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
-    """A new ``OrtKeyValuePairs`` of `pairs`, or empty for None; error messages call it `subject`."""
+    """A new ``OrtKeyValuePairs`` of `pairs`, empty for None; error messages name them `subject`."""
     given = entries({} if pairs is None else pairs, subject)
     table = api()
     handle = Handle.make(table.ReleaseKeyValuePairs, [], table.CreateKeyValuePairs, "OrtKeyValuePairs")
@@ -302,7 +302,7 @@ def read_pairs(pointer: Any) -> dict[str, str]:
 
 
 def session_memories(function: Any, session: Handle, count: int) -> list[MemoryInfo]:
-    """The memories of a session's inputs or outputs, as `function` of the table lists them."""
+    """The memories of a session's inputs or outputs; `function` is the entry of the table that lists them."""
     places = new_array("const OrtMemoryInfo *", count)
     if count:
         status.check(function(session.pointer, places, count))
@@ -318,7 +318,7 @@ def has_device(session: Handle, inputs: int, outputs: int) -> bool:
 
 @public
 class Allocator(Owner):
-    """ORT's allocator of a session for a kind of memory, or (`Allocator.default()`) the process's plain one.
+    """A session's allocator for a kind of memory, or (`Allocator.default()`) the process's default CPU allocator.
 
     Its allocations keep it alive. `Environment.shared_allocator` returns the allocators of devices.
     """
@@ -364,7 +364,7 @@ class Allocator(Owner):
 
     @classmethod
     def default(cls) -> Allocator:
-        """The process's plain allocator on the host."""
+        """The process's default CPU allocator, which has no arena."""
         allocator = cls.__new__(cls)
         allocator._handle = Handle.borrow(default_allocator())
         allocator.memory = CPU
@@ -374,29 +374,29 @@ class Allocator(Owner):
         return MemoryInfo.read(status.fetch(api().AllocatorGetInfo, "const OrtMemoryInfo *", self._open().pointer))
 
     def allocate(self, nbytes: int) -> Allocation:
-        """Allocates `size` bytes, at least 1; their content is undefined.
+        """Allocates `nbytes` bytes, at least 1; their content is undefined.
 
-        `AllocationError` where there is not that much.
+        Raises `AllocationError` if the memory cannot be allocated.
         """
         handle = self._open()
         size = integer(nbytes, "nbytes", 1, 2**64 - 1)
-        what = f"{size} bytes of {self.memory.name}"
+        wanted = f"{size} bytes of {self.memory.name}"
         if size > MOST_BYTES:
-            raise AllocationError(f"no memory for {what}: more than an address space has")
+            raise AllocationError(f"no memory for {wanted}: more than an address space has")
         make = lib.zrt_allocation_new
         try:
             made = Handle.make(lib.zrt_allocation_free, [handle], make, "zrt_allocation", api(), handle.pointer, size)
         except Error as error:
-            raise AllocationError(f"no memory for {what}: {error}") from error
+            raise AllocationError(f"no memory for {wanted}: {error}") from error
         if not made.pointer:
-            raise AllocationError(f"no memory for {what}")
+            raise AllocationError(f"no memory for {wanted}")
         return Allocation(made, self.memory)
 
     def stats(self) -> AllocatorStats:
-        """The present counters; all 0 for an allocator that keeps none."""
+        """The current counters; all 0 for an allocator that keeps none."""
         handle = self._open()
         table = api()
-        # A provider's allocator may lack this function, and ORT would call it nonetheless.
+        # ORT calls this function of a provider's allocator without a check that it exists.
         if handle.pointer.version < _STATS_SINCE or not handle.pointer.GetStats:
             return AllocatorStats()
         function = table.AllocatorGetStats
@@ -459,5 +459,5 @@ def take_string(allocator: Any, text: Any) -> str:
 
 
 def default_allocator() -> Any:
-    """The process's plain ``OrtAllocator``, borrowed."""
+    """The process's default ``OrtAllocator``, borrowed."""
     return status.make(api().GetAllocatorWithDefaultOptions, "OrtAllocator")

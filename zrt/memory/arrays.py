@@ -14,7 +14,7 @@ from zrt.types import ElementType, nbytes
 
 
 class _Foreign:
-    """The base of a view: it keeps the handle that owns the memory."""
+    """The base of a view: it keeps the handle that owns the memory alive."""
 
     __slots__ = ("__array_interface__", "handle")
 
@@ -42,7 +42,7 @@ def view(
 ) -> np.ndarray[Any, Any]:
     """An array over the memory at `address`. The array keeps `handle` alive, which owns the memory.
 
-    Packed types come as the uint8 array of their packed bytes.
+    For a packed type it is the uint8 array of the packed bytes.
     """
     size = nbytes(element_type, shape)
     dtype = np.dtype(np.uint8) if element_type.packed else element_type.dtype
@@ -55,7 +55,7 @@ def view(
 def strided(
     handle: Handle, address: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, width: int
 ) -> np.ndarray[Any, Any]:
-    """A read-only array of unsigned integers of `width` bytes, `strides` (in bytes) apart, as `view` otherwise."""
+    """As `view`, but read-only, of unsigned integers of `width` bytes that lie `strides` bytes apart."""
     dtype = np.dtype(f"u{width}")
     if 0 in shape:
         return np.empty(shape, dtype)
@@ -94,7 +94,7 @@ def needs_copy(array: np.ndarray[Any, Any]) -> str | None:
 
 
 def check_dims(shape: Any, subject: str) -> tuple[int, ...]:
-    """A concrete shape as a tuple of ints; negative or non-integer dimensions are refused."""
+    """`shape` as a tuple of ints. Raises `ShapeError` for a negative or non-integer dimension."""
     if isinstance(shape, (int, np.integer)) and not isinstance(shape, bool):
         shape = (shape,)
     try:

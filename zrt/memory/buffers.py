@@ -55,7 +55,7 @@ class BufferPolicy:
     LATENCY: ClassVar[BufferPolicy]
     """Plain and prefaulted, so that the first run has no page faults."""
     THROUGHPUT_LARGE: ClassVar[BufferPolicy]
-    """Aligned to 2 MiB, huge pages, prefaulted, whatever the size."""
+    """Aligned to 2 MiB, huge pages, prefaulted, for any size."""
     PINNED_HOST_CANDIDATE: ClassVar[BufferPolicy]
     """THROUGHPUT_LARGE and locked. CUDA does not pin it, so it does not speed up transfers by itself."""
 
@@ -71,7 +71,7 @@ class BufferPolicy:
             raise ArgumentError("auto chooses alignment, hugepage, prefault and lock: give it alone")
 
     def resolve(self, nbytes: int) -> BufferPolicy:
-        """The policy for a buffer of `nbytes` bytes: itself, or the choice of AUTO.
+        """The policy for a buffer of `nbytes` bytes: for AUTO its choice, else the policy itself.
 
         Below 1 MiB plain; from 1 MiB aligned to 4096 bytes and prefaulted; from 2 MiB aligned to 2 MiB,
         hinted for huge pages and prefaulted.
@@ -139,12 +139,11 @@ class Buffer(Owner):
     """Zeroed memory of a chosen kind for one tensor, which ONNX Runtime can read or write without a copy.
 
     `shape` is the tensor's; `dtype` is a numpy dtype, a name, or an `ElementType`. A packed type (4 or 2
-    bits) is held as the bytes that ONNX Runtime packs it into. The memory goes when the buffer and everything
-    over it (views, lanes) are gone; what builds on it takes `_handle` as a parent.
+    bits) is held as the bytes into which ONNX Runtime packs it. The memory is freed when the buffer and all views and
+    lanes over it are gone.
 
-    Raises `ShapeError` for a shape that cannot be, `DTypeError` for a type that ONNX Runtime does not take or
-    whose elements have no size, `AllocationError` where the system has no memory, `LockError` where it
-    refuses to lock it.
+    Raises `ShapeError` for an invalid shape, `DTypeError` for a type that ONNX Runtime does not support or whose
+    elements have no fixed size, `AllocationError` if the system has no memory, `LockError` if it refuses to lock it.
     """
 
     __slots__ = ("_array", "element_type", "nbytes", "policy", "resolved", "shape")
@@ -178,8 +177,8 @@ class Buffer(Owner):
     def array(self) -> np.ndarray[Any, Any]:
         """The memory as a numpy array: of `shape`, or for a packed type the `uint8` array of its bytes.
 
-        Always the same array. It and every view of it stay valid after the buffer is closed or gone. Raises
-        `ClosedError` after `close`.
+        Each access returns the same array. It and every view of it stay valid after the buffer is closed or freed.
+        Raises `ClosedError` after `close`.
         """
         array = self._array
         if array is None:
@@ -204,11 +203,11 @@ class Buffer(Owner):
 
     @property
     def hugepage(self) -> Literal["asked", "granted", "refused"] | None:
-        """The state of the huge-page hint; None where there was none.
+        """The state of the huge-page hint; None without a hint.
 
-        ``granted``: the kernel's map of this process shows huge pages in this memory now. ``asked``: the
-        kernel took the hint and shows none (yet). ``refused``: the kernel did not take the hint. Read anew
-        each time, from ``/proc/self/smaps``. Raises `ClosedError` after `close`.
+        ``granted``: this memory has huge pages now. ``asked``: the kernel accepted the hint, and this memory has no
+        huge pages (yet). ``refused``: the kernel refused the hint. Each access reads ``/proc/self/smaps``. Raises
+        `ClosedError` after `close`.
         """
         return hugepage_state(self._open(), b"AnonHugePages:")
 
@@ -220,7 +219,7 @@ class Buffer(Owner):
         return unpack(self.array, self.element_type, self.shape)
 
     def close(self) -> None:
-        """Releases the memory as soon as no view or lane uses it. Closing twice is fine."""
+        """Frees the memory as soon as no view or lane uses it. Closing twice has no effect."""
         self._array = None
         super().close()
 
@@ -230,7 +229,7 @@ class Buffer(Owner):
 
 
 def held(dtype: object) -> ElementType:
-    """The element type of memory that zrt holds."""
+    """The element type of `dtype`. Raises `DTypeError` for types that zrt's own memory cannot hold."""
     element_type = ElementType.of(dtype)
     if element_type is ElementType.STRING:
         raise DTypeError("a buffer cannot hold STRING: strings live in ONNX Runtime's own memory")
@@ -273,7 +272,7 @@ def lock_error(code: int, size: int) -> LockError:
 
 
 def hugepage_state(handle: Handle, kind: bytes) -> Literal["asked", "granted", "refused"] | None:
-    """The state of the huge-page hint; `kind` is the kernel's word for huge pages of this memory."""
+    """The state of the huge-page hint; `kind` is the key of ``/proc/self/smaps`` that counts its huge pages."""
     memory = handle.pointer
     state = memory.hugepage
     if state == lib.ZRT_HUGEPAGE_NOT_ASKED:
@@ -284,7 +283,7 @@ def hugepage_state(handle: Handle, kind: bytes) -> Literal["asked", "granted", "
 
 
 def _huge_kib(address: int, kind: bytes) -> int:
-    """The KiB in huge pages that the kernel's map shows in the mapping around `address`; 0 without a map."""
+    """The KiB in huge pages of the mapping that contains `address`; 0 if the system has no ``/proc/self/smaps``."""
     inside = False
     try:
         with open("/proc/self/smaps", "rb") as smaps:
