@@ -1,4 +1,4 @@
-"""Prints what a buffer reports of its huge pages in a process where the kernel grants none."""
+"""Prints the state of a buffer's huge-page hint in a process where the kernel grants none."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""Prints what a buffer reports of its huge pages where madvise fails with EINVAL; takes the number of that system call.
+"""Prints the state of a buffer's huge-page hint where madvise fails with EINVAL; takes madvise's number.
 
 A seccomp filter makes madvise(..., MADV_HUGEPAGE) fail as a kernel without huge pages does.
 """
