@@ -17,7 +17,7 @@ def test_strings_are_the_texts_in_utf8(texts: list[str | bytes]) -> None:
     # Memory that the array did not own would be in use again by now.
     fill = [bytes(64) for _ in range(1000)]
     wanted = [text.encode() if isinstance(text, str) else text for text in texts]
-    assert [ffi.string(array[index]) for index in range(len(texts))] == wanted
+    assert [ffi.string(text) for text in array] == wanted
     assert ffi.typeof(array) is ffi.typeof("const char *[]")
     assert fill
 

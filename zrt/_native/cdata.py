@@ -25,8 +25,9 @@ def strings(texts: Iterable[str | bytes]) -> Any:
     """An array of C strings, ``const char *[]``; str is encoded as UTF-8."""
     encoded = [text.encode() if isinstance(text, str) else text for text in texts]
     size = len(encoded) * sizeof("char *")
-    # One block for the pointers and the strings: the array owns both.
-    array = from_buffer("const char *[]", bytearray(size) + b"".join(text + b"\0" for text in encoded))
+    # One block for the pointers and the strings behind them: the array owns both.
+    block = memoryview(bytearray(size) + b"".join(text + b"\0" for text in encoded))
+    array = from_buffer("const char *[]", block[:size])
     address = address_of(array) + size
     for index, text in enumerate(encoded):
         array[index] = pointer_to(address, "char")
