@@ -93,7 +93,7 @@ class MemoryInfo:
     ) -> MemoryInfo:
         """Memory of any device under any name, for example that of a plugin provider's allocator.
 
-        `vendor_id` is the PCI number of the device's vendor, `host_accessible` says whether the CPU can read
+        `vendor_id` is the PCI number of the device's vendor, `host_accessible` is true if the CPU can read
         it, `alignment` is a power of two or 0.
         """
         aligned = integer(alignment, "alignment", 0, 1 << 30)
