@@ -10,8 +10,8 @@ from dataclasses import MISSING, Field, field, fields
 from enum import Enum
 from typing import Any, Literal, Self, Union, get_args, get_origin
 
-from zrt._common.arguments import choose, path_bytes, text
-from zrt.errors import ArgumentError, DTypeError, UnknownNameError, UnsupportedError
+from zrt._common.arguments import choose, path_bytes, text, wrong_type
+from zrt.errors import ArgumentError, UnknownNameError, UnsupportedError
 
 
 def data_field(kind: Any, **arguments: Any) -> Any:
@@ -124,7 +124,7 @@ class OptionData:
 def require_keys(data: Any, known: Mapping[str, Any], subject: str) -> None:
     """Raises where `data` is not a mapping, or has a key that is not in `known`."""
     if not isinstance(data, Mapping):
-        raise DTypeError(f"{subject}: expected fields by name, got {type(data).__name__}")
+        raise wrong_type(subject, "fields by name", data)
     for key in data:
         if key not in known:
             import difflib
@@ -136,7 +136,7 @@ def require_keys(data: Any, known: Mapping[str, Any], subject: str) -> None:
 
 def _document(document: Any, kind: type) -> str:
     if not isinstance(document, str):
-        raise DTypeError(f"{kind.__name__}: expected a document as a str, got {type(document).__name__}")
+        raise wrong_type(kind.__name__, "a document as a str", document)
     return document
 
 
@@ -182,7 +182,7 @@ def checked(value: Any, kind: Any, subject: str) -> Any:
     if not any(map(_is_data, kinds)):
         raise UnsupportedError(f"{subject}: it cannot be given as data")
     names = " or ".join(one.__name__ if isinstance(one, type) else str(one) for one in kinds if _is_data(one))
-    raise DTypeError(f"{subject}: expected {names}, got {type(value).__name__} {value!r}")
+    raise wrong_type(subject, names, value)
 
 
 def _plain_type(kind: Any) -> Any:

@@ -279,7 +279,7 @@ class Graph:
         self._change()
         [name] = self._usable([value], "output")
         if not name:
-            raise DTypeError("output: expected a GraphValue, got NoneType None")
+            raise wrong_type("output", "a GraphValue", None)
         subject = f"output {name!r}"
         if name not in self._names:
             raise ArgumentError(f"{subject}: it belongs to a graph around {self.name!r}: give an Identity of it")

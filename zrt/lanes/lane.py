@@ -15,7 +15,7 @@ from zrt._native import lib, ort_messages, status
 from zrt._native.busy import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.errors import ArgumentError, ClosedError, DTypeError, Error, ShapeError
+from zrt.errors import ArgumentError, ClosedError, Error, ShapeError
 from zrt.lanes import lane_shapes
 from zrt.lanes.audit import LaneAudit, PortAudit
 from zrt.lanes.lane_shapes import PortShape, ShapesLike
@@ -216,7 +216,7 @@ class Lane(Owner):
         bound = self._opened()
         handle = RunOptions.opened(options, bound.owner, bound=True)
         if handle is None:
-            raise DTypeError("options: expected RunOptions, got NoneType")
+            raise wrong_type("options", "RunOptions", options)
         if bound.session._captures and options.gpu_graph_id is None:
             raise ArgumentError("options: this session captures graphs; give gpu_graph_id, another for each lane")
         code = _run_with(self._reference, handle.pointer)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zrt._common.arguments import entries, path_bytes, require_folder, shown, wrong_type
+from zrt._common.arguments import entries, path_bytes, require_folder, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, data_field
@@ -217,8 +217,7 @@ class SessionOptions(OptionData):
         try:
             domains = list(self.custom_ops)
         except TypeError:
-            came = type(self.custom_ops).__name__
-            raise DTypeError(f"custom_ops: expected a list of CustomOpDomains, got {came}") from None
+            raise wrong_type("custom_ops", "a list of CustomOpDomains", self.custom_ops) from None
         for domain in domains:
             if not isinstance(domain, CustomOpDomain):
                 raise wrong_type("custom_ops", "CustomOpDomains", domain)
@@ -231,8 +230,7 @@ class SessionOptions(OptionData):
     def _libraries(self) -> list[bytes]:
         """The paths of the operators' libraries; raises where a file does not exist."""
         if isinstance(self.custom_op_libraries, (str, bytes)) or not isinstance(self.custom_op_libraries, Sequence):
-            came = shown(self.custom_op_libraries)
-            raise DTypeError(f"custom_op_libraries: expected a list of paths, got {came}")
+            raise wrong_type("custom_op_libraries", "a list of paths", self.custom_op_libraries)
         paths = [path_bytes(file, "custom_op_libraries") for file in self.custom_op_libraries]
         for file in paths:
             if not os.path.isfile(file):

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import boolean, choose, integer, path_bytes, shown, text, wrong_type
+from zrt._common.arguments import boolean, choose, integer, path_bytes, text, wrong_type
 from zrt._common.files import replacing
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
@@ -20,7 +20,7 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
-from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, Error, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, ClosedError, Error, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.initializers import Initializer
 from zrt.loading.load import data_of, load_error, load_model, prepare_options, settle_threads
@@ -203,8 +203,7 @@ class _Compilation(Carrier):
     def locate(self, locator: Locator) -> None:
         """Calls the caller's function for each weight."""
         if not callable(locator):
-            came = type(locator).__name__
-            raise DTypeError(f"get_initializer_location_func: expected a function, got {came} {shown(locator)}")
+            raise wrong_type("get_initializer_location_func", "a function", locator)
         self._locator = locator
         self.set("SetOutputModelGetInitializerLocationFunc", ffi.addressof(lib, "zrt_compile_place"), self._state)
 
