@@ -18,8 +18,16 @@ def test_strings_are_the_texts_in_utf8(texts: list[str | bytes]) -> None:
     fill = [bytes(64) for _ in range(1000)]
     wanted = [text.encode() if isinstance(text, str) else text for text in texts]
     assert [ffi.string(text) for text in array] == wanted
-    assert ffi.typeof(array) is ffi.typeof("const char *[]")
+    assert len(array) == len(texts)
     assert fill
+
+
+def test_strings_in_a_reference_cycle_are_collected() -> None:
+    for number in range(1000):
+        cycle: list[object] = [strings([f"name {number}", "other"])]
+        cycle.append(cycle)
+        del cycle
+    gc.collect()
 
 
 def test_strings_take_a_generator() -> None:

@@ -25,9 +25,10 @@ def strings(texts: Iterable[str | bytes]) -> Any:
     """An array of C strings, ``const char *[]``; str is encoded as UTF-8."""
     encoded = [text.encode() if isinstance(text, str) else text for text in texts]
     size = len(encoded) * sizeof("char *")
-    # One block for the pointers and the strings behind them: the array owns both.
-    block = memoryview(bytearray(size) + b"".join(text + b"\0" for text in encoded))
-    array = from_buffer("const char *[]", block[:size])
+    # One block for the pointers and the strings behind them: the array owns both. It is no memoryview: CPython crashes
+    # where its garbage collector clears one that cffi still exports.
+    block = bytearray(size) + b"".join(text + b"\0" for text in encoded)
+    array = from_buffer(f"const char *[{len(encoded)}]", block)
     address = address_of(array) + size
     for index, text in enumerate(encoded):
         array[index] = pointer_to(address, "char")
