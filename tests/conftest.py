@@ -20,6 +20,7 @@ import pytest
 
 import zrt
 from tests.support import plugin as plugin_library
+from tests.support import processes
 from zrt.providers import Azure, usable
 
 ROOT = Path(__file__).parents[1]
@@ -271,7 +272,7 @@ def script(request: pytest.FixtureRequest) -> Callable[..., subprocess.Completed
         done = subprocess.run(
             [sys.executable, str(path), *map(str, arguments)],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.fspath(ROOT)},
+            env=processes.environment(),
             capture_output=True,
             text=True,
             timeout=120,

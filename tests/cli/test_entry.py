@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import zrt as package
-from tests.support import models
+from tests.support import models, processes
 from zrt.cli import main
 
 COMMANDS = ("bench", "compile", "info", "inspect", "profile", "run")
@@ -169,9 +169,8 @@ class TestProcess:
         # As in a terminal: children of a shell's background job ignore Ctrl-C, unless they restore its handler.
         command = [sys.executable, INTERRUPTIBLE, "run", "--input", f"image={marker}"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        environment = {**os.environ, "PYTHONPATH": os.fspath(ROOT)}
         # Opening the pipe waits until the command reads it, so the command has started.
-        with subprocess.Popen(command, env=environment, **pipes) as process, marker.open("w"):
+        with subprocess.Popen(command, env=processes.environment(), **pipes) as process, marker.open("w"):
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
         assert (process.returncode, err) == (130, "")

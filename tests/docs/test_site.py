@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import importlib.util
-import os
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_api_table import TABLES, is_reason, names_of, rows
+from tests.support import processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(folder)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": os.fspath(ROOT)},
+        env=processes.environment(),
         capture_output=True,
         text=True,
         timeout=300,

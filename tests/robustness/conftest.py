@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import pytest
 
 import zrt
 from tests.robustness.vocabulary import QUIET
-from tests.support import models
+from tests.support import models, processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,8 +46,7 @@ class Child:
         # -P: the names of scripts must not hide modules of the standard library.
         command = [sys.executable, "-P", str(self._folder / script), *map(str, arguments)]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
-        path = os.pathsep.join(filter(None, [os.fspath(ROOT), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "PYTHONPATH": path}
+        environment = processes.environment()
         process: subprocess.Popen[str] = subprocess.Popen(command, **(pipes | {"env": environment} | options))
         return process
 
