@@ -32,7 +32,7 @@ ENUMS = {
 
 
 def numbers_of(kind: type) -> dict[str, int]:
-    return {name: number for name, number in vars(kind).items() if isinstance(number, int)}
+    return {name: number for name, number in vars(kind).items() if isinstance(number, int) and name[0] != "_"}
 
 
 def name_of(kind: Any) -> str:

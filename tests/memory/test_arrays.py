@@ -159,3 +159,8 @@ def test_views_of_a_buffer_and_of_its_value_share_memory():
     buffer.array[...] = [1, 2, 3]
     assert view.tolist() == [1, 2, 3]
     assert arrays.address_of(view) == buffer.address
+
+
+def test_empty_shape_that_numpy_cannot_have_raises_a_shape_error() -> None:
+    with pytest.raises(ShapeError, match="numpy has no such array"):
+        zrt.Buffer([0, 2, 2**62], np.float32)

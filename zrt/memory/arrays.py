@@ -47,7 +47,11 @@ def view(
     size = nbytes(element_type, shape)
     dtype = np.dtype(np.uint8) if element_type.packed else element_type.dtype
     if size == 0:
-        return np.empty((0,) if element_type.packed else shape, dtype)
+        try:
+            return np.empty((0,) if element_type.packed else shape, dtype)
+        except ValueError as error:
+            # numpy multiplies the other dimensions even if one is 0.
+            raise ShapeError(f"shape {list(shape)}: numpy has no such array: {error}") from error
     raw = np.asarray(_Foreign(handle, address, (size,), writeable))
     return raw if element_type.packed else raw.view(dtype).reshape(shape)
 
