@@ -135,7 +135,10 @@ class Owner(Single):
     _handle: Handle | None
 
     def _open(self) -> Handle:
-        handle = self._handle
+        try:
+            handle = self._handle
+        except AttributeError:
+            raise ClosedError(f"this {type(self).__name__} was not made: its constructor did not finish") from None
         if handle is None:
             raise ClosedError(f"this {type(self).__name__} is closed")
         return handle
@@ -146,8 +149,8 @@ class Owner(Single):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._handle is None
+        """Whether `close` was called, or the constructor raised."""
+        return getattr(self, "_handle", None) is None
 
     def __enter__(self) -> Self:
         self._open()

@@ -289,7 +289,8 @@ class DynamicRuntime(Single):
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
-        return not self._sessions
+        # A constructor that raised leaves no sessions.
+        return not getattr(self, "_sessions", ())
 
     def __len__(self) -> int:
         return len(self._buckets)

@@ -107,7 +107,8 @@ class Runtime(Single):
 
     def close(self) -> None:
         """Closes the lanes, which release their sessions; closing twice is fine."""
-        for lane in self.lanes:
+        # A constructor that raised leaves no lanes.
+        for lane in getattr(self, "lanes", ()):
             lane.close()
 
     def __getitem__(self, index: int) -> Lane:
