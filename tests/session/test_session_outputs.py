@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import weakref
 
@@ -128,6 +129,21 @@ class TestOutputs:
         with pytest.raises(error, match=message):
             relu.run([f32(1)], outputs)
         assert relu.run([f32(1)])[0].tolist() == [1]
+
+    @pytest.mark.parametrize("names", [None, ["y"]])
+    @pytest.mark.parametrize("feeds", [{"x": f32(*range(4000))}, [f32(*range(4000))]], ids=["dict", "list"])
+    @pytest.mark.parametrize("method", ["run", "run_async", "submit"])
+    def test_names_before_feeds_raise_without_the_arrays(self, relu, method, names, feeds):
+        """The order of onnxruntime's `run`."""
+        order = r"outputs: expected a list of names \(zrt takes the feeds first, as in run\(feeds, \['y'\]\)\), got "
+        with pytest.raises(DTypeError, match=order) as raised:
+            asyncio.run(getattr(relu, method)(names, feeds))
+        assert len(str(raised.value)) < 150
+        assert "3.99" not in str(raised.value)
+
+    def test_infer_with_names_before_feeds_raises(self, build):
+        with pytest.raises(DTypeError, match="zrt takes the feeds first"):
+            zrt.infer(build("(float[n] x) => (float[n] y) { y = Relu(x) }"), None, {"x": f32(1)})
 
     def test_each_run_returns_fresh_arrays(self, load):
         # A known shape, a shape that depends on the data, an initializer, an input, and a view of an input.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import reprlib
 import threading
 from collections.abc import Mapping
 from enum import IntEnum
@@ -15,11 +16,31 @@ Choice = TypeVar("Choice", bound=IntEnum)
 
 INT32_MAX = 2**31 - 1
 
+# The most characters that an error message shows of one object.
+LONGEST = 80
+
+
+class _Short(reprlib.Repr):
+    """Short reprs: of containers the first elements, of arrays at any depth only the type and the shape."""
+
+    def repr1(self, thing: Any, level: int) -> str:
+        kind = type(thing)
+        if hasattr(kind, "__array__") and getattr(thing, "shape", None) != ():
+            return f"{kind.__name__} of shape {getattr(thing, 'shape', '?')}"
+        if kind in (list, tuple, dict, set, frozenset):
+            return super().repr1(thing, level)
+        if kind in (str, bytes, bytearray):
+            thing = thing[:LONGEST]
+        return f"{thing!r:.{LONGEST}}"
+
+
+_short = _Short()
+
 
 def shown(thing: object) -> str:
-    """An object for an error message: its repr, shortened, or its type if its repr raises."""
+    """An object for an error message: its repr, shortened and without arrays, or its type if its repr raises."""
     try:
-        return f"{thing!r:.80}"
+        return _short.repr(thing)[:LONGEST]
     except Exception:
         return f"an object of type {type(thing).__name__}"
 

@@ -302,6 +302,12 @@ class Session(Owner):
     def _wanted(self, outputs: Sequence[str] | None) -> tuple[str, ...] | None:
         if outputs is None:
             return None
+        if isinstance(outputs, Mapping) or (
+            isinstance(outputs, (list, tuple)) and any(isinstance(each, ndarray) for each in outputs)
+        ):
+            # onnxruntime's `run` takes the names first.
+            example = f"run(feeds, {list(self.output_names[:1])})"
+            raise wrong_type("outputs", f"a list of names (zrt takes the feeds first, as in {example})", outputs)
         if isinstance(outputs, str) or not isinstance(outputs, Sequence):
             raise wrong_type("outputs", "a list of names", outputs)
         for name in outputs:
@@ -310,7 +316,7 @@ class Session(Owner):
                     f"outputs: the model has no output {shown(name)}; it has {names_of(self.outputs)}"
                 )
         if not outputs or len(set(outputs)) != len(outputs):
-            raise ArgumentError(f"outputs: expected names, each once, got {list(outputs)}")
+            raise ArgumentError(f"outputs: expected names, each once, got {shown(outputs)}")
         return tuple(outputs)
 
     def _call(self, inputs: Sequence[tuple[ValueInfo, symbolic_shapes.Shape]], wanted: tuple[str, ...] | None) -> Call:

@@ -1,0 +1,64 @@
+"""Objects in error messages: short, without arrays, and never a failure of their own."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+
+from zrt._common.arguments import shown, wrong_type
+
+ARRAY = np.full((20, 30), 12345.0, np.float32)
+
+
+class Broken:
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+
+@pytest.mark.parametrize(
+    ("thing", "text"),
+    [
+        ("rows", "'rows'"),
+        (None, "None"),
+        (2.5, "2.5"),
+        (np.float32(2.5), repr(np.float32(2.5))),
+        ([1, "a", (2,)], "[1, 'a', (2,)]"),
+        ({"a": 1}, "{'a': 1}"),
+        ({3}, "{3}"),
+        (ARRAY, "ndarray of shape (20, 30)"),
+        ([ARRAY], "[ndarray of shape (20, 30)]"),
+        ({"x": (ARRAY,)}, "{'x': (ndarray of shape (20, 30),)}"),
+        (np.ma.masked_array(ARRAY), "MaskedArray of shape (20, 30)"),
+        (Broken(), "an object of type Broken"),
+        ([Broken()], "an object of type list"),
+        (10**5000, "an object of type int"),
+    ],
+    ids=lambda thing: type(thing).__name__,
+)
+def test_shown_is_the_repr_with_shapes_for_arrays(thing, text):
+    assert shown(thing) == text
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        "long" * 10**6,
+        b"long" * 10**6,
+        bytearray(10**6),
+        list(range(10**6)),
+        {str(i): i for i in range(10**5)},
+        [[["deep"] * 100] * 100] * 100,
+        OrderedDict((i, i) for i in range(1000)),
+    ],
+    ids=lambda thing: type(thing).__name__,
+)
+def test_shown_of_a_large_object_is_short(thing):
+    assert 10 < len(shown(thing)) <= 80
+
+
+def test_wrong_type_shows_no_mapping_and_no_array():
+    assert str(wrong_type("it", "an int", {"x": ARRAY})) == "it: expected an int, got dict"
+    assert str(wrong_type("it", "an int", ARRAY)) == "it: expected an int, got ndarray"
+    assert str(wrong_type("it", "an int", [ARRAY])) == "it: expected an int, got list [ndarray of shape (20, 30)]"
