@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
-import time
+import threading
 
 import numpy as np
 
 import zrt
 from benches.models import build as bench
 from tests.robustness.prologue import same
+from tests.robustness.waiting import wait
 
 threads = int(sys.argv[2])
 many = bench.cnn()
@@ -31,6 +31,13 @@ value = zrt.Value.allocate((4,), np.float32, one.allocator())
 wanted = one.run(images)[0]
 made.run()
 bound.run()
+
+
+def keep_own():
+    """Makes a session that lives to the end of the process, and runs it."""
+    global kept
+    kept = zrt.Session(many, zrt.SessionOptions(intra_op_num_threads=threads))
+    same(kept.run(images)[0], wanted)
 
 
 def in_child():
@@ -53,9 +60,18 @@ def in_child():
         del mine
         gc.collect()
     elif use == "own, kept":
-        global kept
-        kept = zrt.Session(many, zrt.SessionOptions(intra_op_num_threads=threads))
-        same(kept.run(images)[0], wanted)
+        keep_own()
+    elif use == "own, in a thread":
+        thread = threading.Thread(target=keep_own)
+        thread.start()
+        thread.join()
+    elif use == "own, then fork":
+        keep_own()
+        ended = os.fork()
+        if ended:
+            wait(ended, 30)
+        else:
+            keep_own()
     elif use == "run":
         same(one.run(images)[0], wanted)
         made.run()
@@ -64,17 +80,4 @@ def in_child():
     elif use == "fork":
         ended = os.fork()
         if ended:
-            assert os.waitpid(ended, 0)[1] == 0
-
-
-def wait(process):
-    """Waits for a child, which must exit with status 0 within a minute."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        ended, code = os.waitpid(process, os.WNOHANG)
-        if ended:
-            assert code == 0, f"the forked process ended with {code}"
-            return
-        time.sleep(0.005)
-    os.kill(process, signal.SIGKILL)
-    raise AssertionError("the forked process hangs")
+            wait(ended, 30)

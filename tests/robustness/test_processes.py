@@ -3,34 +3,67 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.robustness.conftest import Child
+from tests.support import processes
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+
+@pytest.fixture
+def fork(child: Child, tmp_path: Path) -> Callable[..., str]:
+    """Runs a script where only zrt may have switched ONNX Runtime's telemetry off: its thread makes children hang."""
+
+    def run(script: str, *arguments: object) -> str:
+        return child(f"processes/{script}", arguments, env=processes.plain_environment(tmp_path))
+
+    return run
 
 
 # A session with a pool of threads does not run in the child: its threads stay in the parent.
 @needs_fork
 @pytest.mark.parametrize(
     ("use", "threads"),
-    [(use, threads) for use in ("exit", "drop", "close", "look", "own", "own, kept", "fork") for threads in (1, 3)]
+    [
+        (use, threads)
+        for use in (
+            "exit",
+            "drop",
+            "close",
+            "look",
+            "own",
+            "own, kept",
+            "own, in a thread",
+            "own, then fork",
+            "fork",
+        )
+        for threads in (1, 3)
+    ]
     + [("run", 1)],
 )
-def test_fork_after_use(child: Child, use: str, threads: int) -> None:
+def test_fork_after_use(fork: Callable[..., str], use: str, threads: int) -> None:
     """A child that exits, or that uses objects of its own, neither hangs nor crashes; the parent goes on."""
-    child("processes/fork.py", arguments=[use, threads])
+    fork("fork.py", use, threads)
 
 
 @needs_fork
-def test_fork_during_runs(child: Child) -> None:
-    child("processes/fork_during_runs.py", arguments=["exit", 2])
+@pytest.mark.parametrize("made", ["nothing", "library", "environment", "global pools"])
+def test_fork_before_the_first_session(fork: Callable[..., str], made: str) -> None:
+    fork("fork_before_session.py", made)
 
 
 @needs_fork
-def test_pool_of_forked_processes(child: Child) -> None:
-    child("processes/pool.py", arguments=["exit", 3])
+def test_fork_during_runs(fork: Callable[..., str]) -> None:
+    fork("fork_during_runs.py", "exit", 2)
+
+
+@needs_fork
+def test_pool_of_forked_processes(fork: Callable[..., str]) -> None:
+    fork("pool.py", "exit", 3)
 
 
 def test_zrt_in_several_interpreters(child: Child) -> None:

@@ -54,6 +54,11 @@ STRUCTS = (
     "OrtGraphicsInteropConfig",
 )
 
+# Microsoft's builds since 1.29 report to Microsoft which models a process loads, unless this variable is set. A process
+# that is forked beside the reporting thread hangs or crashes when it exits: there is no such thread to join. ONNX
+# Runtime reads the variable once, when it creates the environment.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
 
 @dataclass(frozen=True, slots=True)
 class Library:

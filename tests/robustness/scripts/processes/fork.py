@@ -7,12 +7,13 @@ import sys
 
 from tests.robustness import forks
 from tests.robustness.prologue import same
+from tests.robustness.waiting import wait
 
 process = os.fork()
 if not process:
     forks.in_child()
     sys.exit(0)
-forks.wait(process)
+wait(process)
 same(forks.one.run(forks.images)[0], forks.wanted)
 forks.made.run()
 same(forks.view, forks.wanted)

@@ -6,8 +6,9 @@ import os
 import threading
 
 import zrt
-from tests.robustness.forks import images, one, wait, wanted
+from tests.robustness.forks import images, one, wanted
 from tests.robustness.prologue import same
+from tests.robustness.waiting import wait
 
 stop = threading.Event()
 

@@ -1,0 +1,22 @@
+"""Prints how many threads the environment, a session and a run start; the session has none of its own."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+import zrt
+from tests.support import models
+from zrt.environment import environment
+
+
+def count():
+    return len(os.listdir("/proc/self/task"))
+
+
+before = count()
+environment.current()
+session = zrt.Session(models.add([4]), zrt.SessionOptions(intra_op_num_threads=1))
+session.run([np.ones(4, np.float32)] * 2)
+print(count() - before)
