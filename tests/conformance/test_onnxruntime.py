@@ -1,0 +1,28 @@
+"""The list of ONNX's tests that fail has none that the official package passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+import pytest
+
+from tests.conformance import cases
+
+pytestmark = pytest.mark.official
+
+
+def run(case: cases.Case, model: onnx.ModelProto, feeds: dict[str, Any]) -> Sequence[Any]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(str(case.path), options, ["CPUExecutionProvider"])
+    return session.run(None, feeds)
+
+
+@pytest.mark.parametrize("case", cases.listed("session"))
+def test_onnxruntime_fails_in_the_same_way(case: cases.Case) -> None:
+    cases.hold(case, run, cases.failures("session")[case.name])
