@@ -16,6 +16,7 @@ from zrt._native import ffi, lib, status
 from zrt._native.library import api
 from zrt.errors import DTypeError, NotImplementedByOrtError, ShapeError
 from zrt.types import ElementType, nbytes, pack, unpack
+from zrt.values.type_info import type_name
 
 PACKED = [kind for kind in ElementType if kind.packed]
 SIZED = [kind for kind in ElementType if kind.bits]
@@ -120,6 +121,8 @@ class TestOf:
             (np.longlong, ElementType.INT64),
             ("bfloat16", ElementType.BFLOAT16),
             (str, ElementType.STRING),
+            ("string", ElementType.STRING),
+            ("STRING", ElementType.STRING),
             ("U12", ElementType.STRING),
             ("S3", ElementType.STRING),
             (np.dtypes.StringDType(), ElementType.STRING),
@@ -129,6 +132,10 @@ class TestOf:
     )
     def test_of_accepts_other_spellings(self, given, kind):
         assert ElementType.of(given) is kind
+
+    @pytest.mark.parametrize("kind", list(ElementType)[1:], ids=lambda kind: kind.name)
+    def test_of_accepts_the_names_that_zrt_prints(self, kind):
+        assert ElementType.of(type_name(kind)) is kind
 
     @pytest.mark.parametrize(
         ("given", "named"),

@@ -124,7 +124,7 @@ class ElementType(IntEnum):
 
     @classmethod
     def of(cls, dtype_like: object) -> ElementType:
-        """The element type of a numpy dtype, a scalar type, a dtype's name or an `ElementType`.
+        """The element type of a numpy dtype, a scalar type, a dtype's name, "string" or an `ElementType`.
 
         Byte order does not matter: ``">f4"`` is FLOAT. Arrays of `str`, `bytes` and objects are STRING.
         Raises `DTypeError` for a dtype that ONNX does not have.
@@ -162,6 +162,8 @@ def _of_unusual(dtype_like: Any) -> ElementType:
         return dtype_like
     if dtype_like is None:  # numpy reads None as float64
         raise DTypeError("None is not a dtype")
+    if isinstance(dtype_like, str) and dtype_like.lower() == ElementType.STRING.onnx_name:
+        return ElementType.STRING
     try:
         dtype = np.dtype(dtype_like)
     except (TypeError, ValueError):

@@ -63,10 +63,11 @@ def test_element_types(kind: ElementType, declared: bool) -> None:
         assert found.tobytes() == raw.tobytes()
 
 
-def test_strings() -> None:
+@pytest.mark.parametrize("declared", [str, "string", ElementType.STRING])
+def test_strings(declared: Any) -> None:
     class Upper(CustomOp):
-        inputs = (str,)
-        outputs = (str,)
+        inputs = (Input(dtype=declared),)
+        outputs = (declared,)
 
         def compute(self, context: KernelContext) -> None:
             (x,) = context.inputs

@@ -84,6 +84,12 @@ class TestSequencesOfTensors:
             assert type(result) is list
             assert same(result, given)
 
+    def test_strings_by_name(self):
+        assert zrt.Value.from_sequence([], "string").element_type is ElementType.STRING
+        assert zrt.Value.from_sequence([["a"], ["b"]], "string").to_list() == [["a"], ["b"]]
+        assert zrt.Value.from_map({"a": "b"}, "string", "string").to_dict() == {"a": "b"}
+        assert zrt.Value.from_sequence([{"a": 1.0}], "float32", "string").to_list() == [{"a": 1.0}]
+
     @given(given=st.lists(st.lists(TEXT, max_size=3), max_size=4))
     def test_strings(self, given):
         session = passing(helper.make_sequence_type_proto(tensor_type(ElementType.STRING)))

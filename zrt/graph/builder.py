@@ -179,7 +179,7 @@ class Graph:
     def input(self, name: str, type: Any = None, shape: Sequence[int | str | None] | None = None) -> GraphValue:
         """A new input.
 
-        `type` is an element type, in any form that `ElementType.of` takes, or "string". `shape` holds sizes, names of
+        `type` is an element type, in any form that `ElementType.of` takes. `shape` holds sizes, names of
         symbolic sizes, and None for unnamed ones; a `shape` of None leaves the rank open. For inputs other than tensors
         `type` is one of `zrt.graph`'s types. Only inputs of a subgraph may omit the type: it follows from the node.
         """

@@ -21,9 +21,7 @@ _KEYS: Final = frozenset(kind for kind in ElementType if kind is ElementType.STR
 
 
 def to_element_type(value: object, subject: str) -> ElementType:
-    """An element type in any form that `ElementType.of` takes, or "string"."""
-    if isinstance(value, str) and value.upper() == ElementType.STRING.name:
-        return ElementType.STRING
+    """An element type in any form that `ElementType.of` takes."""
     try:
         found = ElementType.of(value)
     except DTypeError as error:
@@ -58,7 +56,7 @@ def dimensions(shape: object, subject: str) -> tuple[Dim, ...] | None:
 @public_in("zrt.graph")
 @dataclass(frozen=True, slots=True, init=False)
 class TensorType:
-    """A dense tensor: an element type, in any form that `ElementType.of` takes or "string", and a shape.
+    """A dense tensor: an element type, in any form that `ElementType.of` takes, and a shape.
 
     The shape is a tuple of sizes, names of symbolic sizes, and None for unnamed ones; None leaves the rank open.
     """

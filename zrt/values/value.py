@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zrt._common.arguments import wrong_type
+from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import address_of, from_buffer, new_array, pointer_to, sizeof
@@ -162,7 +162,8 @@ class Value(Owner):
         if not element_type.packed:
             raise DTypeError(f"{subject}: {element_type.name} is not a packed type")
         if not isinstance(packed, np.ndarray) or packed.dtype != np.uint8:
-            raise DTypeError(f"{subject}: packed bytes are a uint8 array, not {getattr(packed, 'dtype', packed)!r}")
+            came = shown(getattr(packed, "dtype", packed))
+            raise DTypeError(f"{subject}: packed bytes are a uint8 array, not {came}")
         owner, packed = packed, np.asarray(packed)
         reason = arrays.needs_copy(packed)
         if reason:
