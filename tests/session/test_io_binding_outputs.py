@@ -216,6 +216,8 @@ class TestOutputs:
             ("y", np.zeros(2, ml_dtypes.int4), DTypeError, "output 'y': ONNX Runtime packs INT4"),
             ("y", [0.0, 0.0], DTypeError, "output 'y': expected an array, a Value or a Buffer, got list"),
             ("y", zrt.MemoryInfo("Nowhere"), ArgumentError, "Nowhere"),
+            ("y", zrt.MemoryInfo.cuda(3), ArgumentError, "output 'y': this session has no allocator for 'Cuda'"),
+            ("y", zrt.MemoryInfo.of("acme", "NPU"), ArgumentError, "output 'y': .* no allocator for 'acme'"),
             ("y", "Cpu", DTypeError, "output 'y': expected an array, a Value or a Buffer, got str"),
         ],
     )

@@ -13,7 +13,7 @@ from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
-from zrt.memory.allocators import CPU, Allocator, MemoryInfo
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo, require_memory
 from zrt.memory.buffers import Buffer, BufferPolicy
 from zrt.session.session import Session
 from zrt.types import ElementType
@@ -115,11 +115,7 @@ def checked_memory(where: LaneMemory | None, session: Handle, subject: str) -> L
         raise ArgumentError(f"{subject}: a LaneMemory is of kind buffers, allocated or left, not {where.kind!r}")
     if not isinstance(where.memory, MemoryInfo):
         raise wrong_type(subject, "a MemoryInfo", where.memory)
-    if where.memory != CPU:
-        try:
-            Allocator.of(session, where.memory)
-        except ArgumentError as error:
-            raise status.about(subject, error) from error
+    require_memory(session, where.memory, subject)
     return where
 
 

@@ -316,6 +316,15 @@ def has_device(session: Handle, inputs: int, outputs: int) -> bool:
     return any(not memory.is_host for where, count in sides for memory in session_memories(where, session, count))
 
 
+def require_memory(session: Handle, memory: MemoryInfo, subject: str) -> None:
+    """Raises `ArgumentError` if a session has no such memory: ORT would use host memory and say nothing."""
+    if memory != CPU:
+        try:
+            Allocator.of(session, memory)
+        except ArgumentError as error:
+            raise status.about(subject, error) from error
+
+
 @public
 class Allocator(Owner):
     """A session's allocator for a kind of memory, or (`Allocator.default()`) the process's default CPU allocator.

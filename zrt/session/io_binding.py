@@ -17,7 +17,7 @@ from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnknownNameError
 from zrt.loading.run_options import RunOptions
-from zrt.memory.allocators import CPU, MemoryInfo
+from zrt.memory.allocators import CPU, MemoryInfo, require_memory
 from zrt.memory.buffers import Buffer
 from zrt.session.bound_run import bound_values, busy_flag, lane_block
 from zrt.session.feeds import check_kind, check_type, names_of, right_value
@@ -226,12 +226,17 @@ class IoBinding(Owner):
         bound.claimed(bound.bind_input, name, value._open())
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
-        """Binds an output to the caller's memory, or lets ORT allocate it on a memory (None: on the host)."""
+        """Binds an output to the caller's memory, or lets ORT allocate it on a memory (None: on the host).
+
+        Raises `ArgumentError` for a memory that the session does not have.
+        """
         bound = self._opened()
         info = _find(name, bound.session.outputs, "output")
         subject = f"output {name!r}"
         if place is None or isinstance(place, MemoryInfo):
-            bound.claimed(bound.leave_output, name, place or CPU)
+            memory = place or CPU
+            require_memory(bound.owner, memory, subject)
+            bound.claimed(bound.leave_output, name, memory)
             return
         if any(name == info.name for info in (*bound.session.inputs, *bound.session.initializers)):
             raise ArgumentError(f"{subject} is an input as well: ORT hands it out again and writes nothing")
