@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import resources
 from itertools import count, repeat
 from pathlib import Path
@@ -31,6 +32,10 @@ Check: TypeAlias = "Callable[[], None]"
 Batch: TypeAlias = "Callable[[int], int]"
 Compare: TypeAlias = "Callable[[Group, str], None]"
 
+WAYS: Final = ("c_loop", "lane", "prepared_run", "session_run", "ort_run_with_iobinding", "ort_run")
+"""The contenders of `every_way`."""
+# The wall-clock time of a batch in threads: long compared with a switch between them.
+THREADS_BATCH_NS: Final = 20_000_000
 ONE_THREAD: Final[dict[str, Any]] = {"intra_op_num_threads": 1}
 WARM_UP_RUNS: Final = 1
 MIB: Final = 1 << 20
@@ -197,13 +202,55 @@ def call_entry(key: str, expected: Sequence[Array], call: Callable[..., Sequence
     return Entry(python_contender(key, key, call, *arguments), lambda: assert_same(call(*arguments), expected))
 
 
-def assert_fills(lane: zrt.Lane, call: Callable[[], Any], expected: Sequence[Array]) -> None:
-    """Asserts that `call` writes the expected results into the outputs of `lane`."""
+def iobinding_entry(key: str, theirs: Any, lane: zrt.Lane, expected: Sequence[Array]) -> Entry:
+    """onnxruntime's own binding over the memory of `lane`; it allocates the outputs that the lane does not hold."""
+    binding = theirs.io_binding()
+    for name, array in lane.inputs.items():
+        binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+    for port in lane.audit().outputs:
+        if port.allocates:
+            binding.bind_output(port.name, "cpu")
+        else:
+            array = lane.outputs[port.name]
+            binding.bind_output(port.name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
+    call = theirs.run_with_iobinding
+    return Entry(
+        python_contender(key, key, call, binding),
+        lambda: assert_fills(lane, lambda: call(binding), expected, binding.copy_outputs_to_cpu),
+    )
+
+
+def lanes_entry(key: str, work: Workload, runtime: zrt.Runtime, batch_of: Callable[[zrt.Lane], Batch]) -> Entry:
+    """The lanes of a runtime, each in a thread of its own."""
+    for lane in runtime:
+        work.fill(lane)
+    together = in_threads(key, [batch_of(lane) for lane in runtime])
+
+    def check() -> None:
+        for lane in runtime:
+            assert_fills(lane, lambda: together.batch(len(runtime)), work.expected)
+
+    return Entry(together, check)
+
+
+def calls_entry(key: str, work: Workload, count: int, call: Callable[..., Sequence[Array]], *arguments: Any) -> Entry:
+    """The same call in this many threads."""
+    together = in_threads(key, [partial(timing.batch, call, arguments)] * count)
+    return Entry(together, lambda: assert_same(call(*arguments), work.expected))
+
+
+def assert_fills(
+    lane: zrt.Lane,
+    call: Callable[[], Any],
+    expected: Sequence[Array],
+    read: Callable[[], Iterable[Array]] | None = None,
+) -> None:
+    """Asserts that `call` writes the expected results into the outputs of `lane`, or into those that `read` returns."""
     for port in lane.audit().outputs:
         if not port.allocates:
             lane.outputs[port.name].fill(np.nan)
     call()
-    assert_same(lane.outputs.values(), expected)
+    assert_same(read() if read else lane.outputs.values(), expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +284,23 @@ class Workload:
         """Writes the inputs into a lane."""
         for name, array in self.inputs.items():
             lane.inputs[name][...] = array
+
+
+def every_way(name: str, work: Workload) -> Group:
+    """Every way to run the workload once, from the C loop to onnxruntime's `run`."""
+    session, theirs = work.session(), ort_session(work.path)
+    lane = work.lane(session)
+    return Group(
+        name,
+        [
+            c_loop_entry("c_loop", lane, work.expected),
+            lane_entry("lane", lane, work.expected),
+            call_entry("prepared_run", work.expected, session.prepare(work.inputs).run),
+            call_entry("session_run", work.expected, session.run, work.inputs),
+            iobinding_entry("ort_run_with_iobinding", theirs, lane, work.expected),
+            call_entry("ort_run", work.expected, theirs.run, None, work.inputs),
+        ],
+    )
 
 
 def ort_session(path: Path) -> Any:

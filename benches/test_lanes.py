@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import zrt
 from benches.support import (
     ONE_THREAD,
-    Batch,
+    THREADS_BATCH_NS,
     Compare,
     Entry,
     Group,
     Workload,
-    assert_fills,
-    assert_same,
-    in_threads,
+    calls_entry,
+    lanes_entry,
     ort_session,
 )
 from zrt.bench import timing
@@ -27,8 +25,6 @@ from zrt.bench.contenders import CLoop
 
 WAYS = ("c_loop", "lane_shared", "lane_replicated", "session_run", "ort_run")
 COUNTS = (1, 2)
-# Long compared with a switch between threads.
-BATCH_NS = 20_000_000
 
 
 @pytest.fixture(scope="module", params=["add", "cnn", "squeezenet"])
@@ -42,34 +38,13 @@ def group(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> 
             work.path, count, zrt.SessionOptions(**ONE_THREAD), share_weights=True, shapes=work.shapes
         )
         entries += [
-            _lanes(f"c_loop-{count}", work, shared, lambda lane: CLoop(lane).batch),
-            _lanes(f"lane_shared-{count}", work, shared, lambda lane: partial(timing.batch, lane.run, ())),
-            _lanes(f"lane_replicated-{count}", work, replicated, lambda lane: partial(timing.batch, lane.run, ())),
-            _calls(f"session_run-{count}", work, count, session.run, (work.inputs,)),
-            _calls(f"ort_run-{count}", work, count, theirs.run, (None, work.inputs)),
+            lanes_entry(f"c_loop-{count}", work, shared, lambda lane: CLoop(lane).batch),
+            lanes_entry(f"lane_shared-{count}", work, shared, lambda lane: partial(timing.batch, lane.run, ())),
+            lanes_entry(f"lane_replicated-{count}", work, replicated, lambda lane: partial(timing.batch, lane.run, ())),
+            calls_entry(f"session_run-{count}", work, count, session.run, work.inputs),
+            calls_entry(f"ort_run-{count}", work, count, theirs.run, None, work.inputs),
         ]
-    return Group(f"lanes: {request.param}, one run, all threads counted", entries, batch_ns=BATCH_NS)
-
-
-def _lanes(key: str, work: Workload, runtime: zrt.Runtime, batch_of: Callable[[zrt.Lane], Batch]) -> Entry:
-    """Each lane in a thread of its own."""
-    for lane in runtime:
-        work.fill(lane)
-    together = in_threads(key, [batch_of(lane) for lane in runtime])
-
-    def check() -> None:
-        for lane in runtime:
-            assert_fills(lane, lambda: together.batch(len(runtime)), work.expected)
-
-    return Entry(together, check)
-
-
-def _calls(
-    key: str, work: Workload, count: int, call: Callable[..., Sequence[Any]], arguments: tuple[Any, ...]
-) -> Entry:
-    """The same call in this many threads."""
-    together = in_threads(key, [partial(timing.batch, call, arguments)] * count)
-    return Entry(together, lambda: assert_same(call(*arguments), work.expected))
+    return Group(f"lanes: {request.param}, one run, all threads counted", entries, batch_ns=THREADS_BATCH_NS)
 
 
 @pytest.mark.parametrize("count", COUNTS)

