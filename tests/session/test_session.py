@@ -101,7 +101,6 @@ class TestFeeds:
             pytest.param(lambda x: x.astype(">f4"), id="big-endian"),
             pytest.param(lambda x: np.asfortranarray(x.astype(">f4")), id="big-endian-fortran"),
             pytest.param(lambda x: x.view(np.recarray), id="subclass"),
-            pytest.param(lambda x: np.ma.masked_array(x), id="masked"),
             pytest.param(lambda x: np.frombuffer(x.tobytes(), np.float32).reshape(x.shape), id="read-only"),
             pytest.param(lambda x: np.frombuffer(b"\0" + x.tobytes(), np.float32, offset=1).reshape(x.shape), id="odd"),
             pytest.param(lambda x: np.broadcast_to(x, (1, *x.shape))[0], id="broadcast"),

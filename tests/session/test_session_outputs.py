@@ -135,8 +135,8 @@ class TestOutputs:
     @pytest.mark.parametrize("method", ["run", "run_async", "submit"])
     def test_names_before_feeds_raise_without_the_arrays(self, relu, method, names, feeds):
         """The order of onnxruntime's `run`."""
-        order = r"outputs: expected a list of names \(zrt takes the feeds first, as in run\(feeds, \['y'\]\)\), got "
-        with pytest.raises(DTypeError, match=order) as raised:
+        order = r"outputs: .* \(zrt takes the feeds first, as in run\(feeds, \['y'\]\)\)"
+        with pytest.raises((DTypeError, UnknownNameError), match=order) as raised:
             asyncio.run(getattr(relu, method)(names, feeds))
         assert len(str(raised.value)) < 150
         assert "3.99" not in str(raised.value)

@@ -12,6 +12,7 @@ from zrt._common.arguments import shown
 from zrt.errors import ArgumentError, DTypeError
 from zrt.graph import types
 from zrt.graph.model_proto import package
+from zrt.memory import arrays
 from zrt.types import ElementType
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
@@ -126,7 +127,7 @@ def tensor(value: Any, name: str = "") -> Any:
         return made
     if not isinstance(value, (np.ndarray, np.generic)):
         raise _Mismatch("")
-    array = np.asarray(value)
+    array = arrays.plain(value, "it")
     try:
         kind = ElementType.of(array.dtype)
         if kind is not ElementType.STRING:

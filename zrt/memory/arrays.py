@@ -9,7 +9,7 @@ import numpy as np
 
 from zrt._common.arguments import shown
 from zrt._native.handle import Handle
-from zrt.errors import DTypeError, ShapeError
+from zrt.errors import ArgumentError, DTypeError, ShapeError
 from zrt.types import ElementType, nbytes
 
 
@@ -64,6 +64,20 @@ def strided(
     if 0 in shape:
         return np.empty(shape, dtype)
     return np.asarray(_Foreign(handle, address, shape, False, dtype.str, strides))
+
+
+def check_unmasked(thing: object, subject: str) -> None:
+    """Raises for a masked array: ONNX Runtime would read the elements that the mask hides."""
+    kind = type(thing)
+    # numpy.ma is not imported here, since it is slow to import; and other libraries have masked arrays too.
+    if kind is not np.ndarray and hasattr(kind, "mask") and hasattr(kind, "filled"):
+        raise ArgumentError(f"{subject} is a masked array, and ONNX has no masks: give array.filled(value)")
+
+
+def plain(thing: Any, subject: str) -> np.ndarray[Any, Any]:
+    """The array that numpy makes of anything but a masked array, without a copy if possible."""
+    check_unmasked(thing, subject)
+    return np.asarray(thing)
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:

@@ -95,6 +95,7 @@ def right_array(info: ValueInfo, feed: Any) -> np.ndarray[Any, Any]:
 
 
 def _as_array(info: ValueInfo, feed: Any, subject: str) -> np.ndarray[Any, Any]:
+    arrays.check_unmasked(feed, subject)
     try:
         array = np.asarray(feed)
     except (ValueError, TypeError, OverflowError) as error:

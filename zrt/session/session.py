@@ -302,22 +302,23 @@ class Session(Owner):
     def _wanted(self, outputs: Sequence[str] | None) -> tuple[str, ...] | None:
         if outputs is None:
             return None
-        if isinstance(outputs, Mapping) or (
-            isinstance(outputs, (list, tuple)) and any(isinstance(each, ndarray) for each in outputs)
-        ):
-            # onnxruntime's `run` takes the names first.
-            example = f"run(feeds, {list(self.output_names[:1])})"
-            raise wrong_type("outputs", f"a list of names (zrt takes the feeds first, as in {example})", outputs)
+        if isinstance(outputs, Mapping):
+            raise wrong_type("outputs", f"a list of names {self._order()}", outputs)
         if isinstance(outputs, str) or not isinstance(outputs, Sequence):
             raise wrong_type("outputs", "a list of names", outputs)
         for name in outputs:
             if not isinstance(name, str) or name not in self.output_names:
+                hint = f" {self._order()}" if isinstance(name, ndarray) else ""
                 raise UnknownNameError(
-                    f"outputs: the model has no output {shown(name)}; it has {names_of(self.outputs)}"
+                    f"outputs: the model has no output {shown(name)}{hint}; it has {names_of(self.outputs)}"
                 )
         if not outputs or len(set(outputs)) != len(outputs):
             raise ArgumentError(f"outputs: expected names, each once, got {shown(outputs)}")
         return tuple(outputs)
+
+    def _order(self) -> str:
+        """A hint for users of onnxruntime, whose `run` takes the names first."""
+        return f"(zrt takes the feeds first, as in run(feeds, {list(self.output_names[:1])}))"
 
     def _call(self, inputs: Sequence[tuple[ValueInfo, symbolic_shapes.Shape]], wanted: tuple[str, ...] | None) -> Call:
         """The prepared call for these inputs and outputs, from the cache if it is there."""

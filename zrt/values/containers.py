@@ -163,6 +163,7 @@ def _element(thing: Any, element_type: ElementType | None, key_type: ElementType
         return mapping(thing, key_type, element_type, subject)
     if element_type is ElementType.STRING and not isinstance(thing, np.ndarray):
         return Value.from_strings(thing, None, subject)
+    arrays.check_unmasked(thing, subject)
     try:
         array = np.asarray(thing)
     except (ValueError, TypeError, OverflowError) as error:

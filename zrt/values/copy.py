@@ -90,7 +90,7 @@ def _check(pair: Any, index: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any,
 def _describe(side: Any, subject: str) -> tuple[ElementType, tuple[int, ...]]:
     if isinstance(side, np.ndarray):
         # A subclass may override attributes: read a plain array.
-        side = np.asarray(side)
+        side = arrays.plain(side, subject)
         element_type = arrays.element_type_of(side, subject)
     elif isinstance(side, (Value, Buffer)):
         if side.closed:

@@ -142,6 +142,7 @@ def checked(given: SparseTensor, subject: str) -> SparseTensor:
 
 
 def _array(given: Any, subject: str) -> Array:
+    arrays.check_unmasked(given, subject)
     if isinstance(given, np.ndarray):
         return given
     try:

@@ -21,6 +21,7 @@ from zrt.types import ElementType
 
 def encode(texts: Any, subject: str) -> tuple[list[bytes], tuple[int, ...]]:
     """The UTF-8 of each string in an array, a nested list or a single `str` or `bytes`, and the shape."""
+    arrays.check_unmasked(texts, subject)
     if not isinstance(texts, np.ndarray):
         try:
             # An array of objects: numpy's own string types drop NULs at the end of a string.

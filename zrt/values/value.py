@@ -136,7 +136,7 @@ class Value(Owner):
         if not isinstance(array, np.ndarray):
             raise wrong_type(subject, "a numpy array", array)
         # A subclass may override attributes, so read a plain array; but keep the object, which may own more.
-        owner, array = array, np.asarray(array)
+        owner, array = array, arrays.plain(array, subject)
         reason = arrays.needs_copy(array)
         if reason:
             raise ArgumentError(f"{subject}: {reason}, and is to be used without a copy")
@@ -164,7 +164,7 @@ class Value(Owner):
         if not isinstance(packed, np.ndarray) or packed.dtype != np.uint8:
             came = shown(getattr(packed, "dtype", packed))
             raise DTypeError(f"{subject}: packed bytes are a uint8 array, not {came}")
-        owner, packed = packed, np.asarray(packed)
+        owner, packed = packed, arrays.plain(packed, subject)
         reason = arrays.needs_copy(packed)
         if reason:
             raise ArgumentError(f"{subject}: {reason}, and is to be used without a copy")
