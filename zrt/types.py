@@ -41,7 +41,7 @@ __all__ = [
     "unpack",
 ]
 
-NO_COMPLEX = "ONNX Runtime 1.27 has no tensors of complex numbers"
+NO_COMPLEX = "ONNX Runtime has no tensors of complex numbers"
 
 
 @public
@@ -186,9 +186,9 @@ def _of_unusual(dtype_like: Any) -> ElementType:
 def creation_code(element_type: ElementType) -> int:
     """The type argument with which ONNX Runtime's functions create a tensor of `element_type`.
 
-    ``CreateTensorAsOrtValue`` and its like read their type argument as a ``TensorProto.DataType`` in 1.27,
-    but report types as the C enum. The two differ for UINT2, INT2 and FLOAT8E8M0. For these types, a trial with the
-    loaded library decides, because later releases may read the argument as the C enum.
+    ``CreateTensorAsOrtValue`` and its like read their type argument as a ``TensorProto.DataType`` up to 1.30, and as
+    the C enum, in which they report types, since 1.31. The two differ for UINT2, INT2 and FLOAT8E8M0. For these types a
+    trial with the loaded library decides.
     """
     code = element_type.onnx_code
     if code == element_type:

@@ -11,6 +11,7 @@ import pytest
 
 import zrt
 from tests.custom_ops import support
+from tests.support import adapters, ort
 from zrt._native import ort_messages
 from zrt._native.ort_messages import OrtMessage
 from zrt.custom_ops import KernelContext, ShapeContext
@@ -86,6 +87,10 @@ def provider_not_in_build(build: Callable[..., Any]) -> None:
     appending.append(zrt.SessionOptions().handle(), "SNPEExecutionProvider", {})
 
 
+def adapter_of_strings(build: Callable[..., Any]) -> None:
+    zrt.LoraAdapter(adapters.of_strings())
+
+
 PROVOKED = [
     (missing_folder, ort_messages.FILE_REFUSED),
     (folder_as_file, ort_messages.FILE_REFUSED),
@@ -94,6 +99,7 @@ PROVOKED = [
     (wrong_output_shape, ort_messages.WRONG_OUTPUT_SHAPE),
     (reused_buffer, ort_messages.REUSED_BUFFER),
     (newer_model, ort_messages.NEWER_MODEL),
+    (adapter_of_strings, ort_messages.LORA_TYPE),
     (provider_not_in_build, ort_messages.NOT_IN_BUILD),
 ]
 
@@ -105,6 +111,9 @@ def test_loaded_library_uses_these_words(
     provoke: Callable[..., None],
     message: OrtMessage,
 ) -> None:
+    first = message.seen_in[0]
+    if not ort.since(first):
+        pytest.skip(f"ONNX Runtime has these words since {first}")
     messages = []
     translate = ort_messages.to_error
 

@@ -223,6 +223,6 @@ def test_process_exits_cleanly_with_the_library_in_use(script):
     script("provider_library.py", "exit_with_a_session_and_a_stream", source.path())
 
 
-def test_failed_registration_spoils_device_selection_and_nothing_else(script):
-    """ONNX Runtime keeps devices in its list that are gone: to walk that list would read freed memory."""
+def test_failed_registration_spoils_device_selection_at_most(script):
+    """Up to 1.30 ONNX Runtime keeps devices in its list that are gone: to walk that list would read freed memory."""
     script("provider_library.py", "failed_registration", source.path())

@@ -11,6 +11,7 @@ import onnx
 import pytest
 
 import zrt
+from tests.support import ort
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 
@@ -93,9 +94,13 @@ def test_if_and_loop(positive: bool, branching: Any, reference: Any, tmp_path: P
     near(edit.finalize().run(feeds), [*wanted, -wanted[0]])
     zrt.save_optimized(model, tmp_path / "optimized.onnx", QUIET)
     near(zrt.Session(tmp_path / "optimized.onnx", QUIET).run(feeds), [*wanted, -wanted[0]])
-    # ONNX Runtime 1.27 writes the weights of a body twice, and then refuses the model.
-    with pytest.raises(zrt.errors.InvalidGraphError, match="initializer name is not unique"):
-        zrt.Session(zrt.compile(model, options=QUIET), QUIET)
+    compiled = zrt.compile(model, options=QUIET)
+    if ort.COMPILES_BODIES:
+        near(zrt.Session(compiled, QUIET).run(feeds), [*wanted, -wanted[0]])
+    else:
+        # ONNX Runtime writes the weights of a body twice, and then refuses the model.
+        with pytest.raises(zrt.errors.InvalidGraphError, match="initializer name is not unique"):
+            zrt.Session(compiled, QUIET)
 
 
 def test_if_added_to_a_model(three_layers: Any, reference: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support import models
+from tests.support import models, ort
 from zrt import Allocation, Allocator, AllocatorStats, ArenaConfig, MemoryInfo, Session, SessionOptions, Value
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, UnsupportedError
 from zrt.memory.allocators import CPU, NAMED, read_pairs, write_pairs
@@ -348,6 +348,7 @@ RAW = {
     "NumReserves": "1",
     "NumArenaExtensions": "2",
     "NumArenaShrinkages": "0",
+    "RequestedInUse": "9",
     "SomethingNew": "x",
 }
 
@@ -355,20 +356,21 @@ RAW = {
 class TestStats:
     def test_parse_reads_ort_s_pairs(self):
         stats = AllocatorStats.parse(RAW)
-        assert stats == AllocatorStats(10, 40, 20, 8, -1, 5, 1, 2, 0)
+        assert stats == AllocatorStats(10, 40, 20, 8, -1, 5, 1, 2, 0, requested_bytes_in_use=9)
         assert stats.raw == RAW
         assert AllocatorStats.parse({}) == AllocatorStats()
 
     def test_subtraction_gives_differences(self):
         before = AllocatorStats.parse(RAW)
-        after = AllocatorStats(7, 60, 30, 9, -1, 9, 1, 3, 1)
-        assert after - before == AllocatorStats(-3, 20, 30, 9, -1, 4, 0, 1, 1)
+        after = AllocatorStats(7, 60, 30, 9, -1, 9, 1, 3, 1, requested_bytes_in_use=5)
+        assert after - before == AllocatorStats(-3, 20, 30, 9, -1, 4, 0, 1, 1, requested_bytes_in_use=-4)
         assert before - before == AllocatorStats(0, 0, 20, 8, -1, 0, 0, 0, 0)
 
     def test_every_counter_of_ort_has_a_field(self, session):
         stats = session.allocator().stats()
         assert set(stats.raw) <= set(RAW)
         assert AllocatorStats.parse(stats.raw) == stats
+        assert ("RequestedInUse" in stats.raw) is ort.COUNTS_REQUESTED_BYTES
 
 
 @pytest.mark.gpu

@@ -26,6 +26,9 @@ import cffi
 HERE = Path(__file__).resolve().parent
 NAME = "zrt._native._ort"
 
+# The API version of the headers that decl/ follows: ZRT_API_VERSION of src/library.h.
+DECLARED_VERSION = 27
+
 # Each after those that it refers to.
 DECLARATIONS = (
     "decl/handles.h",
@@ -120,10 +123,15 @@ def declarations(folder: Path = HERE) -> str:
 
 
 def as_in(header: str, text: str) -> str:
-    """Our declarations, with the type of one argument, which differs between 1.27.0 and 1.27.1, taken from `header`."""
+    """Our declarations as `header` has them: the type of one argument differs between 1.27.0 and 1.27.1, and the
+    structs of later releases may go on after what we declare of them.
+    """
     slot = re.search(r"AddInitializerToGraph,[^;]*;", header)
     if slot and "const OrtValue" not in slot[0]:
         text = re.sub(r"(\(\*AddInitializerToGraph\)[^;]*)const OrtValue", r"\1OrtValue", text)
+    version = re.search(r"^#define ORT_API_VERSION (\d+)$", header, re.MULTILINE)
+    if version and int(version[1]) > DECLARED_VERSION:
+        text = re.sub(r"(struct Ort\w+ \{.*?\n)\};", r"\1    ...;\n};", text, flags=re.DOTALL)
     return text
 
 

@@ -8,6 +8,7 @@ the system's loader. A library that a variable names is used or is an error; zrt
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from zrt.errors import LibraryError
 
 __all__ = ["Library", "api", "library"]
 
-WANTED = f"1.{lib.ORT_API_VERSION}"
+WANTED = f"1.{lib.ZRT_API_VERSION}"
 DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 METADATA_SUFFIX = ".dist-info"
 if sys.platform == "darwin":
@@ -66,8 +67,8 @@ class Library:
 
     `path` is the loaded file, or None for the core built into zrt. `source` is the place where it was found:
     ``ZRT_ORT_LIBRARY``, ``built in``, ``ORT_DYLIB_PATH``, ``onnxruntime distribution 1.27.0`` or
-    ``system loader``. `version` is the version of the library, `api_version` that of its
-    table. `build_info` names the sources and the options of its build.
+    ``system loader``. `version` is the version of the library. `api_version` is that of its table, or
+    the newest that zrt knows. `build_info` names the sources and the options of its build.
     """
 
     path: str | None
@@ -252,8 +253,19 @@ def _open(path: str, source: str) -> tuple[Any, Library]:
 
 def _table_of(base: Any, path: str | None, source: str) -> tuple[Any, Library]:
     version = ffi.string(base.GetVersionString()).decode(errors="replace")
-    table = base.GetApi(lib.ORT_API_VERSION)
+    api_version = _api_version(version)
+    table = base.GetApi(api_version)
     if not table:
         raise _UnusableError(f"it is ONNX Runtime {version}, and zrt needs {WANTED} or later")
     build = ffi.string(table.GetBuildInfoString()).decode(errors="replace").removeprefix("ORT Build Info: ")
-    return table, Library(path, source, version, lib.ORT_API_VERSION, build)
+    return table, Library(path, source, version, api_version, build)
+
+
+def _api_version(version: str) -> int:
+    """The API version to ask a library of this version for: its own, as far as zrt knows it.
+
+    It follows from the name: a library that is asked for a version that it does not have prints a line.
+    """
+    found = re.match(r"1\.(\d+)", version)
+    newest = min(int(found[1]), int(lib.ZRT_NEWEST_API_VERSION)) if found else 0
+    return max(newest, int(lib.ZRT_API_VERSION))

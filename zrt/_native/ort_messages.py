@@ -17,28 +17,37 @@ class OrtMessage(NamedTuple):
 
     def matches(self, error: object) -> bool:
         """Whether an error, or its message, has these words."""
-        return re.search(self.words, str(error)) is not None
+        return self.search(error) is not None
+
+    def search(self, error: object) -> re.Match[str] | None:
+        """The words in an error or its message, if they are there."""
+        return re.search(self.words, str(error), re.DOTALL)
 
 
-FILE_REFUSED = OrtMessage(r'(?s)\A\w+ file ".*" failed: ', ("1.27.0",))
+FILE_REFUSED = OrtMessage(r'(?s)\A\w+ file ".*" failed: ', ("1.27.0", "1.31.1"))
 """The system refuses a file: the code is errno, which no `OrtErrorCode` is."""
 
-LOAD_CANCELED = OrtMessage("canceled (?:due to|by) user request", ("1.27.0",))
+LOAD_CANCELED = OrtMessage("canceled (?:due to|by) user request", ("1.27.0", "1.31.1"))
 """A load was canceled: the code is ``ORT_MODEL_LOAD_CANCELED`` in some places, that of any failure in others."""
 
-RUN_TERMINATED = OrtMessage("terminate flag", ("1.27.0",))
+RUN_TERMINATED = OrtMessage("terminate flag", ("1.27.0", "1.31.1"))
 """`RunOptions.terminate` ended a run: the code is ``ORT_FAIL``."""
 
-WRONG_OUTPUT_SHAPE = OrtMessage("output OrtValue provided for output", ("1.27.0",))
+WRONG_OUTPUT_SHAPE = OrtMessage("output OrtValue provided for output", ("1.27.0", "1.31.1"))
 """An output has another shape than the memory that is bound for it: the code is ``ORT_INVALID_ARGUMENT``."""
 
-REUSED_BUFFER = OrtMessage("re-use buffer", ("1.27.0",))
+REUSED_BUFFER = OrtMessage("re-use buffer", ("1.27.0", "1.31.1"))
 """A kernel asks for an output whose size is not that of the buffer which the session planned for it."""
 
-NEWER_MODEL = OrtMessage("model IR version", ("1.27.0",))
+NEWER_MODEL = OrtMessage("model IR version", ("1.27.0", "1.31.1"))
 """A model has a newer IR version than the library reads."""
 
-NOT_IN_BUILD = OrtMessage("not supported in this build", ("1.27.0",))
+LORA_TYPE = OrtMessage(
+    r"Lora Param '(?P<name>.*)': data_type '(?P<type>\d+)' is not a supported LoRA parameter type", ("1.30.0", "1.31.1")
+)
+"""A parameter of an adapter is of a type that adapters cannot have: the code is ``ORT_FAIL``."""
+
+NOT_IN_BUILD = OrtMessage("not supported in this build", ("1.27.0", "1.31.1"))
 """A function of the C API exists, and the execution provider that it adds was left out of the library."""
 
 

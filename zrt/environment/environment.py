@@ -262,7 +262,7 @@ def _create(
     pools = None if threading is None else threading.handle()
     pairs = write_pairs(config, "config_entries")
     options = ffi.new("OrtEnvCreationOptions *")
-    options.version = lib.ORT_API_VERSION
+    options.version = lib.ZRT_API_VERSION
     options.logging_severity_level = int(severity)
     options.log_id = identifier = new_array("char", name)
     options.config_entries = pairs.pointer

@@ -143,7 +143,7 @@ class ExternalResourceImporter(Owner):
         """
         importer = self._importing("memory")
         described = ffi.new("OrtExternalMemoryDescriptor *")
-        described.version = lib.ORT_API_VERSION
+        described.version = lib.ZRT_API_VERSION
         described.handle_type = of = choose(ExternalMemoryType, kind, "kind")
         described.native_handle = _native(handle, of, "handle")
         described.size_bytes = integer(size, "size", 1, MOST)
@@ -168,7 +168,7 @@ class ExternalResourceImporter(Owner):
         """Imports the timeline semaphore, or fence, that a handle stands for."""
         importer = self._importing("semaphores")
         described = ffi.new("OrtExternalSemaphoreDescriptor *")
-        described.version = lib.ORT_API_VERSION
+        described.version = lib.ZRT_API_VERSION
         described.type = of = choose(ExternalSemaphoreType, kind, "kind")
         described.native_handle = _native(handle, of, "handle")
         table = _table()
@@ -230,7 +230,7 @@ class ExternalMemory(Owner):
         if begin % width:
             raise ArgumentError(f"offset: {begin} is no multiple of the {width} bytes of {element_type.name}")
         described, places = ffi.new("OrtExternalTensorDescriptor *"), new_array("int64_t", dims)
-        described.version = lib.ORT_API_VERSION
+        described.version = lib.ZRT_API_VERSION
         described.element_type = int(element_type)
         described.shape, described.rank, described.offset_bytes = places, len(dims), begin
         try:
@@ -308,7 +308,7 @@ def init_graphics_interop(
     owner = _opened(device)
     pairs = write_pairs(options, "options")
     config = ffi.new("OrtGraphicsInteropConfig *")
-    config.version = lib.ORT_API_VERSION
+    config.version = lib.ZRT_API_VERSION
     config.graphics_api = choose(GraphicsApi, graphics_api, "graphics_api")
     config.command_queue = pointer_to(integer(command_queue, "command_queue", 0, 2**64 - 1))
     config.additional_options = pairs.pointer

@@ -16,6 +16,7 @@ from zrt._native import status
 from zrt._native.cdata import NULL, from_buffer
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
+from zrt._native.ort_messages import LORA_TYPE
 from zrt.errors import ArgumentError, Error, ModelError, ShapeError, UnsupportedError
 from zrt.loading.mapped_file import MappedFile
 from zrt.memory import arrays
@@ -80,6 +81,9 @@ class LoraAdapter(Owner):
         try:
             handle = Handle.make(table.ReleaseLoraAdapter, parents, create, "OrtLoraAdapter", *given, place)
         except Error as error:
+            refused = LORA_TYPE.search(error)
+            if refused is not None and int(refused["type"]) in set(ElementType):
+                raise _unsupported(subject, refused["name"], ElementType(int(refused["type"]))) from error
             raise status.about(subject, error) from error
         # ORT has verified the bytes, but has no function that reports the parameters.
         self.adapter_version, self.model_version, self.parameters = _read(content, subject)
@@ -116,12 +120,16 @@ def _read(data: Any, subject: str) -> tuple[int, int, tuple[ValueInfo, ...]]:
             element_type = ElementType(number("<i", kind))
             if not element_type.bits:
                 # ORT would read C++ strings, with pointers from the file.
-                raise UnsupportedError(f"{subject}: parameter {word!r} is of type {element_type.name}")
+                raise _unsupported(subject, word, element_type)
             parameters.append(ValueInfo(word, ValueKind.TENSOR, element_type, shape))
         versions = [number("<i", at) if at else 0 for at in (adapter_version, model_version)]
         return versions[0], versions[1], tuple(parameters)
     except (struct.error, ValueError) as error:
         raise ModelError(f"{subject} cannot be read: {error}") from error
+
+
+def _unsupported(subject: str, name: str, element_type: ElementType) -> UnsupportedError:
+    return UnsupportedError(f"{subject}: parameter {name!r} is of type {element_type.name}, which no adapter may have")
 
 
 @public
@@ -134,8 +142,8 @@ def save_lora_adapter(
 ) -> None:
     """Writes an ``.onnx_adapter`` file of these arrays, by the names of the model's inputs that they stand for.
 
-    The versions are information for readers only. ONNX Runtime takes no scalars, no strings, and no packed types. An
-    existing file is replaced atomically: adapters that were loaded from it keep the old one.
+    The versions are information for readers only. ONNX Runtime takes no scalars, no strings, no packed types, and since
+    1.30 no bools. An existing file is replaced atomically: adapters that were loaded from it keep the old one.
     """
     name = path_bytes(path, "path")
     versions = [integer(adapter_version, "adapter_version"), integer(model_version, "model_version")]

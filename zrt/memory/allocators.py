@@ -186,6 +186,8 @@ class AllocatorStats:
     num_arena_extensions: int = 0
     num_arena_shrinkages: int = 0
     raw: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    requested_bytes_in_use: int = 0
+    """The part of `bytes_in_use` that was asked for, without padding; ONNX Runtime counts it since 1.28."""
 
     @classmethod
     def parse(cls, raw: dict[str, str]) -> AllocatorStats:
@@ -205,6 +207,7 @@ class AllocatorStats:
             number("NumArenaExtensions"),
             number("NumArenaShrinkages"),
             raw,
+            number("RequestedInUse"),
         )
 
     def __sub__(self, before: AllocatorStats) -> AllocatorStats:
@@ -220,6 +223,7 @@ class AllocatorStats:
             self.num_arena_extensions - before.num_arena_extensions,
             self.num_arena_shrinkages - before.num_arena_shrinkages,
             self.raw,
+            self.requested_bytes_in_use - before.requested_bytes_in_use,
         )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common.arguments import integer, path_bytes
 from zrt._common.public import public
+from zrt._native.library import library
 from zrt.errors import FileError, TraceError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.session.feeds import Feeds
@@ -27,7 +28,10 @@ RUN = "model_run"
 
 TypedShape: TypeAlias = "tuple[str, Shape]"
 
-# ORT 1.27 does not escape quotes and backslashes in the names of its JSON; this finds the names.
+# ORT escapes quotes and backslashes in the names of its JSON since this API version only; _NAME finds the names, and
+# _ESCAPED matches those that may be escaped.
+ESCAPES_SINCE = 31
+_ESCAPED = re.compile(r'(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*')
 _NAME = re.compile(r'("name" :")(.*?)(","args" : \{(?:"\w+" :|\}))', re.DOTALL)
 
 
@@ -249,7 +253,7 @@ def _entries(text: str, name: str) -> list[Any]:
     if not text.strip():
         raise TraceError(f"trace {name!r}: it is empty: ONNX Runtime writes it when profiling ends")
     try:
-        document = json.loads(_NAME.sub(lambda found: f"{found[1]}{json.dumps(found[2])[1:-1]}{found[3]}", text))
+        document = json.loads(text if _is_escaped(text) else _NAME.sub(_escape, text))
     except (ValueError, RecursionError) as error:
         raise TraceError(f"trace {name!r}: it is cut short, or no trace: {error}") from None
     if isinstance(document, dict):
@@ -257,6 +261,18 @@ def _entries(text: str, name: str) -> list[Any]:
     if not isinstance(document, list):
         raise TraceError(f"trace {name!r}: this JSON is no trace: it holds no list of events")
     return document
+
+
+def _is_escaped(text: str) -> bool:
+    """Whether a trace's names are escaped. A backslash may be one or begin an escape: the library in use decides."""
+    names = [found[2] for found in _NAME.finditer(text)]
+    if not all(map(_ESCAPED.fullmatch, names)):
+        return False
+    return not any("\\" in name for name in names) or library().api_version >= ESCAPES_SINCE
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"{found[1]}{json.dumps(found[2])[1:-1]}{found[3]}"
 
 
 def _events(entries: Iterable[Any], name: str) -> Iterable[ProfileEvent]:

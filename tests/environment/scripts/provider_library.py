@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 
@@ -10,7 +11,7 @@ import onnx
 import pytest
 
 import zrt
-from tests.support import plugin
+from tests.support import ort, plugin
 from zrt.errors import ProviderError, UnsupportedError
 
 MODEL = onnx.parser.parse_model(
@@ -51,26 +52,32 @@ def exit_with_allocations(library):
 
 
 def failed_registration(library):
-    """The library "spoiled" fails after it listed devices, which ONNX Runtime keeps in its list."""
+    """The library "spoiled" fails after it listed devices, which some releases of ONNX Runtime keep in their list."""
 
     def only_cpu():
         return [device.provider for device in zrt.ep_devices()] == ["CPUExecutionProvider"]
+
+    def walks_the_list():
+        if ort.TAKES_BACK_FAILED_REGISTRATIONS:
+            return contextlib.nullcontext()
+        return pytest.raises(UnsupportedError, match="'spoiled'")
 
     with pytest.raises(ProviderError, match=r"'spoiled'.*told to have no memory"):
         environment.register_provider_library("spoiled", library)
     assert only_cpu()
     assert environment.provider_libraries == {}
-    with pytest.raises(UnsupportedError, match="'spoiled'"):
+    with walks_the_list():
         zrt.Session(MODEL, providers=zrt.DevicePolicy.PREFER_CPU)
-    with pytest.raises(UnsupportedError, match="'spoiled'"):
+    with walks_the_list():
         environment.shared_allocator(zrt.MemoryInfo.cpu())
     [placed] = zrt.Session(MODEL).placement().inputs
-    assert (placed.device, placed.provider) == (None, "CPUExecutionProvider")
+    assert placed.provider == "CPUExecutionProvider"
+    assert (placed.device is not None) is ort.TAKES_BACK_FAILED_REGISTRATIONS
     environment.register_provider_library("mine", library)
     own, _ = plugin.devices("mine")
     session = zrt.Session(MODEL, providers=[own])
     options = zrt.RunOptions(sync_stream=zrt.SyncStream(own))
-    with pytest.raises(UnsupportedError, match="'spoiled'"):
+    with walks_the_list():
         session.run([np.ones(1, "f")], options=options)
     assert session.providers == ("ZrtTestProvider", "CPUExecutionProvider")
     del session, options

@@ -1,5 +1,3 @@
-#define ORT_API_VERSION 27
-
 typedef struct OrtEnv OrtEnv;
 typedef struct OrtStatus OrtStatus;
 typedef struct OrtMemoryInfo OrtMemoryInfo;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ort.h"
+#include "library.h"
 
 #include "editor.h"
 
@@ -109,7 +110,7 @@ static OrtStatus *takes_over(const zrt_editor *editor, bool *answer) {
     int64_t dim = 1;
     witness seen;
     memset(&seen, 0, sizeof seen);
-    seen.allocator.version = ORT_API_VERSION;
+    seen.allocator.version = ZRT_API_VERSION;
     seen.allocator.Alloc = witness_alloc;
     seen.allocator.Free = witness_free;
     seen.allocator.Info = witness_info;

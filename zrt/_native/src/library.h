@@ -1,6 +1,11 @@
 /* Opens libonnxruntime, or returns the one that is linked in. */
 #pragma once
 
+/* The API versions of ONNX Runtime that zrt knows. It declares the structs of the first one, which every later library
+   reads; src/later.h has what was added up to the last one. */
+#define ZRT_API_VERSION 27
+#define ZRT_NEWEST_API_VERSION 31
+
 /* The core built into this module, or NULL. */
 const OrtApiBase *zrt_library_builtin(void);
 

@@ -6,6 +6,7 @@
 
 #include "ort.h"
 #include "handle.h"
+#include "library.h"
 #include "operator.h"
 
 /* cffi defines these; they take the GIL. They return 0 for success, else `status` may have the reason. */
@@ -326,7 +327,7 @@ zrt_op *zrt_op_new(void) {
 
 void zrt_op_complete(zrt_op *op) {
     op->table = (OrtCustomOp){
-        .version = ORT_API_VERSION,
+        .version = ZRT_API_VERSION,
         .GetName = get_name,
         .GetExecutionProviderType = get_provider_and_remember,
         .GetInputType = get_input_type,
