@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 import numpy as np
 import pytest
@@ -13,38 +12,8 @@ from zrt._native import ffi, lib
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, FailError, InvalidArgumentError
 from zrt.memory.allocators import CPU
-from zrt.session.call import Call, Wanted
-from zrt.types import ElementType, ValueKind
-from zrt.values.type_info import ValueInfo
-
-
-def info(kind: ElementType, *shape: int | str) -> ValueInfo:
-    return ValueInfo("y", ValueKind.TENSOR, kind, shape)
-
-
-class TestWanted:
-    def test_plain_tensor_of_known_shape_gets_an_array(self):
-        wanted = Wanted(info(ElementType.BFLOAT16, "n", 2), (3, 2))
-        assert (wanted.dtype, wanted.shape) == (ElementType.BFLOAT16.dtype, (3, 2))
-
-    @pytest.mark.parametrize(
-        "wanted",
-        [
-            Wanted(info(ElementType.FLOAT, "n"), None),
-            Wanted(info(ElementType.STRING, 2), (2,)),
-            Wanted(info(ElementType.INT4, 2), (2,)),
-            Wanted(ValueInfo("y", ValueKind.SEQUENCE, ElementType.UNDEFINED, None), None),
-            Wanted(info(ElementType.FLOAT, 2), (2,), passes_through=True),
-        ],
-        ids=["open", "strings", "packed", "sequence", "an input"],
-    )
-    def test_other_outputs_are_left_to_ort(self, wanted):
-        assert wanted.shape is None
-
-    def test_output_larger_than_the_address_space_raises(self):
-        with pytest.raises(AllocationError, match=r"output 'y': no memory has room for \[4611686018427387904\]"):
-            Wanted(info(ElementType.FLOAT, "n"), (2**62,))
-        Wanted(info(ElementType.UINT8, "n"), (sys.maxsize,))
+from zrt.session.call import Call
+from zrt.session.outputs import Wanted
 
 
 def odd(array: np.ndarray) -> np.ndarray:
@@ -80,7 +49,10 @@ class TestMisalignedMemory:
         call = session._latest
         with pytest.raises(ArgumentError, match="a feed's memory is misaligned"):
             call.run([ffi.from_buffer(odd(self.X))])
-        code, _, _ = call.attempt(lib.zrt_call_run, ffi.NULL, [ffi.from_buffer(odd(self.X))])
+        results, places, made = call.arrays()
+        room = ffi.NULL if made is None else made.pointer
+        memory = [ffi.from_buffer(odd(self.X))]
+        code = lib.zrt_call_run(call.reference, ffi.NULL, memory, places, room, id(results))
         assert code == lib.ZRT_MISALIGNED
         assert call.run([ffi.from_buffer(self.X)])[0].tolist() == (-self.X).tolist()
 
@@ -187,9 +159,10 @@ class TestCall:
     def test_other_failure_is_raised(self, call):
         status = api().CreateStatus(1, b"something else")
         with pytest.raises(FailError, match="something else"):
-            call.prepare_retry(int(ffi.cast("uintptr_t", status)), [np.empty(2)])
+            call.prepare_retry(int(ffi.cast("uintptr_t", status)), None)
 
-    def test_wrong_shape_without_arrays_is_raised(self, call):
+    def test_wrong_shape_without_arrays_is_raised(self, make):
+        call = make(None)
         status = api().CreateStatus(2, b"The output OrtValue provided for output 'y'")
         with pytest.raises(InvalidArgumentError, match="OrtValue provided"):
-            call.prepare_retry(int(ffi.cast("uintptr_t", status)), [None])
+            call.prepare_retry(int(ffi.cast("uintptr_t", status)), call.made_outputs())

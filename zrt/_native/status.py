@@ -12,6 +12,7 @@ from zrt.errors import ArgumentError, BusyError, Error, OrtError
 BUSY = lib.ZRT_BUSY
 MISALIGNED = lib.ZRT_MISALIGNED
 INCOMPLETE = lib.ZRT_INCOMPLETE
+LEFT = lib.ZRT_LEFT
 
 
 def string(pointer: Any) -> str:

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeAlias
 
 from zrt._native import bridge, ffi, lib, status
-from zrt._native.cdata import NULL, address_of, new_array, pointer_to
+from zrt._native.cdata import NULL, address_of, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError, UnsupportedError
@@ -55,6 +55,7 @@ class Run:
 
     __slots__ = (
         "_handle",
+        "_made",
         "_on_worker",
         "_options",
         "_ready",
@@ -81,16 +82,23 @@ class Run:
             raise UnsupportedError("the interpreter is ending: no run can begin")
         call, inputs, feeds = self._ready
         options = RunOptions.opened(self._options, call.session)
-        parents = [call.handle, *(feeds or ()), *(() if options is None else (options,))]
-
-        def make(reference: Any, chosen: Any, inputs: Any, places: Any, _left: Any) -> int:
-            kept = Handle.pin((inputs, places))
-            values = feeds is not None
-            arguments = (reference, chosen, inputs, values, places)
-            self._handle = Handle.make(_free, [*parents, kept], lib.zrt_run_new, "zrt_run", *arguments)
-            return 0
-
-        _, self._results, _ = call.attempt(make, NULL if options is None else options.pointer, inputs)
+        self._results, places, self._made = call.arrays()
+        made = self._made
+        parents = [call.handle, *(feeds or ()), Handle.pin((inputs, places))]
+        parents += [] if options is None else [options]
+        parents += [] if made is None else [made.handle]
+        self._handle = Handle.make(
+            _free,
+            parents,
+            lib.zrt_run_new,
+            "zrt_run",
+            call.reference,
+            NULL if options is None else options.pointer,
+            inputs,
+            feeds is not None,
+            places,
+            NULL if made is None else made.pointer,
+        )
         block = self._handle.pointer
         if self._terminated:
             self.terminate()
@@ -113,27 +121,21 @@ class Run:
     def finish(self) -> None:
         """Hands the results or the error to `settle`, or runs again (see `Call.prepare_retry`)."""
         try:
-            block = self._handle.pointer
+            block, call, made = self._handle.pointer, self._ready.call, self._made
             code = address_of(block.status)
             if code:
                 block.status = NULL
-                self._ready.call.prepare_retry(code, self._results)
+                call.prepare_retry(code, made)
                 self.start()
                 return
-            results = self._take(block)
+            results = self._results
+            if made is not None:
+                waiting = lib.zrt_made_arrays(made.pointer, id(results))
+                results = call.collect(waiting, results, made, self._ready.feeds or ())
         except BaseException as error:
             self._settle(None, error)
         else:
             self._settle(results, None)
-
-    def _take(self, block: Any) -> list[Result]:
-        call = self._ready.call
-        left = new_array("OrtValue *", len(call.outputs))
-        for index, result in enumerate(self._results):
-            if result is None:
-                left[index] = block.outputs[index]
-                block.outputs[index] = NULL
-        return call.collect(self._results, left, self._ready.feeds or ())
 
 
 class RunFuture(Future[list[Result]]):

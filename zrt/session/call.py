@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -14,35 +13,23 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError
 from zrt.loading.run_options import RunOptions
-from zrt.types import ElementType, ValueKind, creation_code, nbytes
-from zrt.values import Value
+from zrt.session.outputs import MadeOutputs, Wanted
+from zrt.types import ElementType, creation_code, nbytes
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, is_plain
 
 # An array, a list, a dict ...: it is Any so that users need no casts for type checkers.
 Result: TypeAlias = Any
 
+LEFT = status.LEFT
+
+# The number of `MadeOutputs` that a call keeps for its next runs.
+SPARE_KEPT = 16
+
 empty = np.empty
 ndarray = np.ndarray
 run_arrays = lib.zrt_call_run
 run_values = lib.zrt_call_run_values
-
-
-class Wanted:
-    """One output of a call; ORT writes it into a fresh array if the feeds determine its shape."""
-
-    __slots__ = ("dtype", "info", "passes_through", "shape")
-
-    def __init__(self, info: ValueInfo, shape: Shape | None, passes_through: bool = False) -> None:
-        kind = info.element_type
-        plain = is_plain(info)
-        self.info = info
-        self.dtype = kind.dtype if plain else None
-        if plain and shape is not None and nbytes(kind, shape) > sys.maxsize:
-            raise AllocationError(f"output {info.name!r}: no memory has room for {list(shape)}")
-        # An output that is also a fed input: ORT returns the feed and writes nothing.
-        self.passes_through = passes_through
-        self.shape = shape if plain and not passes_through else None
 
 
 class Call:
@@ -55,6 +42,7 @@ class Call:
     __slots__ = (
         "_distrusted",
         "_positions",
+        "_spare",
         "count",
         "handle",
         "inputs",
@@ -115,6 +103,7 @@ class Call:
         self.settled = None if any(wanted.shape is None for wanted in outputs) else self.layout
         self._positions = positions
         self._distrusted = distrusted
+        self._spare: list[MadeOutputs] = []
 
     def memory_of(self, feeds: Any) -> list[Any] | None:
         """The memory of the feeds if they are arrays just as this call takes them, else None.
@@ -137,28 +126,29 @@ class Call:
             return None
         return memory
 
-    def attempt(self, function: Any, options: Any, inputs: Any) -> tuple[int, list[Any], Any]:
-        """Calls `function`, which has the arguments of ``zrt_call_run``, with fresh arrays for the outputs.
+    def arrays(self) -> tuple[list[Any], list[Any], MadeOutputs | None]:
+        """Fresh arrays for the outputs of one run, their memory, and room for the outputs that are left to ORT.
 
-        Returns its code, the arrays, and room for the values of the outputs that are left to ORT: these are None among
-        the arrays. The room is NULL if no output is left.
+        The room is None if no output is left.
         """
+        layout, made = self.settled, None
+        if layout is None:
+            made = self.made_outputs()
+            layout = made.layout
         results: list[Any] = []
         places: list[Any] = []
-        left = NULL
         try:
-            for shape, dtype in self.layout:
+            for shape, dtype in layout:
                 if shape is None:
                     results.append(None)
                     places.append(NULL)
-                    left = left or new_array("OrtValue *", len(self.outputs))
-                else:
-                    array = empty(shape, dtype)
-                    results.append(array)
-                    places.append(from_buffer(array))
+                    continue
+                array = empty(shape, dtype)
+                results.append(array)
+                places.append(from_buffer(array))
         except (MemoryError, ValueError) as error:
             raise AllocationError(f"output {self.outputs[len(places)].info.name!r}: {error}") from error
-        return function(self.reference, options, inputs, places, left), results, left
+        return results, places, made
 
     def run(
         self, inputs: Any, feeds: Sequence[Handle] | None = None, options: RunOptions | None = None
@@ -169,56 +159,44 @@ class Call:
         """
         function = run_arrays if feeds is None else run_values
         opened = RunOptions.opened(options, self.session)
-        code, results, left = self.attempt(function, NULL if opened is None else opened.pointer, inputs)
-        if code:
-            self.prepare_retry(code, results)
+        results, places, made = self.arrays()
+        chosen = NULL if opened is None else opened.pointer
+        code = function(self.reference, chosen, inputs, places, NULL if made is None else made.pointer, id(results))
+        if code and code != LEFT:
+            self.prepare_retry(code, made)
             return self.run(inputs, feeds, options)
-        return results if left is NULL else self.collect(results, left, feeds or ())
+        return results if made is None else self.collect(code, results, made, feeds or ())
 
-    def prepare_retry(self, code: int, results: Sequence[Any]) -> None:
+    def prepare_retry(self, code: int, made: MadeOutputs | None) -> None:
         """Raises the error of a run that failed, unless a second run can succeed: the model declares wrong shapes.
 
         In that case ORT allocates these outputs from now on, in this call and in the session's calls to come.
         """
         error = status.to_error(code)
-        if all(result is None for result in results) or not ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
+        if (made is not None and not made.binds) or not ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
             raise error
         self._distrusted.update(wanted.info.name for wanted in self.outputs)
-        self.settled = None
         self.layout = tuple((None, wanted.dtype) for wanted in self.outputs)
+        self._spare = []
+        self.settled = None
 
-    def collect(self, results: list[Any], left: Any, feeds: Sequence[Handle]) -> list[Result]:
-        """The results with the values of `left` in their places; takes these over."""
-        for index, wanted in enumerate(self.outputs):
-            if results[index] is None:
-                results[index] = _take(left[index], wanted, feeds, self.session)
+    def made_outputs(self) -> MadeOutputs:
+        """Room for the outputs of one run that are left to ORT: that of an earlier run, or a new one."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            return MadeOutputs(self.session, self.outputs, self.layout)
+
+    def collect(
+        self, waiting: int, results: list[Any], made: MadeOutputs, feeds: Sequence[Handle] = ()
+    ) -> list[Result]:
+        """The results of a successful run. `waiting` is not 0 if an output still waits for its object."""
+        if waiting:
+            made.collect(results, feeds)
+        # Many runs may have been under way at the same time.
+        if len(self._spare) < SPARE_KEPT:
+            self._spare.append(made)
         return results
-
-
-def _take(pointer: Any, wanted: Wanted, feeds: Sequence[Handle], session: Handle) -> Result:
-    """The Python object for a value that ORT allocated: a view if numpy has its type, None for an absent optional."""
-    if not pointer:
-        return None
-    shared = wanted.passes_through
-    # A sequence may share the tensors of a sequence that was fed.
-    value = Value.own(pointer, feeds if shared or wanted.dtype is None else ())
-    value.hold(session)
-    if not value.memory.is_host:
-        return value
-    if wanted.dtype is not None:
-        array = value.numpy()
-        return array.copy() if shared else array
-    if value.kind is ValueKind.SEQUENCE:
-        return value.to_list()
-    if value.kind is ValueKind.MAP:
-        return value.to_dict()
-    if value.kind is ValueKind.SPARSE_TENSOR:
-        return value.sparse().copy() if shared else value.sparse()
-    if not value.is_tensor:
-        return value
-    if value.element_type.packed:
-        return Value.from_packed(value.numpy().copy(), value.element_type, value.shape) if shared else value
-    return value.numpy().copy() if shared else value.numpy()
 
 
 def _names(names: Sequence[str], kept: list[Any]) -> Any:

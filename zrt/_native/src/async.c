@@ -7,6 +7,7 @@
 #include "ort.h"
 #include "handle.h"
 #include "code.h"
+#include "made.h"
 #include "call.h"
 #include "queue.h"
 #include "bridge.h"
@@ -48,7 +49,7 @@ int zrt_run_open(size_t limit) {
 }
 
 uintptr_t zrt_run_new(zrt_handle *handle, OrtRunOptions *run_options, void *const *inputs, int values,
-    void *const *outputs, zrt_run **result) {
+    void *const *outputs, zrt_made *made, zrt_run **result) {
     const zrt_call *call = handle->pointer;
     zrt_run *run = calloc(1, sizeof *run + (call->input_count + call->output_count) * sizeof(OrtValue *));
     if (run == NULL)
@@ -57,6 +58,7 @@ uintptr_t zrt_run_new(zrt_handle *handle, OrtRunOptions *run_options, void *cons
     run->call = call;
     run->run_options = run_options;
     run->wrapped = !values;
+    run->made = made;
     run->inputs = (OrtValue **)(run + 1);
     run->outputs = run->inputs + call->input_count;
     uintptr_t code = ZRT_OK;
@@ -65,12 +67,12 @@ uintptr_t zrt_run_new(zrt_handle *handle, OrtRunOptions *run_options, void *cons
         run->own_options = 1;
     }
     if (code == ZRT_OK)
-        code = zrt_call_wrap(call, call->outputs, call->output_count, outputs, run->outputs);
+        code = zrt_call_wrap_outputs(call, outputs, made, run->outputs);
     if (values)
         for (size_t i = 0; i < call->input_count; i++)
             run->inputs[i] = inputs[i];
     else if (code == ZRT_OK)
-        code = zrt_call_wrap(call, call->inputs, call->input_count, inputs, run->inputs);
+        code = zrt_call_wrap_inputs(call, inputs, run->inputs);
     if (code != ZRT_OK)
         zrt_run_free(run);
     else
@@ -95,7 +97,7 @@ void zrt_run_free(void *pointer) {
 }
 
 static void finish(zrt_run *run, OrtStatus *status) {
-    run->status = status != NULL ? status : zrt_call_drop_absent(run->call, run->outputs);
+    run->status = status == NULL && run->made != NULL ? zrt_made_fill(run->made, run->outputs) : status;
     /* Another thread may free the run as soon as it is pushed: do not touch it afterwards. */
     zrt_bridge_push(&run->message);
 }

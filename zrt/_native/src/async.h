@@ -2,8 +2,8 @@
    its message into the bridge, and the bridge's Python thread completes the future. */
 #pragma once
 
-/* One run. It owns `outputs`, `status`, and where they were made here the options and the inputs. The handle keeps the
-   memory that the run reads and writes alive until Python has taken the message. */
+/* One run. It owns `outputs`, `status`, and where they were made here the options and the inputs. The handle
+   keeps the memory that the run reads and writes alive until Python has taken the message. */
 typedef struct zrt_run {
     zrt_message message;
     zrt_handle *handle;
@@ -15,6 +15,8 @@ typedef struct zrt_run {
     /* Whether zrt_run_new wrapped the inputs as values; else they are borrowed. */
     int wrapped;
     OrtStatus *status;
+    /* The room for the outputs that are left to ONNX Runtime; borrowed, or NULL where there are none. */
+    zrt_made *made;
     OrtValue **inputs;
     OrtValue **outputs;
 } zrt_run;
@@ -24,10 +26,10 @@ typedef struct zrt_run {
 int zrt_run_open(size_t workers);
 
 /* Stores a run that is still to be started, with options of its own where `run_options` is NULL. `inputs` is memory, or
-   values that are borrowed; outputs[i] is memory, or NULL for an output that is left to ONNX Runtime. Returns a code
-   (code.h). */
+   values that are borrowed; `outputs` is memory; `made` is that of zrt_call_run, and in use until the run ends. Returns
+   a code (code.h). */
 uintptr_t zrt_run_new(zrt_handle *call, OrtRunOptions *run_options, void *const *inputs, int values,
-    void *const *outputs, zrt_run **result);
+    void *const *outputs, zrt_made *made, zrt_run **result);
 
 /* Frees the run and all that it still owns; a zrt_release. */
 void zrt_run_free(void *run);

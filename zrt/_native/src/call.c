@@ -5,6 +5,8 @@
 #include "ort.h"
 #include "handle.h"
 #include "code.h"
+#include "made.h"
+#include "arrays.h"
 #include "call.h"
 
 /* Up to this many values go on the stack, more on the heap: a model may have any number of inputs, and a thread's stack
@@ -22,10 +24,11 @@ static uintptr_t no_room(const zrt_call *call) {
     return (uintptr_t)call->api->CreateStatus(ORT_FAIL, "no memory for the values of a run");
 }
 
-uintptr_t zrt_call_wrap(
-    const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory, OrtValue **values) {
+/* Stores a value over each tensor's memory in `values`, but for the outputs that `made` leaves to ONNX Runtime. */
+static uintptr_t wrap(const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory,
+    const zrt_made *made, OrtValue **values) {
     for (size_t i = 0; i < count; i++) {
-        if (memory[i] == NULL)
+        if (made != NULL && made->rows[i].left)
             continue;
         const zrt_tensor *tensor = &tensors[i];
         if ((uintptr_t)memory[i] & (tensor->alignment - 1))
@@ -38,17 +41,12 @@ uintptr_t zrt_call_wrap(
     return ZRT_OK;
 }
 
-OrtStatus *zrt_call_drop_absent(const zrt_call *call, OrtValue **results) {
-    OrtStatus *status = NULL;
-    for (size_t i = 0; status == NULL && i < call->output_count; i++) {
-        int there = 0;
-        status = call->api->HasValue(results[i], &there);
-        if (status == NULL && !there) {
-            call->api->ReleaseValue(results[i]);
-            results[i] = NULL;
-        }
-    }
-    return status;
+uintptr_t zrt_call_wrap_inputs(const zrt_call *call, void *const *memory, OrtValue **values) {
+    return wrap(call, call->inputs, call->input_count, memory, NULL, values);
+}
+
+uintptr_t zrt_call_wrap_outputs(const zrt_call *call, void *const *memory, const zrt_made *made, OrtValue **values) {
+    return wrap(call, call->outputs, call->output_count, memory, made, values);
 }
 
 static void release(const zrt_call *call, OrtValue **values, size_t count) {
@@ -60,39 +58,36 @@ static void release(const zrt_call *call, OrtValue **values, size_t count) {
 }
 
 uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_options, OrtValue *const *inputs,
-    void *const *outputs, OrtValue **values) {
+    void *const *outputs, zrt_made *made, uintptr_t list) {
     const zrt_call *call = handle->pointer;
     size_t count = call->output_count;
     OrtValue *stack[ON_STACK];
     OrtValue **results = room(stack, count);
     if (results == NULL)
         return no_room(call);
-    uintptr_t code = zrt_call_wrap(call, call->outputs, count, outputs, results);
+    uintptr_t code = zrt_call_wrap_outputs(call, outputs, made, results);
     if (code == ZRT_OK)
         code = (uintptr_t)call->api->Run(call->session, run_options != NULL ? run_options : call->run_options,
             call->input_names, (const OrtValue *const *)inputs, call->input_count, call->output_names, count, results);
-    if (code == ZRT_OK && values != NULL)
-        code = (uintptr_t)zrt_call_drop_absent(call, results);
-    for (size_t i = 0; code == ZRT_OK && values != NULL && i < count; i++)
-        if (outputs[i] == NULL) {
-            values[i] = results[i];
-            results[i] = NULL;
-        }
+    if (code == ZRT_OK && made != NULL)
+        code = (uintptr_t)zrt_made_fill(made, results);
+    if (code == ZRT_OK && made != NULL && zrt_made_arrays(made, list) > 0)
+        code = ZRT_LEFT;
     release(call, results, count);
     return code;
 }
 
 uintptr_t zrt_call_run(zrt_handle *handle, const OrtRunOptions *run_options, void *const *inputs, void *const *outputs,
-    OrtValue **values) {
+    zrt_made *made, uintptr_t list) {
     const zrt_call *call = handle->pointer;
     size_t count = call->input_count;
     OrtValue *stack[ON_STACK];
     OrtValue **wrapped = room(stack, count);
     if (wrapped == NULL)
         return no_room(call);
-    uintptr_t code = zrt_call_wrap(call, call->inputs, count, inputs, wrapped);
+    uintptr_t code = zrt_call_wrap_inputs(call, inputs, wrapped);
     if (code == ZRT_OK)
-        code = zrt_call_run_values(handle, run_options, wrapped, outputs, values);
+        code = zrt_call_run_values(handle, run_options, wrapped, outputs, made, list);
     release(call, wrapped, count);
     return code;
 }

@@ -23,20 +23,18 @@ typedef struct zrt_call {
     const zrt_tensor *outputs;
 } zrt_call;
 
-/* Stores a value over each tensor's memory in `values`; values[i] stays as it is where memory[i] is NULL. Returns a
-   code (code.h): ZRT_MISALIGNED for memory that is not aligned, on which a kernel may crash. */
-uintptr_t zrt_call_wrap(
-    const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory, OrtValue **values);
+/* Store a value over the memory of each input or output in `values`, but for the outputs that `made` leaves to ONNX
+   Runtime; `made` is NULL where it leaves none. Return a code (code.h): ZRT_MISALIGNED for memory that is not aligned,
+   on which a kernel may crash. */
+uintptr_t zrt_call_wrap_inputs(const zrt_call *call, void *const *memory, OrtValue **values);
+uintptr_t zrt_call_wrap_outputs(const zrt_call *call, void *const *memory, const zrt_made *made, OrtValue **values);
 
-/* Sets absent optional outputs of a successful run to NULL: reading such a value crashes. */
-OrtStatus *zrt_call_drop_absent(const zrt_call *call, OrtValue **results);
-
-/* `call` is a handle on a zrt_call. inputs[i] and outputs[i] are the arrays' memory. ONNX Runtime allocates an output
-   whose memory is NULL; values[i] then owns it for the caller, or is NULL for an absent optional output. Returns a code
-   (code.h). */
-uintptr_t zrt_call_run(
-    zrt_handle *call, const OrtRunOptions *run_options, void *const *inputs, void *const *outputs, OrtValue **values);
+/* `call` is a handle on a zrt_call. inputs[i] and outputs[i] are the arrays' memory; `made` receives the outputs that
+   it leaves to ONNX Runtime, and `list`, the address of a list, their arrays (made.h); `made` is NULL where it leaves
+   none. Returns a code (code.h). */
+uintptr_t zrt_call_run(zrt_handle *call, const OrtRunOptions *run_options, void *const *inputs, void *const *outputs,
+    zrt_made *made, uintptr_t list);
 
 /* Like zrt_call_run, with inputs that are values; they are borrowed during the call. */
 uintptr_t zrt_call_run_values(zrt_handle *call, const OrtRunOptions *run_options, OrtValue *const *inputs,
-    void *const *outputs, OrtValue **values);
+    void *const *outputs, zrt_made *made, uintptr_t list);

@@ -3,5 +3,6 @@
 
 /* A run returns one of these codes, or the address of an OrtStatus, which the caller releases. ZRT_BUSY: another thread
    uses the lane. ZRT_MISALIGNED: the memory of a feed is misaligned, and nothing ran. ZRT_INCOMPLETE: an input or every
-   output may be unbound, and nothing ran. */
-enum { ZRT_OK = 0, ZRT_BUSY = 1, ZRT_MISALIGNED = 2, ZRT_INCOMPLETE = 3 };
+   output may be unbound, and nothing ran. ZRT_LEFT: the run succeeded, and Python has to collect outputs that ONNX
+   Runtime allocated. */
+enum { ZRT_OK = 0, ZRT_BUSY = 1, ZRT_MISALIGNED = 2, ZRT_INCOMPLETE = 3, ZRT_LEFT = 4 };

@@ -1,0 +1,132 @@
+/* Buffers are part of the limited API since Python 3.11, the oldest that zrt takes. */
+#ifdef Py_LIMITED_API
+#undef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#include <Python.h>
+#include <stdint.h>
+
+#include "ort.h"
+#include "handle.h"
+#include "made.h"
+#include "arrays.h"
+
+/* Memory of a value, as a Python buffer that owns the value. */
+typedef struct owned_memory {
+    PyObject_HEAD zrt_handle *owner;
+    void *data;
+    size_t size;
+} owned_memory;
+
+static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
+    owned_memory *memory = (owned_memory *)self;
+    return PyBuffer_FillInfo(view, self, memory->data, (Py_ssize_t)memory->size, 0, flags);
+}
+
+static void free_memory(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    zrt_handle *owner = ((owned_memory *)self)->owner;
+    if (owner != NULL)
+        zrt_handle_unref(owner);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DecRef((PyObject *)type);
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, free_memory},
+    {Py_bf_getbuffer, get_buffer},
+    {0, NULL},
+};
+
+static PyType_Spec spec = {
+    .name = "zrt._native.OwnedMemory",
+    .basicsize = sizeof(owned_memory),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = slots,
+};
+
+static PyObject *memory_type, *array_type;
+
+int zrt_arrays_open(uintptr_t ndarray) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    memory_type = PyType_FromSpec(&spec);
+    if (memory_type == NULL)
+        PyErr_Clear();
+    array_type = (PyObject *)ndarray;
+    Py_IncRef(array_type);
+    PyGILState_Release(state);
+    return memory_type == NULL ? -1 : 0;
+}
+
+/* A new reference to a tuple of the sizes; NULL with an exception. */
+static PyObject *shape_of(const zrt_description *seen) {
+    PyObject *shape = PyTuple_New((Py_ssize_t)seen->rank);
+    for (size_t i = 0; shape != NULL && i < seen->rank; i++) {
+        PyObject *size = PyLong_FromLongLong(seen->dims[i]);
+        if (size == NULL || PyTuple_SetItem(shape, (Py_ssize_t)i, size) != 0) {
+            Py_DecRef(shape);
+            return NULL;
+        }
+    }
+    return shape;
+}
+
+/* A new reference to a buffer of the row's memory, whose owner is to get the value; NULL with an exception. */
+static owned_memory *memory_of(const zrt_made *made, const zrt_made_row *row) {
+    owned_memory *memory = PyObject_New(owned_memory, (PyTypeObject *)memory_type);
+    if (memory == NULL)
+        return NULL;
+    memory->data = row->seen.data;
+    memory->owner = zrt_handle_new(NULL, (zrt_release)made->api->ReleaseValue, NULL, 0);
+    OrtStatus *status = made->api->GetTensorSizeInBytes(row->value, &memory->size);
+    if (status != NULL)
+        made->api->ReleaseStatus(status);
+    if (status != NULL || memory->owner == NULL) {
+        Py_DecRef((PyObject *)memory);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    return memory;
+}
+
+/* A new reference to the array of a plain output; NULL with an exception, and the row still owns the value. */
+static PyObject *array_of(const zrt_made *made, zrt_made_row *row) {
+    PyObject *shape = shape_of(&row->seen), *array = NULL;
+    owned_memory *memory = shape == NULL ? NULL : memory_of(made, row);
+    if (memory != NULL)
+        array = PyObject_CallFunctionObjArgs(array_type, shape, (PyObject *)row->dtype, (PyObject *)memory, NULL);
+    if (array != NULL && row->shared) {
+        PyObject *copy = PyObject_CallMethod(array, "copy", NULL);
+        Py_DecRef(array);
+        array = copy;
+    }
+    if (array != NULL) {
+        memory->owner->pointer = row->value;
+        row->value = NULL;
+    }
+    Py_DecRef(shape);
+    Py_DecRef((PyObject *)memory);
+    return array;
+}
+
+size_t zrt_made_arrays(zrt_made *made, uintptr_t results) {
+    PyGILState_STATE state = PyGILState_Ensure();
+    size_t waiting = 0;
+    for (size_t i = 0; i < made->count; i++) {
+        zrt_made_row *row = &made->rows[i];
+        if (row->value == NULL)
+            continue;
+        PyObject *array = NULL;
+        if (row->dtype != NULL && row->seen.plain && row->seen.type == row->type)
+            array = array_of(made, row);
+        if (array != NULL) {
+            PyList_SetItem((PyObject *)results, (Py_ssize_t)i, array);
+            continue;
+        }
+        /* Python tries again in another way, and raises the error. */
+        PyErr_Clear();
+        waiting++;
+    }
+    PyGILState_Release(state);
+    return waiting;
+}

@@ -1,0 +1,10 @@
+/* numpy arrays for values that ONNX Runtime made. */
+#pragma once
+
+/* Call it once before zrt_made_arrays: `ndarray` is the address of numpy's type, which it keeps. Returns 0, or -1
+   without memory. */
+int zrt_arrays_open(uintptr_t ndarray);
+
+/* Puts numpy arrays for the outputs of the last run into `results`, the address of a list: views that own their value,
+   or copies. Returns how many outputs still wait for Python to make another object of their value. */
+size_t zrt_made_arrays(zrt_made *made, uintptr_t results);

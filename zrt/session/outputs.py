@@ -1,0 +1,104 @@
+"""The outputs of a run: `Wanted` describes one, `MadeOutputs` collects those that ONNX Runtime allocates."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from zrt._native import lib
+from zrt._native.cdata import NULL, address_of, pointer_to
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.errors import AllocationError
+from zrt.types import ValueKind, nbytes
+from zrt.values import Value
+from zrt.values.symbolic_shapes import Shape
+from zrt.values.type_info import ValueInfo, is_plain
+
+if lib.zrt_arrays_open(id(np.ndarray)):
+    raise AllocationError("no memory for the type of the memory of outputs")
+
+
+class Wanted:
+    """One output of a call; ORT writes it into a fresh array if the feeds determine its shape."""
+
+    __slots__ = ("dtype", "info", "passes_through", "shape")
+
+    def __init__(self, info: ValueInfo, shape: Shape | None, passes_through: bool = False) -> None:
+        kind = info.element_type
+        plain = is_plain(info)
+        self.info = info
+        self.dtype = kind.dtype if plain else None
+        if plain and shape is not None and nbytes(kind, shape) > sys.maxsize:
+            raise AllocationError(f"output {info.name!r}: no memory has room for {list(shape)}")
+        # An output that is also a fed input: ORT returns the feed and writes nothing.
+        self.passes_through = passes_through
+        self.shape = shape if plain and not passes_through else None
+
+
+class MadeOutputs:
+    """Room for the outputs of one run that are left to ORT (``zrt_made``).
+
+    The C call of a run puts their arrays into the list of results. One run at a time uses the room; an interrupted run
+    drops it, with the values in it.
+    """
+
+    __slots__ = ("_outputs", "_session", "binds", "handle", "layout", "pointer")
+
+    binds: bool
+    """Whether other outputs of the run are bound to arrays."""
+    layout: tuple[tuple[Shape | None, Any], ...]
+    """For each output the shape and dtype of its array; a shape of None leaves the output to ORT."""
+
+    def __init__(
+        self, session: Handle, outputs: Sequence[Wanted], layout: tuple[tuple[Shape | None, Any], ...]
+    ) -> None:
+        pointer = lib.zrt_made_new(api(), len(outputs))
+        if not pointer:
+            raise AllocationError("no memory for the outputs of a run")
+        self.handle = Handle.own(pointer, lib.zrt_made_free, [session])
+        self.pointer = pointer
+        self.binds = False
+        self.layout = layout
+        self._session = session
+        self._outputs = outputs
+        for row, wanted, (shape, _) in zip(pointer.rows[0 : len(outputs)], outputs, layout, strict=True):
+            if shape is not None:
+                self.binds = True
+                continue
+            row.left = 1
+            row.shared = wanted.passes_through
+            if wanted.dtype is not None:
+                row.type = int(wanted.info.element_type)
+                row.dtype = pointer_to(id(wanted.dtype))
+
+    def collect(self, results: list[Any], feeds: Sequence[Handle]) -> None:
+        """Puts the objects of the outputs that are no arrays into `results`; `feeds` own the values that were fed."""
+        for index, wanted in enumerate(self._outputs):
+            if self.pointer.rows[index].value:
+                results[index] = self._object(index, wanted, feeds)
+
+    def _object(self, index: int, wanted: Wanted, feeds: Sequence[Handle]) -> Any:
+        shared = wanted.passes_through
+        # A sequence may share the tensors of a sequence that was fed.
+        handle = Handle.own(NULL, api().ReleaseValue, feeds if shared or wanted.dtype is None else ())
+        lib.zrt_made_move(self.pointer, index, handle.reference)
+        handle.pointer = pointer_to(address_of(handle.reference.pointer), "OrtValue")
+        value = Value(handle)
+        value.hold(self._session)
+        if not value.memory.is_host:
+            return value
+        if value.kind is ValueKind.SEQUENCE:
+            return value.to_list()
+        if value.kind is ValueKind.MAP:
+            return value.to_dict()
+        if value.kind is ValueKind.SPARSE_TENSOR:
+            return value.sparse().copy() if shared else value.sparse()
+        if not value.is_tensor:
+            return value
+        if value.element_type.packed:
+            return Value.from_packed(value.numpy().copy(), value.element_type, value.shape) if shared else value
+        return value.numpy().copy() if shared else value.numpy()
