@@ -180,6 +180,23 @@ class TestProviders:
         for name, outcome in found.items():
             assert ("problem" in outcome) is (providers.usable(name) is not None)
 
+    @pytest.mark.azure
+    def test_a_provider_that_took_no_node_is_not_named_as_running_them(self, zrt, zrt_json):
+        found = zrt_json("run")["providers"]
+        assert [outcome["nodes"] for outcome in found.values()] == [{CPU: 8}, {CPU: 8}]
+        out = zrt("run")
+        assert "AzureExecutionProvider, which took no node\n" in out
+        assert out.count("nodes  8 on CPUExecutionProvider") == 2
+        assert "right (98.1 %) on CPUExecutionProvider (AzureExecutionProvider took no node)\n" in out
+        assert "right (98.1 %) on CPUExecutionProvider\n" in out
+        assert "on AzureExecutionProvider" not in out
+
+    @pytest.mark.azure
+    def test_profile_names_the_providers_that_ran_nodes(self, zrt):
+        out = zrt("profile", "--provider", "azure", "--runs", "1", "--warmup", "0")
+        assert "runs on  CPUExecutionProvider" in out
+        assert "Azure" not in out
+
     def test_only_the_chosen_provider_runs(self, zrt_json, saved):
         assert list(zrt_json("run", saved(models.add()), "--provider", "CPU")["providers"]) == [CPU]
 

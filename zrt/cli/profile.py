@@ -125,7 +125,8 @@ def _show(
     out.print(
         facts(
             ("model", f"{label}: {inputs}"),
-            ("runs on", ", ".join(providers)),
+            # A provider of the session may have taken no node.
+            ("runs on", ", ".join(dict.fromkeys(row.provider for row in rows if row.provider) or providers)),
             (
                 "time",
                 f"{plural(times['runs'], 'run')}, {duration(spread['mean'])} each "

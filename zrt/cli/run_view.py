@@ -21,13 +21,18 @@ def show(model: str, described: Mapping[str, Any], known: Digits | None, reading
     out.print(facts(("model", model)), soft_wrap=True)
     for provider, found in described.items():
         out.print()
-        out.print(provider, style="bold")
+        out.print(provider + (", which took no node" if _idle(provider, found) else ""), style="bold")
         if "problem" in found:
             out.print(found["problem"], style="yellow", soft_wrap=True)
         else:
             _show_outputs(out, found)
     if known is not None and readings:
-        _show_digits(out, known, readings)
+        _show_digits(out, known, readings, described)
+
+
+def _idle(provider: str, found: Mapping[str, Any]) -> bool:
+    """Whether other providers ran all nodes of the model."""
+    return bool(found.get("nodes")) and provider not in found["nodes"]
 
 
 def _show_outputs(out: Console, found: Mapping[str, Any]) -> None:
@@ -43,7 +48,8 @@ def _show_outputs(out: Console, found: Mapping[str, Any]) -> None:
         ("input", f"{name} {fed['type']}{format_shape(tuple(fed['shape']))}, {fed['source']}")
         for name, fed in found["inputs"].items()
     ]
-    out.print(facts(*fed, ("time", times)))
+    nodes = ", ".join(f"{count} on {provider}" for provider, count in (found["nodes"] or {}).items())
+    out.print(facts(*fed, *([("nodes", nodes)] if nodes else []), ("time", times)))
     made = table("output", "type", "shape", "min", "max", "mean", "deviation", "NaN", "infinite", left=3)
     for name, output in found["outputs"].items():
         if output["kind"] != "tensor":
@@ -68,7 +74,7 @@ def _show_outputs(out: Console, found: Mapping[str, Any]) -> None:
             out.print(f"top {len(output['top'])} of {name}{row}: {best}", soft_wrap=True)
 
 
-def _show_digits(out: Console, known: Digits, readings: Mapping[str, Reading]) -> None:
+def _show_digits(out: Console, known: Digits, readings: Mapping[str, Reading], described: Mapping[str, Any]) -> None:
     """A few predictions of the first provider, and each provider's number of right ones."""
     first = next(iter(readings.values()))
     shades = digits.PLAIN_SHADES if out.options.ascii_only else digits.SHADES
@@ -84,4 +90,6 @@ def _show_digits(out: Console, known: Digits, readings: Mapping[str, Reading]) -
     count = len(known.labels)
     for provider, reading in readings.items():
         where = f" on {provider}" if len(readings) > 1 else ""
+        if where and _idle(provider, described[provider]):
+            where = f" on {', '.join(described[provider]['nodes'])} ({provider} took no node)"
         out.print(f"{reading.right} of {count} right ({reading.right / count * 100:.1f} %){where}", style="bold")

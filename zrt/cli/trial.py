@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter_ns as clock
 from typing import Any
@@ -51,6 +51,8 @@ class Outcome:
     first_run_ns: int = 0
     second_run_ns: int = 0
     """The time of the second run, without the work that only the first run does."""
+    nodes: Mapping[str, int] | None = None
+    """The number of nodes that each provider ran; None if ONNX Runtime does not record it for the model."""
     inputs: Mapping[str, FedInput] = field(default_factory=dict)
     results: Mapping[str, Result | None] = field(default_factory=dict)
 
@@ -62,6 +64,7 @@ class Outcome:
             "load_ns": self.load_ns,
             "first_run_ns": self.first_run_ns,
             "second_run_ns": self.second_run_ns,
+            "nodes": self.nodes,
             "inputs": {name: asdict(fed) for name, fed in self.inputs.items()},
             "outputs": {name: outputs.describe(result) for name, result in self.results.items()},
         }
@@ -70,8 +73,10 @@ class Outcome:
 def run_on(provider: ProviderLike, trial: Trial) -> Outcome:
     """Runs the trial on a provider; `UsageError` for inputs that the model does not have."""
     start = clock()
-    with Session(trial.model, trial.options, [provider]) as session:
+    with Session(trial.model, replace(trial.options, record_placement=True), [provider]) as session:
         load_ns = clock() - start
+        placement = session.placement()
+        nodes = None if placement.reason else placement.providers
         fed, inputs = _inputs(session, trial)
         start = clock()
         session.run(fed, options=trial.run)
@@ -80,7 +85,7 @@ def run_on(provider: ProviderLike, trial: Trial) -> Outcome:
         results = session.run(fed, options=trial.run)
         second_run_ns = clock() - start
         named = dict(zip(session.output_names, results, strict=True))
-    return Outcome(parse(provider)[0], None, load_ns, first_run_ns, second_run_ns, inputs, named)
+    return Outcome(parse(provider)[0], None, load_ns, first_run_ns, second_run_ns, nodes, inputs, named)
 
 
 def _inputs(session: Session, trial: Trial) -> tuple[dict[str, Any], dict[str, FedInput]]:
