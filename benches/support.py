@@ -286,7 +286,7 @@ class Workload:
             lane.inputs[name][...] = array
 
 
-def every_way(name: str, work: Workload) -> Group:
+def every_way(name: str, work: Workload, batch_ns: int = harness.BATCH_NS) -> Group:
     """Every way to run the workload once, from the C loop to onnxruntime's `run`."""
     session, theirs = work.session(), ort_session(work.path)
     lane = work.lane(session)
@@ -300,6 +300,7 @@ def every_way(name: str, work: Workload) -> Group:
             iobinding_entry("ort_run_with_iobinding", theirs, lane, work.expected),
             call_entry("ort_run", work.expected, theirs.run, None, work.inputs),
         ],
+        batch_ns=batch_ns,
     )
 
 

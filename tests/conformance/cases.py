@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx.backend.test
 import pytest
 from onnx import numpy_helper
 
 import zrt
 from zrt._native.library import library
 
-DATA = Path(onnx.backend.test.__file__).parent / "data"
+DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")
 # A `real` model without its weights: each one is computed from its shape.
 LIGHT = "onnx/backend/test/data/light/"
