@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import locale
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -75,8 +75,8 @@ class Failure:
     """A pattern that the message of the failure has."""
 
 
-Run = Callable[[Case, onnx.ModelProto, "dict[str, Any]"], "Sequence[Any]"]
-"""Returns the results of a model on feeds."""
+Run = Callable[[Case, "dict[str, Any]"], "Iterable[Sequence[Any]]"]
+"""Runs a model on feeds, once or more, and yields the results of each run."""
 
 
 def every() -> list[Any]:
@@ -113,7 +113,8 @@ def hold(case: Case, run: Run, failure: Failure | None) -> Exception | None:
     """Runs a case, which must pass, or fail as its entry in the list says; returns that error."""
     model = case.model
     try:
-        assert_similar(run(case, model, case.feeds(model)), case.expected(model), case)
+        for results in run(case, case.feeds(model)):
+            assert_similar(list(results), case.expected(model), case)
     except Exception as error:
         if failure is None:
             raise

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 
 from tests.conformance import cases
@@ -27,12 +26,12 @@ def case() -> cases.Case:
     pytest.skip(cases.MISSING)
 
 
-def right(case: cases.Case, model: onnx.ModelProto, feeds: dict[str, Any]) -> Sequence[Any]:
-    return [np.maximum(feeds["x"], 0)]
+def right(case: cases.Case, feeds: dict[str, Any]) -> Iterator[Sequence[Any]]:
+    yield [np.maximum(feeds["x"], 0)]
 
 
-def wrong(case: cases.Case, model: onnx.ModelProto, feeds: dict[str, Any]) -> Sequence[Any]:
-    return [np.maximum(feeds["x"], 0) + np.float32(0.01)]
+def wrong(case: cases.Case, feeds: dict[str, Any]) -> Iterator[Sequence[Any]]:
+    yield [np.maximum(feeds["x"], 0) + np.float32(0.01)]
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -68,6 +67,15 @@ def test_case_on_the_list_must_fail_for_that_reason(case: cases.Case) -> None:
     assert isinstance(cases.hold(case, wrong, cases.Failure("it is hard", "Not equal to tolerance")), AssertionError)
     with pytest.raises(AssertionError, match="Regex pattern did not match"):
         cases.hold(case, wrong, cases.Failure("it is hard", "no kernel"))
+
+
+def test_every_run_of_a_case_must_pass(case: cases.Case) -> None:
+    def right_once(case: cases.Case, feeds: dict[str, Any]) -> Iterator[Sequence[Any]]:
+        yield from right(case, feeds)
+        yield from wrong(case, feeds)
+
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        cases.hold(case, right_once, None)
 
 
 @pytest.mark.parametrize(
