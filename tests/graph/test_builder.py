@@ -212,8 +212,10 @@ def test_metadata(graph: zrt.Graph) -> None:
     graph.describe(graph_description="g", custom_metadata_map={"c": "d"})
     wanted = zrt.ModelMetadata("p", "net", "d", "what", "g", 7, {"c": "d"})
     assert graph.metadata == wanted
+    assert graph.metadata.opsets == graph.opsets
     for engine in ("editor", "onnx"):
         assert graph.session(QUIET, engine=engine).metadata == wanted
+        assert graph.session(QUIET, engine=engine).metadata.opsets == graph.opsets
     assert zrt.Session(graph.to_onnx(), QUIET).metadata == wanted
     assert zrt.Graph.from_onnx(graph.to_bytes()).metadata == wanted
 

@@ -118,6 +118,18 @@ class TestInputs:
 
 
 class TestRun:
+    def test_prime_runs(self, relu):
+        binding = relu.binding()
+        binding.bind_input("x", f32(-1, 2))
+        with pytest.raises(ArgumentError, match="no output is bound"):
+            binding.prime()
+        binding.bind_output("y")
+        binding.prime(0)
+        binding.prime(2)
+        assert binding.numpy()["y"].tolist() == [0, 2]
+        with pytest.raises(DTypeError, match="runs: expected an int, got float"):
+            binding.prime(1.5)
+
     def test_missing_bindings_raise(self, add):
         binding = add.binding()
         with pytest.raises(ArgumentError, match="input 'x', 'y' is not bound"):

@@ -260,6 +260,41 @@ class TestLifetimes:
             copy.copy(relu.prepare([f32(1)]))
 
 
+class TestNames:
+    def test_outputs_by_name(self, load):
+        session = load("(float[n] x) => (float[n] a, int64[1, k] b) { a = Neg(x)  b = NonZero(x) }")
+        prepared = session.prepare([f32(1, 0)])
+        assert prepared.output_names == ("a", "b") == session.output_names
+        for options in (None, zrt.RunOptions(tag="named")):
+            named = prepared.run_named(options)
+            assert {name: array.tolist() for name, array in named.items()} == {"a": [-1, 0], "b": [[0]]}
+
+    def test_names_outlive_a_close(self, relu):
+        prepared = relu.prepare([f32(1)])
+        prepared.close()
+        assert prepared.output_names == ("y",)
+        with pytest.raises(ClosedError):
+            prepared.run_named()
+
+
+class TestPrime:
+    def test_prime_runs(self, relu):
+        x = f32(-1)
+        prepared = relu.prepare([x])
+        prepared.prime()
+        prepared.prime(3)
+        prepared.prime(0)
+        assert prepared.run()[0].tolist() == [0]
+
+    def test_prime_raises_the_error_of_a_run(self, relu):
+        with pytest.raises(DTypeError, match="runs: expected an int, got str"):
+            relu.prepare([f32(-1)]).prime("often")
+        prepared = relu.prepare([f32(-1)])
+        prepared.close()
+        with pytest.raises(ClosedError):
+            prepared.prime()
+
+
 class TestThreads:
     def test_many_threads_share_a_prepared_run(self, add):
         x = np.arange(100, dtype=np.float32)

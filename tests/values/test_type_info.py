@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 
 import onnx
 import pytest
 from onnx import helper
 
 import zrt
+from zrt.errors import ModelNotFoundError, UnsupportedError
+from zrt.loading import model_source
 from zrt.types import ElementType, ValueKind
 from zrt.values.type_info import ValueInfo, format_shape, type_name
 
@@ -33,6 +37,47 @@ class TestModelMetadata:
             "version": 42,
             "custom_metadata_map": {"license": "Apache-2.0", "empty": "", "ключ": "значение ☃"},
         }
+
+    @pytest.mark.parametrize("kept", [True, False], ids=["small", "large"])
+    @pytest.mark.parametrize("form", ["path", "bytes", "bytearray", "proto"])
+    def test_opsets_are_those_that_the_model_imports(self, build, tmp_path, monkeypatch, form, kept):
+        model = build("(float[n] x) => (float[n] y) { y = Neg(x) }", opset=17)
+        model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 2))
+        model.doc_string = "" if kept else "long" * model_source.COPIED
+        monkeypatch.chdir(tmp_path)
+        onnx.save(model, "m.onnx")
+        data = bytearray(model.SerializeToString())
+        session = zrt.Session({"path": "m.onnx", "bytes": bytes(data), "bytearray": data, "proto": model}[form])
+        data.clear()
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        session.close()
+        metadata = session.metadata
+        assert metadata.opsets == {"": 17, "ai.onnx.ml": 2}
+        for again in (copy.copy(metadata), copy.deepcopy(metadata), pickle.loads(pickle.dumps(metadata))):
+            assert again == metadata
+            assert again.opsets == metadata.opsets
+
+    def test_opsets_by_the_other_name_of_onnx(self, build):
+        model = build("(float[n] x) => (float[n] y) { y = Neg(x) }", opset=17)
+        model.opset_import[0].domain = "ai.onnx"
+        assert zrt.Session(model).metadata.opsets == {"": 17}
+
+    def test_opsets_that_cannot_be_read_raise(self, build, tmp_path):
+        model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
+        onnx.save(model, tmp_path / "m.onnx")
+        session = zrt.Session(tmp_path / "m.onnx")
+        (tmp_path / "m.onnx").unlink()
+        with pytest.raises(ModelNotFoundError, match="there is no such file"):
+            _ = session.metadata.opsets
+        assert "graph_name='test'" in repr(session.metadata)
+        zrt.save_optimized(model, tmp_path / "m.ort")
+        for source in (tmp_path / "m.ort", (tmp_path / "m.ort").read_bytes()):
+            with pytest.raises(UnsupportedError, match="ONNX Runtime's own format"):
+                _ = zrt.Session(source).metadata.opsets
+
+    def test_metadata_of_ones_own_has_no_opsets(self):
+        assert zrt.ModelMetadata("p", "g", "d", "", "", 1).opsets == {}
 
     def test_missing_fields_are_empty(self, build):
         metadata = zrt.Session(build("(float[n] x) => (float[n] y) { y = Neg(x) }")).metadata

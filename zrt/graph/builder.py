@@ -135,7 +135,7 @@ class Graph:
     @property
     def metadata(self) -> ModelMetadata:
         """The model's metadata, as set by `describe`."""
-        return metadata.read(self._model)
+        return metadata.read(self._model, self.opsets)
 
     def value(self, name: str) -> GraphValue:
         """The value of that name in this graph or an enclosing one; `UnknownNameError` where there is none."""

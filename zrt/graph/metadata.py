@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from zrt._common.arguments import integer, text, wrong_type
-from zrt.values.type_info import NO_VERSION, ModelMetadata
+from zrt.values.type_info import NO_VERSION, ModelMetadata, with_opsets
 
 
-def read(model: Any) -> ModelMetadata:
+def read(model: Any, opsets: Mapping[str, int]) -> ModelMetadata:
     """A model's metadata, as `Session.metadata` has it."""
-    return ModelMetadata(
-        producer_name=model.producer_name,
-        graph_name=model.graph.name,
-        domain=model.domain,
-        description=model.doc_string,
-        graph_description=model.graph.doc_string,
-        version=model.model_version if model.HasField("model_version") else NO_VERSION,
-        custom_metadata_map={entry.key: entry.value for entry in model.metadata_props},
+    return with_opsets(
+        partial(dict, opsets),
+        model.producer_name,
+        model.graph.name,
+        model.domain,
+        model.doc_string,
+        model.graph.doc_string,
+        model.model_version if model.HasField("model_version") else NO_VERSION,
+        {entry.key: entry.value for entry in model.metadata_props},
     )
 
 

@@ -18,6 +18,7 @@ from zrt._common.onnx_fields import (
     Graph,
     Model,
     Node,
+    OperatorSet,
     StringStringEntry,
     Tensor,
     ValueInfo,
@@ -36,6 +37,9 @@ HAS_SUBGRAPH = tuple(written(Attribute.TYPE, kind) for kind in (AttributeType.GR
 # At most the bytes of a field's tag and its number or length.
 LONGEST_HEAD = 20
 ORT_FORMAT = b"ORTM"
+
+# The other name of ONNX's own domain, "".
+ONNX_DOMAIN = "ai.onnx"
 
 _TYPED = {Tensor.FLOAT_DATA: ElementType.FLOAT, Tensor.DOUBLE_DATA: ElementType.DOUBLE}
 
@@ -93,7 +97,7 @@ class ModelFile:
         self.subject = subject
         if read(0, min(size, 8))[4:] == ORT_FORMAT:
             raise UnsupportedError(
-                f"{subject} is in ONNX Runtime's own format, whose weights zrt cannot read: give an ONNX model"
+                f"{subject} is in ONNX Runtime's own format, which zrt cannot read: give an ONNX model"
             )
 
     def broken(self, reason: str) -> ModelError:
@@ -152,6 +156,20 @@ class ModelFile:
         for field in self.fields(0, self.size):
             if field.number == Model.GRAPH and field.wire == LENGTH:
                 yield field
+
+    def opsets(self) -> dict[str, int]:
+        """The version of each operator set that the model imports, by domain; "" is ONNX's own."""
+        found: dict[str, int] = {}
+        for message in self.fields(0, self.size):
+            if message.number == Model.OPSET_IMPORT and message.wire == LENGTH:
+                domain, version = "", 0
+                for field in self.fields(message.content, message.end):
+                    if field.number == OperatorSet.DOMAIN and field.wire == LENGTH:
+                        domain = self.text(field)
+                    elif field.number == OperatorSet.VERSION:
+                        version = field.value
+                found["" if domain == ONNX_DOMAIN else domain] = version
+        return found
 
     def tensors(self) -> Iterator[_Tensor]:
         """The main graph's initializers, without those of types that ONNX Runtime does not have."""
@@ -304,6 +322,12 @@ def opened(source: model_source.Source) -> Iterator[ModelFile]:
         yield ModelFile(read, os.fstat(file).st_size, source.subject)
     finally:
         os.close(file)
+
+
+def opsets_of(source: model_source.Source) -> dict[str, int]:
+    """The opsets that a model imports."""
+    with opened(source) as file:
+        return file.opsets()
 
 
 @public

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from zrt._common.arguments import path_bytes, wrong_type
-from zrt._native.cdata import from_buffer, release
-from zrt.errors import ModelError, ModelNotFoundError
+from zrt._native.cdata import buffer_at, from_buffer, release
+from zrt.errors import ModelError, ModelNotFoundError, UnsupportedError
 
 # protobuf's own limit for one message.
 LARGEST_IN_MEMORY = 2**31 - 1
+
+# A session keeps a copy of a model of at most this many bytes, to read its opsets when they are asked for.
+COPIED = 1 << 16
 
 
 @runtime_checkable
@@ -58,6 +64,19 @@ class Source:
         if self.data is not None and not self.kept:
             release(self.data)
 
+    def opsets(self) -> Callable[[], dict[str, int]]:
+        """A function that reads the opsets that the model imports: no load waits for it.
+
+        A model in memory is the caller's, and may be gone by then: of a large one they are read now.
+        """
+        if self.path is not None:
+            return partial(_read_opsets, os.path.abspath(os.fsdecode(self.path)))
+        data = buffer_at(self.data)
+        if len(data) > COPIED:
+            with suppress(UnsupportedError):
+                return partial(dict, _read_opsets(self))
+        return partial(_read_opsets, bytes(data[:COPIED]))
+
     def read(self) -> Any:
         """The model's bytes as C data, read from its file for a path."""
         if self.path is None:
@@ -68,6 +87,16 @@ class Source:
         except OSError as error:
             raise ModelError(f"{self.subject} cannot be read: {error.strerror}") from error
         return _check_bytes(data, self.subject)
+
+
+def _read_opsets(model: Model | Source) -> dict[str, int]:
+    # The import is slow, and few users ask for opsets.
+    from zrt.loading.initializers import opsets_of
+
+    if isinstance(model, Source):
+        return opsets_of(model)
+    with Source(model) as source:
+        return opsets_of(source)
 
 
 def _check_file(path: bytes, subject: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import shown, wrong_type
+from zrt._common.arguments import integer, shown, wrong_type
 from zrt._common.public import public
 from zrt._native import lib, ort_messages, status
 from zrt._native.busy import claimed
@@ -283,6 +283,11 @@ class IoBinding(Owner):
                     f"an output comes in another shape than is bound (without memory, ORT makes it anew): {error}"
                 ) from error
             raise error
+
+    def prime(self, runs: int = 1) -> None:
+        """Runs it `runs` times before serving, so that ORT plans and allocates its memory for these shapes."""
+        for _ in range(integer(runs, "runs")):
+            self.run()
 
     def outputs(self) -> dict[str, Any]:
         """The outputs of the last run, each a `Value`, by name in the order of binding.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from zrt._common.arguments import integer
 from zrt._common.public import public
 from zrt._native.cdata import NULL, from_buffer, new_array
 from zrt._native.handle import Handle, Owner
@@ -22,12 +23,16 @@ class PreparedRun(Owner):
     Several threads may use it, but none may write into the feeds during a run.
     """
 
-    __slots__ = ("_prepared",)
+    __slots__ = ("_prepared", "output_names")
+
+    output_names: tuple[str, ...]
+    """The outputs' names, in the order in which `run` returns them."""
 
     def __init__(self, call: Call, feeds: Sequence[Value]) -> None:
         handles: list[Handle] = [value._open() for value in feeds]
         pointers = new_array("OrtValue *", [handle.pointer for handle in handles])
         self._handle = call.handle
+        self.output_names = tuple(wanted.info.name for wanted in call.outputs)
         # One attribute for all three: `close` in one thread must not leave a part of them to a run in another.
         self._prepared: tuple[Call, Any, list[Handle]] | None = (call, pointers, handles)
 
@@ -63,6 +68,15 @@ class PreparedRun(Owner):
             call.prepare_retry(code, made)
             return call.run(inputs, feeds)
         return results if made is None else call.collect(code, results, made, feeds)
+
+    def run_named(self, options: RunOptions | None = None) -> dict[str, Result]:
+        """As `run`, with the outputs by name."""
+        return dict(zip(self.output_names, self.run(options), strict=True))
+
+    def prime(self, runs: int = 1) -> None:
+        """Runs it `runs` times before serving, so that ORT plans and allocates its memory for these shapes."""
+        for _ in range(integer(runs, "runs")):
+            self.run()
 
     def close(self) -> None:
         """Releases the feeds; closing twice is fine."""

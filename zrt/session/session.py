@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -128,7 +128,8 @@ class Session(Owner):
             with chosen.loading(settings) as kept:
                 handle = load_model(source, settings, options).holding(kept)
             strictness.check(handle, source.subject)
-        self._adopt(handle, chosen)
+            opsets = source.opsets()
+        self._adopt(handle, chosen, opsets)
 
     @classmethod
     def adopt(cls, handle: Handle, chosen: ProvidersLike) -> Session:
@@ -138,7 +139,7 @@ class Session(Owner):
         session._adopt(handle, parse(chosen))
         return session
 
-    def _adopt(self, handle: Handle, chosen: Selection) -> None:
+    def _adopt(self, handle: Handle, chosen: Selection, opsets: Callable[[], dict[str, int]] = dict) -> None:
         """Takes ownership of a loaded ``OrtSession`` and reads its properties."""
         table = api()
         session = handle.pointer
@@ -156,7 +157,7 @@ class Session(Owner):
             table.SessionGetOverridableInitializerName,
             table.SessionGetOverridableInitializerTypeInfo,
         )
-        self.metadata = read_metadata(session)
+        self.metadata = read_metadata(session, opsets)
         self.providers = (*(name for name in chosen.names(handle) if name != CPU_PROVIDER.name), CPU_PROVIDER.name)
         self._run_options = Handle.make(table.ReleaseRunOptions, [], table.CreateRunOptions, "OrtRunOptions")
         self._memory = CPU.handle()

@@ -106,9 +106,17 @@ def format_shape(shape: tuple[Dim, ...] | None) -> str:
     return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
 
 
+class _Opsets:
+    """The part of `ModelMetadata` that is read when it is asked for, and no field."""
+
+    __slots__ = ("_read",)
+
+    _read: Callable[[], dict[str, int]]
+
+
 @public
 @dataclass(frozen=True, slots=True)
-class ModelMetadata:
+class ModelMetadata(_Opsets):
     """The metadata that the model's author wrote into the file."""
 
     producer_name: str
@@ -118,6 +126,25 @@ class ModelMetadata:
     graph_description: str
     version: int
     custom_metadata_map: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def opsets(self) -> dict[str, int]:
+        """The version of each operator set that the model imports, by domain; "" is ONNX's own.
+
+        They are read at each access: from the model's file, if the session was loaded from one. Raises `ModelError` if
+        the file is gone, and `UnsupportedError` for a model in ONNX Runtime's own format.
+        """
+        return getattr(self, "_read", dict)()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return with_opsets, (getattr(self, "_read", dict), *(getattr(self, name) for name in self.__match_args__))
+
+
+def with_opsets(read: Callable[[], dict[str, int]], *fields: Any) -> ModelMetadata:
+    """Metadata with these fields; `read` returns the opsets."""
+    made = ModelMetadata(*fields)
+    object.__setattr__(made, "_read", read)
+    return made
 
 
 def _text(dim: Any) -> str | None:
@@ -187,8 +214,8 @@ def read_values(
     return tuple(infos)
 
 
-def read_metadata(session: Any) -> ModelMetadata:
-    """The model's metadata."""
+def read_metadata(session: Any, opsets: Callable[[], dict[str, int]]) -> ModelMetadata:
+    """The model's metadata; `opsets` reads the opsets, which ONNX Runtime does not report."""
     table = api()
     allocator = default_allocator()
     handle = Handle.make(table.ReleaseModelMetadata, [], table.SessionGetModelMetadata, "OrtModelMetadata", session)
@@ -206,7 +233,8 @@ def read_metadata(session: Any) -> ModelMetadata:
         custom[label] = take_string(allocator, value) if value else ""
     if keys:
         table.AllocatorFree(allocator, keys)
-    return ModelMetadata(
+    return with_opsets(
+        opsets,
         read(table.ModelMetadataGetProducerName),
         read(table.ModelMetadataGetGraphName),
         read(table.ModelMetadataGetDomain),
