@@ -82,11 +82,17 @@ def fetch_array(function: Any, kind: str, *arguments: Any, count: str = "size_t"
     return place[0], int(length[0])
 
 
+def describe(value: Any) -> Any:
+    """The ``zrt_description`` of an ``OrtValue``, whose pointers belong to the value."""
+    description = ffi.new("zrt_description *")
+    check(lib.zrt_describe(api(), value, description))
+    return description
+
+
 def type_and_shape(value: Any) -> tuple[int, tuple[int, ...]]:
     """The element type's number and the shape of an ``OrtValue`` that is a tensor, dense or sparse."""
-    kind, dims, rank = ffi.new("ONNXTensorElementDataType *"), ffi.new("const int64_t **"), ffi.new("size_t *")
-    check(api().GetTensorElementTypeAndShapeDataReference(value, kind, dims, rank))
-    return kind[0], numbers(dims[0], rank[0])
+    found = describe(value)
+    return found.type, numbers(found.dims, found.rank)
 
 
 def fetch(function: Any, kind: str, *arguments: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -115,15 +116,16 @@ class MemoryInfo:
     @classmethod
     def read(cls, pointer: Any) -> MemoryInfo:
         """The description in a borrowed ``OrtMemoryInfo``."""
-        table = api()
-        return cls(
-            status.string(status.fetch(table.MemoryInfoGetName, "const char *", pointer)),
-            status.fetch(table.MemoryInfoGetId, "int", pointer),
-            AllocatorType(status.fetch(table.MemoryInfoGetType, "OrtAllocatorType", pointer)),
-            MemType(status.fetch(table.MemoryInfoGetMemType, "OrtMemType", pointer)),
-            DeviceType(status.fetch(table.MemoryInfoGetDeviceType, "OrtMemoryInfoDeviceType", pointer)),
-            DeviceMemType(table.MemoryInfoGetDeviceMemType(pointer)),
-            int(table.MemoryInfoGetVendorId(pointer)),
+        place = ffi.new("zrt_location *")
+        status.check(lib.zrt_locate(api(), pointer, place))
+        return _known(
+            status.string(place.name),
+            place.device_id,
+            place.allocator_type,
+            place.mem_type,
+            place.device_type,
+            place.device_mem_type,
+            place.vendor_id,
         )
 
     @property
@@ -166,6 +168,28 @@ class MemoryInfo:
 
 
 CPU = MemoryInfo.cpu()
+
+
+@lru_cache(maxsize=64)
+def _known(
+    name: str,
+    device_id: int,
+    allocator_type: int,
+    mem_type: int,
+    device_type: int,
+    device_mem_type: int,
+    vendor_id: int,
+) -> MemoryInfo:
+    """The description of these numbers of C; every tensor has one, and a process has few."""
+    return MemoryInfo(
+        name,
+        device_id,
+        AllocatorType(allocator_type),
+        MemType(mem_type),
+        DeviceType(device_type),
+        DeviceMemType(device_mem_type),
+        vendor_id,
+    )
 
 
 @public

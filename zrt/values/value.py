@@ -11,7 +11,7 @@ import numpy as np
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
 from zrt._native import status
-from zrt._native.cdata import address_of, from_buffer, new_array, pointer_to, sizeof
+from zrt._native.cdata import address_of, from_buffer, new_array, numbers, pointer_to, sizeof
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnsupportedError
@@ -87,19 +87,17 @@ class Value(Owner):
             raise DTypeError(f"a Value is made by from_array, from_packed, from_buffer or allocate, not of a {came}")
         self._handle = handle
         self._writeable = writeable
-        table = api()
-        self._kind = ValueKind(status.fetch(table.GetValueType, "enum ONNXType", handle.pointer))
+        found = status.describe(handle.pointer)
+        self._kind = ValueKind(found.kind)
         self._element_type = self._key_type = ElementType.UNDEFINED
         self._shape: tuple[int, ...] = ()
         self._memory = memory
         self._nbytes: int | None = None
         if self._kind in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
-            code, self._shape = status.type_and_shape(handle.pointer)
-            self._element_type = ElementType(code)
+            self._shape = numbers(found.dims, found.rank)
+            self._element_type = ElementType(found.type)
         if self._kind is ValueKind.TENSOR:
-            self._memory = MemoryInfo.read(
-                status.fetch(table.GetTensorMemoryInfo, "const OrtMemoryInfo *", handle.pointer)
-            )
+            self._memory = MemoryInfo.read(found.memory)
             if self._element_type is ElementType.STRING:
                 self._nbytes = strings.size(handle)
         elif self._kind is ValueKind.SPARSE_TENSOR:
