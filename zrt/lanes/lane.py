@@ -23,7 +23,7 @@ from zrt.lanes.ports import LaneMemory, Port, Ports, View, checked_memory, make_
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import Allocator, AllocatorStats, MemoryInfo, session_memories
 from zrt.memory.arrays import address_of
-from zrt.session.bound_run import bound_values, busy_flag, lane_block
+from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block
 from zrt.session.session import Session
 from zrt.types import ValueKind
 from zrt.values import Value
@@ -63,31 +63,31 @@ class RunStats:
 class _Reader:
     """Reads the values that are bound as outputs. `Ports` holds it in place of the lane, which would be a cycle."""
 
-    __slots__ = ("_binding", "_block", "_keepers", "_outputs", "_places")
+    __slots__ = ("_block", "_bound", "_infos")
 
     def __init__(self, block: Handle, binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         self._block = block
-        self._binding = binding
-        self._outputs = [port.info for port in outputs]
-        self._places = [port.where.memory for port in outputs]
-        self._keepers = [port.handle() for port in (*inputs, *outputs) if port.value is not None]
+        self._infos = [port.info for port in outputs]
+        keepers = [port.handle() for port in (*inputs, *outputs) if port.value is not None]
+        places = [(port.info, port.where.memory) for port in outputs]
+        self._bound = BoundOutputs(binding, places, keepers, {port.info.name for port in inputs})
 
     def values(self) -> list[Value | None]:
         """The values that are bound as outputs now; None for an output that no run has made yet."""
-        return claimed(busy_flag(self._block), "Lane", bound_values, self._binding, self._keepers, self._places)
+        return claimed(busy_flag(self._block), "Lane", self._bound.values)
 
     def read(self, index: int) -> View | None:
         """The output that ORT allocated in the last run; None for an optional that is absent."""
-        value = self.values()[index]
-        if value is None:
-            info = self._outputs[index]
+        found = claimed(busy_flag(self._block), "Lane", self._bound.views)[index]
+        if found is None:
+            info = self._infos[index]
             if info.kind is ValueKind.OPTIONAL:
                 return None
             raise ArgumentError(
                 f"output {info.name!r} is not there: ORT allocates it in each run, and the lane has not run yet or its "
                 "last run failed"
             )
-        return view(value)
+        return view(found) if isinstance(found, Value) else found
 
 
 class _Bound(NamedTuple):

@@ -1,16 +1,18 @@
-"""A run over bound inputs and outputs (``zrt_lane`` in C), which `IoBinding` and `Lane` share."""
+"""A run over bound inputs and outputs (``zrt_lane`` in C) and its results, which `IoBinding` and `Lane` share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from zrt._native import ffi, status
+from zrt._native import ffi, lib, status
 from zrt._native.cdata import new_array, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.memory.allocators import CPU, MemoryInfo, default_allocator
+from zrt.memory.allocators import CPU, MemoryInfo
+from zrt.session.outputs import MadeOutputs, Wanted
 from zrt.values import Value
+from zrt.values.type_info import ValueInfo
 
 
 def lane_block(
@@ -52,31 +54,52 @@ def busy_flag(block: Handle) -> Any:
     return ffi.addressof(block.pointer, "busy")
 
 
-def bound_values(
-    binding: Handle, keepers: Sequence[Handle], places: Iterable[Handle | MemoryInfo]
-) -> list[Value | None]:
-    """The values bound as outputs, in the order of binding.
+class BoundOutputs:
+    """Reads the values that are bound as outputs, in the order of binding, while no run can use the binding.
 
-    `places` has for each output the value that was bound, or the memory on which ORT allocates it. The values keep
-    `keepers` alive, which own the bound memory. None stands for an output that ORT has not made yet, and for an
-    optional output that is absent.
+    `outputs` has for each its description and what is bound: a value, or the memory on which ORT allocates it. The
+    results keep `keepers` alive, which own the bound memory. Outputs in `inputs` share the memory of an input.
     """
-    table = api()
-    allocator = default_allocator()
-    values, count = status.fetch_array(table.GetBoundOutputValues, "OrtValue *", binding.pointer, allocator)
-    if not values:
-        return []
-    try:
-        owned = [Handle.own(values[i], table.ReleaseValue, keepers) for i in range(count)]
-    finally:
-        table.AllocatorFree(allocator, values)
-    # ORT reports a memory location for tensors only.
-    memories = [place if isinstance(place, MemoryInfo) else CPU for place in places]
-    made = [
-        Value(handle, memory=memory) if status.fetch(table.HasValue, "int", handle.pointer) else None
-        for handle, memory in zip(owned, memories, strict=True)
-    ]
-    for value in made:
-        if value is not None:
-            value.hold(binding)
-    return made
+
+    __slots__ = ("_binding", "_keepers", "_places", "_spare", "_wanted")
+
+    def __init__(
+        self,
+        binding: Handle,
+        outputs: Sequence[tuple[ValueInfo, Handle | MemoryInfo]],
+        keepers: Sequence[Handle],
+        inputs: Collection[str],
+    ) -> None:
+        self._binding = binding
+        self._keepers = keepers
+        # ORT reports a memory location for tensors only.
+        self._places = [place if isinstance(place, MemoryInfo) else CPU for _, place in outputs]
+        self._wanted = [Wanted(info, None) for info, _ in outputs]
+        for wanted in self._wanted:
+            # Python's own objects are out of the reach of an array that C makes, and so is a read-only feed.
+            if wanted.info.name in inputs or any(keeper.kept for keeper in keepers):
+                wanted.dtype = None
+        self._spare: list[MadeOutputs] = []
+
+    def values(self) -> list[Value | None]:
+        """The bound values. None stands for an output that no run has made, and for an absent optional."""
+        return self._read(arrays=False)
+
+    def views(self) -> list[Any]:
+        """As `values`, but with an array in place of a tensor of numbers in ORT's own memory of the host."""
+        return self._read(arrays=True)
+
+    def _read(self, *, arrays: bool) -> list[Any]:
+        try:
+            room = self._spare.pop()
+        except IndexError:
+            layout = tuple((None, wanted.dtype) for wanted in self._wanted)
+            room = MadeOutputs(self._binding, self._wanted, layout, self._keepers)
+        results: list[Any] = [None] * len(self._wanted)
+        status.check(lib.zrt_made_fill_bound(room.pointer, self._binding.pointer))
+        if not arrays or lib.zrt_made_arrays(room.pointer, id(results)):
+            for index, memory in enumerate(self._places):
+                if room.waits(index):
+                    results[index] = room.take(index, self._keepers, memory)
+        self._spare = [room]
+        return results

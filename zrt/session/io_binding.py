@@ -19,7 +19,7 @@ from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnknownNam
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, require_memory
 from zrt.memory.buffers import Buffer
-from zrt.session.bound_run import bound_values, busy_flag, lane_block
+from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block
 from zrt.session.feeds import check_kind, check_type, names_of, right_value
 from zrt.session.session import Session
 from zrt.types import ValueKind
@@ -56,10 +56,20 @@ class _Bound:
     inputs: dict[str, tuple[Handle, ...]] = field(default_factory=dict)
     outputs: dict[str, tuple[Handle | MemoryInfo, ...]] = field(default_factory=dict)
     left: Any = None
+    reader: BoundOutputs | None = None
 
     def claimed(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Calls `work` while no run and no other thread can use the binding."""
         return claimed(busy_flag(self.block), "IoBinding", work, *arguments)
+
+    def changed(self, work: Callable[..., Any], *arguments: Any) -> None:
+        """As `claimed`, for a method that changes what is bound."""
+
+        def change() -> None:
+            self.reader = None
+            work(*arguments)
+
+        self.claimed(change)
 
     def bind_input(self, name: str, value: Handle) -> None:
         former = self.inputs.get(name, ())
@@ -118,17 +128,28 @@ class _Bound:
         self._leave()
 
     def values(self) -> dict[str, Any]:
-        # An output that is also an input shares the input's memory, and a sequence may share the tensors of any input.
-        # Keep no other inputs: a loop that feeds its outputs back would keep those of all its runs.
-        plain = {info.name for info in self.session.outputs if is_plain(info)}
-        shares = not plain.issuperset(self.outputs)
-        inputs = [kept for name, kept in self.inputs.items() if shares or name in self.outputs]
-        places = [place for kept in (*inputs, *self.outputs.values()) for place in kept]
-        keepers = [place for place in places if isinstance(place, Handle)]
-        values = bound_values(self.binding, keepers, [kept[-1] for kept in self.outputs.values()])
+        return self._named(self._reader().values())
+
+    def views(self) -> dict[str, Any]:
+        return self._named(self._reader().views())
+
+    def _reader(self) -> BoundOutputs:
+        if self.reader is None:
+            # An output that is also an input shares the input's memory, and a sequence may share the tensors of any
+            # input. Keep no other inputs: a loop that feeds its outputs back would keep those of all its runs.
+            infos = {info.name: info for info in self.session.outputs}
+            shares = not all(is_plain(infos[name]) for name in self.outputs)
+            inputs = [kept for name, kept in self.inputs.items() if shares or name in self.outputs]
+            places = [place for kept in (*inputs, *self.outputs.values()) for place in kept]
+            keepers = [place for place in places if isinstance(place, Handle)]
+            outputs = [(infos[name], kept[-1]) for name, kept in self.outputs.items()]
+            self.reader = BoundOutputs(self.binding, outputs, keepers, self.inputs)
+        return self.reader
+
+    def _named(self, found: Sequence[Any]) -> dict[str, Any]:
         optional = {info.name for info in self.session.outputs if info.kind is ValueKind.OPTIONAL}
-        named = zip(self.outputs, values, strict=True)
-        return {name: value for name, value in named if value is not None or name in optional}
+        named = zip(self.outputs, found, strict=True)
+        return {name: one for name, one in named if one is not None or name in optional}
 
     def _hand_back(self, name: str, memory: MemoryInfo) -> None:
         """Leaves an output to ORT, and releases the value of the last run."""
@@ -219,11 +240,11 @@ class IoBinding(Owner):
         bound = self._opened()
         info = _find(name, (*bound.session.inputs, *bound.session.initializers), "input")
         if feed is None and info.kind is ValueKind.OPTIONAL:
-            bound.claimed(bound.leave_out, name)
+            bound.changed(bound.leave_out, name)
             return
         value = right_value(info, feed)
         bound.session._check_reach(bound.owner, value, f"input {name!r}")
-        bound.claimed(bound.bind_input, name, value._open())
+        bound.changed(bound.bind_input, name, value._open())
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
         """Binds an output to the caller's memory, or lets ORT allocate it on a memory (None: on the host).
@@ -236,23 +257,23 @@ class IoBinding(Owner):
         if place is None or isinstance(place, MemoryInfo):
             memory = place or CPU
             require_memory(bound.owner, memory, subject)
-            bound.claimed(bound.leave_output, name, memory)
+            bound.changed(bound.leave_output, name, memory)
             return
         if any(name == info.name for info in (*bound.session.inputs, *bound.session.initializers)):
             raise ArgumentError(f"{subject} is an input as well: ORT hands it out again and writes nothing")
         value = writable_value(info, place, subject)
         bound.session._check_reach(bound.owner, value, subject)
-        bound.claimed(bound.bind_output, name, value._open())
+        bound.changed(bound.bind_output, name, value._open())
 
     def clear_inputs(self) -> None:
         """Unbinds every input."""
         bound = self._opened()
-        bound.claimed(bound.clear_inputs)
+        bound.changed(bound.clear_inputs)
 
     def clear_outputs(self) -> None:
         """Unbinds every output."""
         bound = self._opened()
-        bound.claimed(bound.clear_outputs)
+        bound.changed(bound.clear_outputs)
 
     def synchronize_inputs(self) -> None:
         """Waits until the bound inputs are on their devices."""
@@ -300,7 +321,9 @@ class IoBinding(Owner):
 
     def numpy(self) -> dict[str, Any]:
         """The outputs of the last run as numpy views; raises for an output on a device, or of another kind."""
-        return {name: None if value is None else value.numpy() for name, value in self.outputs().items()}
+        bound = self._opened()
+        views: dict[str, Any] = bound.claimed(bound.views)
+        return {name: one.numpy() if isinstance(one, Value) else one for name, one in views.items()}
 
 
 def _find(name: str, infos: Sequence[ValueInfo], role: str) -> ValueInfo:

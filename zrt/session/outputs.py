@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from zrt._native import lib
-from zrt._native.cdata import NULL, address_of, pointer_to
+from zrt._native.cdata import NULL, address_of, new_array, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError
+from zrt.memory.allocators import CPU, MemoryInfo
 from zrt.types import ValueKind, nbytes
 from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape
@@ -40,9 +41,9 @@ class Wanted:
 
 
 class MadeOutputs:
-    """Room for the outputs of one run that are left to ORT (``zrt_made``).
+    """Room for the values of one run's outputs that ORT allocated (``zrt_made``).
 
-    The C call of a run puts their arrays into the list of results. One run at a time uses the room; an interrupted run
+    C puts the arrays of plain outputs into the list of results. One run at a time uses the room; an interrupted run
     drops it, with the values in it.
     """
 
@@ -54,17 +55,24 @@ class MadeOutputs:
     """For each output the shape and dtype of its array; a shape of None leaves the output to ORT."""
 
     def __init__(
-        self, session: Handle, outputs: Sequence[Wanted], layout: tuple[tuple[Shape | None, Any], ...]
+        self,
+        session: Handle,
+        outputs: Sequence[Wanted],
+        layout: tuple[tuple[Shape | None, Any], ...],
+        parents: Sequence[Handle] = (),
     ) -> None:
+        """The arrays keep `parents` alive, and the other outputs' values `session`."""
         pointer = lib.zrt_made_new(api(), len(outputs))
         if not pointer:
             raise AllocationError("no memory for the outputs of a run")
-        self.handle = Handle.own(pointer, lib.zrt_made_free, [session])
+        references = new_array("zrt_handle *", [parent.reference for parent in parents])
+        self.handle = Handle.own(pointer, lib.zrt_made_free, [session, *parents], (references,))
         self.pointer = pointer
         self.binds = False
         self.layout = layout
         self._session = session
         self._outputs = outputs
+        pointer.parents, pointer.parent_count = references, len(parents)
         for row, wanted, (shape, _) in zip(pointer.rows[0 : len(outputs)], outputs, layout, strict=True):
             if shape is not None:
                 self.binds = True
@@ -75,30 +83,41 @@ class MadeOutputs:
                 row.type = int(wanted.info.element_type)
                 row.dtype = pointer_to(id(wanted.dtype))
 
+    def waits(self, index: int) -> bool:
+        """Whether an output of the last run has a value, and no array."""
+        return bool(self.pointer.rows[index].value)
+
+    def take(self, index: int, parents: Sequence[Handle], memory: MemoryInfo = CPU) -> Value:
+        """The value of an output that waits; it keeps `parents` alive. `memory` is the place of other than tensors."""
+        handle = Handle.own(NULL, api().ReleaseValue, parents)
+        lib.zrt_made_move(self.pointer, index, handle.reference)
+        handle.pointer = pointer_to(address_of(handle.reference.pointer), "OrtValue")
+        value = Value(handle, memory=memory)
+        value.hold(self._session)
+        return value
+
     def collect(self, results: list[Any], feeds: Sequence[Handle]) -> None:
         """Puts the objects of the outputs that are no arrays into `results`; `feeds` own the values that were fed."""
         for index, wanted in enumerate(self._outputs):
-            if self.pointer.rows[index].value:
-                results[index] = self._object(index, wanted, feeds)
+            if self.waits(index):
+                shared = wanted.passes_through
+                # A sequence may share the tensors of a sequence that was fed.
+                value = self.take(index, feeds if shared or wanted.dtype is None else ())
+                results[index] = _object(value, shared)
 
-    def _object(self, index: int, wanted: Wanted, feeds: Sequence[Handle]) -> Any:
-        shared = wanted.passes_through
-        # A sequence may share the tensors of a sequence that was fed.
-        handle = Handle.own(NULL, api().ReleaseValue, feeds if shared or wanted.dtype is None else ())
-        lib.zrt_made_move(self.pointer, index, handle.reference)
-        handle.pointer = pointer_to(address_of(handle.reference.pointer), "OrtValue")
-        value = Value(handle)
-        value.hold(self._session)
-        if not value.memory.is_host:
-            return value
-        if value.kind is ValueKind.SEQUENCE:
-            return value.to_list()
-        if value.kind is ValueKind.MAP:
-            return value.to_dict()
-        if value.kind is ValueKind.SPARSE_TENSOR:
-            return value.sparse().copy() if shared else value.sparse()
-        if not value.is_tensor:
-            return value
-        if value.element_type.packed:
-            return Value.from_packed(value.numpy().copy(), value.element_type, value.shape) if shared else value
-        return value.numpy().copy() if shared else value.numpy()
+
+def _object(value: Value, shared: bool) -> Any:
+    """The Python object for a value; a copy if it is `shared` with a feed."""
+    if not value.memory.is_host:
+        return value
+    if value.kind is ValueKind.SEQUENCE:
+        return value.to_list()
+    if value.kind is ValueKind.MAP:
+        return value.to_dict()
+    if value.kind is ValueKind.SPARSE_TENSOR:
+        return value.sparse().copy() if shared else value.sparse()
+    if not value.is_tensor:
+        return value
+    if value.element_type.packed:
+        return Value.from_packed(value.numpy().copy(), value.element_type, value.shape) if shared else value
+    return value.numpy().copy() if shared else value.numpy()

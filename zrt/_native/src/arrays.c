@@ -77,7 +77,7 @@ static owned_memory *memory_of(const zrt_made *made, const zrt_made_row *row) {
     if (memory == NULL)
         return NULL;
     memory->data = row->seen.data;
-    memory->owner = zrt_handle_new(NULL, (zrt_release)made->api->ReleaseValue, NULL, 0);
+    memory->owner = zrt_handle_new(NULL, (zrt_release)made->api->ReleaseValue, made->parents, made->parent_count);
     OrtStatus *status = made->api->GetTensorSizeInBytes(row->value, &memory->size);
     if (status != NULL)
         made->api->ReleaseStatus(status);

@@ -88,6 +88,30 @@ OrtStatus *zrt_made_fill(zrt_made *made, OrtValue **values) {
     return NULL;
 }
 
+OrtStatus *zrt_made_fill_bound(zrt_made *made, const OrtIoBinding *binding) {
+    const OrtApi *api = made->api;
+    OrtAllocator *allocator;
+    RETURN_IF_FAILED(api->GetAllocatorWithDefaultOptions(&allocator));
+    OrtValue **values = NULL;
+    size_t count = 0;
+    RETURN_IF_FAILED(api->GetBoundOutputValues(binding, allocator, &values, &count));
+    if (values == NULL)
+        return NULL;
+    OrtStatus *status = NULL;
+    if (count == made->count)
+        status = zrt_made_fill(made, values);
+    else
+        status = api->CreateStatus(ORT_FAIL, "another number of outputs is bound than was read before");
+    for (size_t i = 0; i < count; i++)
+        if (values[i] != NULL)
+            api->ReleaseValue(values[i]);
+    /* It frees memory only, and its status is always NULL. */
+    OrtStatus *freed = api->AllocatorFree(allocator, values);
+    if (freed != NULL)
+        api->ReleaseStatus(freed);
+    return status;
+}
+
 void zrt_made_move(zrt_made *made, size_t index, zrt_handle *handle) {
     handle->pointer = made->rows[index].value;
     made->rows[index].value = NULL;

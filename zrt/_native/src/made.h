@@ -46,6 +46,9 @@ typedef struct zrt_made_row {
 /* The outputs of a run that ONNX Runtime allocates. One run at a time uses it. */
 typedef struct zrt_made {
     const OrtApi *api;
+    /* What the arrays of the outputs keep alive, beside their values; borrowed. */
+    zrt_handle *const *parents;
+    size_t parent_count;
     size_t count;
     zrt_made_row *rows;
 } zrt_made;
@@ -58,6 +61,9 @@ void zrt_made_free(void *made);
 
 /* Takes the outputs that are left to ONNX Runtime out of `values`, which a run has filled. */
 OrtStatus *zrt_made_fill(zrt_made *made, OrtValue **values);
+
+/* zrt_made_fill with the values that are bound as outputs, in the order of binding. */
+OrtStatus *zrt_made_fill_bound(zrt_made *made, const OrtIoBinding *binding);
 
 /* Moves an owned value to a handle that has no pointer yet. */
 void zrt_made_move(zrt_made *made, size_t index, zrt_handle *handle);
