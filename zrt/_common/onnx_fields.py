@@ -26,6 +26,14 @@ class Graph:
     INITIALIZER = 5
     INPUT = 11
     OUTPUT = 12
+    SPARSE_INITIALIZER = 15
+
+
+class SparseTensor:
+    """``SparseTensorProto``; its values have the name."""
+
+    VALUES = 1
+    DIMS = 3
 
 
 class Node:

@@ -20,7 +20,7 @@ from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError, 
 from zrt.loading.model_source import Source
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.config_entries import EXTERNAL_DATA_DIR, add_entry, has_entry
-from zrt.values import Value, as_value
+from zrt.values import Value, as_value, sparse
 from zrt.values.type_info import type_name
 
 if TYPE_CHECKING:
@@ -119,6 +119,8 @@ def _check(
         info = infos.get(name)
         if info is None:
             raise UnknownNameError(f"initializers: the model has no weight {name!r}; it has {_some(infos)}")
+        if isinstance(weight, sparse.SparseTensor) or sparse.is_scipy(weight):
+            weight = sparse.to_dense(weight, subject)
         value = as_value(weight, subject)
         if not value.is_tensor or not value.memory.is_host:
             where = f"lies on {value.memory.name}" if value.is_tensor else f"is a {value.kind.name.lower()}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from zrt._common.onnx_fields import (
@@ -19,6 +19,7 @@ from zrt._common.onnx_fields import (
     Model,
     Node,
     OperatorSet,
+    SparseTensor,
     StringStringEntry,
     Tensor,
     ValueInfo,
@@ -54,7 +55,8 @@ class Initializer:
 
     `location` is the external file that holds them, relative to the model's folder as the model names it; None means
     the model itself. `offset` is the place of the first byte there, or None where the weight's protobuf encoding is
-    not a plain memory image. An `overridable` weight is also an input: a run may feed another one.
+    not a plain memory image. An `overridable` weight is also an input: a run may feed another one. A `sparse` weight
+    is sparse in the model alone: ONNX Runtime makes it dense at load, and `shape` and `nbytes` are the dense tensor's.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Initializer:
     location: str | None
     offset: int | None
     overridable: bool = False
+    sparse: bool = False
 
 
 class Field(NamedTuple):
@@ -179,12 +182,13 @@ class ModelFile:
             for field in self.fields(graph.content, graph.end):
                 if field.wire != LENGTH:
                     continue
-                if field.number == Graph.INITIALIZER:
+                if field.number in (Graph.INITIALIZER, Graph.SPARSE_INITIALIZER):
                     found.append(field)
                 elif field.number == Graph.INPUT:
                     inputs.update(self._texts(field, ValueInfo.NAME))
         for field in found:
-            info = self._initializer(field, inputs)
+            read = self._sparse if field.number == Graph.SPARSE_INITIALIZER else self._initializer
+            info = read(field, inputs)
             if info is not None:
                 yield _Tensor(info, field.start, field.content, field.end)
 
@@ -229,6 +233,21 @@ class ModelFile:
                     offset = start if end - start == size else None
         return Initializer(name, kind, tuple(dims), size, location, offset, name in inputs)
 
+    def _sparse(self, tensor: Field, inputs: set[str]) -> Initializer | None:
+        values: Initializer | None = None
+        dims: list[int] = []
+        for field in self.fields(tensor.content, tensor.end):
+            if field.number == SparseTensor.DIMS:
+                dims += self.varints(field)
+            elif field.number == SparseTensor.VALUES and field.wire == LENGTH:
+                values = self._initializer(field, inputs)
+        if values is None:
+            return None
+        if any(dim < 0 for dim in dims):
+            raise self.broken(f"sparse initializer {values.name!r} has shape {dims}")
+        size = nbytes(values.element_type, dims)
+        return replace(values, shape=tuple(dims), nbytes=size, location=None, offset=None, sparse=True)
+
     def names_below(self) -> set[str]:
         """The names of subgraphs' initializers at any depth; unlike ONNX, ORT lets them reuse outer names."""
         names: set[str] = set()
@@ -240,6 +259,10 @@ class ModelFile:
                     continue
                 if field.number == Graph.INITIALIZER and below:
                     names.update(self._texts(field, Tensor.NAME))
+                elif field.number == Graph.SPARSE_INITIALIZER and below:
+                    for inner in self.fields(field.content, field.end):
+                        if inner.number == SparseTensor.VALUES and inner.wire == LENGTH:
+                            names.update(self._texts(inner, Tensor.NAME))
                 elif field.number == Graph.NODE:
                     content = self.read(field.content, field.end)
                     if any(mark in content for mark in HAS_SUBGRAPH):

@@ -219,6 +219,25 @@ def _checked_blocks(given: SparseTensor, shape: tuple[int, ...], values: Array, 
     return SparseTensor(form, shape, values, indices)
 
 
+def to_dense(matrix: Any, subject: str) -> Array:
+    """The array of a `SparseTensor` or of SciPy's."""
+    given = checked(SparseTensor.from_scipy(matrix) if is_scipy(matrix) else matrix, subject)
+    values, indices = given.values, given.indices
+    dense = np.zeros(given.shape, values.dtype)
+    if given.format is SparseFormat.BLOCK_SPARSE:
+        for block, (row, column) in zip(values.T, indices.T, strict=True):
+            width, height = block.shape
+            dense[row * height : (row + 1) * height, column * width : (column + 1) * width] = block.T
+    elif given.format is SparseFormat.CSR:
+        rows = np.repeat(np.arange(given.shape[0]), np.diff(given.indptr))
+        dense[rows, indices] = values
+    elif indices.ndim == 2:
+        dense[tuple(indices.T)] = values
+    else:
+        dense.reshape(-1)[indices] = values
+    return dense
+
+
 def _dims(shape: tuple[int, ...]) -> Any:
     return new_array("int64_t", shape)
 
