@@ -228,7 +228,7 @@ def to_dense(matrix: Any, subject: str) -> Array:
         for block, (row, column) in zip(values.T, indices.T, strict=True):
             width, height = block.shape
             dense[row * height : (row + 1) * height, column * width : (column + 1) * width] = block.T
-    elif given.format is SparseFormat.CSR:
+    elif given.indptr is not None:
         rows = np.repeat(np.arange(given.shape[0]), np.diff(given.indptr))
         dense[rows, indices] = values
     elif indices.ndim == 2:
