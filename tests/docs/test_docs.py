@@ -2,11 +2,13 @@
 
 A page's ```python fences run in order in one namespace, in a process and a folder of their own, where `model.onnx` is
 the classifier that ships with zrt. A ```text fence directly after one of them is its output. A fence marked
-```python no-run is not run.
+```python no-run is not run, nor is one that needs a device, ```python device: its first line says so to readers.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import inspect
 import json
 import os
@@ -127,8 +129,37 @@ class TestExamples:
 
     def test_few_examples_are_not_run(self) -> None:
         infos = [fence.info for page in PAGES for fence in fences(page.read_text("utf-8"))]
-        assert infos.count("python no-run") <= 4
-        assert set(infos) <= {"python", "python no-run", "text", "sh", "json", "toml", "nix", "c", "{toctree}"}
+        assert infos.count("python no-run") <= 1
+        languages = {"python", "python no-run", "python device", "text", "sh", "json", "toml", "nix", "c", "{toctree}"}
+        assert set(infos) <= languages
+
+    @pytest.mark.parametrize("page", PAGES, ids=page_name)
+    def test_examples_that_need_a_device_say_so_and_name_nothing_undefined(self, page: Path) -> None:
+        defined = set(dir(builtins))
+        for fence in fences(page.read_text("utf-8")):
+            if not fence.info.startswith("python"):
+                continue
+            tree = ast.parse(fence.body)
+            names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+            used = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+            defined |= {name.id for name in names if not isinstance(name.ctx, ast.Load)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    defined |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+                elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                    defined.add(node.name)
+            if fence.info == "python device":
+                where = f"{page_name(page)}:{fence.line}"
+                assert fence.body.startswith("# Not run by the tests: it needs "), where
+                assert used <= defined, f"{where}: {used - defined}"
+
+    def test_no_example_passes_for_want_of_a_device(self) -> None:
+        guard = re.compile(
+            r"^(if|for) .*(usable\(\"cuda\"\)|prefer_gpu\(\)|CUDAExecutionProvider|\bgpus\b)", re.MULTILINE
+        )
+        for page in PAGES:
+            for fence, _ in examples(page.read_text("utf-8")):
+                assert not guard.search(fence.body), f"{page_name(page)}:{fence.line}"
 
     def test_quick_start_shows_its_output(self) -> None:
         pairs = list(examples((ROOT / "README.md").read_text("utf-8")))
