@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import zrt
+from zrt._native import later
 from zrt.cli.entry import COMMANDS
 from zrt.providers import known
 from zrt.providers.attach import ThroughObject
@@ -90,6 +91,34 @@ def test_functions_with_names_are_called(table: str) -> None:
                 assert f"zrt.cli.{name.removeprefix('zrt ')}" in {command.__name__ for command in COMMANDS}
             else:
                 reduce(getattr, name.split("."), zrt)
+
+
+LATER = re.compile(r"^\| 1\.(\d+) \| `(\w+)` \| `(\w+)` \| .+? \| (.+?) \|$", re.MULTILINE)
+STRUCTS = {"OrtApi": "zrt_later_api", "OrtCompileApi": "zrt_later_compile_api"}
+
+
+def test_later_functions_are_those_of_the_header() -> None:
+    header = (PACKAGE / "_native" / "src" / "later.h").read_text()
+    rows = LATER.findall(PAGE.read_text("utf-8"))
+    for table, struct in STRUCTS.items():
+        body = re.search(rf"typedef struct {struct} \{{(.*?)\n\}} {struct};", header, re.DOTALL)
+        assert body
+        found = []
+        for since, block in re.findall(r"/\* 1\.(\d+) \*/(.*?)(?=/\*|\Z)", body[1], re.DOTALL):
+            found += [(since, function) for function in re.findall(r"\*(\w+)(?:\)\(|;)", block)]
+        assert [(since, function) for since, of, function, _ in rows if of == table] == found
+
+
+def test_later_functions_are_called_with_their_version_or_not_at_all() -> None:
+    reached = {}
+    for since, _, function, cell in LATER.findall(PAGE.read_text("utf-8")):
+        if is_reason(cell):
+            assert function not in called(), f"{function} is called, and the page says: {cell}"
+            continue
+        reached[function] = int(since)
+        for name in names_of(cell):
+            reduce(getattr, name.split("."), zrt)
+    assert reached == {function: since for function, (since, *_) in later.LATER.items()}
 
 
 def test_declarations_are_complete() -> None:

@@ -114,6 +114,8 @@ class TestSessionOptionsReachOrt:
             "external_initializer_files",
             "prepacked_weights",
             "load_cancellation",
+            # In tests/session/test_weightless.py.
+            "weightless_source_model",
             "intra_op_thread_affinities",
             "set_denormal_as_zero",
             "use_per_session_threads",

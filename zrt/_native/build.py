@@ -43,6 +43,7 @@ DECLARATIONS = (
     "src/handle.h",
     "src/operator.h",
     "src/library.h",
+    "src/later.h",
     "src/code.h",
     "src/lane.h",
     "src/made.h",

@@ -11,7 +11,10 @@ from zrt._common.arguments import entries, path_bytes, require_folder, wrong_typ
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, data_field
+from zrt._native import status
+from zrt._native.cdata import from_buffer
 from zrt._native.handle import Handle
+from zrt._native.later import later
 from zrt._native.library import api
 from zrt.environment.thread_factory import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affinities
 from zrt.errors import ArgumentError, DTypeError
@@ -131,6 +134,9 @@ class SessionOptions(OptionData):
     """Custom operators; the session keeps them alive."""
     custom_op_libraries: list[str | os.PathLike[str]] = data_field(list[str | os.PathLike[str]], default_factory=list)
     """Shared libraries of custom operators, each of which exports a function ``RegisterCustomOps``."""
+    weightless_source_model: bytes | None = opaque(compare=False, repr=False)
+    """The bytes of the model from which a model was compiled without its weights (`zrt.compile`), where the provider
+    reads them; the session borrows the bytes. It needs ONNX Runtime 1.29 or later."""
 
     def handle(self) -> PoolOptions:
         """A new ``OrtSessionOptions`` with these settings; raises an error that names a bad field.
@@ -140,13 +146,19 @@ class SessionOptions(OptionData):
         table = api()
         crew = None if self.thread_factory is None else Crew(self.thread_factory)
         domains = self._domains()
-        handle = self._fresh(domains)
+        source = self.weightless_source_model
+        if source is not None and not isinstance(source, bytes):
+            raise wrong_type("weightless_source_model", "bytes", source)
+        handle = self._fresh(domains if source is None else [*domains, Handle.pin(source)])
         if self.profile_file_prefix is not None:
             require_folder(path_bytes(self.profile_file_prefix, "profile_file_prefix"), "profile_file_prefix")
         calls = self._calls()
         calls += [Call("custom_ops", "AddCustomOpDomain", (domain.pointer,)) for domain in domains]
         calls += [Call("custom_op_libraries", "RegisterCustomOpsLibrary_V2", (file,)) for file in self._libraries()]
         apply(handle, calls, "SessionOptions")
+        if source is not None:
+            give = later("SessionOptionsSetWeightlessSourceModelBuffer", "weightless_source_model")
+            status.check(give(handle.pointer, from_buffer(source), len(source)))
         if crew is not None:
             crew.attach(
                 handle.pointer,

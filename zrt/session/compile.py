@@ -17,6 +17,7 @@ from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, callback
 from zrt._native.cdata import buffer_at, from_buffer, sizeof
 from zrt._native.handle import Handle
+from zrt._native.later import later
 from zrt._native.library import api
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
@@ -50,7 +51,9 @@ def compile(
     ep_context_binaries: tuple[str | os.PathLike[str], str] | None = None,
     external_initializers_file: str | None = None,
     external_initializers_size_threshold: int = 1024,
+    external_initializers_alignment: int = 0,
     get_initializer_location_func: Locator | None = None,
+    weightless: bool = False,
     error_if_no_nodes_compiled: bool = False,
     error_if_output_file_exists: bool = False,
     external_data_dir: str | os.PathLike[str] | None = None,
@@ -71,11 +74,14 @@ def compile(
     are derived.
 
     The model contains the weights. With `external_initializers_file`, the name of a file beside `output`, weights of
-    `external_initializers_size_threshold` bytes and more go there. Or `get_initializer_location_func` is called for
-    each weight, with an `Initializer` (its name, type, shape and size; `location` and `offset` if ONNX Runtime reads it
-    from a file) and a function that returns a copy of the weight, packed types as their bytes. It returns the file,
-    relative to the model's folder, and the offset at which it wrote the weight; or None to keep the weight in the
-    model.
+    `external_initializers_size_threshold` bytes and more go there. With `external_initializers_alignment`, a power of
+    two, each of them begins at a multiple of it, so that the file can be mapped (since ONNX Runtime 1.31). Or
+    `get_initializer_location_func` is called for each weight, with an `Initializer` (its name, type, shape and size;
+    `location` and `offset` if ONNX Runtime reads it from a file) and a function that returns a copy of the weight,
+    packed types as their bytes. It returns the file, relative to the model's folder, and the offset at which it wrote
+    the weight; or None to keep the weight in the model. With `weightless` providers that can do it leave the weights
+    out of what they compile; a session reads them from the source model, see
+    `SessionOptions.weightless_source_model` (since ONNX Runtime 1.29).
 
     Raises the same errors as `Session`, `ArgumentError` if the output cannot be written, and `CallbackError` if a
     function of the caller's raises, with its exception as the cause.
@@ -98,6 +104,16 @@ def compile(
         beside.append(_plain_name(external_initializers_file, output))
         threshold = integer(external_initializers_size_threshold, "external_initializers_size_threshold", 0, 2**63 - 1)
         work.set("SetOutputModelExternalInitializersFile", os.fsencode(external_initializers_file), threshold)
+    alignment = integer(external_initializers_alignment, "external_initializers_alignment", 0, 2**62)
+    if alignment & (alignment - 1):
+        raise ArgumentError(f"external_initializers_alignment: {alignment} is no power of two")
+    if alignment:
+        subject = "external_initializers_alignment"
+        if external_initializers_file is None:
+            raise ArgumentError(f"{subject}: it is for external_initializers_file, which is not given")
+        work.set_later("SetOutputModelExternalInitializersAlignment", subject, alignment, 0)
+    if boolean(weightless, "weightless"):
+        work.set_later("SetWeightlessEnabled", "weightless", True)
     if get_initializer_location_func is not None:
         work.locate(get_initializer_location_func)
     if ep_context_binaries is not None:
@@ -166,7 +182,7 @@ class _Compilation(Carrier):
     def __init__(self) -> None:
         super().__init__()
         self.result: bytes | None = None
-        self._settings: list[tuple[str, tuple[Any, ...]]] = []
+        self._settings: list[tuple[Any, tuple[Any, ...]]] = []
         self._memory: Handle | None = None
         self._writer: Writer | None = None
         self._locator: Locator | None = None
@@ -183,7 +199,11 @@ class _Compilation(Carrier):
 
     def set(self, name: str, *arguments: Any) -> None:
         """Adds a call of a setter of the compile API, with these arguments after the options."""
-        self._settings.append((name, arguments))
+        self._settings.append((getattr(self._table, f"ModelCompilationOptions_{name}"), arguments))
+
+    def set_later(self, name: str, subject: str, *arguments: Any) -> None:
+        """The same for a setter that came after API version 27, which `subject` needs."""
+        self._settings.append((later(f"ModelCompilationOptions_{name}", subject), arguments))
 
     def into_memory(self) -> None:
         """Stores the model in `result`."""
@@ -231,8 +251,8 @@ class _Compilation(Carrier):
             else:
                 size = sizeof(data)
                 status.check(table.ModelCompilationOptions_SetInputModelFromBuffer(handle.pointer, data, size))
-            for name, arguments in self._settings:
-                status.check(getattr(table, f"ModelCompilationOptions_{name}")(handle.pointer, *arguments))
+            for function, arguments in self._settings:
+                status.check(function(handle.pointer, *arguments))
             status.check(table.CompileModel(environment, handle.pointer))
         except Error as error:
             self._settle_all(settings, source.subject)

@@ -1,9 +1,26 @@
 #include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "ort.h"
 #include "library.h"
+#include "later.h"
+
+/* In an exact build the official headers prove the slots of src/later.h, as far as they have them. */
+#ifdef ZRT_EXACT
+#define SAME_SLOT(ours, theirs, function)                                                                              \
+    _Static_assert(offsetof(ours, function) == offsetof(theirs, function), "wrong slot: " #function)
+#if ORT_API_VERSION >= 29
+SAME_SLOT(zrt_later_api, OrtApi, SessionOptionsSetWeightlessSourceModelBuffer);
+SAME_SLOT(zrt_later_compile_api, OrtCompileApi, ModelCompilationOptions_SetWeightlessEnabled);
+#endif
+#if ORT_API_VERSION >= 31
+SAME_SLOT(zrt_later_api, OrtApi, GetModelPackageApi);
+SAME_SLOT(zrt_later_compile_api, OrtCompileApi, ModelCompilationOptions_SetOutputModelExternalInitializersAlignment);
+#endif
+#endif
 
 const OrtApiBase *zrt_library_builtin(void) {
 #ifdef ZRT_STATIC_CORE
