@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from zrt._native import build
+from zrt._native import build, library
 from zrt.version import __version__
 
 ROOT = Path(__file__).parents[2]
@@ -38,10 +38,10 @@ class TestMetadata:
         names = {requirement.partition(">")[0] for requirement in PROJECT["project"]["dependencies"]}
         assert names == {"numpy", "cffi", "ml_dtypes"}
 
-    def test_extras_and_their_pins(self) -> None:
+    def test_extras_take_every_release_since_1_27(self) -> None:
         extras = PROJECT["project"]["optional-dependencies"]
-        assert extras["cpu"] == ["onnxruntime==1.27.0"]
-        assert extras["cuda"] == ["onnxruntime-gpu==1.27.0"]
+        assert extras["cpu"] == ["onnxruntime>=1.27"]
+        assert extras["cuda"] == ["onnxruntime-gpu>=1.27"]
         assert set(extras) == {"cpu", "cuda", "cli", "plot", "sparse", "toml"}
 
     def test_development_requirements(self) -> None:
@@ -50,6 +50,7 @@ class TestMetadata:
         assert names >= {"pytest", "pytest-benchmark", "hypothesis", "onnx", "onnxruntime", "ruff", "mypy"}
         assert "onnx==1.21.*" in group
         assert "onnxruntime==1.27.0" in group
+        assert PROJECT["dependency-groups"]["newest"] == [f"onnxruntime=={library.NEWEST_TESTED}"]
 
     def test_build_requirements_have_lower_bounds(self) -> None:
         assert all(">=" in requirement for requirement in PROJECT["build-system"]["requires"])
@@ -121,8 +122,8 @@ class TestDistributions:
         lines = wheel.read(f"zrt-{__version__}.dist-info/METADATA").decode().splitlines()
         assert f"Version: {__version__}" in lines
         assert "License-Expression: Apache-2.0" in lines
-        assert "Requires-Dist: onnxruntime==1.27.0; extra == 'cpu'" in lines
-        assert "Requires-Dist: onnxruntime-gpu==1.27.0; extra == 'cuda'" in lines
+        assert "Requires-Dist: onnxruntime>=1.27; extra == 'cpu'" in lines
+        assert "Requires-Dist: onnxruntime-gpu>=1.27; extra == 'cuda'" in lines
 
 
 @sources

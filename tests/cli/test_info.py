@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import zrt as package
 from zrt import available_providers, providers
-from zrt._native.library import library
+from zrt._native import library as native
+from zrt._native.library import NEWEST_TESTED, library
 
 
 def test_json_has_all_facts(zrt_json):
@@ -19,6 +22,7 @@ def test_json_has_all_facts(zrt_json):
         "path": loaded.path,
         "source": loaded.source,
         "build_info": loaded.build_info,
+        "newest_tested": NEWEST_TESTED,
     }
     assert found["machine"]["numpy"] == np.__version__
     assert platform.python_version() in found["machine"]["python"]
@@ -40,6 +44,16 @@ def test_text_has_the_same_facts(zrt):
     for fact in (package.__version__, loaded.version, loaded.source, np.__version__, "CPUExecutionProvider"):
         assert fact in out
     assert loaded.build_info.split(", ")[-1] in out
+
+
+@pytest.mark.parametrize(
+    ("version", "newer"),
+    [("1.27.0", False), ("1.9.9", False), (NEWEST_TESTED, False), ("1.31.2", True), ("1.32.0", True), ("2.0", True)],
+)
+def test_library_newer_than_the_newest_tested_is_named(zrt, monkeypatch, version, newer):
+    monkeypatch.setattr(native, "_library", replace(library(), version=version))
+    assert (f"ONNX Runtime  {version}, API version" in zrt("info")) is True
+    assert (f"newer than the newest tested, {NEWEST_TESTED}" in zrt("info")) is newer
 
 
 def test_the_build_of_the_library():

@@ -23,6 +23,8 @@ from zrt.errors import LibraryError
 __all__ = ["Library", "api", "library"]
 
 WANTED = f"1.{lib.ZRT_API_VERSION}"
+# The newest release with which the tests pass. docs/building.md lists those that were tested.
+NEWEST_TESTED = "1.31.1"
 DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 METADATA_SUFFIX = ".dist-info"
 if sys.platform == "darwin":
@@ -76,6 +78,11 @@ class Library:
     version: str
     api_version: int
     build_info: str
+
+    @property
+    def newer_than_tested(self) -> bool:
+        """Whether the library is newer than the newest that was tested with this zrt."""
+        return _numbers(self.version) > _numbers(NEWEST_TESTED)
 
 
 class _UnusableError(Exception):
@@ -269,3 +276,8 @@ def _api_version(version: str) -> int:
     found = re.match(r"1\.(\d+)", version)
     newest = min(int(found[1]), int(lib.ZRT_NEWEST_API_VERSION)) if found else 0
     return max(newest, int(lib.ZRT_API_VERSION))
+
+
+def _numbers(version: str) -> list[int]:
+    """The numbers that a version begins with: 1, 31 and 1 for "1.31.1" and "1.31.1.dev20261101"."""
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]

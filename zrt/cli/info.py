@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from zrt import providers
-from zrt._native import _ort
+from zrt._native import _ort, library
 from zrt.bench import machine
 from zrt.cli import common
 from zrt.cli.units import plural
@@ -38,7 +38,7 @@ def describe() -> dict[str, Any]:
     versions = machine.versions()
     reasons = {name: providers.usable(name) for name in providers.available_providers()}
     return {
-        "versions": asdict(versions),
+        "versions": {**asdict(versions), "newest_tested": library.NEWEST_TESTED},
         "mode": {
             "core": "built in" if versions.path is None else "shared library",
             "extension": "abi3" if ".abi3." in str(_ort.__file__) else "this Python only",
@@ -82,12 +82,14 @@ def _show(found: dict[str, Any]) -> None:
     from zrt.cli.terminal import console, facts, table
 
     versions, mode, host = found["versions"], found["mode"], found["machine"]
+    newer = library.library().newer_than_tested
+    tested = f", newer than the newest tested, {versions['newest_tested']}" if newer else ""
     threads = "with the GIL" if mode["gil"] else "free-threaded"
     out = console()
     out.print(
         facts(
             ("zrt", versions["zrt"]),
-            ("ONNX Runtime", f"{versions['onnxruntime']}, API version {versions['api_version']}"),
+            ("ONNX Runtime", f"{versions['onnxruntime']}, API version {versions['api_version']}{tested}"),
             ("library", versions["path"] or "the core built into zrt"),
             ("found as", versions["source"]),
             ("built as", versions["build_info"]),

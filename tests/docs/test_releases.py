@@ -1,0 +1,25 @@
+"""`docs/building.md` lists the releases of ONNX Runtime that were tested; the newest one is a constant of zrt."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from zrt._native import lib
+from zrt._native.library import NEWEST_TESTED
+
+PAGE = Path(__file__).parents[2] / "docs" / "building.md"
+
+
+def releases_of_the_page() -> list[str]:
+    section = re.search(r"^## Releases of ONNX Runtime$(.*?)^## ", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert section
+    return re.findall(r"^\| (\d+\.\d+\.\d+) \|", section[1], re.MULTILINE)
+
+
+def test_table_goes_from_the_oldest_release_to_the_newest_tested() -> None:
+    releases = [[int(number) for number in release.split(".")] for release in releases_of_the_page()]
+    assert releases == sorted(releases)
+    assert releases_of_the_page()[0] == f"1.{lib.ZRT_API_VERSION}.0"
+    assert releases_of_the_page()[-1] == NEWEST_TESTED
+    assert releases[-1][1] == lib.ZRT_NEWEST_API_VERSION
