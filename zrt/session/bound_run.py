@@ -54,6 +54,9 @@ def busy_flag(block: Handle) -> Any:
     return ffi.addressof(block.pointer, "busy")
 
 
+read_outputs = lib.zrt_lane_outputs
+
+
 class BoundOutputs:
     """Reads the values that are bound as outputs, in the order of binding, while no run can use the binding.
 
@@ -61,7 +64,7 @@ class BoundOutputs:
     results keep `keepers` alive, which own the bound memory. Outputs in `inputs` share the memory of an input.
     """
 
-    __slots__ = ("_binding", "_keepers", "_places", "_spare", "_wanted")
+    __slots__ = ("_binding", "_keepers", "_places", "_rooms", "_spare", "_wanted")
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class BoundOutputs:
             if wanted.info.name in inputs or any(keeper.kept for keeper in keepers):
                 wanted.dtype = None
         self._spare: list[MadeOutputs] = []
+        self._rooms: list[list[MadeOutputs]] = [[] for _ in outputs]
 
     def values(self) -> list[Value | None]:
         """The bound values. None stands for an output that no run has made, and for an absent optional."""
@@ -89,12 +93,33 @@ class BoundOutputs:
         """As `values`, but with an array in place of a tensor of numbers in ORT's own memory of the host."""
         return self._read(arrays=True)
 
+    def view(self, index: int, block: Handle) -> Any:
+        """The view of one output. It claims the ``zrt_lane`` of `block` itself, where another thread may hold it."""
+        rooms = self._rooms[index]
+        try:
+            room = rooms.pop()
+        except IndexError:
+            room = self._room(index)
+        results: list[Any] = [None] * len(self._wanted)
+        code = read_outputs(block.reference, room.pointer, id(results))
+        if code == status.LEFT:
+            results[index] = room.take(index, self._keepers, self._places[index])
+        elif code:
+            raise status.to_error(code, "Lane")
+        rooms.append(room)
+        return results[index]
+
+    def _room(self, *indices: int) -> MadeOutputs:
+        """Room for some of the outputs."""
+        # A shape of () stands for an output that is not read.
+        layout = tuple((None if index in indices else (), None) for index in range(len(self._wanted)))
+        return MadeOutputs(self._binding, self._wanted, layout, self._keepers)
+
     def _read(self, *, arrays: bool) -> list[Any]:
         try:
             room = self._spare.pop()
         except IndexError:
-            layout = tuple((None, wanted.dtype) for wanted in self._wanted)
-            room = MadeOutputs(self._binding, self._wanted, layout, self._keepers)
+            room = self._room(*range(len(self._wanted)))
         results: list[Any] = [None] * len(self._wanted)
         status.check(lib.zrt_made_fill_bound(room.pointer, self._binding.pointer))
         if not arrays or lib.zrt_made_arrays(room.pointer, id(results)):
