@@ -14,6 +14,7 @@ __all__ = [
     "ClosedError",
     "DLPackError",
     "DTypeError",
+    "DeviceResetError",
     "EngineError",
     "EpFailError",
     "Error",
@@ -151,6 +152,12 @@ class NotFoundError(OrtError, LookupError):
     code = 14
 
 
+class DeviceResetError(OrtError, RuntimeError):
+    """``ORT_DEVICE_RESET``, since 1.28: a provider's device was reset. Close the session and make a new one."""
+
+    code = 15
+
+
 class ZrtError(Error):
     """zrt refused a call, or the system refused zrt."""
 
@@ -262,5 +269,6 @@ BY_CODE: dict[int, type[OrtError]] = {
         ModelLoadCanceledError,
         ModelRequiresCompilationError,
         NotFoundError,
+        DeviceResetError,
     )
 }

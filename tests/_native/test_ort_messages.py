@@ -17,6 +17,7 @@ from zrt._native.ort_messages import OrtMessage
 from zrt.custom_ops import KernelContext, ShapeContext
 from zrt.errors import (
     CallbackError,
+    DeviceResetError,
     FailError,
     InvalidArgumentError,
     ModelLoadCanceledError,
@@ -142,6 +143,7 @@ def test_every_message_of_the_table_is_provoked() -> None:
         (2, "terminate flag", InvalidArgumentError),
         (1, "bad", FailError),
         (2, "bad", InvalidArgumentError),
+        (15, "the device was reset", DeviceResetError),
         (99, "a code of a later release", OrtError),
     ],
 )
