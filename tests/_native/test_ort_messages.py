@@ -11,7 +11,7 @@ import pytest
 
 import zrt
 from tests.custom_ops import support
-from tests.support import adapters, ort
+from tests.support import adapters, models, ort
 from zrt._native import ort_messages
 from zrt._native.ort_messages import OrtMessage
 from zrt.custom_ops import KernelContext, ShapeContext
@@ -62,6 +62,13 @@ def wrong_output_shape(build: Callable[..., Any]) -> None:
     binding.run()
 
 
+def sparse_output(build: Callable[..., Any]) -> None:
+    binding = zrt.Session(models.sparse_constant(), QUIET).binding()
+    binding.bind_input("x", np.ones(3, np.float32))
+    binding.bind_output("s", np.ones((2, 3), np.float32))
+    binding.run()
+
+
 class Growing(support.Op):
     """Asks for an output that is larger than the input whose memory it takes over."""
 
@@ -98,6 +105,7 @@ PROVOKED = [
     (canceled_load, ort_messages.LOAD_CANCELED),
     (terminated_run, ort_messages.RUN_TERMINATED),
     (wrong_output_shape, ort_messages.WRONG_OUTPUT_SHAPE),
+    (sparse_output, ort_messages.SPARSE_OUTPUT),
     (reused_buffer, ort_messages.REUSED_BUFFER),
     (newer_model, ort_messages.NEWER_MODEL),
     (adapter_of_strings, ort_messages.LORA_TYPE),

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support import models
 from tests.support.arrays import f32
-from zrt.errors import ArgumentError, DTypeError, NotImplementedByOrtError, UnknownNameError
+from zrt.errors import ArgumentError, DTypeError, NotImplementedByOrtError, UnknownNameError, UnsupportedError
 from zrt.types import ElementType, pack
 
 PLAIN = [kind for kind in ElementType if kind.bits and not kind.packed and not kind.refused]
@@ -228,6 +229,7 @@ SCAN = """(float z, float[n] x) => (float last, float[7] sums) {
     }> (z, x)
 }"""
 X = np.arange(6, dtype=np.float32)
+QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 
 
 class TestWrongDeclarations:
@@ -282,6 +284,36 @@ class TestWrongDeclarations:
             session.run({"x": X[:size]})
             session.run([X[:size]])
         assert capfd.readouterr().err == ""
+
+    @pytest.mark.parametrize("shape", [(2, 3), ("a", "b"), None], ids=["fixed", "names", "no-rank"])
+    @pytest.mark.parametrize(
+        "runner",
+        [
+            lambda session: lambda x: session.run([x]),
+            lambda session: lambda x: session.run({"x": x}, ["s", "y"]),
+            lambda session: lambda x: session.run([x], options=zrt.RunOptions()),
+            lambda session: lambda x: session.prepare([x]).run(),
+            lambda session: lambda x: session.submit([x]).result(),
+            lambda session: lambda x: session.run([zrt.Value.from_array(x)]),
+        ],
+        ids=["run", "names", "options", "prepare", "submit", "value"],
+    )
+    def test_sparse_output_that_is_declared_dense(self, runner, shape):
+        run = runner(zrt.Session(models.sparse_constant(shape), QUIET))
+        for size in (2, 2, 3):
+            s, y = run(X[:size])
+            assert (s.shape, s.values.tolist(), s.indices.tolist()) == ((2, 3), [3, 5], [1, 4])
+            assert y.tolist() == (-X[:size]).tolist()
+
+    def test_sparse_output_and_dense_memory(self):
+        binding = zrt.Session(models.sparse_constant(), QUIET).binding()
+        binding.bind_input("x", X)
+        binding.bind_output("s", np.empty((2, 3), np.float32))
+        with pytest.raises(UnsupportedError, match="an output is sparse, and dense memory is bound"):
+            binding.run()
+        binding.bind_output("s")
+        binding.run()
+        assert binding.outputs()["s"].sparse().values.tolist() == [3, 5]
 
     def test_initializer_among_the_outputs(self, load):
         session = load("(float[n] x) => (float[n] y, float[7] w) <float[2] w = {5, 6}> { y = Neg(x) }")

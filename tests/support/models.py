@@ -49,6 +49,20 @@ def double(shape: Sequence[int | str | None] = ("batch", 4), element_type: int =
     )
 
 
+def sparse_constant(shape: Sequence[int | str] | None = (2, 3)) -> bytes:
+    """s = 3 at (0, 1) and 5 at (1, 1), sparse, though declared dense with that shape; and y = -x."""
+    values = numpy_helper.from_array(np.array([3, 5], np.float32), "values")
+    places = numpy_helper.from_array(np.array([1, 4]), "places")
+    return build(
+        [
+            node("Constant", [], ["s"], sparse_value=helper.make_sparse_tensor(values, places, [2, 3])),
+            node("Neg", ["x"], ["y"]),
+        ],
+        [tensor("x", FLOAT, ["n"])],
+        [tensor("s", FLOAT, shape), tensor("y", FLOAT, ["n"])],
+    )
+
+
 def mixed() -> bytes:
     """One input and one output each of float32, int64, bool, float16 and uint8; no two outputs are alike."""
     types = {"f": FLOAT, "i": INT64, "b": TensorProto.BOOL, "h": TensorProto.FLOAT16, "u": TensorProto.UINT8}

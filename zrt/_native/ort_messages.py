@@ -36,6 +36,9 @@ RUN_TERMINATED = OrtMessage("terminate flag", ("1.27.0", "1.31.1"))
 WRONG_OUTPUT_SHAPE = OrtMessage("output OrtValue provided for output", ("1.27.0", "1.31.1"))
 """An output has another shape than the memory that is bound for it: the code is ``ORT_INVALID_ARGUMENT``."""
 
+SPARSE_OUTPUT = OrtMessage("Unsupported type proto value case", ("1.27.0", "1.31.1"))
+"""An output that is declared dense is sparse, and dense memory is bound for it: the code is ``ORT_FAIL``."""
+
 REUSED_BUFFER = OrtMessage("re-use buffer", ("1.27.0", "1.31.1"))
 """A kernel asks for an output whose size is not that of the buffer which the session planned for it."""
 
@@ -49,6 +52,11 @@ LORA_TYPE = OrtMessage(
 
 NOT_IN_BUILD = OrtMessage("not supported in this build", ("1.27.0", "1.31.1"))
 """A function of the C API exists, and the execution provider that it adds was left out of the library."""
+
+
+def declares_wrongly(error: object) -> bool:
+    """Whether a run failed because an output does not fit the memory that its declaration calls for."""
+    return WRONG_OUTPUT_SHAPE.matches(error) or SPARSE_OUTPUT.matches(error)
 
 
 def to_error(code: int, message: str) -> OrtError:

@@ -153,7 +153,7 @@ class Call:
     def run(
         self, inputs: Any, feeds: Sequence[Handle] | None = None, options: RunOptions | None = None
     ) -> list[Result]:
-        """One run, or two if the model declares wrong output shapes.
+        """One run, or two if the model declares outputs wrongly.
 
         `inputs` has the memory of an array for each input; with `feeds` an ``OrtValue`` for each, which these own.
         """
@@ -168,12 +168,12 @@ class Call:
         return results if made is None else self.collect(code, results, made, feeds or ())
 
     def prepare_retry(self, code: int, made: MadeOutputs | None) -> None:
-        """Raises the error of a run that failed, unless a second run can succeed: the model declares wrong shapes.
+        """Raises the error of a run that failed, unless a second run can succeed: the model declares outputs wrongly.
 
         In that case ORT allocates these outputs from now on, in this call and in the session's calls to come.
         """
         error = status.to_error(code)
-        if (made is not None and not made.binds) or not ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
+        if (made is not None and not made.binds) or not ort_messages.declares_wrongly(error):
             raise error
         self._distrusted.update(wanted.info.name for wanted in self.outputs)
         self.layout = tuple((None, wanted.dtype) for wanted in self.outputs)

@@ -15,7 +15,7 @@ from zrt._native.busy import claimed
 from zrt._native.cdata import new_array, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnknownNameError
+from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnknownNameError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, require_memory
 from zrt.memory.buffers import Buffer
@@ -302,6 +302,10 @@ class IoBinding(Owner):
             if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
                 raise ShapeError(
                     f"an output comes in another shape than is bound (without memory, ORT makes it anew): {error}"
+                ) from error
+            if ort_messages.SPARSE_OUTPUT.matches(error):
+                raise UnsupportedError(
+                    f"an output is sparse, and dense memory is bound (without memory, ORT makes it): {error}"
                 ) from error
             raise error
 
