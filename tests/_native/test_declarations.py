@@ -14,7 +14,7 @@ import pytest
 
 import zrt._native
 from tests.support import compiler
-from zrt._native import build, ffi, library
+from zrt._native import build, ffi, lib, library
 
 NATIVE = Path(zrt._native.__file__).parent
 SCRIPT = Path(__file__).parent / "scripts" / "count_slots.py"
@@ -58,6 +58,21 @@ class TestFiles:
 
     def test_every_source_is_built(self) -> None:
         assert {path.relative_to(NATIVE).as_posix() for path in NATIVE.rglob("*.c")} == set(build.SOURCES)
+
+
+class TestHeadersOfOtherReleases:
+    def test_structs_may_be_longer_in_later_headers(self) -> None:
+        text = build.as_in("#define ORT_API_VERSION 31\n", build.declarations())
+        for struct in library.STRUCTS:
+            body = re.search(rf"struct {struct} \{{(.*?)\n\}};", text, re.DOTALL)
+            assert body
+            assert body[1].endswith("\n    ...;"), struct
+
+    def test_declarations_are_complete_for_the_headers_that_they_follow(self) -> None:
+        assert build.DECLARED_VERSION == lib.ZRT_API_VERSION
+        assert build.as_in(f"#define ORT_API_VERSION {build.DECLARED_VERSION}\n", build.declarations()) == (
+            build.declarations()
+        )
 
 
 @pytest.fixture
