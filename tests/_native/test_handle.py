@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from zrt._native import ffi, lib, status
+from zrt._native import ffi, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import OrtError
@@ -68,11 +68,3 @@ def test_interrupt_after_make_leaks_nothing():
     del parent
     gc.collect()
     assert seen == ["parent"]
-
-
-def test_child_of_a_fork_recognizes_inherited_handles():
-    """However many ways lead up to it: each of these has two to the one before."""
-    handle = Handle.block("char")
-    for _ in range(64):
-        handle = Handle.block("char", [handle, handle])
-    assert not lib.zrt_handle_inherited(handle.reference)

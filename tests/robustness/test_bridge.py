@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.robustness.conftest import Child
+from zrt.session import async_runs
 
-both = pytest.mark.parametrize("threads", [1, 2], ids=["worker", "pool"])
+both = pytest.mark.parametrize("threads", [1, 2], ids=["no pool", "pool"])
 
 
 @both
@@ -20,6 +23,14 @@ def test_process_ends_during_runs(child: Child, threads: int, holder: str) -> No
 @both
 def test_process_ends_while_daemon_threads_wait_for_runs(child: Child, threads: int) -> None:
     child("bridge/daemons.py", arguments=[threads], timeout=60)
+
+
+@both
+def test_process_ends_while_a_stopped_loop_has_runs(child: Child, threads: int) -> None:
+    """It waits for the endless run to be terminated, and not for a loop that takes nothing."""
+    begun = time.monotonic()
+    child("bridge/stopped_loop.py", arguments=[threads])
+    assert time.monotonic() - begun < async_runs.EXIT_PATIENCE
 
 
 @both
@@ -40,6 +51,11 @@ def test_exception_ends_the_process_during_runs(child: Child, threads: int) -> N
 @both
 def test_fork_during_runs(child: Child, threads: int) -> None:
     child("bridge/fork.py", arguments=[threads])
+
+
+@both
+def test_fork_while_a_loop_waits_for_runs(child: Child, threads: int) -> None:
+    child("bridge/fork_in_loop.py", arguments=[threads])
 
 
 @both
@@ -72,3 +88,9 @@ def test_sessions_closed_during_all_kinds_of_runs(child: Child, threads: int) ->
 @pytest.mark.slow
 def test_interrupts_during_submit_leak_no_run(child: Child) -> None:
     child("bridge/interrupts.py", arguments=[1])
+
+
+@pytest.mark.slow
+@both
+def test_interrupts_while_waiting_for_a_run_lose_no_future(child: Child, threads: int) -> None:
+    child("bridge/interrupted_results.py", arguments=[threads])

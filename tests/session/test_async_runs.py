@@ -7,6 +7,7 @@ import concurrent.futures
 import gc
 import inspect
 import logging
+import resource
 import threading
 import time
 import weakref
@@ -18,6 +19,7 @@ import zrt
 from tests.conftest import LOOP
 from tests.support import models
 from zrt import errors
+from zrt._native import lib
 from zrt.session import async_runs
 
 FEEDS = {"x": np.arange(4, dtype=np.float32), "y": np.ones(4, np.float32)}
@@ -28,9 +30,9 @@ def quiet(threads):
     return zrt.SessionOptions(intra_op_num_threads=threads, log_severity_level="FATAL")
 
 
-@pytest.fixture(params=[1, 2], ids=["worker", "pool"])
+@pytest.fixture(params=[1, 2], ids=["no pool", "pool"])
 def threads(request):
-    """A session without a thread pool runs on zrt's threads, one with a pool on ONNX Runtime's."""
+    """A session without a pool of threads, and one with a pool."""
     return request.param
 
 
@@ -129,10 +131,7 @@ def test_future_raises_the_errors_of_the_run(threads):
         asyncio.run(session.run_async(feeds))
 
 
-@pytest.mark.parametrize(("threads", "on_worker", "ours"), [(1, False, True), (2, False, False), (2, True, True)])
-def test_run_uses_the_expected_thread(threads, on_worker, ours, monkeypatch):
-    """The thread is ONNX Runtime's if the session has a pool and the options allow it, else zrt's."""
-    monkeypatch.setattr(async_runs, "needs_worker", lambda options: on_worker)
+def test_runs_are_on_threads_of_zrt(threads):
     logger = logging.Logger("where")
     records = []
     logger.addHandler(handler := logging.Handler())
@@ -142,7 +141,7 @@ def test_run_uses_the_expected_thread(threads, on_worker, ours, monkeypatch):
     assert failed.exception(60) is not None
     assert zrt.Environment.flush_log(60)
     [record] = [record for record in records if record.logid.endswith("here")]
-    assert (record.threadName == "zrt-run") == ours
+    assert record.threadName == "zrt-run"
     assert record.thread != threading.get_ident()
 
 
@@ -169,7 +168,7 @@ def test_thousands_of_runs_at_once(add):
 
 
 def test_submit_never_runs_on_the_calling_thread(loop, endless):
-    """With more runs than ONNX Runtime's queues hold, the submitting thread still runs none itself."""
+    """With any number of runs under way, the submitting thread runs none itself."""
     stop = zrt.RunOptions()
     begun = time.monotonic()
     runs = [loop.submit(endless, options=stop) for _ in range(1200)]
@@ -252,6 +251,117 @@ def test_loop_closed_during_a_run(loop, eventually):
     del task
 
 
+def test_run_ends_before_its_loop_is_closed(add, eventually):
+    """The results are dropped: the loop did not take them."""
+    running = asyncio.new_event_loop()
+    task = running.create_task(add.run_async(FEEDS))
+    running.run_until_complete(asyncio.sleep(0))
+    eventually(lambda: not lib.zrt_run_count())
+    assert async_runs._under_way
+    running.close()
+    eventually(lambda: not async_runs._under_way)
+    task._log_destroy_pending = False
+
+
+def test_loop_continues_after_a_stop(add, eventually):
+    """Runs that end while their loop is stopped are complete when it runs again."""
+    running = asyncio.new_event_loop()
+    tasks = [running.create_task(add.run_async(FEEDS)) for _ in range(100)]
+    running.run_until_complete(asyncio.sleep(0))
+    eventually(lambda: not lib.zrt_run_count())
+    for [result] in running.run_until_complete(asyncio.gather(*tasks)):
+        np.testing.assert_array_equal(result, SUM)
+    running.close()
+
+
+class NoReaders(asyncio.SelectorEventLoop):
+    """A loop that cannot watch file descriptors for its users."""
+
+    def add_reader(self, fd, callback, *args):
+        raise NotImplementedError
+
+
+def test_loop_that_cannot_watch_descriptors(add, loop, endless, eventually):
+    with asyncio.Runner(loop_factory=NoReaders) as runner:
+        np.testing.assert_array_equal(runner.run(add.run_async(FEEDS))[0], SUM)
+
+        async def cancel():
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await loop.run_async(endless)
+
+        runner.run(cancel())
+    eventually(lambda: not async_runs._under_way)
+
+
+def test_loop_without_file_descriptors_left(add):
+    running = asyncio.new_event_loop()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(errors.OrtError, match="no pipe can be opened"):
+            running.run_until_complete(add.run_async(FEEDS))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    np.testing.assert_array_equal(running.run_until_complete(add.run_async(FEEDS))[0], SUM)
+    running.close()
+
+
+def test_one_thread_alternates_between_loops(add):
+    loops = [asyncio.new_event_loop() for _ in range(2)]
+    for n in range(20):
+        for running in loops:
+            [result] = running.run_until_complete(add.run_async({"x": np.full(4, n, np.float32), "y": FEEDS["y"]}))
+            np.testing.assert_array_equal(result, np.full(4, n + 1))
+    assert sum(loop in loops for loop in async_runs._inboxes) == 2
+    for running in loops:
+        running.close()
+
+
+def test_several_threads_wait_for_one_run(loop, endless, background):
+    options = zrt.RunOptions()
+    future = loop.submit(endless, options=options)
+    jobs = [background(lambda: future.exception(60)) for _ in range(4)]
+    time.sleep(0.02)
+    with pytest.raises(TimeoutError):
+        future.result(0.01)
+    options.terminate()
+    assert {type(job.result()) for job in jobs} == {errors.TerminatedError}
+
+
+def test_cancel_wakes_the_thread_that_waits(loop, endless, background):
+    future = loop.submit(endless)
+
+    def wait():
+        with pytest.raises(concurrent.futures.CancelledError):
+            future.result(60)
+
+    job = background(wait)
+    time.sleep(0.02)
+    future.cancel()
+    job.result()
+
+
+def test_waiting_thread_calls_no_callback(loop, endless, background, eventually):
+    """The bridge's thread does, also where another thread waits in `result`."""
+    options = zrt.RunOptions()
+    future = loop.submit(endless, options=options)
+    job = background(lambda: future.exception(60))
+    time.sleep(0.02)
+    names = []
+    future.add_done_callback(lambda _: names.append(threading.current_thread().name))
+    options.terminate()
+    assert type(job.result()) is errors.TerminatedError
+    eventually(lambda: names)
+    assert names == ["zrt-bridge"]
+
+
+def test_concurrent_futures_take_runs_as_they_end(add):
+    futures = {add.submit({"x": np.full(4, n, np.float32), "y": FEEDS["y"]}): n for n in range(50)}
+    for future in concurrent.futures.as_completed(futures, 60):
+        np.testing.assert_array_equal(future.result()[0], np.full(4, futures[future] + 1))
+
+
 def test_run_options(loop, endless, add):
     options = zrt.RunOptions(tag="mine")
     future, other = loop.submit(endless, options=options), loop.submit(endless, options=options)
@@ -276,10 +386,8 @@ def test_run_options(loop, endless, add):
 
 def test_copied_run_options_have_every_setting():
     given = {"tag": "t", "log_severity_level": 3, "log_verbosity_level": 2, "config_entries": {"a": "b"}}
-    twin = zrt.RunOptions(**given).twin()
-    assert {name: value for name, value in twin.settings().items() if value} == given
+    assert {name: value for name, value in zrt.RunOptions(**given).twin().settings().items() if value} == given
     assert zrt.RunOptions().settings().keys() == set(inspect.signature(zrt.RunOptions).parameters)
-    assert not async_runs.needs_worker(twin)
 
 
 def test_options_release_completed_runs(add, eventually):
@@ -290,7 +398,7 @@ def test_options_release_completed_runs(add, eventually):
     eventually(lambda: not options._twins)
 
 
-def test_exception_in_a_callback_is_logged(add, caplog):
+def test_exception_in_a_callback_is_logged(add, caplog, eventually):
     heard = []
 
     def fail(future):
@@ -302,11 +410,12 @@ def test_exception_in_a_callback_is_logged(add, caplog):
     future.add_done_callback(heard.append)
     np.testing.assert_array_equal(future.result(60)[0], SUM)
     np.testing.assert_array_equal(add.submit(FEEDS).result(60)[0], SUM)
+    eventually(lambda: len(heard) == 2)
     assert heard == [future, future]
     assert "in a callback" in caplog.text
 
 
-def test_system_exit_in_a_callback_keeps_the_thread_alive(add, loop, endless, monkeypatch):
+def test_system_exit_in_a_callback_keeps_the_thread_alive(add, loop, endless, monkeypatch, eventually):
     """An exception that nothing handles goes to the hook of the thread, which continues."""
     heard = []
     monkeypatch.setattr(threading, "excepthook", heard.append)
@@ -319,7 +428,9 @@ def test_system_exit_in_a_callback_keeps_the_thread_alive(add, loop, endless, mo
     future.add_done_callback(leave)
     options.terminate()
     concurrent.futures.wait([future], 60)
-    np.testing.assert_array_equal(add.submit(FEEDS).result(60)[0], SUM)
+    eventually(lambda: heard)
+    concurrent.futures.wait([later := add.submit(FEEDS)], 60)
+    np.testing.assert_array_equal(later.result(60)[0], SUM)
     assert [hooked.exc_type for hooked in heard] == [SystemExit]
 
 
@@ -343,8 +454,8 @@ def test_callback_may_run_and_close_a_session(add, loop, endless):
         np.testing.assert_array_equal(result, SUM)
 
 
-def test_waiting_for_a_run_in_a_callback_raises(add, loop, endless):
-    """Waiting would be a deadlock: the same thread completes the run. With a timeout it is allowed."""
+def test_waiting_for_a_run_in_a_callback_raises(add, loop, endless, eventually):
+    """The thread would keep all other runs from being completed. With a timeout waiting is allowed."""
     heard = []
 
     def wait(future):
@@ -363,6 +474,7 @@ def test_waiting_for_a_run_in_a_callback_raises(add, loop, endless):
     options.terminate()
     concurrent.futures.wait([future], 60)
     np.testing.assert_array_equal(add.submit(FEEDS).result(60)[0], SUM)
+    eventually(lambda: len(heard) == 4)
     assert heard == [errors.UnsupportedError, errors.UnsupportedError, TimeoutError, True]
 
 

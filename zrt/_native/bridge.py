@@ -1,6 +1,6 @@
-"""The Python half of bridge.c: one thread takes the messages of ONNX Runtime's threads and delivers them.
+"""The Python half of bridge.c: one thread takes the messages of threads without the GIL and delivers them.
 
-Messages are log lines and ended asynchronous runs. ONNX Runtime's threads push them and never wait for Python. The
+Messages are log lines and ended asynchronous runs. The threads that push them never wait for Python. The delivering
 thread starts with the first receiver, is a daemon, and starts again in the child of a fork.
 """
 
@@ -43,6 +43,7 @@ _waiting: deque[tuple[Kind, Any]] = deque()
 # Reentrant: a finalizer or a signal handler may call in here again.
 _lock = threading.RLock()
 _thread: threading.Thread | None = None
+_delivers = False
 _ended = False
 
 if lib.zrt_bridge_open():
@@ -58,6 +59,8 @@ def receive(number: int, kind: Kind) -> None:
 def start() -> None:
     """Starts the thread if it does not run. Does nothing once the interpreter ends."""
     global _thread
+    if _delivers:
+        return
     with _lock:
         if _ended or (_thread is not None and _thread.is_alive()):
             return
@@ -96,6 +99,8 @@ def flush(timeout: float | None = None) -> bool:
 
 
 def _loop() -> None:
+    global _delivers
+    _delivers = True
     me = threading.current_thread()
     delivered = 0
     # After a fork inside a receiver this thread also exists in the child, where a new one has replaced it.
@@ -160,7 +165,8 @@ def _spill() -> None:
 
 
 def _forked() -> None:
-    global _lock, _thread
+    global _delivers, _lock, _thread
+    _delivers = False
     _lock = threading.RLock()
     _waiting.clear()
     if _thread is not None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import contextlib
 import os
+import threading
 import time
+import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeAlias
+from itertools import count
+from typing import Any, TypeAlias
 
 from zrt._native import bridge, ffi, lib, status
-from zrt._native.cdata import NULL, address_of, pointer_to
+from zrt._native.cdata import NULL, new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError, UnsupportedError
@@ -22,10 +25,24 @@ from zrt.session.call import Call, Result
 # The seconds for which the exiting interpreter waits for the runs that it has terminated.
 EXIT_PATIENCE = 5.0
 
+# Python cannot handle Ctrl-C while C waits: wait in slices of this many seconds.
+_SLICE = 0.05
+
+# How many ended runs an event loop takes at a time.
+_ROOM = 64
+
+# A call, its inputs and the handles that own them: the arguments of `Call.run`, checked.
+Ready: TypeAlias = tuple[Call, Any, Sequence[Handle] | None]
 Settle: TypeAlias = Callable[[list[Result] | None, BaseException | None], None]
 
-_free = ffi.addressof(lib, "zrt_run_free")
+_drop = lib.zrt_run_drop
+_new = lib.zrt_run_new
+_start = lib.zrt_run_start
+
+# By their keys, the runs that have started and are not complete. It keeps alive all that they read and write.
 _under_way: dict[int, Run] = {}
+_keys = count()
+_inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[Inbox]] = weakref.WeakKeyDictionary()
 _registered = False
 _ended = False
 
@@ -33,79 +50,128 @@ if lib.zrt_run_open(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffini
     raise AllocationError("no memory for the fork handlers of asynchronous runs")
 
 
-def needs_worker(options: RunOptions) -> bool:
-    """Whether ``RunAsync`` would ignore a part of these options, so that one of zrt's own threads must run them."""
-    return bool(options.adapters)
+class Inbox:
+    """Completes the runs of one event loop, on the loop's thread.
+
+    Only the loop holds it, by `add_reader`. So it is freed when the loop is closed or dropped; the results of that
+    loop's runs are dropped then.
+    """
+
+    __slots__ = ("__weakref__", "_close", "_ended", "_room", "handle")
+
+    def __init__(self, handle: Handle, loop: asyncio.AbstractEventLoop) -> None:
+        self._close = lib.zrt_inbox_close
+        self._ended: deque[int] = deque()
+        self._room = new_array("uint64_t", _ROOM)
+        self.handle = handle
+        loop.add_reader(handle.pointer.readable, self._take)
+
+    def _take(self) -> None:
+        handle, room, ended = self.handle, self._room, self._ended
+        # The traceback of an error keeps this frame, which must not keep the inbox.
+        del self
+        try:
+            ended.extend(ffi.unpack(room, lib.zrt_inbox_take(handle.pointer, room, _ROOM)))
+            while ended:
+                _complete(ended[0])
+                ended.popleft()
+        except BaseException:
+            # An interrupt: the loop takes the others when it runs again.
+            os.write(handle.pointer.writable, b"\0")
+            raise
+
+    def __del__(self) -> None:
+        self._close(self.handle.pointer)
 
 
-class Ready(NamedTuple):
-    """A call with its feeds checked, ready to run once; the arguments are `Call.run`'s."""
-
-    call: Call
-    inputs: Any
-    feeds: Sequence[Handle] | None
+def _inbox_of(loop: asyncio.AbstractEventLoop) -> Handle | None:
+    """The ``zrt_inbox`` of the loop; None for a loop that cannot watch a file descriptor."""
+    known = _inboxes.get(loop)
+    inbox = None if known is None else known()
+    if inbox is None:
+        _set_up()
+        handle = Handle.make(ffi.addressof(lib, "zrt_inbox_free"), [], lib.zrt_inbox_new, "zrt_inbox", api())
+        try:
+            inbox = Inbox(handle, loop)
+        except NotImplementedError:
+            return None
+        _inboxes[loop] = weakref.ref(inbox)
+    return inbox.handle
 
 
 class Run:
-    """One asynchronous run; calls `settle` once with its results or its error, on the bridge's thread.
+    """One asynchronous run; calls `settle` once with its results or its error.
 
-    A block in C owns the memory that ONNX Runtime reads and writes. It stays until the bridge has taken its message,
-    even if this object is freed. A child process that is forked during the run calls `forget` instead of `settle`.
+    The thread of the loop that `inbox` belongs to does that. Without an inbox it is the bridge's thread, or one that
+    waits for the run. A child process that is forked during the run calls `forget` instead.
     """
 
     __slots__ = (
-        "_handle",
+        "_block",
+        "_call",
+        "_claims",
+        "_feeds",
+        "_inbox",
+        "_inputs",
+        "_key",
         "_made",
-        "_on_worker",
         "_options",
-        "_ready",
+        "_places",
         "_results",
         "_settle",
         "_terminated",
         "forget",
     )
 
-    def __init__(self, ready: Ready, options: RunOptions | None, settle: Settle, forget: Callable[[], None]) -> None:
-        RunOptions.opened(options, ready.call.session)
-        self._ready = ready
+    def __init__(
+        self,
+        ready: Ready,
+        options: RunOptions | None,
+        settle: Settle,
+        forget: Callable[[], None],
+        inbox: Handle | None = None,
+    ) -> None:
+        self._call, self._inputs, self._feeds = ready
+        RunOptions.opened(options, self._call.session)
         self._settle = settle
+        self._inbox = inbox
         self.forget = forget
         # A copy, so that terminating this run does not terminate other runs with the options; C creates missing ones.
         self._options = None if options is None else options.twin()
-        self._on_worker = options is not None and needs_worker(options)
         self._terminated = False
 
     def start(self) -> None:
         """Starts the run."""
-        _set_up()
-        if _ended:
-            raise UnsupportedError("the interpreter is ending: no run can begin")
-        call, inputs, feeds = self._ready
+        call = self._call
         options = RunOptions.opened(self._options, call.session)
-        self._results, places, self._made = call.arrays()
-        made = self._made
-        parents = [call.handle, *(feeds or ()), Handle.pin((inputs, places))]
-        parents += [] if options is None else [options]
-        parents += [] if made is None else [made.handle]
-        self._handle = Handle.make(
-            _free,
-            parents,
-            lib.zrt_run_new,
-            "zrt_run",
+        self._key = key = next(_keys)
+        self._claims: dict[None, int] = {}
+        self._results, places, made = call.arrays()
+        self._places, self._made = places, made
+        block = _new(
             call.reference,
+            key,
             NULL if options is None else options.pointer,
-            inputs,
-            feeds is not None,
+            self._inputs,
+            self._feeds is not None,
             places,
             NULL if made is None else made.pointer,
+            NULL if self._inbox is None else self._inbox.reference,
         )
-        block = self._handle.pointer
+        if not block:
+            raise AllocationError("no memory for a run")
+        self._block = block = ffi.gc(block, _drop)
+        code = block.code
+        if code:
+            block.code = 0
+            raise status.to_error(code)
         if self._terminated:
             self.terminate()
-        key = _read(block)
         try:
             _under_way[key] = self
-            lib.zrt_run_start(self._handle.reference, self._on_worker)
+            if _ended:
+                raise UnsupportedError("the interpreter is ending: no run can begin")
+            _start(block)
         except BaseException:
             # An interrupt: a run that has started stays registered until it ends.
             if not block.started:
@@ -115,49 +181,117 @@ class Run:
     def terminate(self) -> None:
         """Ends the run as soon as the current operator is done."""
         self._terminated = True
-        handle = self._handle
-        status.check(api().RunOptionsSetTerminate(handle.pointer.run_options))
+        status.check(api().RunOptionsSetTerminate(self._block.run_options))
 
-    def finish(self) -> None:
+    def wait(self, seconds: float) -> bool:
+        """Waits for the run's end. A thread that gets True calls `claim` or `report`."""
+        return bool(lib.zrt_run_wait(self._block, seconds))
+
+    def report(self) -> None:
+        """Has the bridge's thread complete the ended run, unless a thread claims it."""
+        lib.zrt_run_report(self._block)
+
+    def claim(self) -> bool:
+        """Whether it is for this thread to complete the ended run: the first that asks."""
+        here = threading.get_ident()
+        # One operation, so that the claim is kept where an interrupt follows.
+        return self._claims.setdefault(None, here) == here
+
+    @property
+    def claimed_here(self) -> bool:
+        """Whether `claim` chose this thread."""
+        return self._claims.get(None) == threading.get_ident()
+
+    def drop(self) -> None:
+        """Keeps nothing alive for the run any more."""
+        _under_way.pop(self._key, None)
+
+    def complete(self) -> None:
         """Hands the results or the error to `settle`, or runs again (see `Call.prepare_retry`)."""
+        self.drop()
         try:
-            block, call, made = self._handle.pointer, self._ready.call, self._made
-            code = address_of(block.status)
+            block, call, made = self._block, self._call, self._made
+            code = block.code
             if code:
-                block.status = NULL
+                block.code = 0
                 call.prepare_retry(code, made)
                 self.start()
                 return
             results = self._results
             if made is not None:
                 waiting = lib.zrt_made_arrays(made.pointer, id(results))
-                results = call.collect(waiting, results, made, self._ready.feeds or ())
+                results = call.collect(waiting, results, made, self._feeds or ())
         except BaseException as error:
             self._settle(None, error)
         else:
             self._settle(results, None)
 
 
+def _complete(key: int) -> None:
+    run = _under_way.get(key)
+    if run is not None and run.claim():
+        run.complete()
+
+
 class RunFuture(Future[list[Result]]):
-    """The future of a run; `cancel` ends the run."""
+    """The future of a run; `cancel` ends the run.
+
+    A thread that waits for the result completes the future itself, and so waits for no other thread. If there are
+    callbacks, the bridge's thread does, which calls them.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.run: Run | None = None
+        self._calls_back = False
+        # Its methods are C, so that an interrupt cannot leave it locked, unlike the future's own `Condition`.
+        self._completion = threading.RLock()
 
     def result(self, timeout: float | None = None) -> list[Result]:
         """Returns the run's results or raises its error; `UnsupportedError` on the thread that completes runs."""
-        self._wait_elsewhere(timeout)
-        return super().result(timeout)
+        return super().result(self._wait(timeout))
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Returns the run's error or None; raises `UnsupportedError` on the thread that completes runs."""
-        self._wait_elsewhere(timeout)
-        return super().exception(timeout)
+        return super().exception(self._wait(timeout))
 
-    def _wait_elsewhere(self, timeout: float | None) -> None:
-        if timeout is None and not self.done():
+    def add_done_callback(self, fn: Callable[[Future[list[Result]]], object]) -> None:
+        """Has `fn` called on the thread that completes runs, or at once if the future is done."""
+        with self._completion:
+            self._calls_back = True
+        super().add_done_callback(fn)
+
+    def _wait(self, timeout: float | None) -> float | None:
+        """Completes the future here if its run ends in time; returns the seconds that are left to wait otherwise."""
+        if timeout is None and self.run is not None:
             _refuse_here()
+        end = None if timeout is None else time.monotonic() + timeout
+        while (run := self.run) is not None and not self._calls_back:
+            left = _SLICE if end is None else min(_SLICE, end - time.monotonic())
+            try:
+                if run.wait(max(left, 0.0)) and not self._complete(run):
+                    break
+            except BaseException as error:
+                # An interrupt.
+                if run.claimed_here:
+                    run.drop()
+                    if not self.done():
+                        self.set_exception(error)
+                else:
+                    run.report()
+                raise
+            if left <= 0:
+                break
+        return None if end is None else max(end - time.monotonic(), 0.0)
+
+    def _complete(self, run: Run) -> bool:
+        """Completes the ended run; False if another thread does."""
+        with self._completion:
+            if not self._calls_back and run.claim():
+                run.complete()
+                return True
+        run.report()
+        return False
 
     def cancel(self) -> bool:
         """Cancels the future at once, and ends the run as soon as the current operator is done."""
@@ -167,6 +301,8 @@ class RunFuture(Future[list[Result]]):
             run = self.run
             if run is not None and self.cancelled():
                 run.terminate()
+                # No thread is to wait for the run any more.
+                self.run = None
 
     def settle(self, results: list[Result] | None, error: BaseException | None) -> None:
         """Completes the future at the end of the run, unless it was cancelled."""
@@ -181,10 +317,11 @@ class RunFuture(Future[list[Result]]):
     def forget(self) -> None:
         """Completes the future with an error in a forked child.
 
-        Initializes it again first: a thread that the child does not have may hold its lock.
+        Initializes it again first: a thread that the child does not have may hold its locks.
         """
         super().__init__()
         self.run = None
+        self._completion = threading.RLock()
         self.set_exception(UnsupportedError("the run goes on in the process that this one was forked from"))
 
 
@@ -196,6 +333,7 @@ def _refuse_here() -> None:
 
 def submit(ready: Ready, options: RunOptions | None) -> Future[list[Result]]:
     """Starts a run and returns its future."""
+    _set_up()
     future = RunFuture()
     future.run = run = Run(ready, options, future.settle, future.forget)
     run.start()
@@ -206,9 +344,16 @@ async def wait(ready: Ready, options: RunOptions | None) -> list[Result]:
     """Starts a run and waits for it on the running loop; ends the run if the waiting task is cancelled."""
     _refuse_here()
     loop = asyncio.get_running_loop()
+    inbox = _inbox_of(loop)
+    if inbox is None:
+        future = submit(ready, options)
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            future.cancel()
     waiter: asyncio.Future[list[Result]] = loop.create_future()
 
-    def arrive(results: list[Result] | None, error: BaseException | None) -> None:
+    def settle(results: list[Result] | None, error: BaseException | None) -> None:
         if waiter.done():
             return
         if error is not None:
@@ -216,13 +361,8 @@ async def wait(ready: Ready, options: RunOptions | None) -> list[Result]:
         else:
             waiter.set_result(results or [])
 
-    def settle(results: list[Result] | None, error: BaseException | None) -> None:
-        # No task waits on a closed loop.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(arrive, results, error)
-
     # A forked child has no running loop, so `forget` has nothing to do.
-    run = Run(ready, options, settle, lambda: None)
+    run = Run(ready, options, settle, lambda: None, inbox)
     run.start()
     try:
         return await waiter
@@ -234,27 +374,32 @@ async def wait(ready: Ready, options: RunOptions | None) -> list[Result]:
 
 def _set_up() -> None:
     global _registered
-    bridge.receive(lib.ZRT_MESSAGE_RUN, bridge.Kind(_read, _deliver, _leave))
+    bridge.receive(lib.ZRT_MESSAGE_RUN, _KIND)
     if not _registered:
         _registered = True
         # atexit is last-in, first-out: register after the bridge so that this runs before it.
         atexit.register(_at_exit)
 
 
-def _read(block: Any) -> int:
-    return address_of(block)
+def _read(message: Any) -> tuple[int, bool]:
+    run = ffi.cast("zrt_run *", message)
+    return run.key, bool(run.inbox)
 
 
-def _deliver(key: int) -> None:
-    run = _under_way.pop(key)
-    try:
-        run.finish()
-    finally:
-        lib.zrt_handle_unref(pointer_to(key, "zrt_run").handle)
+def _deliver(ended: tuple[int, bool]) -> None:
+    key, of_loop = ended
+    if of_loop:
+        # The loop is gone.
+        _under_way.pop(key, None)
+    else:
+        _complete(key)
 
 
-def _leave(key: int) -> None:
-    """Keeps the run's memory to the end of the process: the interpreter is ending."""
+def _leave(ended: tuple[int, bool]) -> None:
+    """Leaves the run as it is: the interpreter is ending."""
+
+
+_KIND = bridge.Kind(_read, _deliver, _leave)
 
 
 def _at_exit() -> None:
@@ -263,8 +408,11 @@ def _at_exit() -> None:
     for run in list(_under_way.values()):
         run.terminate()
     end = time.monotonic() + EXIT_PATIENCE
-    while _under_way and time.monotonic() < end:
+    while lib.zrt_run_count() and time.monotonic() < end:
         time.sleep(0.001)
+    if lib.zrt_run_count():
+        # Keep what the runs read and write to the end of the process.
+        lib.zrt_handle_object(id(list(_under_way.values())))
 
 
 def _forked() -> None:

@@ -278,8 +278,7 @@ class Session(Owner):
         Arguments, results and errors are those of `run`. ORT reads the feeds until the run ends. Cancelling the waiting
         task ends the run as soon as the current operator is done.
 
-        The run uses a thread of the session's own pool. A session without a pool (``intra_op_num_threads=1``) uses one
-        of a few threads that zrt owns.
+        Runs are on a few threads that zrt owns, at most one for each CPU that the process may use.
         """
         from zrt.session import async_runs
 
@@ -299,14 +298,12 @@ class Session(Owner):
         return async_runs.submit(self._ready(feeds, outputs, options), options)
 
     def _ready(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> async_runs.Ready:
-        from zrt.session import async_runs
-
         self._check_replay(options)
         latest = self._latest
         memory = None if latest is None or outputs is not None else latest.memory_of(feeds)
         if latest is None or memory is None or not aligned(feeds):
-            return async_runs.Ready(*self._checked(feeds, outputs))
-        return async_runs.Ready(latest, memory, None)
+            return self._checked(feeds, outputs)
+        return latest, memory, None
 
     def _wanted(self, outputs: Sequence[str] | None) -> tuple[str, ...] | None:
         if outputs is None:

@@ -1,40 +1,77 @@
-/* Asynchronous runs: on ONNX Runtime's threads, or on a few of our own where a session has none. A run that ends pushes
-   its message into the bridge, and the bridge's Python thread completes the future. */
+/* Runs in the background, on a few threads of our own that serve all sessions. The thread of an event loop takes ended
+   runs from the loop's inbox; a thread that waits in zrt_run_wait takes its run; the bridge takes all others. */
 #pragma once
 
-/* One run. It owns `outputs`, `status`, and where they were made here the options and the inputs. The handle
-   keeps the memory that the run reads and writes alive until Python has taken the message. */
+/* The ended runs that one event loop has to take. A handle owns it. */
+typedef struct zrt_inbox {
+    zrt_queue ended;
+    /* The ends of a pipe: `readable` is so while there are runs to take. */
+    int readable;
+    int writable;
+    int closed;
+} zrt_inbox;
+
+/* One run, owned by `handle`. It owns `outputs`, `code`, and where they were made here the options and the inputs. */
 typedef struct zrt_run {
     zrt_message message;
     zrt_handle *handle;
+    /* Python's name for the run. */
+    uint64_t key;
     const zrt_call *call;
+    /* On the zrt_inbox of the loop that waits for the run, or NULL. */
+    zrt_handle *inbox;
     OrtRunOptions *run_options;
     /* Whether zrt_run_new created the options. */
     int own_options;
-    int started;
     /* Whether zrt_run_new wrapped the inputs as values; else they are borrowed. */
     int wrapped;
-    OrtStatus *status;
+    int started;
+    int ended;
+    /* Whether the bridge or an inbox has the message. */
+    int reported;
+    /* How many threads are in zrt_run_wait. */
+    size_t waiting;
+    /* A code (code.h): the end of the run, or why it could not be made. */
+    uintptr_t code;
     /* The room for the outputs that are left to ONNX Runtime; borrowed, or NULL where there are none. */
     zrt_made *made;
     OrtValue **inputs;
     OrtValue **outputs;
 } zrt_run;
 
-/* Call it once, before the other functions; `workers` is the largest number of our own threads. Returns 0 or an errno.
- */
+/* Call it once, before the other functions; `workers` is the largest number of threads. Returns 0 or an errno. */
 int zrt_run_open(size_t workers);
 
-/* Stores a run that is still to be started, with options of its own where `run_options` is NULL. `inputs` is memory, or
-   values that are borrowed; `outputs` is memory; `made` is that of zrt_call_run, and in use until the run ends. Returns
-   a code (code.h). */
-uintptr_t zrt_run_new(zrt_handle *call, OrtRunOptions *run_options, void *const *inputs, int values,
-    void *const *outputs, zrt_made *made, zrt_run **result);
+/* Stores an inbox. Returns a code (code.h). */
+uintptr_t zrt_inbox_new(const OrtApi *api, zrt_inbox **result);
 
-/* Frees the run and all that it still owns; a zrt_release. */
-void zrt_run_free(void *run);
+/* Frees an inbox; a zrt_release. */
+void zrt_inbox_free(void *inbox);
 
-/* Starts the run that `handle` owns and takes a reference to the handle; the thread that takes the message releases it.
-   `on_worker` chooses one of our own workers even where the session has threads. Never blocks; any thread may call it.
- */
-void zrt_run_start(zrt_handle *handle, int on_worker);
+/* Takes up to `room` ended runs, oldest first: stores their keys and returns how many there are. */
+size_t zrt_inbox_take(zrt_inbox *inbox, uint64_t *keys, size_t room);
+
+/* The loop is gone: the bridge gets the runs that wait here, and all that end later. */
+void zrt_inbox_close(zrt_inbox *inbox);
+
+/* A run that is still to be started, with options of its own where `run_options` is NULL; `code` says whether it can
+   be. `inputs` is memory, or values that are borrowed; `outputs` is memory; `made` is that of zrt_call_run. All three
+   must stay until the run ends. `inbox` may be NULL. Returns NULL without memory. */
+zrt_run *zrt_run_new(zrt_handle *call, uint64_t key, OrtRunOptions *run_options, void *const *inputs, int values,
+    void *const *outputs, zrt_made *made, zrt_handle *inbox);
+
+/* Drops the reference to the run that zrt_run_new returned. */
+void zrt_run_drop(zrt_run *run);
+
+/* Starts the run. Never blocks; any thread may call it. */
+void zrt_run_start(zrt_run *run);
+
+/* Waits for the end of the run, for `seconds` at most. Returns whether it has ended. Of a run that ends meanwhile the
+   bridge gets no message: the caller completes it, or calls zrt_run_report. */
+int zrt_run_wait(zrt_run *run, double seconds);
+
+/* Gives the bridge the message of an ended run, unless it got it. */
+void zrt_run_report(zrt_run *run);
+
+/* How many started runs have not ended. */
+size_t zrt_run_count(void);

@@ -4,9 +4,14 @@
 #include <time.h>
 
 #include "ort.h"
+#include "handle.h"
+#include "made.h"
+#include "call.h"
+#include "deadline.h"
 #include "queue.h"
 #include "bridge.h"
 #include "log.h"
+#include "async.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
@@ -16,6 +21,15 @@ static zrt_queue queue;
 static uint64_t pushed_count;
 static uint64_t delivered_count;
 static int ended;
+
+static void free_logs(zrt_message *messages) {
+    while (messages != NULL) {
+        zrt_message *next = messages->next;
+        if (messages->kind == ZRT_MESSAGE_LOG)
+            free(messages);
+        messages = next;
+    }
+}
 
 static void before_fork(void) {
     pthread_mutex_lock(&lock);
@@ -32,7 +46,7 @@ static void in_child(void) {
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&arrived, NULL);
     pthread_cond_init(&delivered, NULL);
-    zrt_bridge_release(messages);
+    free_logs(messages);
 }
 
 int zrt_bridge_open(void) {
@@ -67,7 +81,9 @@ zrt_message *zrt_bridge_take(size_t count) {
 void zrt_bridge_release(zrt_message *messages) {
     while (messages != NULL) {
         zrt_message *next = messages->next;
-        if (messages->kind == ZRT_MESSAGE_LOG)
+        if (messages->kind == ZRT_MESSAGE_RUN)
+            zrt_run_drop((zrt_run *)messages);
+        else if (messages->kind == ZRT_MESSAGE_LOG)
             free(messages);
         messages = next;
     }
@@ -82,10 +98,7 @@ uint64_t zrt_bridge_pushed(void) {
 
 int zrt_bridge_flush(uint64_t count, double seconds) {
     struct timespec end;
-    clock_gettime(CLOCK_REALTIME, &end);
-    int64_t nanoseconds = end.tv_nsec + (int64_t)(seconds * 1e9);
-    end.tv_sec += nanoseconds / 1000000000;
-    end.tv_nsec = nanoseconds % 1000000000;
+    zrt_deadline(seconds, &end);
     pthread_mutex_lock(&lock);
     int waited = 0;
     while (delivered_count < count && !ended && waited == 0)
@@ -105,5 +118,5 @@ void zrt_bridge_end(void) {
     for (zrt_message *message = messages; message != NULL; message = message->next)
         if (message->kind == ZRT_MESSAGE_LOG)
             zrt_log_print((const zrt_log *)message);
-    zrt_bridge_release(messages);
+    free_logs(messages);
 }

@@ -1,4 +1,4 @@
-/* Messages from ONNX Runtime's threads to Python. Any thread may push one: pushing never waits for Python, never takes
+/* Messages from threads without the GIL to Python. Any thread may push one: pushing never waits for Python, never takes
    the GIL, and is safe while the interpreter shuts down. One Python thread takes the messages (bridge.py). */
 #pragma once
 
@@ -16,7 +16,7 @@ int zrt_bridge_push(zrt_message *message);
    `delivered` is how many messages the caller has delivered since its last call. */
 zrt_message *zrt_bridge_take(size_t delivered);
 
-/* Frees the log records in a list of messages. A run's message is part of the run, which a handle owns. */
+/* Frees the log records in a list of messages, and drops the messages' references to their runs. */
 void zrt_bridge_release(zrt_message *messages);
 
 /* How many messages were pushed so far. */

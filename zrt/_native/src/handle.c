@@ -24,14 +24,11 @@ zrt_handle *zrt_handle_new(void *pointer, zrt_release release, zrt_handle *const
     handle->pointer = pointer;
     handle->release = release;
     handle->references = 1;
-    handle->generation = handle->oldest = generation;
+    handle->generation = generation;
     handle->parent_count = count;
     handle->parents = (zrt_handle **)(handle + 1);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         handle->parents[i] = zrt_handle_ref(parents[i]);
-        if (parents[i]->oldest < handle->oldest)
-            handle->oldest = parents[i]->oldest;
-    }
     return handle;
 }
 
@@ -97,8 +94,4 @@ void zrt_handle_unref_kept(void *kept, zrt_handle *handle) {
 
 void zrt_handle_forked(void) {
     generation++;
-}
-
-int zrt_handle_inherited(const zrt_handle *handle) {
-    return handle->oldest != generation;
 }

@@ -10,8 +10,6 @@ typedef struct zrt_handle {
     size_t references;
     /* How many forks came before it was made. */
     unsigned generation;
-    /* The least generation among this handle and all handles that it depends on. */
-    unsigned oldest;
     /* The next in a list of handles that a thread is about to release. */
     struct zrt_handle *next;
     size_t parent_count;
@@ -40,6 +38,3 @@ void zrt_handle_unref_kept(void *kept, zrt_handle *handle);
 /* Call it in the child after a fork. The child never releases what its parent made: a release may wait for threads that
    exist only in the parent. */
 void zrt_handle_forked(void);
-
-/* Whether the handle, or a handle that it depends on, was made before a fork. */
-int zrt_handle_inherited(const zrt_handle *handle);

@@ -1,0 +1,45 @@
+"""Ctrl-C at any moment of `submit` and `result`: each future that was returned completes, and later runs are right."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import random
+import signal
+import time
+
+import zrt
+from tests.robustness.loops import THREADS
+from tests.robustness.prologue import FEEDS, SUM, session
+from zrt.session import async_runs
+
+armed = False
+
+
+def interrupt(*_):
+    if armed:
+        raise KeyboardInterrupt
+
+
+signal.signal(signal.SIGALRM, interrupt)
+one = session(zrt.SessionOptions(intra_op_num_threads=THREADS))
+interrupted = 0
+for _ in range(400):
+    future = None
+    try:
+        armed = True
+        signal.setitimer(signal.ITIMER_REAL, random.random() * 1e-3 + 1e-6)
+        for _ in range(100):
+            future = one.submit(FEEDS)
+            future.result(60)
+        armed = False
+    except KeyboardInterrupt:
+        armed = False
+        interrupted += 1
+        if future is not None:
+            assert concurrent.futures.wait([future], 30).done, future
+assert interrupted > 100, interrupted
+end = time.monotonic() + 30
+while async_runs._under_way:
+    assert time.monotonic() < end, async_runs._under_way
+    time.sleep(0.001)
+assert one.submit(FEEDS).result(60)[0].tolist() == SUM.tolist()
