@@ -6,6 +6,7 @@ import gc
 import itertools
 import mmap
 import shutil
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import zrt
 from benches.models import build
-from tests.support import models
+from tests.support import models, ort
 from zrt import Buffer, MappedFile, PrepackedWeights, Session, SessionOptions, Value
 from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.types import pack
@@ -301,6 +302,23 @@ class TestFilesInMemory:
         for each in (model, path):
             session = Session(each, options(external_initializer_files={"w.bin": data}))
             np.testing.assert_array_equal(session.run(x)[0], own)
+
+    def test_session_that_borrows_the_files_keeps_them_alive(self, tmp_path):
+        """ONNX Runtime borrows them since 1.31, and ignores the entry before."""
+        path = outside(tmp_path)
+        data = W.copy()
+        entries = {"session.use_external_initializer_file_buffers_directly": "1"}
+        session = Session(path, options(external_initializer_files={"w.bin": data}, config_entries=entries))
+        np.testing.assert_array_equal(session.run(X)[0], W + 1)
+        data[:] = 0
+        assert (session.run(X)[0] == 1).all() == ort.BORROWS_FILES_IN_MEMORY
+        kept = weakref.ref(data)
+        del data
+        gc.collect()
+        assert kept() is not None
+        session.close()
+        gc.collect()
+        assert kept() is None
 
     def test_ort_copies_the_files(self, tmp_path):
         path = outside(tmp_path)

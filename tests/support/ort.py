@@ -23,6 +23,9 @@ COUNTS_REQUESTED_BYTES = since("1.28")
 ADAPTERS_HAVE_NUMBERS_ONLY = since("1.30")
 """LoRA adapters with parameters of type BOOL or STRING do not load."""
 
+BORROWS_FILES_IN_MEMORY = since("1.31")
+"""The config entry ``session.use_external_initializer_file_buffers_directly`` lets sessions borrow external files."""
+
 CREATES_BY_C_ENUM = since("1.31")
 """Functions that create tensors read the element type as a value of the C enum, no longer as ONNX's own code."""
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 # Smaller weights are scalars, shapes and axes, which ORT reads during the load: they are written into the model.
 SMALLEST_LENT = 1024
 
+# With this entry a session of ONNX Runtime 1.31 or later reads the caller's files for as long as it lives.
+FILES_IN_USE = b"session.use_external_initializer_file_buffers_directly"
+
 # A message lists at most this many names.
 MOST_NAMED = 20
 
@@ -70,8 +73,8 @@ def supplied(source: Source, settings: Handle, options: SessionOptions) -> Itera
     with initializers.opened(source) as model:
         infos = {tensor.info.name: tensor.info for tensor in model.tensors()}
         lent, written = _check(given, infos)
-        with _in_memory(files, infos, given, settings):
-            handles = _lend(lent, model.names_below() if lent else set(), settings)
+        with _in_memory(files, infos, given, settings) as kept:
+            handles = [*kept, *_lend(lent, model.names_below() if lent else set(), settings)]
             if not written:
                 yield source, handles
                 return
@@ -188,10 +191,13 @@ def names_by_path(files: Iterable[str], infos: Iterable[initializers.Initializer
 @contextmanager
 def _in_memory(
     files: Mapping[str, Any], infos: Mapping[str, initializers.Initializer], given: Mapping[str, Any], settings: Handle
-) -> Iterator[None]:
-    """Gives ORT the files for the duration of the ``with``: it copies from them while the session is made."""
+) -> Iterator[Sequence[Handle]]:
+    """Gives ORT the files for the duration of the ``with``: it copies from them while the session is made.
+
+    Yields the handles of the files' memory that the session must keep alive because it borrows it.
+    """
     if not files:
-        yield
+        yield ()
         return
     subject = "external_initializer_files"
     by_path = names_by_path(files, infos.values())
@@ -219,7 +225,12 @@ def _in_memory(
             function = api().AddExternalInitializersFromFilesInMemory
             texts = strings(map(os.fsencode, names))
             status.check(function(settings.pointer, texts, buffers, sizes, len(names)))
-        yield
+        if has_entry(settings, FILES_IN_USE):
+            kept = [Handle.pin(data) for data in memory.values()]
+            memory.clear()
+            yield kept
+        else:
+            yield ()
     finally:
         for data in memory.values():
             release(data)
