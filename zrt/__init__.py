@@ -8,7 +8,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from zrt._native import preload
 from zrt.version import __version__ as __version__
+
+preload.start()
+del preload
 
 if TYPE_CHECKING:
     from zrt import custom_ops as custom_ops
@@ -65,9 +69,9 @@ if TYPE_CHECKING:
     from zrt.loading.session_options import SessionOptions as SessionOptions
     from zrt.memory.allocators import Allocation as Allocation
     from zrt.memory.allocators import Allocator as Allocator
-    from zrt.memory.allocators import AllocatorStats as AllocatorStats
-    from zrt.memory.allocators import ArenaConfig as ArenaConfig
     from zrt.memory.allocators import MemoryInfo as MemoryInfo
+    from zrt.memory.arena import AllocatorStats as AllocatorStats
+    from zrt.memory.arena import ArenaConfig as ArenaConfig
     from zrt.memory.buffers import Buffer as Buffer
     from zrt.memory.buffers import BufferPolicy as BufferPolicy
     from zrt.providers import available_providers as available_providers
@@ -98,15 +102,15 @@ if TYPE_CHECKING:
     from zrt.values import Value as Value
     from zrt.values.copy import copy as copy
     from zrt.values.copy import copy_all as copy_all
-    from zrt.values.type_info import ModelMetadata as ModelMetadata
+    from zrt.values.model_metadata import ModelMetadata as ModelMetadata
     from zrt.values.type_info import ValueInfo as ValueInfo
 
 # Where each name lives; None stands for a module that is a name itself.
 _HOMES: dict[str, str | None] = {
     "Allocation": "memory.allocators",
     "Allocator": "memory.allocators",
-    "AllocatorStats": "memory.allocators",
-    "ArenaConfig": "memory.allocators",
+    "AllocatorStats": "memory.arena",
+    "ArenaConfig": "memory.arena",
     "Buffer": "memory.buffers",
     "BufferPolicy": "memory.buffers",
     "CustomOp": "custom_ops",
@@ -143,7 +147,7 @@ _HOMES: dict[str, str | None] = {
     "MappedFile": "loading.mapped_file",
     "MemoryInfo": "memory.allocators",
     "ModelCompatibility": "session.compatibility",
-    "ModelMetadata": "values.type_info",
+    "ModelMetadata": "values.model_metadata",
     "NodePlacement": "session.placement",
     "Options": "loading.options_files",
     "OrtError": "errors",

@@ -33,7 +33,7 @@ def test_lines_without_memory_go_to_standard_error(script):
     lines = done.stderr.splitlines()
     assert len(lines) == 2
     for line in lines:
-        assert line.count("x") == 40 << 20
+        assert line.count("x") == 100 << 20
         assert "[W:category:id, file.cc:7 function] xxx" in line
 
 

@@ -79,6 +79,18 @@ class TestModelMetadata:
     def test_metadata_of_ones_own_has_no_opsets(self):
         assert zrt.ModelMetadata("p", "g", "d", "", "", 1).opsets == {}
 
+    def test_session_reads_it_at_its_first_use(self, build):
+        session = zrt.Session(build("(float[n] x) => (float[n] y) { y = Neg(x) }"))
+        assert session._metadata is None
+        assert session.metadata is session.metadata
+
+    def test_closed_session_still_has_it(self, build):
+        model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
+        model.producer_name = "a producer"
+        session = zrt.Session(model)
+        session.close()
+        assert session.metadata.producer_name == "a producer"
+
     def test_missing_fields_are_empty(self, build):
         metadata = zrt.Session(build("(float[n] x) => (float[n] y) { y = Neg(x) }")).metadata
         assert (metadata.producer_name, metadata.domain, metadata.description) == ("", "", "")

@@ -8,6 +8,7 @@ import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, field, fields
 from enum import Enum
+from functools import cache
 from typing import Any, Literal, Self, Union, get_args, get_origin
 
 from zrt._common.arguments import choose, path_bytes, text, wrong_type
@@ -107,7 +108,7 @@ class OptionData:
     @classmethod
     def _data_fields(cls) -> Mapping[str, Field[Any]]:
         """The fields by name. A class that is not a dataclass overrides this."""
-        return {item.name: item for item in fields(cls)}  # type: ignore[arg-type]  # a subclass is a dataclass
+        return _fields_of(cls)  # type: ignore[arg-type]  # a class is hashable
 
     def addresses(self) -> tuple[str, ...]:
         """The names of the fields that hold an address: a number that is valid in this process only."""
@@ -119,6 +120,11 @@ class OptionData:
 
     def _check(self) -> None:
         """Raises the errors that using the options would raise."""
+
+
+@cache
+def _fields_of(kind: Any) -> Mapping[str, Field[Any]]:
+    return {item.name: item for item in fields(kind)}
 
 
 def require_keys(data: Any, known: Mapping[str, Any], subject: str) -> None:

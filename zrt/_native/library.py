@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from itertools import chain
 from typing import Any
 
-from zrt._native import ffi, lib
+from zrt._native import ffi, lib, library_files, preload
+from zrt._native.library_files import DISTRIBUTIONS, FILE_PATTERN, LOADER_NAMES, METADATA_SUFFIX
 from zrt.errors import LibraryError
 
 __all__ = ["Library", "api", "library"]
@@ -25,14 +22,6 @@ __all__ = ["Library", "api", "library"]
 WANTED = f"1.{lib.ZRT_API_VERSION}"
 # The newest release with which the tests pass. docs/building.md lists those that were tested.
 NEWEST_TESTED = "1.31.1"
-DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
-METADATA_SUFFIX = ".dist-info"
-if sys.platform == "darwin":
-    FILE_PATTERN = "libonnxruntime.*dylib"
-    LOADER_NAMES: tuple[str, ...] = ("libonnxruntime.dylib",)
-else:
-    FILE_PATTERN = "libonnxruntime.so*"
-    LOADER_NAMES = ("libonnxruntime.so.1", "libonnxruntime.so")
 
 # A list by name: cffi aborts on the fields of an opaque struct.
 STRUCTS = (
@@ -56,11 +45,6 @@ STRUCTS = (
     "OrtExternalTensorDescriptor",
     "OrtGraphicsInteropConfig",
 )
-
-# Microsoft's builds since 1.29 report to Microsoft which models a process loads, unless this variable is set. A process
-# that is forked beside the reporting thread hangs or crashes when it exits: there is no such thread to join. ONNX
-# Runtime reads the variable once, when it creates the environment.
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +99,7 @@ def _load() -> tuple[Any, Library]:
     with _lock:
         if _library is None:
             _touch_declarations()
+            preload.wait()
             _table, _library = _find()
         return _table, _library
 
@@ -180,13 +165,13 @@ def _built_in(looked: list[str]) -> tuple[Any, Library] | None:
 
 def _distributed(looked: list[str]) -> tuple[Any, Library] | None:
     for name in DISTRIBUTIONS:
-        metadata = _metadata(name)
+        metadata = library_files.metadata(name)
         if metadata is None:
             looked.append(f"{name} distribution: not installed")
             continue
         version = metadata.removesuffix(METADATA_SUFFIX).rpartition("-")[2]
         source = f"{name} distribution {version}"
-        path = _library_file(metadata)
+        path = library_files.library_file(metadata)
         if path is None:
             looked.append(f"{source}: it holds no {FILE_PATTERN}")
             continue
@@ -195,49 +180,6 @@ def _distributed(looked: list[str]) -> tuple[Any, Library] | None:
         except _UnusableError as error:
             looked.append(f"{source}: {path}: {error}")
     return None
-
-
-def _metadata(name: str) -> str | None:
-    """The folder of an installed distribution's metadata, whose name contains the version.
-
-    importlib.metadata finds the same and takes 20 ms to import.
-    """
-    beginning = name.replace("-", "_") + "-"
-    for folder in map(os.path.abspath, sys.path):
-        try:
-            entries = os.listdir(folder)
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.startswith(beginning) and entry.endswith(METADATA_SUFFIX):
-                return os.path.join(folder, entry)
-    return None
-
-
-def _library_file(metadata: str) -> str | None:
-    """The library in the distribution's usual folder, or else one of the files in its RECORD."""
-    folder = os.path.dirname(metadata)
-    for file in chain(_usual(folder), _recorded(metadata)):
-        path = os.path.abspath(os.path.join(folder, file))
-        if fnmatchcase(os.path.basename(path), FILE_PATTERN) and os.path.isfile(path):
-            return path
-    return None
-
-
-def _usual(folder: str) -> list[str]:
-    usual = os.path.join(folder, "onnxruntime", "capi")
-    try:
-        return sorted(os.path.join(usual, file) for file in os.listdir(usual))
-    except OSError:
-        return []
-
-
-def _recorded(metadata: str) -> Iterator[str]:
-    try:
-        with open(os.path.join(metadata, "RECORD"), encoding="utf-8") as record:
-            yield from (line.partition(",")[0] for line in record)
-    except OSError:
-        return
 
 
 def _system(looked: list[str]) -> tuple[Any, Library] | None:

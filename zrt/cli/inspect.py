@@ -11,7 +11,8 @@ from zrt.cli import common
 from zrt.loading.session_options import SessionOptions
 from zrt.session.placement import Placement
 from zrt.session.session import Session
-from zrt.values.type_info import NO_VERSION, ModelMetadata, ValueInfo, format_shape, format_type, type_name
+from zrt.values.model_metadata import NO_VERSION, ModelMetadata
+from zrt.values.type_info import ValueInfo, format_shape, format_type, type_name
 
 SUMMARY = "Show a model's inputs, outputs, overridable initializers and metadata."
 

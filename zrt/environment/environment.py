@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from zrt._common.arguments import choose, entries, text, wrong_type
 from zrt._common.public import public
-from zrt._native import ffi, lib, status
+from zrt._native import ffi, lib, preload, status
 from zrt._native.cdata import NULL, new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.environment import allocator_registry, provider_libraries, shared_allocators
+from zrt.environment import allocator_registry, provider_libraries
 from zrt.errors import ArgumentError, Error, NotCopyableError, ProviderError, UnsupportedError
-from zrt.memory.allocators import CPU, Allocator, ArenaConfig, MemoryInfo, write_pairs
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo, write_pairs
 from zrt.types import AllocatorType, LogSeverity
 
 if TYPE_CHECKING:
     import logging
 
     from zrt.environment.threading_options import ThreadingOptions
+    from zrt.memory.arena import ArenaConfig
 
 _lock = RLock()
 _creating = False
@@ -150,6 +151,8 @@ class Environment:
 
         Not tested on hardware: CUDA.
         """
+        from zrt.memory.arena import ArenaConfig
+
         if not isinstance(memory, MemoryInfo):
             raise wrong_type("memory", "a MemoryInfo", memory)
         if arena is not None and not isinstance(arena, ArenaConfig):
@@ -199,6 +202,8 @@ class Environment:
         host has one without an arena. While the allocator or its allocations are alive, replacing or unregistering it
         or its library raises `BusyError`.
         """
+        from zrt.environment import shared_allocators
+
         return shared_allocators.find(self.pointer, memory)
 
     def create_shared_allocator(self, memory: MemoryInfo, options: Mapping[str, str] | None = None) -> Allocator:
@@ -209,6 +214,8 @@ class Environment:
         Raises `BusyError` while an allocator that zrt returned for that memory is alive, `UnsupportedError` for a
         memory that belongs to no device.
         """
+        from zrt.environment import shared_allocators
+
         return shared_allocators.create(self.pointer, memory, options)
 
     def release_shared_allocator(self, memory: MemoryInfo) -> None:
@@ -216,6 +223,8 @@ class Environment:
 
         Raises `ArgumentError` if there is none, `BusyError` while an allocator that zrt returned for it is alive.
         """
+        from zrt.environment import shared_allocators
+
         shared_allocators.release(self.pointer, memory)
 
     def register_provider_library(self, name: str, path: str | os.PathLike[str]) -> None:
@@ -276,6 +285,7 @@ def _create(
     pointer = None
     try:
         pointer = status.make(table.CreateEnvWithOptions, "OrtEnv", options)
+        preload.pass_on_log(options)
     finally:
         del identifier  # ORT has copied it.
         crew = None if pools is None else pools.crew

@@ -25,7 +25,7 @@ MOST_THREADS = 1024
 # Seconds in which a factory's thread must start; without a limit ORT would wait forever for a missing thread.
 PATIENCE = 10.0
 
-_GROUP = re.compile(r"(?P<first>\d+)-(?P<last>\d+)|\d+(,\d+)*", re.ASCII)
+_GROUP = r"(?P<first>\d+)-(?P<last>\d+)|\d+(,\d+)*"
 
 
 def affinities(value: Any, subject: str, threads: int) -> bytes:
@@ -45,7 +45,7 @@ def affinities(value: Any, subject: str, threads: int) -> bytes:
         )
     most = os.cpu_count() or 1
     for group in groups:
-        found = _GROUP.fullmatch(group)
+        found = re.fullmatch(_GROUP, group, re.ASCII)
         if found is None:
             raise ArgumentError(f"{subject}: {group!r} is neither processors (1,2) nor a range of them (1-4)")
         # Without leading zeros, a number of ten digits or more is no processor's, and int() is slow on very long ones.

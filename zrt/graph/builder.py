@@ -21,7 +21,7 @@ from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 from zrt.types import nbytes
 from zrt.values import Value
-from zrt.values.type_info import ModelMetadata
+from zrt.values.model_metadata import ModelMetadata
 
 # The default opset of ONNX's own operators.
 OPSET = 21
@@ -402,7 +402,7 @@ class Graph:
             raise ModelError(f"graph {self.name!r} has no outputs")
         session = sessions.make(model, self._borrowed, engine, options, providers, strict, allow)
         # ONNX Runtime's model editor has no metadata.
-        session.metadata = self.metadata
+        session._metadata = self.metadata
         return session
 
     def __repr__(self) -> str:

@@ -24,7 +24,8 @@ from zrt.graph.sessions import add, make
 from zrt.loading import caller_weights, model_source
 from zrt.loading.load import data_of, make_session, prepare_options, settle_threads
 from zrt.loading.session_options import SessionOptions
-from zrt.providers.selection import ProvidersLike, parse
+from zrt.providers.default_selection import parse
+from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 
 
@@ -101,7 +102,7 @@ class GraphEdit(Owner, Graph):
             model_proto.load_weights(model, self._subject, self._folder, self._borrowed)
             session = make(model, self._borrowed, engine.name, self._options, self._chosen, False, ())
             self.close()
-        session.metadata = self.metadata
+        session._metadata = self.metadata
         return session
 
     def _reasons(self, model: Any) -> Iterator[str]:

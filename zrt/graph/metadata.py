@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from zrt._common.arguments import integer, text, wrong_type
-from zrt.values.type_info import NO_VERSION, ModelMetadata, with_opsets
+from zrt.values.model_metadata import NO_VERSION, ModelMetadata, with_opsets
 
 
 def read(model: Any, opsets: Mapping[str, int]) -> ModelMetadata:

@@ -16,8 +16,9 @@ from zrt.graph.engine import EDITOR, Engine
 from zrt.loading import model_source
 from zrt.loading.load import load_model, make_session, prepare_options, settle_threads
 from zrt.loading.session_options import SessionOptions
+from zrt.providers.default_selection import parse
 from zrt.providers.node_assignment import Strictness
-from zrt.providers.selection import ProvidersLike, parse
+from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 
 

@@ -21,7 +21,8 @@ from zrt.lanes.audit import LaneAudit, PortAudit
 from zrt.lanes.lane_shapes import PortShape, ShapesLike
 from zrt.lanes.ports import LaneMemory, Port, Ports, View, checked_memory, make_port, unbindable, view
 from zrt.loading.run_options import RunOptions
-from zrt.memory.allocators import Allocator, AllocatorStats, MemoryInfo, session_memories
+from zrt.memory.allocators import Allocator, MemoryInfo, session_memories
+from zrt.memory.arena import AllocatorStats
 from zrt.memory.arrays import address_of
 from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block
 from zrt.session.session import Session

@@ -13,8 +13,9 @@ from zrt.lanes.lane_shapes import share_trials
 from zrt.loading import model_source
 from zrt.loading.load import prepare_options
 from zrt.loading.session_options import SessionOptions
+from zrt.providers.default_selection import parse
 from zrt.providers.node_assignment import Strictness
-from zrt.providers.selection import ProvidersLike, parse
+from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 
 Factory: TypeAlias = Callable[[int], Session]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import path_bytes, wrong_type
 from zrt._common.config_keys import SessionConfigKey
@@ -15,11 +15,13 @@ from zrt._native.library import api
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import ArgumentError, CallbackError, Error, ModelError, ModelNotFoundError
-from zrt.loading import caller_weights
 from zrt.loading.model_source import Source
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.config_entries import EXTERNAL_DATA_DIR, add_entry, has_entry
-from zrt.providers.selection import ProvidersLike, parse
+from zrt.providers.default_selection import parse
+
+if TYPE_CHECKING:
+    from zrt.providers.selection import ProvidersLike
 
 # With this entry a session reads a model in ORT's own format from the caller's bytes for as long as it lives.
 BYTES_IN_USE = SessionConfigKey.USE_ORT_MODEL_BYTES_DIRECTLY.encode()
@@ -138,8 +140,16 @@ def load_model(
     create: Callable[..., Any] = create_session,
 ) -> Any:
     """Loads a model, with the weights that its options supply, through `create`; returns what `create` returns."""
-    if options is None:
+    if options is None or not _bring_weights(options):
         return create(source, settings)
+    from zrt.loading import caller_weights
+
     container = caller_weights.container_of(options)
     with caller_weights.supplied(source, settings, options) as (model, lent):
         return create(model, settings, container, lent)
+
+
+def _bring_weights(options: SessionOptions) -> bool:
+    """Whether a field for weights has another value than its default, right or wrong."""
+    fields = options.initializers, options.external_initializer_files
+    return options.prepacked_weights is not None or any(field != {} for field in fields)

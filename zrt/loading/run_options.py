@@ -6,6 +6,7 @@ import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import entries, integer, path_bytes, require_folder, wrong_type
@@ -239,3 +240,14 @@ class RunOptions(OptionData, Owner):
         handle = self._open()
         status.check(api().RunOptionsUnsetTerminate(handle.pointer))
         self.terminated = False
+
+
+@cache
+def default_run_options() -> Handle:
+    """The ``OrtRunOptions`` of runs that are given none, which all sessions of the process share."""
+    table = api()
+    return Handle.make(table.ReleaseRunOptions, [], table.CreateRunOptions, "OrtRunOptions")
+
+
+# What the parent made counts as inherited, and so would all that a forked child makes with it.
+os.register_at_fork(after_in_child=default_run_options.cache_clear)

@@ -1,23 +1,27 @@
-"""Kinds of memory (`MemoryInfo`), allocators and their allocations, and their settings and counters."""
+"""Kinds of memory (`MemoryInfo`), allocators and their allocations."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zrt._common.arguments import boolean, choose, entries, integer, text, wrong_type
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
-from zrt._native.cdata import address_of, new_array, strings
+from zrt._native.cdata import address_of, new_array
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, UnsupportedError
 from zrt.memory import arrays
-from zrt.types import AllocatorType, ArenaExtendStrategy, DeviceMemType, DeviceType, ElementType, MemType
+from zrt.types import AllocatorType, DeviceMemType, DeviceType, ElementType, MemType
+
+if TYPE_CHECKING:
+    from zrt.memory.arena import AllocatorStats
 
 # The names whose device ORT knows; for others, `OrtMemoryInfo` needs the vendor.
 NAMED = frozenset(
@@ -192,122 +196,6 @@ def _known(
     )
 
 
-@public
-@dataclass(frozen=True, slots=True)
-class AllocatorStats:
-    """An allocator's counters, in bytes and calls. A counter that the allocator does not keep is 0.
-
-    The fields have ORT's names in Python's spelling; `raw` has the names and texts that ORT returned.
-    """
-
-    bytes_in_use: int = 0
-    total_allocated_bytes: int = 0
-    max_bytes_in_use: int = 0
-    max_alloc_size: int = 0
-    bytes_limit: int = 0
-    num_allocs: int = 0
-    num_reserves: int = 0
-    num_arena_extensions: int = 0
-    num_arena_shrinkages: int = 0
-    raw: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
-    requested_bytes_in_use: int = 0
-    """The part of `bytes_in_use` that was asked for, without padding; ONNX Runtime counts it since 1.28."""
-
-    @classmethod
-    def parse(cls, raw: dict[str, str]) -> AllocatorStats:
-        """Reads ORT's key-value pairs."""
-
-        def number(key: str) -> int:
-            return int(raw.get(key, "0"))
-
-        return cls(
-            number("InUse"),
-            number("TotalAllocated"),
-            number("MaxInUse"),
-            number("MaxAllocSize"),
-            number("Limit"),
-            number("NumAllocs"),
-            number("NumReserves"),
-            number("NumArenaExtensions"),
-            number("NumArenaShrinkages"),
-            raw,
-            number("RequestedInUse"),
-        )
-
-    def __sub__(self, before: AllocatorStats) -> AllocatorStats:
-        """The changes of the counters since `before`; maxima and the limit keep their current values."""
-        return AllocatorStats(
-            self.bytes_in_use - before.bytes_in_use,
-            self.total_allocated_bytes - before.total_allocated_bytes,
-            self.max_bytes_in_use,
-            self.max_alloc_size,
-            self.bytes_limit,
-            self.num_allocs - before.num_allocs,
-            self.num_reserves - before.num_reserves,
-            self.num_arena_extensions - before.num_arena_extensions,
-            self.num_arena_shrinkages - before.num_arena_shrinkages,
-            self.raw,
-            self.requested_bytes_in_use - before.requested_bytes_in_use,
-        )
-
-
-@public
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArenaConfig:
-    """How an arena takes memory from the system, in bytes (``OrtArenaCfg``).
-
-    `None` leaves a field at ONNX Runtime's default, in parentheses below. The last three fields are for CUDA only.
-    """
-
-    max_mem: int | None = None
-    """The limit of the arena (none)."""
-    arena_extend_strategy: ArenaExtendStrategy | str | None = None
-    """NEXT_POWER_OF_TWO: each step doubles (the default); SAME_AS_REQUESTED: each step is as large as the request."""
-    initial_chunk_size_bytes: int | None = None
-    """The first step (1 MiB)."""
-    max_dead_bytes_per_chunk: int | None = None
-    """The arena splits a block if more bytes than these would stay unused (128 MiB)."""
-    initial_growth_chunk_size_bytes: int | None = None
-    """The first step after the arena shrank (2 MiB), a multiple of 256."""
-    max_power_of_two_extend_bytes: int | None = None
-    """The largest step that doubling reaches (1 GiB), a multiple of 256."""
-    use_cuda_mempool: bool | None = None
-    """Whether CUDA's own memory pools replace the arena."""
-    cuda_mempool_release_threshold: int | None = None
-    """The bytes that CUDA's pool keeps before it releases memory."""
-    cuda_mempool_bytes_to_keep_on_shrink: int | None = None
-    """The bytes that CUDA's pool keeps when it shrinks."""
-
-    def handle(self) -> Handle:
-        """A new ``OrtArenaCfg`` of these settings. The error for an invalid field names it."""
-        # ORT doubles a step of 0 forever, fails for steps that are no multiples of 256, and crashes for 0 dead bytes.
-        limits = {
-            "max_mem": (1, MOST_BYTES, 1),
-            "initial_chunk_size_bytes": (1, 2**31 - 1, 1),
-            "max_dead_bytes_per_chunk": (1, 2**31 - 1, 1),
-            "initial_growth_chunk_size_bytes": (256, 2**31 - 1, 256),
-            "max_power_of_two_extend_bytes": (256, MOST_BYTES, 256),
-            "cuda_mempool_release_threshold": (0, MOST_BYTES, 1),
-            "cuda_mempool_bytes_to_keep_on_shrink": (0, MOST_BYTES, 1),
-        }
-        given: dict[str, int] = {}
-        for name, (low, high, step) in limits.items():
-            value = getattr(self, name)
-            if value is None:
-                continue
-            given[name] = integer(value, name, low, high)
-            if value % step:
-                raise ArgumentError(f"{name}: {value} is not a multiple of {step}")
-        if self.arena_extend_strategy is not None:
-            strategy = choose(ArenaExtendStrategy, self.arena_extend_strategy, "arena_extend_strategy")
-            given["arena_extend_strategy"] = int(strategy)
-        if self.use_cuda_mempool is not None:
-            given["use_cuda_mempool"] = int(boolean(self.use_cuda_mempool, "use_cuda_mempool"))
-        table = api()
-        keys, values = strings(given), list(given.values())
-        return Handle.make(table.ReleaseArenaCfg, [], table.CreateArenaCfgV2, "OrtArenaCfg", keys, values, len(values))
-
-
 def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
     """A new ``OrtKeyValuePairs`` of `pairs`, empty for None; error messages name them `subject`."""
     given = entries({} if pairs is None else pairs, subject)
@@ -431,6 +319,8 @@ class Allocator(Owner):
 
     def stats(self) -> AllocatorStats:
         """The current counters; all 0 for an allocator that keeps none."""
+        from zrt.memory.arena import AllocatorStats
+
         handle = self._open()
         table = api()
         # ORT calls this function of a provider's allocator without a check that it exists.
@@ -498,3 +388,12 @@ def take_string(allocator: Any, text: Any) -> str:
 def default_allocator() -> Any:
     """The process's default ``OrtAllocator``, borrowed."""
     return status.make(api().GetAllocatorWithDefaultOptions, "OrtAllocator")
+
+
+@cache
+def cpu_memory() -> Handle:
+    """The host's ``OrtMemoryInfo``, which all sessions of the process share."""
+    return CPU.handle()
+
+
+os.register_at_fork(after_in_child=cpu_memory.cache_clear)

@@ -11,18 +11,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from zrt.providers import known
-from zrt.providers.appending import append, usable
-from zrt.providers.base import Provider
-from zrt.providers.choice import ProviderLike, parse, parse_all, prefer_gpu
-from zrt.providers.library_providers import available_providers, full_name
-from zrt.providers.vendors.cpu import CPU
 
 if TYPE_CHECKING:
+    from zrt.providers.appending import append as append
+    from zrt.providers.appending import usable as usable
+    from zrt.providers.base import Provider as Provider
+    from zrt.providers.choice import ProviderLike as ProviderLike
+    from zrt.providers.choice import parse as parse
+    from zrt.providers.choice import parse_all as parse_all
+    from zrt.providers.choice import prefer_gpu as prefer_gpu
+    from zrt.providers.library_providers import available_providers as available_providers
+    from zrt.providers.library_providers import full_name as full_name
     from zrt.providers.vendors.amd import ROCM as ROCM
     from zrt.providers.vendors.amd import MIGraphX as MIGraphX
     from zrt.providers.vendors.amd import VitisAI as VitisAI
     from zrt.providers.vendors.apple import CoreML as CoreML
     from zrt.providers.vendors.azure import Azure as Azure
+    from zrt.providers.vendors.cpu import CPU as CPU
     from zrt.providers.vendors.cuda import CUDA as CUDA
     from zrt.providers.vendors.cuda import CUDAPlugin as CUDAPlugin
     from zrt.providers.vendors.embedded import ACL as ACL
@@ -42,27 +47,26 @@ if TYPE_CHECKING:
     from zrt.providers.vendors.web import WebNN as WebNN
     from zrt.providers.vendors.windows import DML as DML
 
-_HOMES = {kind: home for home, kind in known.HOMES.values()}
+_HOMES = {
+    "Provider": "base",
+    "ProviderLike": "choice",
+    "append": "appending",
+    "available_providers": "library_providers",
+    "full_name": "library_providers",
+    "parse": "choice",
+    "parse_all": "choice",
+    "prefer_gpu": "choice",
+    "usable": "appending",
+    **{kind: f"vendors.{home}" for home, kind in known.HOMES.values()},
+}
 
-__all__ = [
-    "CPU",
-    "Provider",
-    "ProviderLike",
-    "append",
-    "available_providers",
-    "full_name",
-    "parse",
-    "parse_all",
-    "prefer_gpu",
-    "usable",
-    *sorted(_HOMES.keys() - {"CPU"}),
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'zrt.providers' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"zrt.providers.vendors.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(f"zrt.providers.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -9,7 +9,6 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common.arguments import entries
-from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, as_callback_error, callback, describe
@@ -25,15 +24,12 @@ from zrt.providers import node_assignment
 from zrt.providers.appending import append
 from zrt.providers.base import Provider
 from zrt.providers.choice import ProviderLike, parse_all
-from zrt.providers.config_entries import has_entry, read_entries
+from zrt.providers.config_entries import read_entries
+from zrt.providers.default_selection import DefaultSelection
 from zrt.providers.vendors.cpu import CPU
 
 if TYPE_CHECKING:
     from zrt.environment.devices import EpDevice
-
-# With this entry a session takes all of the environment's allocators, also those of devices that it does not use, and
-# frees them at its end.
-ENV_ALLOCATORS = SessionConfigKey.USE_ENV_ALLOCATORS.encode()
 
 # The names of the option with which providers capture a run and replay it.
 CAPTURE = ("enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture", "enable_graph_capture")
@@ -58,7 +54,7 @@ class DevicePolicy(IntEnum):
 
 Chooser: TypeAlias = "Callable[[Sequence[EpDevice], Mapping[str, str]], Iterable[EpDevice]]"
 ChosenDevice: TypeAlias = "EpDevice | tuple[EpDevice, Mapping[str, str]]"
-ProvidersLike: TypeAlias = "Iterable[ProviderLike | ChosenDevice] | DevicePolicy | Chooser | Selection | None"
+ProvidersLike: TypeAlias = "Iterable[ProviderLike | ChosenDevice] | DevicePolicy | Chooser | DefaultSelection | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,25 +123,21 @@ def zrt_policy_asked(
     return 0
 
 
-class Selection:
-    """The `providers` argument of `Session`, checked."""
+class Selection(DefaultSelection):
+    """The `providers` argument of `Session`, checked, where it names providers, devices or a policy."""
 
-    __slots__ = ("_asking", "_policy", "captures", "parts")
-
-    captures: bool
-    """Whether a provider's options enable graph capture; valid after `apply`."""
+    __slots__ = ("_asking", "_policy", "parts")
 
     parts: tuple[tuple[str, Mapping[str, str]] | Devices, ...]
     """The providers in their order, by name with options or by devices; empty where a policy chooses."""
 
     def __init__(self, parts: Sequence[tuple[str, Mapping[str, str]] | Devices], policy: Any = None) -> None:
+        super().__init__()
         self.parts = tuple(parts)
-        self.captures = False
         self._policy = policy
         self._asking = None if policy is None or isinstance(policy, DevicePolicy) else _Asking(policy)
 
     def apply(self, options: PoolOptions) -> PoolOptions:
-        """Puts the selection into session options; the result keeps the libraries of its devices registered."""
         table = api()
         kept = self._hold()
         if self._policy is None:
@@ -183,13 +175,9 @@ class Selection:
 
     @contextmanager
     def loading(self, options: Handle) -> Iterator[Handle]:
-        """Encloses a load with `options`, to which this was applied; gives the handle that the session must own.
-
-        An exception of a policy is raised as the cause of the failed load.
-        """
-        if self._policy is None and not has_entry(options, ENV_ALLOCATORS):
-            # The options own the libraries of their devices.
-            yield options
+        if self._policy is None:
+            with super().loading(options) as kept:
+                yield kept
             return
         with provider_libraries.selecting() as libraries:
             try:
@@ -204,23 +192,19 @@ class Selection:
                     self._asking.take()
 
     def asked(self) -> list[str]:
-        """The names of the given providers; empty for a policy."""
         return [part.name if isinstance(part, Devices) else part[0] for part in self.parts]
 
     def names(self, session: Handle) -> list[str]:
-        """The providers of a session that was loaded with this selection; for a policy, those that run nodes."""
         if self._policy is None:
             return self.asked()
         return list(dict.fromkeys(subgraph.provider for subgraph in node_assignment.read(session)))
 
 
 def parse(given: ProvidersLike) -> Selection:
-    """A session's `providers`, checked against the library and the devices; None means only the CPU."""
-    if isinstance(given, Selection):
-        return given
+    """`default_selection.parse` for all that is not None and not parsed yet."""
     if isinstance(given, DevicePolicy) or (callable(given) and not isinstance(given, (type, Provider))):
         return Selection([], given)
-    if given is None or isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str) or not isinstance(given, Iterable):
         if _is_device(given):
             raise DTypeError(f"providers: expected a list, got {given} alone")
         return Selection(parse_all(given))  # type: ignore[arg-type]  # `parse_all` refuses other types

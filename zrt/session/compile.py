@@ -27,7 +27,8 @@ from zrt.loading.initializers import Initializer
 from zrt.loading.load import data_of, load_error, load_model, prepare_options, settle_threads
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import default_allocator
-from zrt.providers.selection import ProvidersLike, parse
+from zrt.providers.default_selection import parse
+from zrt.providers.selection import ProvidersLike
 from zrt.types import ElementType, GraphOptimizationLevel, nbytes
 
 Read: TypeAlias = "Callable[[], np.ndarray[Any, Any]]"

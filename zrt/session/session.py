@@ -22,18 +22,16 @@ from zrt.errors import (
 )
 from zrt.loading import model_source
 from zrt.loading.load import load_model, prepare_options
-from zrt.loading.run_options import RunOptions
+from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions
-from zrt.memory.allocators import CPU, Allocator, MemoryInfo, default_allocator, has_device, take_string
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory, default_allocator, has_device, take_string
 from zrt.memory.buffers import Buffer
-from zrt.providers import CPU as CPU_PROVIDER
-from zrt.providers.node_assignment import Strictness
-from zrt.providers.selection import ProvidersLike, Selection, parse
+from zrt.providers.default_selection import CPU_NAME, DefaultSelection, parse
 from zrt.session.call import Call, Result, run_arrays
 from zrt.session.feeds import Feeds, aligned, by_name, made_value, names_of, right_array, right_value
 from zrt.session.outputs import Wanted
 from zrt.values import Value, symbolic_shapes
-from zrt.values.type_info import ModelMetadata, ValueInfo, is_plain, read_metadata, read_values
+from zrt.values.type_info import ValueInfo, is_plain, read_session
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -41,11 +39,14 @@ if TYPE_CHECKING:
     from zrt.lanes.lane import Lane
     from zrt.lanes.lane_options import LaneOptions
     from zrt.lanes.lane_shapes import ShapesLike
+    from zrt.providers.node_assignment import Strictness
+    from zrt.providers.selection import ProvidersLike
     from zrt.session import async_runs
     from zrt.session.io_binding import IoBinding
     from zrt.session.placement import Placement
     from zrt.session.prepared_run import PreparedRun
     from zrt.session.profile import Profile
+    from zrt.values.model_metadata import ModelMetadata
 
 LEFT = status.LEFT
 MISALIGNED = status.MISALIGNED
@@ -71,8 +72,8 @@ class Session(Owner):
     `strict` the session raises `ProviderError` if a node would fall back to the CPU although another provider was
     requested; `allow` exempts operators ("Shape", "com.microsoft::FusedMatMul").
 
-    The constructor reads all properties of the model once. A session is thread-safe. `close` (or the end of a
-    ``with``) releases it as soon as its last run and lane end.
+    The constructor reads the types of the model's inputs and outputs once. A session is thread-safe. `close` (or the
+    end of a ``with``) releases it as soon as its last run and lane end.
 
     Raises `ModelNotFoundError`, `ModelError` or the exception for ONNX Runtime's own error, with the model's name.
     """
@@ -83,12 +84,13 @@ class Session(Owner):
         "_distrusted",
         "_latest",
         "_memory",
+        "_metadata",
+        "_opsets",
         "_run_options",
         "_trials",
         "initializers",
         "input_names",
         "inputs",
-        "metadata",
         "output_names",
         "outputs",
         "providers",
@@ -104,8 +106,6 @@ class Session(Owner):
     """The outputs' names, in the model's order."""
     initializers: tuple[ValueInfo, ...]
     """Weights that a run may override by feeding them."""
-    metadata: ModelMetadata
-    """The metadata that the model's author wrote into it."""
     providers: tuple[str, ...]
     """The full names of the providers that the session may use, best first; with a policy, of those that it uses."""
 
@@ -122,12 +122,16 @@ class Session(Owner):
         self._handle = None
         with model_source.Source(model) as source:
             chosen = parse(providers)
-            strictness = Strictness.of(strict, allow, chosen.asked())
+            strictness = _strictness(strict, allow, chosen)
             settings = prepare_options(options, chosen, external_data_dir)
-            strictness.record(settings)
+            if strictness is not None:
+                strictness.record(settings)
             with chosen.loading(settings) as kept:
-                handle = load_model(source, settings, options).holding(kept)
-            strictness.check(handle, source.subject)
+                handle = load_model(source, settings, options)
+                if kept is not settings:
+                    handle = handle.holding(kept)
+            if strictness is not None:
+                strictness.check(handle, source.subject)
             opsets = source.opsets()
         self._adopt(handle, chosen, opsets)
 
@@ -139,28 +143,16 @@ class Session(Owner):
         session._adopt(handle, parse(chosen))
         return session
 
-    def _adopt(self, handle: Handle, chosen: Selection, opsets: Callable[[], dict[str, int]] = dict) -> None:
+    def _adopt(self, handle: Handle, chosen: DefaultSelection, opsets: Callable[[], dict[str, int]] = dict) -> None:
         """Takes ownership of a loaded ``OrtSession`` and reads its properties."""
-        table = api()
-        session = handle.pointer
-        self.inputs = read_values(
-            session, table.SessionGetInputCount, table.SessionGetInputName, table.SessionGetInputTypeInfo
-        )
-        self.outputs = read_values(
-            session, table.SessionGetOutputCount, table.SessionGetOutputName, table.SessionGetOutputTypeInfo
-        )
-        self.input_names = tuple(info.name for info in self.inputs)
-        self.output_names = tuple(info.name for info in self.outputs)
-        self.initializers = read_values(
-            session,
-            table.SessionGetOverridableInitializerCount,
-            table.SessionGetOverridableInitializerName,
-            table.SessionGetOverridableInitializerTypeInfo,
-        )
-        self.metadata = read_metadata(session, opsets)
-        self.providers = (*(name for name in chosen.names(handle) if name != CPU_PROVIDER.name), CPU_PROVIDER.name)
-        self._run_options = Handle.make(table.ReleaseRunOptions, [], table.CreateRunOptions, "OrtRunOptions")
-        self._memory = CPU.handle()
+        self.inputs, self.outputs, self.initializers = read_session(handle.pointer)
+        self.input_names = tuple([info.name for info in self.inputs])
+        self.output_names = tuple([info.name for info in self.outputs])
+        self._metadata: ModelMetadata | None = None
+        self._opsets = opsets
+        self.providers = (*[name for name in chosen.names(handle) if name != CPU_NAME], CPU_NAME)
+        self._run_options = default_run_options()
+        self._memory = cpu_memory()
         self._captures = chosen.captures
         self._calls: dict[Any, Call] = {}
         self._latest: Call | None = None
@@ -169,8 +161,22 @@ class Session(Owner):
         self._trials: dict[Any, dict[str, symbolic_shapes.Shape]] = {}
         self._handle = handle
 
+    @property
+    def metadata(self) -> ModelMetadata:
+        """The metadata that the model's author wrote into it."""
+        if self._metadata is None:
+            handle = self._handle
+            # `close` reads it before it drops the handle.
+            if handle is not None:
+                from zrt.values.model_metadata import read_metadata
+
+                self._metadata = read_metadata(handle.pointer, self._opsets)
+        return self._metadata  # type: ignore[return-value]
+
     def close(self) -> None:
         """Closes the session; its lanes and the runs in progress are not affected."""
+        if self._handle is not None:
+            _ = self.metadata
         super().close()
         # Prepared calls keep the OrtSession alive too.
         self._latest = None
@@ -464,6 +470,14 @@ class Session(Owner):
             return "Session(closed)"
         inputs, outputs = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
+
+
+def _strictness(strict: bool, allow: Iterable[str], chosen: DefaultSelection) -> Strictness | None:
+    if strict is False and allow == ():
+        return None
+    from zrt.providers.node_assignment import Strictness
+
+    return Strictness.of(strict, allow, chosen.asked())
 
 
 @public

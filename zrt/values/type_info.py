@@ -1,23 +1,18 @@
-"""A model's declarations in a loaded session: `ValueInfo` for inputs and outputs, `ModelMetadata` for the rest."""
+"""A model's declarations in a loaded session: `ValueInfo` for each of its inputs, outputs and initializers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from zrt._common.public import public
-from zrt._native import status
-from zrt._native.cdata import buffer_at, new_array
-from zrt._native.handle import Handle
+from zrt._native import ffi, lib, status
+from zrt._native.cdata import buffer_at, new_array, numbers
 from zrt._native.library import api
-from zrt.memory.allocators import default_allocator, take_string
 from zrt.types import ElementType, ValueKind
 
 Dim: TypeAlias = "int | str | None"
-
-# The version that ONNX Runtime reports for a model without one.
-NO_VERSION = 2**63 - 1
 
 
 @public
@@ -106,47 +101,6 @@ def format_shape(shape: tuple[Dim, ...] | None) -> str:
     return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
 
 
-class _Opsets:
-    """The part of `ModelMetadata` that is read when it is asked for, and no field."""
-
-    __slots__ = ("_read",)
-
-    _read: Callable[[], dict[str, int]]
-
-
-@public
-@dataclass(frozen=True, slots=True)
-class ModelMetadata(_Opsets):
-    """The metadata that the model's author wrote into the file."""
-
-    producer_name: str
-    graph_name: str
-    domain: str
-    description: str
-    graph_description: str
-    version: int
-    custom_metadata_map: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def opsets(self) -> dict[str, int]:
-        """The version of each operator set that the model imports, by domain; "" is ONNX's own.
-
-        They are read at each access: from the model's file, if the session was loaded from one. Raises `ModelError` if
-        the file is gone, and `UnsupportedError` for a model in ONNX Runtime's own format.
-        """
-        return getattr(self, "_read", dict)()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return with_opsets, (getattr(self, "_read", dict), *(getattr(self, name) for name in self.__match_args__))
-
-
-def with_opsets(read: Callable[[], dict[str, int]], *fields: Any) -> ModelMetadata:
-    """Metadata with these fields; `read` returns the opsets."""
-    made = ModelMetadata(*fields)
-    object.__setattr__(made, "_read", read)
-    return made
-
-
 def _text(dim: Any) -> str | None:
     return status.string(dim) or None if dim else None
 
@@ -163,83 +117,56 @@ def read_shape(info: Any) -> tuple[Dim, ...] | None:
     return tuple(int(sizes[i]) if sizes[i] >= 0 else _text(names[i]) for i in range(rank))
 
 
+class _Reader:
+    """Reads what types.c wrote."""
+
+    __slots__ = ("_at", "_next", "_texts")
+
+    def __init__(self, read: Callable[..., Any], source: Any) -> None:
+        types = ffi.gc(ffi.new("zrt_types *"), lib.zrt_types_clear)
+        status.check(read(api(), source, types))
+        self._next = iter(numbers(types.numbers, types.count)).__next__
+        self._texts = bytes(buffer_at(types.texts, types.size)) if types.size else b""
+        self._at = 0
+
+    def text(self) -> str:
+        start = self._at
+        self._at = end = start + self._next()
+        return self._texts[start:end].decode(errors="replace")
+
+    def dim(self) -> Dim:
+        size = self._next()
+        return int(size) if size >= 0 else self.text() or None
+
+    def value(self, name: str) -> ValueInfo:
+        """The type of the value called `name`."""
+        number = self._next
+        kind = ValueKind(number())
+        denotation = self.text()
+        if kind in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
+            element_type, rank = ElementType(number()), number()
+            shape = tuple([self.dim() for _ in range(rank)]) if rank >= 0 else None
+            return ValueInfo(name, kind, element_type, shape, denotation=denotation)
+        if kind not in (ValueKind.SEQUENCE, ValueKind.MAP, ValueKind.OPTIONAL):
+            return ValueInfo(name, kind, ElementType.UNDEFINED, None, denotation=denotation)
+        key_type = ElementType(number()) if kind is ValueKind.MAP else ElementType.UNDEFINED
+        element = self.value(name)
+        if kind is not ValueKind.MAP:
+            key_type = element.key_type
+        shape = element.shape if kind is ValueKind.OPTIONAL else None
+        return ValueInfo(name, kind, element.element_type, shape, key_type, element, denotation)
+
+    def values(self) -> tuple[ValueInfo, ...]:
+        """A list of values, each with its name."""
+        return tuple([self.value(self.text()) for _ in range(self._next())])
+
+
 def read_type(name: str, type_info: Any) -> ValueInfo:
     """Reads a borrowed ``OrtTypeInfo`` of the value called `name` in the model."""
-    table = api()
-    kind = ValueKind(status.fetch(table.GetOnnxTypeFromTypeInfo, "enum ONNXType", type_info))
-    text, length = status.fetch_array(table.GetDenotationFromTypeInfo, "const char", type_info)
-    denotation = bytes(buffer_at(text, length)).decode(errors="replace") if length else ""
-
-    def cast(function: Any, wanted: str) -> Any:
-        # Borrowed from the type information.
-        return status.fetch(function, f"const {wanted} *", type_info)
-
-    def held(function: Any, container: Any) -> ValueInfo:
-        inner = Handle.make(table.ReleaseTypeInfo, [], function, "OrtTypeInfo", container)
-        return read_type(name, inner.pointer)
-
-    if kind in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
-        info = cast(table.CastTypeInfoToTensorInfo, "OrtTensorTypeAndShapeInfo")
-        element_type = ElementType(status.fetch(table.GetTensorElementType, "ONNXTensorElementDataType", info))
-        return ValueInfo(name, kind, element_type, read_shape(info), denotation=denotation)
-    key_type = ElementType.UNDEFINED
-    if kind is ValueKind.SEQUENCE:
-        element = held(table.GetSequenceElementType, cast(table.CastTypeInfoToSequenceTypeInfo, "OrtSequenceTypeInfo"))
-        key_type = element.key_type
-    elif kind is ValueKind.MAP:
-        container = cast(table.CastTypeInfoToMapTypeInfo, "OrtMapTypeInfo")
-        element = held(table.GetMapValueType, container)
-        key_type = ElementType(status.fetch(table.GetMapKeyType, "ONNXTensorElementDataType", container))
-    elif kind is ValueKind.OPTIONAL:
-        element = held(
-            table.GetOptionalContainedTypeInfo, cast(table.CastTypeInfoToOptionalTypeInfo, "OrtOptionalTypeInfo")
-        )
-        return ValueInfo(name, kind, element.element_type, element.shape, element.key_type, element, denotation)
-    else:
-        return ValueInfo(name, kind, ElementType.UNDEFINED, None, denotation=denotation)
-    return ValueInfo(name, kind, element.element_type, None, key_type, element, denotation)
+    return _Reader(lib.zrt_types_read, type_info).value(name)
 
 
-def read_values(
-    session: Any, count: Callable[..., Any], name: Callable[..., Any], kind: Callable[..., Any]
-) -> tuple[ValueInfo, ...]:
-    """The inputs, outputs or initializers of a session, by the three functions of the C table that list them."""
-    table = api()
-    allocator = default_allocator()
-    infos = []
-    for index in range(status.fetch(count, "size_t", session)):
-        label = take_string(allocator, status.make(name, "char", session, index, allocator))
-        type_info = Handle.make(table.ReleaseTypeInfo, [], kind, "OrtTypeInfo", session, index)
-        infos.append(read_type(label, type_info.pointer))
-    return tuple(infos)
-
-
-def read_metadata(session: Any, opsets: Callable[[], dict[str, int]]) -> ModelMetadata:
-    """The model's metadata; `opsets` reads the opsets, which ONNX Runtime does not report."""
-    table = api()
-    allocator = default_allocator()
-    handle = Handle.make(table.ReleaseModelMetadata, [], table.SessionGetModelMetadata, "OrtModelMetadata", session)
-
-    def read(function: Any, *arguments: Any) -> str:
-        return take_string(allocator, status.make(function, "char", handle.pointer, allocator, *arguments))
-
-    list_keys = table.ModelMetadataGetCustomMetadataMapKeys
-    keys, count = status.fetch_array(list_keys, "char *", handle.pointer, allocator, count="int64_t")
-    custom = {}
-    for i in range(count):
-        key = keys[i]
-        value = status.make(table.ModelMetadataLookupCustomMetadataMap, "char", handle.pointer, allocator, key)
-        label = take_string(allocator, key)
-        custom[label] = take_string(allocator, value) if value else ""
-    if keys:
-        table.AllocatorFree(allocator, keys)
-    return with_opsets(
-        opsets,
-        read(table.ModelMetadataGetProducerName),
-        read(table.ModelMetadataGetGraphName),
-        read(table.ModelMetadataGetDomain),
-        read(table.ModelMetadataGetDescription),
-        read(table.ModelMetadataGetGraphDescription),
-        int(status.fetch(table.ModelMetadataGetVersion, "int64_t", handle.pointer)),
-        custom,
-    )
+def read_session(session: Any) -> tuple[tuple[ValueInfo, ...], tuple[ValueInfo, ...], tuple[ValueInfo, ...]]:
+    """The inputs, the outputs and the overridable initializers of an ``OrtSession``."""
+    reader = _Reader(lib.zrt_types_of_session, session)
+    return reader.values(), reader.values(), reader.values()

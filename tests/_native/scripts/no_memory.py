@@ -4,12 +4,15 @@ import resource
 from pathlib import Path
 
 from tests.support.log_queue import log, number, received
-from zrt._native import bridge, ffi, lib
+from zrt._native import bridge, ffi, lib, preload
+
+# Its thread maps memory, which malloc then has: 64 MiB.
+preload.wait()
 
 # Allow little more memory than the process has already.
 pages = int(Path("/proc/self/statm").read_text().split()[0])
-huge = ffi.new("char[]", b"x" * (40 << 20))
-resource.setrlimit(resource.RLIMIT_AS, ((pages * 4096) + (70 << 20), -1))
+huge = ffi.new("char[]", b"x" * (100 << 20))
+resource.setrlimit(resource.RLIMIT_AS, ((pages * 4096) + (130 << 20), -1))
 for _ in range(2):
     lib.zrt_log_sink(number, 2, b"category", b"id", b"file.cc:7 function", huge)
 resource.setrlimit(resource.RLIMIT_AS, (-1, -1))

@@ -8,17 +8,18 @@ import json
 import os
 import sys
 
-from zrt._native import library
-
 folder, *hidden = sys.argv[1:]
 if folder:
-    find_metadata = library._metadata
+    list_folder = os.listdir
 
-    def visible(name):
-        found = find_metadata(name)
-        return found if found is not None and os.path.dirname(found) == folder else None
+    def visible(path):
+        return [name for name in list_folder(path) if path == folder or not name.endswith(".dist-info")]
 
-    library._metadata = visible
+    # Before the first import of zrt, which looks for the library too.
+    os.listdir = visible
+
+from zrt._native import library  # noqa: E402
+
 if hidden:
     library.LOADER_NAMES = ("libabsent.so.1", "libabsent.so")
 try:

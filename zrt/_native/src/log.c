@@ -61,8 +61,8 @@ static const char *store(char **place, const char *text, size_t size) {
     return stored;
 }
 
-void zrt_log_sink(void *sink, OrtLoggingLevel severity, const char *category, const char *id, const char *location,
-    const char *text) {
+zrt_log *zrt_log_record(
+    OrtLoggingLevel severity, const char *category, const char *id, const char *location, const char *text) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     uint64_t nanoseconds = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -72,12 +72,11 @@ void zrt_log_sink(void *sink, OrtLoggingLevel severity, const char *category, co
     if (log == NULL) {
         __atomic_fetch_add(&strayed, 1, __ATOMIC_RELAXED);
         zrt_log_write(severity, nanoseconds, category, id, location, text);
-        return;
+        return NULL;
     }
     memset(log, 0, sizeof *log);
     log->message.kind = ZRT_MESSAGE_LOG;
     log->severity = severity;
-    log->sink = (uintptr_t)sink;
     log->nanoseconds = nanoseconds;
     log->thread = (uint64_t)(uintptr_t)pthread_self();
     pthread_getname_np(pthread_self(), log->thread_name, sizeof log->thread_name);
@@ -87,6 +86,15 @@ void zrt_log_sink(void *sink, OrtLoggingLevel severity, const char *category, co
     log->id = store(&place, id, of_id);
     log->location = store(&place, location, of_location);
     log->text = store(&place, text, of_text);
+    return log;
+}
+
+void zrt_log_sink(void *sink, OrtLoggingLevel severity, const char *category, const char *id, const char *location,
+    const char *text) {
+    zrt_log *log = zrt_log_record(severity, category, id, location, text);
+    if (log == NULL)
+        return;
+    log->sink = (uintptr_t)sink;
     if (!zrt_bridge_push(&log->message)) {
         zrt_log_print(log);
         free(log);

@@ -19,6 +19,11 @@ typedef struct zrt_log {
     const char *text;
 } zrt_log;
 
+/* Records a line that this thread logs now; the caller frees the record. Prints the line and returns NULL if there is
+   no memory. */
+zrt_log *zrt_log_record(
+    OrtLoggingLevel severity, const char *category, const char *id, const char *location, const char *text);
+
 /* An OrtLoggingFunction, called in any thread; `sink` is the number of the Python logger. */
 void zrt_log_sink(
     void *sink, OrtLoggingLevel severity, const char *category, const char *id, const char *location, const char *text);

@@ -1,0 +1,63 @@
+"""The files in which libonnxruntime may be: that of a variable, of a distribution, of the system's loader."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from itertools import chain
+
+VARIABLES = ("ZRT_ORT_LIBRARY", "ORT_DYLIB_PATH")
+DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
+METADATA_SUFFIX = ".dist-info"
+if sys.platform == "darwin":
+    FILE_PATTERN = "libonnxruntime.*dylib"
+    LOADER_NAMES: tuple[str, ...] = ("libonnxruntime.dylib",)
+else:
+    FILE_PATTERN = "libonnxruntime.so*"
+    LOADER_NAMES = ("libonnxruntime.so.1", "libonnxruntime.so")
+
+
+def metadata(name: str) -> str | None:
+    """The folder of an installed distribution's metadata, whose name contains the version.
+
+    importlib.metadata finds the same and takes 20 ms to import.
+    """
+    beginning = name.replace("-", "_") + "-"
+    for folder in map(os.path.abspath, sys.path):
+        try:
+            entries = os.listdir(folder)
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.startswith(beginning) and entry.endswith(METADATA_SUFFIX):
+                return os.path.join(folder, entry)
+    return None
+
+
+def library_file(info: str) -> str | None:
+    """The library in the distribution's usual folder, or else one of the files in its RECORD."""
+    folder = os.path.dirname(info)
+    start, _, end = FILE_PATTERN.partition("*")
+    for file in chain(_usual(folder), _recorded(info)):
+        path = os.path.abspath(os.path.join(folder, file))
+        name = os.path.basename(path)
+        if name.startswith(start) and name.endswith(end) and os.path.isfile(path):
+            return path
+    return None
+
+
+def _usual(folder: str) -> list[str]:
+    usual = os.path.join(folder, "onnxruntime", "capi")
+    try:
+        return sorted(os.path.join(usual, file) for file in os.listdir(usual))
+    except OSError:
+        return []
+
+
+def _recorded(info: str) -> Iterator[str]:
+    try:
+        with open(os.path.join(info, "RECORD"), encoding="utf-8") as record:
+            yield from (line.partition(",")[0] for line in record)
+    except OSError:
+        return

@@ -1,0 +1,131 @@
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ort.h"
+#include "library.h"
+#include "queue.h"
+#include "log.h"
+#include "preload.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
+static int started, running;
+
+/* Records of type zrt_log. */
+static zrt_queue lines;
+
+static void before_fork(void) {
+    /* A child has no such thread, and would find the library's locks as the thread left them. */
+    pthread_mutex_lock(&lock);
+    while (running)
+        pthread_cond_wait(&ended, &lock);
+}
+
+static void in_parent(void) {
+    pthread_mutex_unlock(&lock);
+}
+
+static void in_child(void) {
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&ended, NULL);
+}
+
+static void keep_line(void *unused, OrtLoggingLevel severity, const char *category, const char *id,
+    const char *location, const char *text) {
+    (void)unused;
+    zrt_log *log = zrt_log_record(severity, category, id, location, text);
+    if (log == NULL)
+        return;
+    pthread_mutex_lock(&lock);
+    zrt_queue_append(&lines, &log->message);
+    pthread_mutex_unlock(&lock);
+}
+
+/* The table that zrt would use, or NULL. An older library prints an error if it is asked for a newer table. */
+static const OrtApi *table_of(const OrtApiBase *base) {
+    unsigned minor;
+    if (sscanf(base->GetVersionString(), "1.%u", &minor) != 1 || minor < ZRT_API_VERSION)
+        return NULL;
+    return base->GetApi(ZRT_API_VERSION);
+}
+
+static void *preload(void *argument) {
+    char *path = argument, message[1];
+    const OrtApiBase *base = path == NULL ? zrt_library_builtin() : zrt_library_open(path, message, sizeof message);
+    free(path);
+    const OrtApi *table = base == NULL ? NULL : table_of(base);
+    /* A library that tests make has an empty table. */
+    if (table != NULL && table->CreateEnvWithOptions != NULL) {
+        OrtEnvCreationOptions options = {
+            .version = ZRT_API_VERSION,
+            .logging_severity_level = ORT_LOGGING_LEVEL_VERBOSE,
+            .log_id = "zrt",
+            .custom_logging_function = keep_line,
+        };
+        OrtEnv *environment = NULL;
+        OrtStatus *status = table->CreateEnvWithOptions(&options, &environment);
+        if (status != NULL)
+            table->ReleaseStatus(status);
+        else
+            table->ReleaseEnv(environment);
+    }
+    pthread_mutex_lock(&lock);
+    running = 0;
+    pthread_cond_broadcast(&ended);
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+int zrt_preload_start(const char *path) {
+    if (started)
+        return 0;
+    started = 1;
+    char *copy = NULL;
+    if (path != NULL && (copy = strdup(path)) == NULL)
+        return ENOMEM;
+    int error = pthread_atfork(before_fork, in_parent, in_child);
+    if (error == 0) {
+        /* Signals are for the threads of Python. */
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        running = 1;
+        pthread_t thread;
+        error = pthread_create(&thread, NULL, preload, copy);
+        if (error == 0)
+            pthread_detach(thread);
+        else
+            running = 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    if (error != 0)
+        free(copy);
+    return error;
+}
+
+void zrt_preload_wait(void) {
+    pthread_mutex_lock(&lock);
+    while (running)
+        pthread_cond_wait(&ended, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+void zrt_preload_log(int severity, const char *id, OrtLoggingFunction sink, void *parameter) {
+    pthread_mutex_lock(&lock);
+    zrt_message *message = zrt_queue_take(&lines), *next;
+    pthread_mutex_unlock(&lock);
+    for (; message != NULL; message = next) {
+        next = message->next;
+        zrt_log *log = (zrt_log *)message;
+        if (log->severity >= severity && sink != NULL)
+            sink(parameter, (OrtLoggingLevel)log->severity, log->category, id, log->location, log->text);
+        else if (log->severity >= severity)
+            zrt_log_write(log->severity, log->nanoseconds, log->category, id, log->location, log->text);
+        free(log);
+    }
+}

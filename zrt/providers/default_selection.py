@@ -1,0 +1,71 @@
+"""The providers of a session that names none: the CPU execution provider alone. It imports nothing about others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from zrt._common.config_keys import SessionConfigKey
+from zrt._native.handle import Handle
+from zrt.environment import provider_libraries
+from zrt.environment.thread_factory import PoolOptions
+from zrt.providers.config_entries import has_entry
+
+if TYPE_CHECKING:
+    from zrt.providers.selection import ProvidersLike
+
+# ONNX Runtime's name of the provider that every session has, as the last one.
+CPU_NAME = "CPUExecutionProvider"
+
+# With this entry a session takes all of the environment's allocators, also those of devices that it does not use, and
+# frees them at its end.
+ENV_ALLOCATORS = SessionConfigKey.USE_ENV_ALLOCATORS.encode()
+
+
+class DefaultSelection:
+    """The `providers` argument of `Session`, checked; this class is that of None."""
+
+    __slots__ = ("captures",)
+
+    captures: bool
+    """Whether a provider's options enable graph capture; valid after `apply`."""
+
+    def __init__(self) -> None:
+        self.captures = False
+
+    def apply(self, options: PoolOptions) -> PoolOptions:
+        """Puts the selection into session options; the result keeps the libraries of its devices registered."""
+        return options
+
+    @contextmanager
+    def loading(self, options: Handle) -> Iterator[Handle]:
+        """Encloses a load with `options`, to which this was applied; gives the handle that the session must own.
+
+        An exception of a policy is raised as the cause of the failed load.
+        """
+        if not has_entry(options, ENV_ALLOCATORS):
+            # The options own the libraries of their devices.
+            yield options
+            return
+        with provider_libraries.selecting() as libraries:
+            yield libraries
+
+    def asked(self) -> list[str]:
+        """The names of the given providers; empty for a policy."""
+        return []
+
+    def names(self, session: Handle) -> list[str]:
+        """The providers of a session that was loaded with this selection; for a policy, those that run nodes."""
+        return self.asked()
+
+
+def parse(given: ProvidersLike) -> DefaultSelection:
+    """A session's `providers`, checked against the library and the devices; None means only the CPU."""
+    if given is None:
+        return DefaultSelection()
+    if isinstance(given, DefaultSelection):
+        return given
+    from zrt.providers import selection
+
+    return selection.parse(given)
