@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import onnx
 import pytest
 
 import zrt
-from tests.support import models
+from tests.support import models, ort
+from zrt._native import library
 from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, FailError, UnsupportedError
 
 TEXT = "(float[n] x) => (float[n] y) { t = Neg(x)  y = Relu(t) }"
+locates = pytest.mark.skipif(not ort.COMPILES_WITH_A_LOCATOR, reason="ONNX Runtime 1.29 writes each node twice")
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 X = np.array([-1, 2], np.float32)
 
@@ -187,6 +190,14 @@ class TestOutput:
 
 
 class TestWeights:
+    def test_release_that_writes_each_node_twice_raises(
+        self, weighty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(library, "_library", replace(library.library(), version="1.29.0"))
+        with pytest.raises(UnsupportedError, match="then writes each node twice"):
+            zrt.compile(weighty, tmp_path / "a.onnx", QUIET, get_initializer_location_func=lambda info, read: None)
+        assert not (tmp_path / "a.onnx").exists()
+
     def test_weights_in_a_file_beside_the_model(self, weighty: Path, tmp_path: Path) -> None:
         path = tmp_path / "split.onnx"
         zrt.compile(weighty, path, QUIET, external_initializers_file="split.bin")
@@ -198,6 +209,7 @@ class TestWeights:
         )
         assert {info.location for info in zrt.list_initializers(path)} == {None}
 
+    @locates
     def test_weights_where_the_function_places_them(self, weighty: Path, tmp_path: Path) -> None:
         stream = io.BytesIO(bytes(64))
         seen = {}
@@ -221,6 +233,7 @@ class TestWeights:
         assert outside == {"w": ("mine.bin", 64)}
         np.testing.assert_array_equal(answer(path), EXPECTED)
 
+    @locates
     def test_packed_weight_is_read_as_bytes(self, build: Callable[..., onnx.ModelProto]) -> None:
         model = build("""(float[3] x) => (float[3] y) <float s = {2}> {
             t = DequantizeLinear(w, s)
@@ -235,6 +248,7 @@ class TestWeights:
         )
         assert read["w"] == ((3,), [0xE1, 0x03])
 
+    @locates
     def test_exception_of_the_function_is_the_cause(self, weighty: Path) -> None:
         def broken(info: Any, read: Any) -> None:
             raise ZeroDivisionError(info.name)
@@ -243,6 +257,7 @@ class TestWeights:
             zrt.compile(weighty, options=QUIET, get_initializer_location_func=broken)
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
+    @locates
     @pytest.mark.parametrize(
         ("place", "cause"),
         [("here", DTypeError), (("w.bin", "0"), DTypeError), (("w.bin", -1), ArgumentError), (("", 0), ArgumentError)],
@@ -253,12 +268,14 @@ class TestWeights:
             zrt.compile(weighty, options=QUIET, get_initializer_location_func=lambda info, read: place)
         assert isinstance(caught.value.__cause__, cause)
 
+    @locates
     def test_weight_can_be_read_during_the_call_only(self, weighty: Path) -> None:
         kept = []
         zrt.compile(weighty, options=QUIET, get_initializer_location_func=lambda info, read: kept.append(read))
         with pytest.raises(ClosedError, match="weight 'v' can be read during the call"):
             kept[0]()
 
+    @locates
     def test_string_weight_raises(self, build: Callable[..., onnx.ModelProto]) -> None:
         model = build('(string[1] x) => (string[1] y) <string[1] s = {"a"}> { y = StringConcat(x, s) }')
         assert zrt.compile(model, options=QUIET)

@@ -20,6 +20,9 @@ def since(version: str) -> bool:
 COUNTS_REQUESTED_BYTES = since("1.28")
 """Allocators count the bytes that were asked of them, without padding."""
 
+COMPILES_WITH_A_LOCATOR = not since("1.29") or since("1.30")
+"""A function of the caller's can place the weights of a compiled model; 1.29 then writes each node twice."""
+
 ADAPTERS_HAVE_NUMBERS_ONLY = since("1.30")
 """LoRA adapters with parameters of type BOOL or STRING do not load."""
 

@@ -18,7 +18,7 @@ from zrt._native.callback_errors import Carrier, callback
 from zrt._native.cdata import buffer_at, from_buffer, sizeof
 from zrt._native.handle import Handle
 from zrt._native.later import later
-from zrt._native.library import api
+from zrt._native.library import api, library
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import AllocationError, ArgumentError, ClosedError, Error, UnsupportedError
@@ -80,8 +80,8 @@ def compile(
     `get_initializer_location_func` is called for each weight, with an `Initializer` (its name, type, shape and size;
     `location` and `offset` if ONNX Runtime reads it from a file) and a function that returns a copy of the weight,
     packed types as their bytes. It returns the file, relative to the model's folder, and the offset at which it wrote
-    the weight; or None to keep the weight in the model. With `weightless` providers that can do it leave the weights
-    out of what they compile; a session reads them from the source model, see
+    the weight; or None to keep the weight in the model. ONNX Runtime 1.29 cannot do that. With `weightless` providers
+    that can do it leave the weights out of what they compile; a session reads them from the source model, see
     `SessionOptions.weightless_source_model` (since ONNX Runtime 1.29).
 
     Raises the same errors as `Session`, `ArgumentError` if the output cannot be written, and `CallbackError` if a
@@ -225,6 +225,11 @@ class _Compilation(Carrier):
         """Calls the caller's function for each weight."""
         if not callable(locator):
             raise wrong_type("get_initializer_location_func", "a function", locator)
+        if library().version.startswith("1.29."):
+            raise UnsupportedError(
+                "get_initializer_location_func: ONNX Runtime 1.29 then writes each node twice; use "
+                "external_initializers_file, or another release"
+            )
         self._locator = locator
         self.set("SetOutputModelGetInitializerLocationFunc", ffi.addressof(lib, "zrt_compile_place"), self._state)
 
