@@ -47,6 +47,7 @@ def sessions(image: Array) -> None:
     assert_type(info.static_shape, tuple[int, ...] | None)
     assert_type(session.metadata, zrt.ModelMetadata)
     assert_type(session.metadata.custom_metadata_map, dict[str, str])
+    assert_type(session.metadata.opsets, dict[str, int])
 
 
 def run_options(session: zrt.Session, image: Array, stream: zrt.SyncStream) -> None:
@@ -66,12 +67,16 @@ def prepared_runs_and_bindings(session: zrt.Session, image: Array) -> None:
     prepared = session.prepare({"image": image})
     assert_type(prepared, zrt.PreparedRun)
     prepared.run()
+    prepared.prime(3)
+    assert_type(prepared.output_names, tuple[str, ...])
+    prepared.run_named()["probabilities"].sum()
     binding = session.binding()
     assert_type(binding, zrt.IoBinding)
     binding.bind_input("image", image)
     binding.bind_output("probabilities", np.empty((1, 10), np.float32))
     binding.bind_output("probabilities")
     binding.bind_output("probabilities", zrt.MemoryInfo.cpu())
+    binding.prime(3)
     binding.run()
     binding.numpy()["probabilities"].sum()
 

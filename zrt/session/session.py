@@ -175,7 +175,7 @@ class Session(Owner):
 
     def close(self) -> None:
         """Closes the session; its lanes and the runs in progress are not affected."""
-        if self._handle is not None:
+        if not self.closed:
             _ = self.metadata
         super().close()
         # Prepared calls keep the OrtSession alive too.
