@@ -18,7 +18,7 @@ SAME_SLOT(zrt_later_compile_api, OrtCompileApi, ModelCompilationOptions_SetWeigh
 #endif
 #if ORT_API_VERSION >= 31
 SAME_SLOT(zrt_later_api, OrtApi, GetModelPackageApi);
-SAME_SLOT(zrt_later_compile_api, OrtCompileApi, ModelCompilationOptions_SetOutputModelExternalInitializersAlignment);
+_Static_assert(sizeof(OrtCompileApi) >= sizeof(zrt_later_compile_api), "missing slots: OrtCompileApi");
 #endif
 #endif
 
