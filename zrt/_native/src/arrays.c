@@ -8,6 +8,8 @@
 
 #include "ort.h"
 #include "handle.h"
+#include "code.h"
+#include "lane.h"
 #include "made.h"
 #include "arrays.h"
 
@@ -129,4 +131,16 @@ size_t zrt_made_arrays(zrt_made *made, uintptr_t results) {
     }
     PyGILState_Release(state);
     return waiting;
+}
+
+uintptr_t zrt_lane_outputs(zrt_handle *handle, zrt_made *made, uintptr_t results) {
+    zrt_lane *lane = handle->pointer;
+    zrt_claim claim;
+    if (zrt_claim_begin(&claim, &lane->busy) != 0)
+        return ZRT_BUSY;
+    OrtStatus *status = zrt_made_fill_bound(made, lane->binding);
+    zrt_claim_end(&claim);
+    if (status != NULL)
+        return (uintptr_t)status;
+    return zrt_made_arrays(made, results) > 0 ? ZRT_LEFT : ZRT_OK;
 }

@@ -8,3 +8,7 @@ int zrt_arrays_open(uintptr_t ndarray);
 /* Puts numpy arrays for the outputs of the last run into `results`, the address of a list: views that own their value,
    or copies. Returns how many outputs still wait for Python to make another object of their value. */
 size_t zrt_made_arrays(zrt_made *made, uintptr_t results);
+
+/* Reads the values that are bound as outputs of a zrt_lane into `made`, and puts their arrays into `results`. Returns
+   ZRT_LEFT where a value waits for Python, else a code (code.h). */
+uintptr_t zrt_lane_outputs(zrt_handle *lane, zrt_made *made, uintptr_t results);

@@ -4,8 +4,6 @@
 #include "ort.h"
 #include "handle.h"
 #include "code.h"
-#include "made.h"
-#include "arrays.h"
 #include "lane.h"
 
 #define RETURN_IF_FAILED(expression)                                                                                   \
@@ -55,17 +53,6 @@ uintptr_t zrt_lane_run_with(zrt_handle *handle, const OrtRunOptions *run_options
 uintptr_t zrt_lane_run(zrt_handle *handle) {
     const zrt_lane *lane = handle->pointer;
     return zrt_lane_run_with(handle, lane->run_options);
-}
-
-uintptr_t zrt_lane_outputs(zrt_handle *handle, zrt_made *made, uintptr_t list) {
-    zrt_lane *lane = handle->pointer;
-    if (take(&lane->busy))
-        return ZRT_BUSY;
-    OrtStatus *status = zrt_made_fill_bound(made, lane->binding);
-    give(&lane->busy);
-    if (status != NULL)
-        return (uintptr_t)status;
-    return zrt_made_arrays(made, list) > 0 ? ZRT_LEFT : ZRT_OK;
 }
 
 int zrt_claim_begin(zrt_claim *claim, int *busy) {

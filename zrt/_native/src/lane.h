@@ -27,10 +27,6 @@ uintptr_t zrt_lane_run(zrt_handle *lane);
 /* Like zrt_lane_run, with other run options than the lane's own. */
 uintptr_t zrt_lane_run_with(zrt_handle *lane, const OrtRunOptions *run_options);
 
-/* Reads the values that are bound as outputs into `made`, and puts the arrays of those that it takes into the list at
-   the address `list` (arrays.h). Returns ZRT_LEFT where a value waits in `made`. */
-uintptr_t zrt_lane_outputs(zrt_handle *lane, zrt_made *made, uintptr_t list);
-
 /* A claim of Python on the object that a busy flag guards. An interrupt may come between any two calls in Python, so
    the claim itself knows whether it holds the flag: ending it is always correct, also before it began, and twice. */
 typedef struct zrt_claim {
