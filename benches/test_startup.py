@@ -1,4 +1,4 @@
-"""The time of a whole program: interpreter, imports, the first result. Each run is a process."""
+"""The time of a whole program (interpreter, imports, the first result), where each run is a process; and of a load."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benches.support import Compare, Entry, Group, contender
+import zrt
+from benches.support import ONE_THREAD, Compare, Entry, Group, contender, fresh
 from zrt.bench import timing
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -24,6 +26,7 @@ IMPORTS = {
     "zrt_library": "import zrt; zrt.available_providers()",
     "onnxruntime": "import onnxruntime",
 }
+MODELS = ("add", "digits", "cnn", "squeezenet")
 ANSWERS = {package: str(SCRIPTS / f"answer_{package}.py") for package in ("zrt", "onnxruntime")}
 MISSING = {} if find_spec("onnxruntime") else {"onnxruntime": "onnxruntime is not installed"}
 
@@ -87,3 +90,33 @@ def test_import(compare: Compare, imports: Group, program: str) -> None:
 @pytest.mark.parametrize("package", ANSWERS)
 def test_first_answer(compare: Compare, answers: Group, package: str) -> None:
     compare(answers, package)
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def loads(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> Group:
+    path = os.fspath(model_file(request.param))
+    options = zrt.SessionOptions(**ONE_THREAD)
+
+    def load() -> zrt.Session:
+        return zrt.Session(path, options)
+
+    entries = [Entry(fresh("zrt", lambda: None, lambda _: load()), lambda: load().close())]
+    if not MISSING:
+        onnxruntime = pytest.importorskip("onnxruntime")
+        theirs = onnxruntime.SessionOptions()
+        theirs.intra_op_num_threads = 1
+
+        def load_theirs() -> Any:
+            return onnxruntime.InferenceSession(path, theirs, providers=["CPUExecutionProvider"])
+
+        def check() -> None:
+            names = [value.name for value in load_theirs().get_inputs()]
+            assert names == list(load().input_names)
+
+        entries.append(Entry(fresh("onnxruntime", lambda: None, lambda _: load_theirs()), check))
+    return Group(f"startup: loading {request.param}", entries, MISSING)
+
+
+@pytest.mark.parametrize("package", ANSWERS)
+def test_load(compare: Compare, loads: Group, package: str) -> None:
+    compare(loads, package)

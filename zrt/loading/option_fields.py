@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, field
+from dataclasses import field
 from enum import IntEnum
+from functools import cache
 from typing import Any, NamedTuple
 
 from zrt._common.arguments import INT32_MAX, boolean, choose, integer, path_bytes, text, wrong_type
-from zrt._common.serialization import data_field
+from zrt._common.serialization import OptionData, data_field
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -118,14 +119,21 @@ def opaque(**arguments: Any) -> Any:
     return data_field(object | None, default=None, **arguments)
 
 
-def calls_of(options: Any, fields: Mapping[str, Field[Any]]) -> list[Call]:
+@cache
+def _setters(kind: Any) -> tuple[tuple[str, Any, Calls], ...]:
+    """The name, the default and the calls of each field that has calls."""
+    items = kind._data_fields().items()
+    return tuple((name, item.default, item.metadata["calls"]) for name, item in items if "calls" in item.metadata)
+
+
+def calls_of(options: OptionData) -> list[Call]:
     """The calls that set the fields of `options`; the default of a field is ONNX Runtime's own and needs none."""
-    calls: list[Call] = []
-    for name, item in fields.items():
+    made: list[Call] = []
+    for name, default, calls in _setters(type(options)):  # type: ignore[arg-type]  # a class is hashable
         value = getattr(options, name)
-        if value is not item.default and "calls" in item.metadata:
-            calls.extend(item.metadata["calls"](value, name))
-    return calls
+        if value is not default:
+            made.extend(calls(value, name))
+    return made
 
 
 def apply(handle: Handle, calls: Iterable[Call], owner: str | None = None) -> None:

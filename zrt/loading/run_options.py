@@ -148,7 +148,7 @@ class RunOptions(OptionData, Owner):
         self.shrink_arenas = shrink_arenas
         calls = [Call("adapters", "RunOptionsAddActiveLoraAdapter", (adapter.pointer,)) for adapter in active]
         calls += [Call("config_entries", "AddRunConfigEntry", pair) for pair in config]
-        calls += calls_of(self, _FIELDS)
+        calls += calls_of(self)
         if stream is not None:
             calls.append(Call("sync_stream", "RunOptionsSetSyncStream", (stream.pointer,)))
         self._make(active if stream is None else [*active, stream], calls)

@@ -192,7 +192,7 @@ class SessionOptions(OptionData):
         """The calls that set the fields; those of `config_entries` come last, so that they take precedence."""
         if self.use_per_session_threads is False:
             self._refuse_threads()
-        calls = calls_of(self, self._data_fields())
+        calls = calls_of(self)
         if self.intra_op_thread_affinities is not None:
             subject = "intra_op_thread_affinities"
             affinity = affinities(self.intra_op_thread_affinities, subject, self.intra_op_num_threads)
