@@ -10,10 +10,12 @@ import zrt
 from tests.robustness.prologue import ADD, FEEDS, QUIET, session
 from tests.robustness.seams import own_threads
 from tests.support.interrupts import Storm
+from zrt.environment import devices
 from zrt.session import async_runs
 
 # Imported before the interrupts begin: Python leaves a module half imported when one comes during its import.
 assert async_runs
+assert devices
 
 
 def first(devices, metadata):
