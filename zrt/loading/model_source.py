@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -101,12 +102,13 @@ def _read_opsets(model: Model | Source) -> dict[str, int]:
 
 def _check_file(path: bytes, subject: str) -> None:
     try:
-        if os.path.isdir(path):
+        found = os.stat(path)
+        if stat.S_ISDIR(found.st_mode):
             raise ModelError(f"{subject} is a directory")
-        size = os.stat(path).st_size
+        size = found.st_size
         if size:
             # Opened only for the system's error message.
-            open(path, "rb").close()
+            os.close(os.open(path, os.O_RDONLY))
     except FileNotFoundError:
         raise ModelNotFoundError(f"{subject}: there is no such file") from None
     except OSError as error:
