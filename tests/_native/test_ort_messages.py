@@ -69,6 +69,11 @@ def sparse_output(build: Callable[..., Any]) -> None:
     binding.run()
 
 
+def shapes_that_disagree(build: Callable[..., Any]) -> None:
+    model = build("(float[a] x, float[b] w) => (float[c] y) { y = Add(x, w) }")
+    zrt.Session(model, QUIET).run([np.ones(2, np.float32), np.ones(3, np.float32)])
+
+
 class Growing(support.Op):
     """Asks for an output that is larger than the input whose memory it takes over."""
 
@@ -106,6 +111,8 @@ PROVOKED = [
     (terminated_run, ort_messages.RUN_TERMINATED),
     (wrong_output_shape, ort_messages.WRONG_OUTPUT_SHAPE),
     (sparse_output, ort_messages.SPARSE_OUTPUT),
+    (wrong_output_shape, ort_messages.COMPUTED_OUTPUT_SHAPE),
+    (shapes_that_disagree, ort_messages.ABOUT_SHAPES),
     (reused_buffer, ort_messages.REUSED_BUFFER),
     (newer_model, ort_messages.NEWER_MODEL),
     (adapter_of_strings, ort_messages.LORA_TYPE),
@@ -134,6 +141,14 @@ def test_loaded_library_uses_these_words(
     with pytest.raises(zrt.errors.Error):
         provoke(build)
     assert any(map(message.matches, messages)), messages
+
+
+def test_message_of_a_wrong_output_shape_tells_the_right_one(build: Callable[..., Any]) -> None:
+    with pytest.raises(zrt.errors.ShapeError) as caught:
+        wrong_output_shape(build)
+    found = ort_messages.COMPUTED_OUTPUT_SHAPE.search(caught.value)
+    assert found is not None
+    assert found.groups() == ("y", "3")
 
 
 def test_every_message_of_the_table_is_provoked() -> None:

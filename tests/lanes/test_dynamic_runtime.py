@@ -72,6 +72,28 @@ class TestSources:
         # Lane 0 of every bucket runs the same session.
         assert runtime.lane(x(2), 0).session is first
 
+    def test_audit_has_every_lane_of_every_bucket(self):
+        runtime = DynamicRuntime(Session(models.non_zero("n")), 2)
+        assert runtime.audit() == {}
+        runtime.lane({"x": (3,)})
+        runtime.lane({"x": (2,)}, output_shapes={"indices": (1, 2)})
+        runtime.lane({"x": (3,)})
+        audit = runtime.audit()
+        assert tuple(audit) == runtime.buckets
+        assert [(bucket.shapes["x"], bucket.output_shapes) for bucket in audit] == [
+            ((2,), {"indices": (1, 2)}),
+            ((3,), {}),
+        ]
+        for bucket, audits in audit.items():
+            assert audits == tuple(lane.audit() for lane in bucket.lanes)
+        assert [[each.allocations for each in audits] for audits in audit.values()] == [
+            [()] * 2,
+            [("indices: the model declares [1, n], ORT makes [1, 0]",)] * 2,
+        ]
+        runtime.close()
+        with pytest.raises(ClosedError):
+            runtime.audit()
+
     @pytest.mark.parametrize("wrong", [0, -3])
     def test_numbers_out_of_range_raise(self, wrong):
         with pytest.raises(ArgumentError, match=f"lanes: {wrong}"):

@@ -12,7 +12,15 @@ from onnx import TensorProto
 
 from tests.support import models
 from zrt import BufferPolicy, LaneMemory, MemoryInfo, Session
-from zrt.errors import AllocationError, ArgumentError, DTypeError, LockError, UnknownNameError, UnsupportedError
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    DTypeError,
+    LockError,
+    OutOfRangeError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from zrt.lanes.ports import Port, Ports, checked_memory, clear, make_port, unbindable, view
 from zrt.memory.allocators import CPU
 from zrt.types import ElementType, ValueKind
@@ -146,10 +154,14 @@ class TestPorts:
         assert not read
 
     def test_unknown_names_raise(self, ports):
-        for key in ("d", 3, -1, None, [], (0,)):
+        for key in ("d", None, [], (0,), True, 0.0):
             with pytest.raises(UnknownNameError, match=r"the lane has no output .*; it has 'a', 'b', 'c'"):
                 ports[key]
-        assert ports.get("d", "none") == "none"
+        for key in (3, -1):
+            with pytest.raises(OutOfRangeError, match=f"lane output {key}: there are 3, counted from 0"):
+                ports[key]
+        for key in ("d", 3, -1, None, []):
+            assert ports.get(key, "none") == "none"
         with pytest.raises(UnknownNameError, match="it has none"):
             Ports("input", [], lambda index: index)["x"]
 

@@ -61,9 +61,9 @@ def test_keep_a_result_beyond_the_next_run():
 
 def test_warm_up_before_serving():
     session = zrt.Session(build.cnn())
-    lane = session.lane([(8, 1, 28, 28)])
     before = session.allocator().stats()
 
+    lane = session.lane([(8, 1, 28, 28)])  # the first lane of these shapes runs once
     lane.prime(3)  # ONNX Runtime plans its memory for these shapes, and takes it from the system
 
     primed = session.allocator().stats() - before

@@ -67,6 +67,50 @@ class TestBind:
             assert symbolic_shapes.bind([info("a")] * 3, [(size,) for size in sizes]) == {}
 
 
+class TestFits:
+    def test_ranks_and_fixed_sizes_count(self):
+        assert symbolic_shapes.fits(info("n", 3), (5, 3))
+        assert symbolic_shapes.fits(OPEN_RANK, (5, 3))
+        assert not symbolic_shapes.fits(info("n", 3), (5, 4))
+        assert not symbolic_shapes.fits(info("n", 3), (3,))
+
+
+class TestComplete:
+    infos = (info("n", 3, name="x"), info("n", name="w"), info("m", None, name="v"))
+
+    def test_sizes_of_given_shapes_are_shared_by_name(self):
+        assert symbolic_shapes.complete(self.infos, {"x": (2, 3)}) == [(2, 3), (2,), None]
+        assert symbolic_shapes.complete(self.infos, {"w": (2,), "v": (5, 6)}) == [(2, 3), (2,), (5, 6)]
+
+    def test_open_sizes_are_filled_in(self):
+        assert symbolic_shapes.complete(self.infos, {"w": (2,)}, open_size=1) == [(2, 3), (2,), (1, 1)]
+        assert symbolic_shapes.complete([OPEN_RANK], {}, open_size=1) == [None]
+
+    def test_contradicting_sizes_are_not_shared(self):
+        infos = [info("n", name=name) for name in "xwv"]
+        assert symbolic_shapes.complete(infos, {"x": (2,), "w": (1,)}) == [(2,), (1,), None]
+
+
+class TestContradictions:
+    def found(self, *inputs: tuple[ValueInfo, tuple[int, ...]]) -> list[str]:
+        return [str(each) for each in symbolic_shapes.contradictions(*zip(*inputs, strict=True))]
+
+    def test_name_both_inputs_and_both_sizes(self):
+        assert self.found((info("n", 3, name="x"), (2, 3)), (info("m", "n", name="w"), (4, 5))) == [
+            "inputs 'x' and 'w' give the size 'n' two values, 2 and 5"
+        ]
+        assert self.found((info("n", name="x"), (2,)), (info("n", name="w"), (2,))) == []
+
+    def test_sizes_that_do_not_broadcast_come_first(self):
+        pair = [info("a", "b", name="x"), info("a", "b", name="w"), info("b", name="v")]
+        first, second = symbolic_shapes.contradictions(pair, [(1, 1), (2, 3), (4,)])
+        assert (first.dim, first.inputs, first.sizes, first.broadcasts) == ("b", ("w", "v"), (3, 4), False)
+        assert (second.dim, second.inputs, second.sizes, second.broadcasts) == ("a", ("w", "x"), (2, 1), True)
+
+    def test_input_that_contradicts_itself_says_nothing(self):
+        assert self.found((info("n", "n", name="x"), (2, 3)), (info("n", name="w"), (4,))) == []
+
+
 class TestSolve:
     def test_all_sizes_known(self):
         assert symbolic_shapes.solve(info("a", 3, "b"), {"a": 1, "b": 0}) == (1, 3, 0)
@@ -76,6 +120,10 @@ class TestSolve:
         assert symbolic_shapes.solve(info("a", "c"), {"a": 1}) is None
         assert symbolic_shapes.solve(info(None), {"a": 1}) is None
         assert symbolic_shapes.solve(OPEN_RANK, {"a": 1}) is None
+
+    def test_open_size_stands_for_unresolved_dimensions(self):
+        assert symbolic_shapes.solve(info("a", "c", None, 0), {"a": 2}, open_size=1) == (2, 1, 1, 0)
+        assert symbolic_shapes.solve(OPEN_RANK, {"a": 1}, open_size=1) is None
 
 
 @given(st.lists(st.lists(st.sampled_from(["a", "b", "c", 1, 2, None]), max_size=4), max_size=4), st.data())

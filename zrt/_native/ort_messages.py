@@ -39,6 +39,14 @@ WRONG_OUTPUT_SHAPE = OrtMessage("output OrtValue provided for output", ("1.27.0"
 SPARSE_OUTPUT = OrtMessage("Unsupported type proto value case", ("1.27.0", "1.31.1"))
 """An output that is declared dense is sparse, and dense memory is bound for it: the code is ``ORT_FAIL``."""
 
+COMPUTED_OUTPUT_SHAPE = OrtMessage(
+    r"provided for output '(.*?)' of node .* for this run is \{(.*?)\}", ("1.27.0", "1.31.1")
+)
+"""The output's name and the shape that the run computes for it, in the message of `WRONG_OUTPUT_SHAPE`."""
+
+ABOUT_SHAPES = OrtMessage(r"(?i)dim|shape|rank|broadcast|channel|same length|multiple of", ("1.27.0", "1.31.1"))
+"""A kernel refuses the shapes of its inputs: each kernel has its own words, and its own code."""
+
 REUSED_BUFFER = OrtMessage("re-use buffer", ("1.27.0", "1.31.1"))
 """A kernel asks for an output whose size is not that of the buffer which the session planned for it."""
 

@@ -12,9 +12,9 @@ from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import ShapesLike
 from zrt.session.session import Session
 from zrt.types import ElementType, nbytes
-from zrt.values import Value, symbolic_shapes
+from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape
-from zrt.values.type_info import ValueInfo, format_shape
+from zrt.values.type_info import ValueInfo, format_shape, phrase
 
 FREE_DIMENSION = 1
 
@@ -41,21 +41,14 @@ def input_shapes(session: Session, given: ShapesLike = None) -> dict[str, Shape]
 
     A given shape also resolves the symbolic dimensions that it shares with other inputs. Raises `InputShapeError`.
     """
+    for info in session.inputs:
+        if not info.is_tensor:
+            raise UnsupportedError(f"input {info.name!r} is {phrase(info.kind)}: only tensors can be made up")
     try:
-        named = lane_shapes.by_name(given, session.inputs, "input")
+        shapes = lane_shapes.input_shapes(session, given, FREE_DIMENSION)
     except ArgumentError as error:
         raise InputShapeError(str(error)) from error
-    known = [info for info in session.inputs if info.name in named]
-    sizes = symbolic_shapes.bind(known, [named[info.name] for info in known])
-    return {info.name: named[info.name] if info.name in named else _closed(info, sizes) for info in session.inputs}
-
-
-def _closed(info: ValueInfo, sizes: dict[str, int]) -> Shape:
-    if not info.is_tensor:
-        raise UnsupportedError(f"input {info.name!r} is a {info.kind.name.lower()}: only tensors can be made up")
-    if info.shape is None:
-        raise InputShapeError(f"input {info.name!r}: the model leaves its rank open, so its shape must be given")
-    return tuple(dim if isinstance(dim, int) else sizes.get(dim or "", FREE_DIMENSION) for dim in info.shape)
+    return dict(zip(session.input_names, shapes, strict=True))
 
 
 def make(element_type: ElementType, shape: Shape, generator: np.random.Generator) -> np.ndarray[Any, Any]:

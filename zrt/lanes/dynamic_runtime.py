@@ -14,6 +14,7 @@ from zrt._native.busy import claimed, new_flag
 from zrt._native.handle import Single
 from zrt.errors import ArgumentError, ClosedError
 from zrt.lanes import lane_sessions, lane_shapes
+from zrt.lanes.audit import LaneAudit
 from zrt.lanes.lane import Lane
 from zrt.lanes.lane_options import LaneOptions, check_names
 from zrt.lanes.lane_sessions import Factory
@@ -32,7 +33,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Bucket:
     """The lanes for one set of shapes."""
 
@@ -250,6 +251,13 @@ class DynamicRuntime(Single):
     def _prime(self, runs: int) -> None:
         for bucket in self._buckets.values():
             bucket.runtime.prime(runs)
+
+    def audit(self) -> dict[Bucket, tuple[LaneAudit, ...]]:
+        """The `Lane.audit` of every lane, by bucket; the least recently used bucket is first."""
+        return self._owned(self._audit)
+
+    def _audit(self) -> dict[Bucket, tuple[LaneAudit, ...]]:
+        return {bucket: bucket.runtime.audit() for bucket in self._buckets.values()}
 
     @property
     def buckets(self) -> tuple[Bucket, ...]:

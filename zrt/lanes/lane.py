@@ -15,18 +15,18 @@ from zrt._native import lib, ort_messages, status
 from zrt._native.busy import claimed
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.errors import ArgumentError, ClosedError, Error, ShapeError
+from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnsupportedError
 from zrt.lanes import lane_shapes
 from zrt.lanes.audit import LaneAudit, PortAudit
-from zrt.lanes.lane_shapes import PortShape, ShapesLike
-from zrt.lanes.ports import LaneMemory, Port, Ports, View, checked_memory, make_port, unbindable, view
+from zrt.lanes.lane_shapes import LaneShapes, PortShape, ShapesLike
+from zrt.lanes.ports import LaneMemory, Port, Ports, View, checked_memory, clear, make_port, view
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import Allocator, MemoryInfo, session_memories
 from zrt.memory.arena import AllocatorStats
 from zrt.memory.arrays import address_of
 from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block
 from zrt.session.session import Session
-from zrt.types import ValueKind
+from zrt.types import ElementType, ValueKind
 from zrt.values import Value
 from zrt.values.type_info import ValueInfo
 
@@ -64,11 +64,13 @@ class RunStats:
 class _Reader:
     """Reads the values that are bound as outputs. `Ports` holds it in place of the lane, which would be a cycle."""
 
-    __slots__ = ("_block", "_bound", "_infos")
+    __slots__ = ("_binding", "_block", "_bound", "_infos", "_left")
 
     def __init__(self, block: Handle, binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         self._block = block
+        self._binding = binding
         self._infos = [port.info for port in outputs]
+        self._left = [(port.info, port.where.memory) for port in outputs if port.value is None]
         keepers = [port.handle() for port in (*inputs, *outputs) if port.value is not None]
         places = [(port.info, port.where.memory) for port in outputs]
         self._bound = BoundOutputs(binding, places, keepers, {port.info.name for port in inputs})
@@ -90,6 +92,11 @@ class _Reader:
             )
         return view(found) if isinstance(found, Value) else found
 
+    def forget(self) -> None:
+        """Gives up the outputs that ORT allocated in the last run."""
+        for info, memory in self._left:
+            _leave(self._binding, info, memory)
+
 
 class _Bound(NamedTuple):
     """Everything that an open lane holds, in one attribute, so that another thread sees all of it or nothing."""
@@ -109,9 +116,13 @@ class _Bound(NamedTuple):
 class Lane(Owner):
     """A session's inputs and outputs, bound once to memory of their own; `run` is one C call and nothing else.
 
-    `shapes` gives the inputs' shapes, by name or in order, where the model leaves sizes open; `output_shapes` gives
-    the outputs'. Other output shapes are solved from the inputs' shapes, or found by trial runs on made-up data. ORT
-    allocates an output in each run if its shape depends on the data; `audit` reports this.
+    `shapes` gives the inputs' shapes, by name or in order, where the model leaves sizes open; a size that inputs share
+    by name need be given once. `output_shapes` gives the outputs' shapes. Others are solved from the inputs' shapes, or
+    found by trial runs on made-up data. ORT allocates an output in each run if its shape depends on the data, or is
+    not the one that the model declares; `audit` reports this.
+
+    The first lane of a session with new shapes runs once on zeros: shapes with which the model cannot run raise
+    `ShapeError`. `trials=False` makes no run and takes the shapes as they are given.
 
     `inputs` and `outputs` say where the memory lies (`LaneMemory`). `rebind_inputs=True` binds all inputs again
     before each run; by default this is done for inputs that ORT copies to a device. `synchronize` waits for the
@@ -139,6 +150,7 @@ class Lane(Owner):
         outputs: LaneMemory | None = None,
         rebind_inputs: bool | None = None,
         synchronize: bool | None = None,
+        trials: bool = True,
     ) -> None:
         self._handle = None
         self._bound: _Bound | None = None
@@ -149,16 +161,41 @@ class Lane(Owner):
         where_in, where_out = checked_memory(inputs, owner, "inputs"), checked_memory(outputs, owner, "outputs")
         if where_in.kind == "left":
             raise ArgumentError("inputs: only outputs can be left to ORT")
-        trials = where_out.kind != "left" and where_in.memory.is_host
-        resolved = lane_shapes.resolve(session, shapes, output_shapes, trials=trials)
+        resolved = lane_shapes.resolve(
+            session,
+            shapes,
+            output_shapes,
+            leave=where_out.kind == "left",
+            on_device=not where_in.memory.is_host,
+            trials=boolean(trials, "trials"),
+        )
+        self._build(session, owner, resolved, where_in, where_out, rebind_inputs, synchronize)
+        key = resolved.key
+        if key is not None and self._runs_on_zeros():
+            lane_shapes.keep(session, key, resolved.outputs)
+        elif key is not None:
+            found = LaneShapes(resolved.inputs, lane_shapes.find_by_trials(session, key))
+            self._build(session, owner, found, where_in, where_out, rebind_inputs, synchronize)
+
+    def _build(
+        self,
+        session: Session,
+        owner: Handle,
+        shapes: LaneShapes,
+        where_in: LaneMemory,
+        where_out: LaneMemory,
+        rebind_inputs: bool | None,
+        synchronize: bool | None,
+    ) -> None:
+        """Makes the memory of every port, and binds it."""
         # An input without a shape is one that no memory can be bound for: `make_port` raises the error.
         ports_in = [
             make_port(session, info, port.shape or (), where_in, f"input {info.name!r}")
-            for info, port in zip(session.inputs, resolved.inputs, strict=True)
+            for info, port in zip(session.inputs, shapes.inputs, strict=True)
         ]
         ports_out = [
             _output_port(session, info, port, where_out)
-            for info, port in zip(session.outputs, resolved.outputs, strict=True)
+            for info, port in zip(session.outputs, shapes.outputs, strict=True)
         ]
 
         table = api()
@@ -200,6 +237,19 @@ class Lane(Owner):
             Ports("output", ports_out, reader.read),
         )
 
+    def _runs_on_zeros(self) -> bool:
+        """Runs once on the zeros of the inputs, and returns whether that succeeds; no output has been written then."""
+        try:
+            self.run_with(lane_shapes.quiet())
+        except Error:
+            return False
+        bound = self._opened()
+        for port in bound.ports_out:
+            if isinstance(port.view, np.ndarray):
+                clear(port.view)
+        bound.reader.forget()
+        return True
+
     def _opened(self) -> _Bound:
         bound = self._bound
         if bound is None:
@@ -232,6 +282,10 @@ class Lane(Owner):
             return ShapeError(
                 f"{error} Let ORT allocate the output in each run: outputs=LaneMemory.left(), or correct its "
                 "shape in output_shapes"
+            )
+        if ort_messages.SPARSE_OUTPUT.matches(error):
+            return UnsupportedError(
+                f"an output is sparse, and dense memory is bound (outputs=LaneMemory.left() binds none): {error}"
             )
         return error
 
@@ -311,8 +365,6 @@ def _describe(port: Port) -> str:
 
 def _output_port(session: Session, info: ValueInfo, port: PortShape, where: LaneMemory) -> Port:
     """The port of an output: memory of its shape, or left to ORT with the reason."""
-    if where.kind == "left":
-        return Port(info, where, why="left to ORT")
     if port.shape is None:
         return Port(info, LaneMemory.left(where.memory), why=port.why)
     return make_port(session, info, port.shape, where, f"output {info.name!r}")
@@ -324,18 +376,23 @@ def _bind(binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> N
     for port in inputs:
         status.check(table.BindInput(binding.pointer, port.info.name.encode(), port.handle().pointer))
     for port in outputs:
-        name = port.info.name.encode()
         if port.value is None:
-            where = port.where.memory.handle()
-            status.check(table.BindOutputToDevice(binding.pointer, name, where.pointer))
+            _leave(binding, port.info, port.where.memory)
         else:
-            status.check(table.BindOutput(binding.pointer, name, port.handle().pointer))
+            status.check(table.BindOutput(binding.pointer, port.info.name.encode(), port.handle().pointer))
+
+
+def _leave(binding: Handle, info: ValueInfo, memory: MemoryInfo) -> None:
+    """Leaves an output to ORT, which allocates it on `memory`."""
+    where = memory.handle()
+    status.check(api().BindOutputToDevice(binding.pointer, info.name.encode(), where.pointer))
 
 
 def _audit(port: Port, value: Value | None, does: str, place: MemoryInfo, rebound: bool = False) -> PortAudit:
     """The audit of a port with the bound `value`; `does` says how ORT accesses it on `place`."""
-    # Strings and sequences have no meaningful size or address.
-    numbers = value if value is not None and not unbindable(port.info) else None
+    # Only a tensor of numbers has a meaningful size and address.
+    tensor = value is not None and value.is_tensor and value.element_type is not ElementType.STRING
+    numbers = value if tensor else None
     ours = address_of(port.view) if isinstance(port.view, np.ndarray) else None
     theirs = numbers.address if numbers is not None else None
     where = theirs if theirs is not None else ours

@@ -18,6 +18,7 @@ class LaneOptions(TypedDict, total=False):
     outputs: LaneMemory | None
     rebind_inputs: bool | None
     synchronize: bool | None
+    trials: bool
 
 
 class ShapedLaneOptions(LaneOptions, total=False):

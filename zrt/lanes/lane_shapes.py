@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from zrt._common.arguments import shown, wrong_type
-from zrt.errors import ArgumentError, Error, ShapeError, UnknownNameError
+from zrt._native import ort_messages
+from zrt.errors import ArgumentError, Error, OrtError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.lanes.ports import unbindable
 from zrt.loading.run_options import RunOptions
 from zrt.memory import arrays
@@ -17,19 +19,22 @@ from zrt.memory.buffers import Buffer
 from zrt.session.feeds import names_of
 from zrt.session.io_binding import IoBinding
 from zrt.session.session import Session
-from zrt.types import ElementType, LogSeverity
+from zrt.types import ElementType, LogSeverity, ValueKind
 from zrt.values import Value, symbolic_shapes
 from zrt.values.symbolic_shapes import Shape
-from zrt.values.type_info import ValueInfo, format_shape
+from zrt.values.type_info import ValueInfo, format_shape, phrase
 
 ShapesLike: TypeAlias = "Mapping[str, Any] | Sequence[Any] | None"
 
 DEPENDS_ON_DATA = "its shape depends on the data"
 
-# The results of trial runs that a session keeps.
-RESULTS_KEPT = 256
+UNCHECKED = "trials=False makes a lane that is not checked"
 
-TrialKey: TypeAlias = "tuple[tuple[Shape, ...], tuple[str, ...]]"
+# The number of trial runs, each on other data.
+TRIALS = 3
+
+# The results that a session keeps.
+RESULTS_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,13 @@ class PortShape:
 
     shape: Shape | None
     why: str = ""
+    declared: bool = False
+    """Whether an output has this shape because the model declares it, and not because the caller gave it."""
+
+
+Outputs: TypeAlias = "tuple[PortShape, ...]"
+Made: TypeAlias = "dict[str, Shape | ValueKind]"
+TrialKey: TypeAlias = "tuple[tuple[Shape, ...], Outputs]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +57,42 @@ class LaneShapes:
     """The shapes of a lane's inputs and outputs, in the session's order."""
 
     inputs: tuple[PortShape, ...]
-    outputs: tuple[PortShape, ...]
+    outputs: Outputs
+    key: TrialKey | None = None
+    """Where a run has yet to show that the shapes are right: the key under which `keep` keeps them."""
 
 
-def resolve(session: Session, shapes: ShapesLike, output_shapes: ShapesLike, *, trials: bool = True) -> LaneShapes:
+def resolve(
+    session: Session,
+    shapes: ShapesLike,
+    output_shapes: ShapesLike,
+    *,
+    leave: bool = False,
+    on_device: bool = False,
+    trials: bool = True,
+) -> LaneShapes:
     """The shape of every input and output of a lane, or the reason why it has none.
 
-    An input's shape is given or fixed by the model; anything else is a `ShapeError`. An output's shape is given, or
-    follows from the inputs' shapes, or is found by trial runs; without `trials` it stays unknown.
+    An input's shape is given, or follows from the model's declaration and the given ones; anything else is a
+    `ShapeError`, as are inputs that contradict each other. An output's shape is given, or follows from the inputs'
+    shapes, or is found by trial runs; with `leave` every output is left to ORT. Nothing is tried with inputs
+    `on_device`. Without `trials` nothing is tried, and inputs may contradict each other.
     """
-    fed = input_shapes(session, shapes)
-    inputs = [_port_shape(unbindable(info), shape) for info, shape in zip(session.inputs, fed, strict=True)]
+    fed = tuple(input_shapes(session, shapes))
+    inputs = tuple(_port_shape(unbindable(info), shape) for info, shape in zip(session.inputs, fed, strict=True))
     given = by_name(output_shapes, session.outputs, "output")
     sizes = symbolic_shapes.bind(session.inputs, fed)
-    outputs = [_declared(session, info, given, sizes) for info in session.outputs]
-    unknown = [index for index, port in enumerate(outputs) if port.why == DEPENDS_ON_DATA]
-    if trials and unknown and not any(port.why for port in inputs):
-        names = tuple(session.output_names[index] for index in unknown)
-        found = _find_by_trials(session, tuple(fed), names)
-        for index, name in zip(unknown, names, strict=True):
-            if name in found:
-                outputs[index] = PortShape(found[name])
-    return LaneShapes(tuple(inputs), tuple(outputs))
+    declared = (_declared(session, info, given, sizes) for info in session.outputs)
+    outputs = (PortShape(None, "left to ORT"),) * len(session.outputs) if leave else tuple(declared)
+    if trials:
+        _require_agreement(session, fed)
+    if not trials or on_device or any(port.why for port in inputs):
+        return LaneShapes(inputs, outputs)
+    key = fed, outputs
+    kept = session._trials.get(key)
+    if kept is None and any(port.why == DEPENDS_ON_DATA for port in outputs):
+        kept = find_by_trials(session, key)
+    return LaneShapes(inputs, outputs, key) if kept is None else LaneShapes(inputs, kept)
 
 
 def _port_shape(why: str, shape: Shape | None) -> PortShape:
@@ -77,12 +103,21 @@ def _declared(session: Session, info: ValueInfo, given: Mapping[str, Shape], siz
     """An output's shape as far as the caller and the model's declaration say it."""
     if info.name in session.input_names:
         return PortShape(None, "is an input as well, and ORT returns that input's memory")
-    shape = given[info.name] if info.name in given else symbolic_shapes.solve(info, sizes)
-    return _port_shape(unbindable(info) or (DEPENDS_ON_DATA if shape is None else ""), shape)
+    if unbindable(info) or info.name in given:
+        return _port_shape(unbindable(info), given.get(info.name))
+    shape = symbolic_shapes.solve(info, sizes)
+    return PortShape(None, DEPENDS_ON_DATA) if shape is None else PortShape(shape, declared=True)
+
+
+def _require_agreement(session: Session, shapes: Sequence[Shape]) -> None:
+    """Raises if two inputs give one size different values that do not broadcast."""
+    for contradiction in symbolic_shapes.contradictions(session.inputs, shapes):
+        if not contradiction.broadcasts:
+            raise ShapeError(f"shapes: {contradiction} ({UNCHECKED})")
 
 
 def by_name(given: ShapesLike, infos: Sequence[ValueInfo], role: str) -> dict[str, Shape]:
-    """Given shapes by name; a list has one shape for each of `infos`, in order. `role` is "input" or "output"."""
+    """Given shapes by name; a list has the shapes of the first of `infos`, in order. `role` is "input" or "output"."""
     if given is None:
         return {}
     if isinstance(given, Mapping):
@@ -93,11 +128,11 @@ def by_name(given: ShapesLike, infos: Sequence[ValueInfo], role: str) -> dict[st
         named = dict(given)
     elif isinstance(given, Sequence) and not isinstance(given, (str, bytes, memoryview)):
         each = list(given)
-        if len(each) != len(infos):
+        if len(each) > len(infos):
             raise ArgumentError(
                 f"shapes: the model has {len(infos)} {role}s ({names_of(infos)}), got {len(each)} shapes"
             )
-        named = {info.name: shape for info, shape in zip(infos, each, strict=True)}
+        named = {info.name: shape for info, shape in zip(infos, each, strict=False)}
     else:
         raise wrong_type("shapes", "a dict or a list of shapes", given)
     checked = {}
@@ -109,78 +144,171 @@ def by_name(given: ShapesLike, infos: Sequence[ValueInfo], role: str) -> dict[st
     return checked
 
 
-def input_shapes(session: Session, given: ShapesLike) -> list[Shape]:
-    """The shape of each input: given, or fixed by the model; () for an input that is not a tensor."""
+def input_shapes(session: Session, given: ShapesLike, open_size: int | None = None) -> list[Shape]:
+    """The shape of each input: given, or the declared one with the sizes that it shares with given ones.
+
+    `open_size` stands for every other size. An input that is not a tensor has the shape ().
+    """
     named = by_name(given, session.inputs, "input")
-    shapes = []
-    for info in session.inputs:
-        shape = named.get(info.name, info.static_shape)
-        if shape is None and info.is_tensor:
-            raise ShapeError(
-                f"input {info.name!r}: its shape {format_shape(info.shape)} is open; give shapes={{{info.name!r}: ...}}"
-            )
-        shapes.append(shape or ())
-    return shapes
+    shapes = symbolic_shapes.complete(session.inputs, named, open_size)
+    unknown = [info for info, shape in zip(session.inputs, shapes, strict=True) if shape is None and info.is_tensor]
+    if unknown:
+        known = [info for info in session.inputs if info.name in named]
+        sizes = symbolic_shapes.bind(known, [named[info.name] for info in known])
+        wanted = ", ".join(f"{info.name!r}: ..." for info in unknown)
+        raise ShapeError(f"{'; '.join(_openness(info, sizes) for info in unknown)}; give shapes={{{wanted}}}")
+    return [shape or () for shape in shapes]
+
+
+def _openness(info: ValueInfo, sizes: Mapping[str, int]) -> str:
+    """A sentence about the sizes that stay open in an input's shape."""
+    if info.shape is None:
+        return f"input {info.name!r}: its rank is open"
+    unknown = dict.fromkeys(dim or "?" for dim in info.shape if not isinstance(dim, int) and dim not in sizes)
+    return f"input {info.name!r}: its shape {format_shape(info.shape)} is open in {', '.join(unknown)}"
 
 
 def share_trials(sessions: Sequence[Session]) -> None:
-    """Lets sessions of one model with the same options use each other's trial results."""
-    shared: dict[TrialKey, dict[str, Shape]] = {}
+    """Lets sessions of one model with the same options use each other's results."""
+    shared: dict[TrialKey, Outputs] = {}
     for session in sessions:
         session._trials = shared
 
 
-def _find_by_trials(session: Session, shapes: tuple[Shape, ...], outputs: tuple[str, ...]) -> dict[str, Shape]:
-    """The shapes of those `outputs` that do not depend on the data: kept from an earlier lane, or from trial runs now.
+def keep(session: Session, key: TrialKey, outputs: Outputs) -> None:
+    """Keeps the shapes that a run has shown to be right, for lanes to come.
 
     The session holds the results. Every operation on them is atomic: threads that miss the same result at the same
     time each run the trials, and store equal results. A failure is not kept: its cause may be gone for the next lane,
     as with a lack of memory.
     """
-    results = session._trials
-    found = results.get((shapes, outputs))
-    if found is None:
-        binding = IoBinding(session)
-        try:
-            found = _run_trials(session, binding, shapes, outputs)
-        except Error:
-            return {}
-        if len(results) >= RESULTS_KEPT:
-            results.clear()
-        results[shapes, outputs] = found
-    return found
+    if len(session._trials) >= RESULTS_KEPT:
+        session._trials.clear()
+    session._trials[key] = outputs
 
 
-def _run_trials(
-    session: Session, binding: IoBinding, shapes: Sequence[Shape], outputs: Sequence[str]
-) -> dict[str, Shape]:
-    """The shapes that are the same in three runs on different made-up data; raises the error of a run that fails."""
-    generator = np.random.default_rng(0)
-    # A trial may fail, so ORT's log is silenced; and it must not capture a graph.
-    options = RunOptions(log_severity_level=LogSeverity.FATAL, gpu_graph_id=-1)
-    inputs = []
-    for info, shape in zip(session.inputs, shapes, strict=True):
-        value = Value.from_buffer(Buffer(shape, info.element_type))
-        inputs.append((info, value, value.numpy()))
-    for name in outputs:
-        binding.bind_output(name)
-    # A session with a device may copy the data there when it is bound.
-    rebinds = len(session.providers) > 1
-    seen = []
-    for trial in range(3):
-        for info, value, array in inputs:
-            _fill(array, info.element_type, trial, generator)
-            if trial == 0 or rebinds:
-                binding.bind_input(info.name, value)
-        seen.append(_run_trial(binding, options))
-    first, *others = seen
-    return {name: shape for name, shape in first.items() if all(other.get(name) == shape for other in others)}
+@cache
+def quiet() -> RunOptions:
+    """The options of runs on made-up data: they may fail, so ORT's log is silenced; and they must capture no graph."""
+    return RunOptions(log_severity_level=LogSeverity.FATAL, gpu_graph_id=-1)
 
 
-def _run_trial(binding: IoBinding, options: RunOptions) -> dict[str, Shape]:
-    """The outputs' shapes in one run."""
-    binding.run(options)
-    return {name: value.shape for name, value in binding.outputs().items()}
+def find_by_trials(session: Session, key: TrialKey) -> Outputs:
+    """The outputs' shapes after trial runs on made-up data.
+
+    An output is left to ORT if ORT makes it otherwise than the model declares. An output whose shape is neither given
+    nor declared has the shape that is the same in three runs. Raises `ShapeError` if every run fails in the same
+    words and these are about shapes: then the data are not the cause.
+    """
+    shapes, asked = key
+    unknown = any(port.why == DEPENDS_ON_DATA for port in asked)
+    try:
+        runs, failures = _Trials(session, shapes).runs(asked, TRIALS if unknown else 1)
+    except Error:
+        return asked
+    same = len({str(error) for error in failures}) == 1
+    if not runs and same and ort_messages.ABOUT_SHAPES.matches(failures[0]):
+        raise _cannot_run(session, shapes, failures[0]) from failures[0]
+    outputs = tuple(
+        _found(info, port, [made[info.name] for made in runs if info.name in made])
+        for info, port in zip(session.outputs, asked, strict=True)
+    )
+    # Other data may decide an output that only some runs made.
+    undecided = failures and any(port.why == DEPENDS_ON_DATA for port in outputs)
+    if runs and not undecided:
+        keep(session, key, outputs)
+    return outputs
+
+
+def _cannot_run(session: Session, shapes: Sequence[Shape], error: OrtError) -> ShapeError:
+    fed = ", ".join(f"{info.name} {list(shape)}" for info, shape in zip(session.inputs, shapes, strict=True))
+    disagreements = "".join(f"; {each}" for each in symbolic_shapes.contradictions(session.inputs, shapes))
+    return ShapeError(f"shapes: the model does not run with {fed}{disagreements} ({UNCHECKED}): {error}")
+
+
+def _found(info: ValueInfo, asked: PortShape, made: Sequence[Shape | ValueKind]) -> PortShape:
+    """An output's shape after runs that `made` these; `asked` has the given or declared one."""
+    if asked.shape is None and asked.why != DEPENDS_ON_DATA:
+        return asked
+    shapes = []
+    for each in made:
+        if isinstance(each, ValueKind):
+            return PortShape(None, f"the model declares a tensor, ORT makes {phrase(each)}")
+        if not symbolic_shapes.fits(info, each) or (asked.declared and asked.shape != each):
+            return PortShape(None, f"the model declares {format_shape(info.shape)}, ORT makes {list(each)}")
+        shapes.append(each)
+    # A shape that only the runs tell is a guess: it takes all of them.
+    return PortShape(shapes[0]) if asked.shape is None and len(shapes) == TRIALS and len(set(shapes)) == 1 else asked
+
+
+class _Trials:
+    """Runs of a model over made-up data of certain shapes."""
+
+    def __init__(self, session: Session, shapes: Sequence[Shape]) -> None:
+        self._session = session
+        self._binding = IoBinding(session)
+        self._inputs = []
+        for info, shape in zip(session.inputs, shapes, strict=True):
+            value = Value.from_buffer(Buffer(shape, info.element_type))
+            self._inputs.append((info, value, value.numpy()))
+
+    def runs(self, outputs: Sequence[PortShape], wanted: int) -> tuple[list[Made], list[OrtError]]:
+        """Runs on different data: the outputs of each, and the failures.
+
+        Ends when `wanted` runs have succeeded, or when the data has proved to decide whether a run fails. Outputs with
+        a shape are bound to memory: so none grows beyond it, as made-up sizes might have it.
+        """
+        generator = np.random.default_rng(0)
+        bound = set()
+        for info, port in zip(self._session.outputs, outputs, strict=True):
+            if port.shape is None:
+                self._binding.bind_output(info.name)
+            else:
+                self._binding.bind_output(info.name, Buffer(port.shape, info.element_type))
+                bound.add(info.name)
+        # A session with a device may copy the data there when it is bound.
+        rebinds = len(self._session.providers) > 1
+        runs: list[Made] = []
+        failures: list[OrtError] = []
+        for trial in range(TRIALS):
+            for info, value, array in self._inputs:
+                _fill(array, info.element_type, trial, generator)
+                if trial == 0 or rebinds:
+                    self._binding.bind_input(info.name, value)
+            try:
+                runs.append(self._run(bound, wanted))
+            except OrtError as error:
+                failures.append(error)
+            if len(runs) == wanted or (runs and failures):
+                break
+        return runs, failures
+
+    def _run(self, bound: set[str], wanted: int) -> Made:
+        """The outputs of one run. Outputs that do not fit their memory are left to ORT."""
+        made: Made = {}
+        while bound or wanted > 1 or not made:
+            try:
+                return made | _run_trial(self._binding)
+            except (ShapeError, UnsupportedError) as error:
+                found = ort_messages.COMPUTED_OUTPUT_SHAPE.search(error)
+                # ORT does not say which output is no dense tensor.
+                names = set(bound) if found is None else bound & {found[1]}
+                if not names:
+                    raise
+                if found is not None:
+                    made[found[1]] = tuple(int(dim) for dim in found[2].split(",") if dim)
+                for name in names:
+                    bound.remove(name)
+                    self._binding.bind_output(name)
+        # Nothing else is to be found, and a run with nothing bound may take long over made-up sizes.
+        return made
+
+
+def _run_trial(binding: IoBinding) -> Made:
+    """The shape of each output in one run; the kind of an output that is no tensor."""
+    binding.run(quiet())
+    made = {name: value for name, value in binding.outputs().items() if value is not None}
+    return {name: value.shape if value.is_tensor else value.kind for name, value in made.items()}
 
 
 def _fill(array: np.ndarray[Any, Any], element_type: ElementType, trial: int, generator: np.random.Generator) -> None:

@@ -12,7 +12,15 @@ from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle
-from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    DTypeError,
+    OutOfRangeError,
+    ShapeError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, require_memory
 from zrt.memory.buffers import Buffer, BufferPolicy
 from zrt.session.session import Session
@@ -134,14 +142,33 @@ class Ports(Mapping[str, Any]):
             self._views[index] = self._views[port.info.name] = port.view
 
     def __getitem__(self, key: str | int) -> Any:
+        # A look-up takes one step: it may be in a caller's hot path. To a dict True and 0.0 would be indices as well.
+        kind = type(key)
+        found = self._views.get(key) if kind is str or kind is int else None
+        if found is not None:
+            return found
+        index = self._index(key)
+        found = self._views[index]
+        return self._read(index) if found is None else found
+
+    def _index(self, key: Any) -> int:
+        """The index of a port, from its name or index."""
+        if isinstance(key, str) and key in self._names:
+            return self._names.index(key)
+        if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+            if 0 <= key < len(self._names):
+                return int(key)
+            raise OutOfRangeError(f"lane {self._role} {shown(key)}: there are {len(self._names)}, counted from 0")
+        names = ", ".join(map(repr, self._names)) or "none"
+        raise UnknownNameError(f"the lane has no {self._role} {shown(key)}; it has {names}")
+
+    def get(self, key: str | int, default: Any = None) -> Any:
+        """The view of an input or output; `default` where the lane has none of this name or index."""
         try:
-            found = self._views[key]
-        except (KeyError, TypeError):
-            names = ", ".join(map(repr, self._names)) or "none"
-            raise UnknownNameError(f"the lane has no {self._role} {shown(key)}; it has {names}") from None
-        if found is None:
-            return self._read(self._names.index(key) if isinstance(key, str) else int(key))
-        return found
+            index = self._index(key)
+        except LookupError:
+            return default
+        return self[index]
 
     def __contains__(self, key: object) -> bool:
         # Mapping.__contains__ would read the output, which raises before the first run.

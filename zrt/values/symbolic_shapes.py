@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from zrt.errors import ShapeError
 from zrt.values.type_info import ValueInfo, format_shape
@@ -10,16 +11,19 @@ from zrt.values.type_info import ValueInfo, format_shape
 Shape = tuple[int, ...]
 
 
+def fits(info: ValueInfo, shape: Shape) -> bool:
+    """Whether a shape matches the declared one."""
+    declared = info.shape
+    return declared is None or (
+        len(declared) == len(shape)
+        and all(not isinstance(wanted, int) or wanted == got for wanted, got in zip(declared, shape, strict=True))
+    )
+
+
 def check(info: ValueInfo, shape: Shape, subject: str) -> None:
     """Raises `ShapeError` if a shape does not match the declared one."""
-    declared = info.shape
-    if declared is None:
-        return
-    fits = len(declared) == len(shape) and all(
-        not isinstance(wanted, int) or wanted == got for wanted, got in zip(declared, shape, strict=True)
-    )
-    if not fits:
-        raise ShapeError(f"{subject}: expected shape {format_shape(declared)}, got {list(shape)}")
+    if not fits(info, shape):
+        raise ShapeError(f"{subject}: expected shape {format_shape(info.shape)}, got {list(shape)}")
 
 
 def bind(infos: Iterable[ValueInfo], shapes: Sequence[Shape]) -> dict[str, int]:
@@ -38,14 +42,66 @@ def bind(infos: Iterable[ValueInfo], shapes: Sequence[Shape]) -> dict[str, int]:
     return sizes
 
 
-def solve(info: ValueInfo, sizes: dict[str, int]) -> Shape | None:
-    """An output's shape with those sizes; None if a dimension stays open."""
+def solve(info: ValueInfo, sizes: Mapping[str, int], open_size: int | None = None) -> Shape | None:
+    """A shape with those sizes, and `open_size` for every size that stays open; None if one is still open."""
     if info.shape is None:
         return None
     shape = []
     for dim in info.shape:
-        size = sizes.get(dim) if isinstance(dim, str) else dim
+        size = dim if isinstance(dim, int) else sizes.get(dim or "", open_size)
         if size is None:
             return None
         shape.append(size)
     return tuple(shape)
+
+
+def complete(
+    infos: Sequence[ValueInfo], given: Mapping[str, Shape], open_size: int | None = None
+) -> list[Shape | None]:
+    """The shape of each input: the given one, or the declared one with the sizes that it shares with given shapes.
+
+    Every other size is `open_size`. None stands for a shape with an open size, or of unknown rank.
+    """
+    known = [info for info in infos if info.name in given]
+    sizes = bind(known, [given[info.name] for info in known])
+    return [given[info.name] if info.name in given else solve(info, sizes, open_size) for info in infos]
+
+
+class Contradiction(NamedTuple):
+    """Two inputs that give one symbolic dimension different sizes."""
+
+    dim: str
+    inputs: tuple[str, str]
+    sizes: tuple[int, int]
+
+    @property
+    def broadcasts(self) -> bool:
+        """Whether one of the sizes is 1, which broadcasting stretches to any other."""
+        return 1 in self.sizes
+
+    def __str__(self) -> str:
+        inputs = " and ".join(map(repr, self.inputs))
+        return f"inputs {inputs} give the size {self.dim!r} two values, {self.sizes[0]} and {self.sizes[1]}"
+
+
+def contradictions(infos: Iterable[ValueInfo], shapes: Iterable[Shape]) -> list[Contradiction]:
+    """The symbolic dimensions to which two inputs give different sizes, with those that do not broadcast first.
+
+    An input that gives a dimension two sizes by itself has no say in it: the model uses that name loosely.
+    """
+    given: dict[str, dict[int, str]] = {}
+    for info, shape in zip(infos, shapes, strict=True):
+        own: dict[str, set[int]] = {}
+        for dim, size in zip(info.shape or (), shape, strict=False):
+            if isinstance(dim, str):
+                own.setdefault(dim, set()).add(size)
+        for dim, its in own.items():
+            if len(its) == 1:
+                given.setdefault(dim, {}).setdefault(its.pop(), info.name)
+    found = []
+    for dim, by_size in given.items():
+        sizes = sorted(by_size, key=lambda size: size == 1)[:2]
+        if len(sizes) == 2:
+            first, second = sizes
+            found.append(Contradiction(dim, (by_size[first], by_size[second]), (first, second)))
+    return sorted(found, key=lambda contradiction: contradiction.broadcasts)

@@ -84,9 +84,10 @@ def sized(kind: Kind, shape: Any, error: type[Error], *words: str) -> Bad:
 SHAPES = [
     Bad(Kind.UNKNOWN_NAME, lambda w: {**w.shapes, "q": (1,)}, UnknownNameError, "'q'", "'x', 'y'"),
     Bad(Kind.UNKNOWN_NAME, lambda w: {**w.shapes, "z": (2, 4)}, UnknownNameError, "'z'", "'x', 'y'"),
-    Bad(Kind.MISSING_INPUT, lambda w: {"x": (2, 4)}, ShapeError, "input 'y'", "[n, 4]"),
+    Bad(Kind.MISSING_INPUT, lambda w: {}, ShapeError, "input 'x'", "input 'y'", "[n, 4]"),
     Bad(Kind.MISSING_INPUT, lambda w: None, ShapeError, "input 'x'", "[n, 4]"),
-    Bad(Kind.MISSING_INPUT, lambda w: [(2, 4)], ArgumentError, "2 inputs", "got 1"),
+    Bad(Kind.MISSING_INPUT, lambda w: [], ShapeError, "input 'x'", "input 'y'", "[n, 4]"),
+    Bad(Kind.WRONG_SHAPE, lambda w: [(2, 4)] * 3, ArgumentError, "2 inputs", "got 3"),
     sized(Kind.WRONG_RANK, (2,), ShapeError, "[n, 4]", "[2]"),
     sized(Kind.WRONG_RANK, (2, 4, 1), ShapeError, "[n, 4]", "[2, 4, 1]"),
     sized(Kind.WRONG_RANK, 2, ShapeError, "[n, 4]", "[2]"),
@@ -96,9 +97,6 @@ SHAPES = [
     sized(Kind.NEGATIVE, (-(2**70), 4), ShapeError, str(-(2**70))),
     sized(Kind.HUGE, (2**63, 4), ShapeError, str(2**63)),
     sized(Kind.HUGE, (2**70, 4), ShapeError, str(2**70)),
-    sized(Kind.HUGE, (2**62, 4), AllocationError, str(2**66)),
-    # Sixteen times the address space of a process, so that no machine can allocate it.
-    sized(Kind.HUGE, (2**48, 4), AllocationError, str(2**52)),
     sized(Kind.WRONG_TYPE, (1.5, 4), ShapeError, "1.5"),
     sized(Kind.WRONG_TYPE, ("a", 4), ShapeError, "'a'"),
     sized(Kind.WRONG_TYPE, (True, 4), ShapeError, "True"),
@@ -110,8 +108,14 @@ SHAPES = [
     Bad(Kind.WRONG_TYPE, lambda w: w.array, DTypeError, "shapes", "ndarray"),
 ]
 
-# Calls that allocate nothing for the shapes accept every valid shape.
-SOUGHT_SHAPES = [bad for bad in SHAPES if bad.error is not AllocationError]
+# Calls that make no lane accept these too.
+LANE_SHAPES = [
+    *SHAPES,
+    Bad(Kind.WRONG_SHAPE, lambda w: [(2, 4), (3, 4)], ShapeError, "'x' and 'y'", "'n'", "2 and 3"),
+    Bad(Kind.HUGE, lambda w: {"x": (2**62, 4)}, AllocationError, "input 'x'", str(2**66)),
+    # Sixteen times the address space of a process, so that no machine can allocate it.
+    Bad(Kind.HUGE, lambda w: {"x": (2**48, 4)}, AllocationError, "input 'x'", str(2**52)),
+]
 
 OUTPUT_SHAPES = [
     Bad(Kind.UNKNOWN_NAME, lambda w: {"q": (2, 4)}, UnknownNameError, "'q'", "'z'"),
@@ -190,10 +194,12 @@ OUTPUT_MEMORY = [
 
 NAME_OF_PORT = [
     Bad(Kind.UNKNOWN_NAME, lambda w: "q", UnknownNameError, "'q'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: 9, UnknownNameError, "9"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: -1, UnknownNameError, "-1"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: 9, OutOfRangeError, "9"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: -1, OutOfRangeError, "-1"),
     Bad(Kind.UNKNOWN_NAME, lambda w: [], UnknownNameError, "[]"),
     Bad(Kind.UNKNOWN_NAME, lambda w: None, UnknownNameError, "None"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: True, UnknownNameError, "True"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: 0.0, UnknownNameError, "0.0"),
 ]
 
 
@@ -204,13 +210,14 @@ def laned(call: str, do: Callable[..., object]) -> list[Take]:
         (call, "outputs", OUTPUT_MEMORY, lambda w, bad: do(w, outputs=bad)),
         (call, "rebind_inputs", FLAG, lambda w, bad: do(w, rebind_inputs=bad)),
         (call, "synchronize", FLAG, lambda w, bad: do(w, synchronize=bad)),
+        (call, "trials", FLAG, lambda w, bad: do(w, trials=bad)),
     ]
 
 
 def shaped(call: str, do: Callable[..., object]) -> list[Take]:
     """The same for a call that also takes shapes."""
     return [
-        (call, "shapes", SHAPES, lambda w, bad: do(w, shapes=bad)),
+        (call, "shapes", LANE_SHAPES, lambda w, bad: do(w, shapes=bad)),
         (call, "output_shapes", OUTPUT_SHAPES, lambda w, bad: do(w, shapes=w.shapes, output_shapes=bad)),
         *laned(call, lambda w, **arguments: do(w, shapes=w.shapes, **arguments)),
     ]
@@ -272,16 +279,16 @@ TAKES: list[Take] = [
      lambda w, bad: zrt.DynamicRuntime.from_factory(lambda index: w.session, bad)),
     ("DynamicRuntime.from_factory", "max_buckets", MAX_BUCKETS,
      lambda w, bad: zrt.DynamicRuntime.from_factory(lambda index: w.session, max_buckets=bad)),
-    ("DynamicRuntime.lane", "shapes", SHAPES, lambda w, bad: w.dynamic.lane(bad)),
+    ("DynamicRuntime.lane", "shapes", LANE_SHAPES, lambda w, bad: w.dynamic.lane(bad)),
     ("DynamicRuntime.lane", "output_shapes", OUTPUT_SHAPES, lambda w, bad: w.dynamic.lane(w.shapes, 0, bad)),
     ("DynamicRuntime.lane", "index", INDEX, lambda w, bad: w.dynamic.lane(w.shapes, bad)),
-    ("DynamicRuntime.prebuild", "shapes", SHAPES, lambda w, bad: w.dynamic.prebuild([bad])),
+    ("DynamicRuntime.prebuild", "shapes", LANE_SHAPES, lambda w, bad: w.dynamic.prebuild([bad])),
     ("DynamicRuntime.prebuild", "output_shapes", OUTPUT_SHAPES, lambda w, bad: w.dynamic.prebuild([(w.shapes, bad)])),
-    ("DynamicRuntime.warm", "shapes", SHAPES, lambda w, bad: w.dynamic.warm([bad])),
+    ("DynamicRuntime.warm", "shapes", LANE_SHAPES, lambda w, bad: w.dynamic.warm([bad])),
     ("DynamicRuntime.warm", "output_shapes", OUTPUT_SHAPES, lambda w, bad: w.dynamic.warm([(w.shapes, bad)])),
     ("DynamicRuntime.warm", "runs", RUNS, lambda w, bad: w.dynamic.warm([w.shapes], bad)),
     ("DynamicRuntime.prime", "runs", RUNS, lambda w, bad: (w.dynamic.lane(w.shapes), w.dynamic.prime(bad))),
-    ("DynamicRuntime.remove", "shapes", SOUGHT_SHAPES, lambda w, bad: w.dynamic.remove(bad)),
+    ("DynamicRuntime.remove", "shapes", SHAPES, lambda w, bad: w.dynamic.remove(bad)),
     ("DynamicRuntime.remove", "output_shapes", SOUGHT_OUTPUT_SHAPES, lambda w, bad: w.dynamic.remove(w.shapes, bad)),
 ]  # fmt: skip
 
@@ -363,6 +370,7 @@ CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "Runtime.audit": lambda w, it: it.audit(),
     "Runtime.__enter__": lambda w, it: it.__enter__(),
     "DynamicRuntime.lane": lambda w, it: it.lane(w.shapes),
+    "DynamicRuntime.audit": lambda w, it: it.audit(),
     "DynamicRuntime.prebuild": lambda w, it: it.prebuild([w.shapes]),
     "DynamicRuntime.warm": lambda w, it: it.warm([w.shapes]),
     "DynamicRuntime.remove": lambda w, it: it.remove(w.shapes),
