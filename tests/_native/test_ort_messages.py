@@ -74,6 +74,12 @@ def shapes_that_disagree(build: Callable[..., Any]) -> None:
     zrt.Session(model, QUIET).run([np.ones(2, np.float32), np.ones(3, np.float32)])
 
 
+def branch_that_fails(build: Callable[..., Any]) -> None:
+    branches = "then_branch = left () => (y) { y = Add(x, w) }, else_branch = right () => (y) { y = Identity(x) }"
+    model = build(f"(bool c, float[a] x, float[b] w) => (float[d] y) {{ y = If(c) <{branches}> }}")
+    zrt.Session(model, QUIET).run([np.array(True), np.ones(2, np.float32), np.ones(3, np.float32)])
+
+
 class Growing(support.Op):
     """Asks for an output that is larger than the input whose memory it takes over."""
 
@@ -113,6 +119,7 @@ PROVOKED = [
     (sparse_output, ort_messages.SPARSE_OUTPUT),
     (wrong_output_shape, ort_messages.COMPUTED_OUTPUT_SHAPE),
     (shapes_that_disagree, ort_messages.ABOUT_SHAPES),
+    (branch_that_fails, ort_messages.IN_A_BRANCH),
     (reused_buffer, ort_messages.REUSED_BUFFER),
     (newer_model, ort_messages.NEWER_MODEL),
     (adapter_of_strings, ort_messages.LORA_TYPE),

@@ -258,6 +258,23 @@ class TestShapesThatCannotRun:
         lane.run()
         assert lane.outputs["y"].shape == (2, 3)
 
+    def test_branch_that_made_up_data_choose_is_none_of_the_shapes(self, load: Load) -> None:
+        # Only the rate 16000 takes the branch that takes these shapes, and no made-up rate is that.
+        session = load("""
+            (float[a] x, float[b] w, int64 rate) => (float[c] y) {
+                wide = Constant <value = int64 {16000}> ()
+                chosen = Equal(rate, wide)
+                y = If(chosen) <
+                    then_branch = whole () => (same) { same = Neg(x) },
+                    else_branch = part () => (sum) { sum = Add(x, w) }
+                >
+            }
+        """)
+        lane = session.lane([(2,), (3,)])
+        lane.inputs["x"][...], lane.inputs["rate"][...] = [1, 2], 16000
+        lane.run()
+        np.testing.assert_array_equal(lane.outputs["y"], [-1, -2])
+
     def test_refused_parameters_are_none_of_the_shapes(self, load: Load) -> None:
         # Made-up axes are all the same, which the kernel refuses in the same words each time.
         session = load("(float[n] x, int64[2] axes) => (float[a, b, c] y) { y = Unsqueeze(x, axes) }")

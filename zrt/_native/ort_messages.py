@@ -47,6 +47,9 @@ COMPUTED_OUTPUT_SHAPE = OrtMessage(
 ABOUT_SHAPES = OrtMessage(r"(?i)dim|shape|rank|broadcast|channel|same length|multiple of", ("1.27.0", "1.31.1"))
 """A kernel refuses the shapes of its inputs: each kernel has its own words, and its own code."""
 
+IN_A_BRANCH = OrtMessage("while running If node", ("1.27.0", "1.31.1"))
+"""A node in a branch of an ``If`` fails, which other data might not have chosen."""
+
 REUSED_BUFFER = OrtMessage("re-use buffer", ("1.27.0", "1.31.1"))
 """A kernel asks for an output whose size is not that of the buffer which the session planned for it."""
 

@@ -198,7 +198,7 @@ def find_by_trials(session: Session, key: TrialKey) -> Outputs:
 
     An output is left to ORT if ORT makes it otherwise than the model declares. An output whose shape is neither given
     nor declared has the shape that is the same in three runs. Raises `ShapeError` if every run fails in the same
-    words and these are about shapes: then the data are not the cause.
+    words, these are about shapes, and the data did not choose the branch that fails: then the data are not the cause.
     """
     shapes, asked = key
     unknown = any(port.why == DEPENDS_ON_DATA for port in asked)
@@ -207,7 +207,7 @@ def find_by_trials(session: Session, key: TrialKey) -> Outputs:
     except Error:
         return asked
     same = len({str(error) for error in failures}) == 1
-    if not runs and same and ort_messages.ABOUT_SHAPES.matches(failures[0]):
+    if not runs and same and _blames_shapes(failures[0]):
         raise _cannot_run(session, shapes, failures[0]) from failures[0]
     outputs = tuple(
         _found(info, port, [made[info.name] for made in runs if info.name in made])
@@ -218,6 +218,11 @@ def find_by_trials(session: Session, key: TrialKey) -> Outputs:
     if runs and not undecided:
         keep(session, key, outputs)
     return outputs
+
+
+def _blames_shapes(error: OrtError) -> bool:
+    """Whether a failure is about shapes, and not in a branch that the data chose."""
+    return ort_messages.ABOUT_SHAPES.matches(error) and not ort_messages.IN_A_BRANCH.matches(error)
 
 
 def _cannot_run(session: Session, shapes: Sequence[Shape], error: OrtError) -> ShapeError:
