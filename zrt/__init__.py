@@ -8,11 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from zrt._native import preload
 from zrt.version import __version__ as __version__
-
-preload.start()
-del preload
 
 if TYPE_CHECKING:
     from zrt import custom_ops as custom_ops
@@ -201,9 +197,17 @@ _HOMES: dict[str, str | None] = {
 __all__ = ["__version__", *_HOMES]
 
 
+# These load models. The first one to be used opens ONNX Runtime's library, beside the import of its module.
+_LOADERS = frozenset(("DynamicRuntime", "Runtime", "Session", "infer"))
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'zrt' has no attribute {name!r}")
+    if name in _LOADERS:
+        from zrt._native import preload
+
+        preload.start()
     home = _HOMES[name]
     module = importlib.import_module(f"zrt.{home or name}")
     value = module if home is None else getattr(module, name)

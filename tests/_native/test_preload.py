@@ -1,4 +1,4 @@
-"""`preload`: ``import zrt`` opens the library on a thread of C, and only time depends on it."""
+"""`preload`: the first use of `zrt.Session` opens the library on a thread of C, and only time depends on it."""
 
 from __future__ import annotations
 
@@ -35,24 +35,41 @@ def run(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 @linux
 @pytest.mark.skipif(bool(lib.zrt_library_builtin()), reason="a core that is built in is no file of its own")
-def test_import_opens_the_library() -> None:
+@pytest.mark.parametrize("name", ["Session", "infer", "Runtime", "DynamicRuntime"])
+def test_name_that_loads_models_opens_the_library(name: str) -> None:
     code = (
-        "import sys, zrt; from zrt._native import preload; preload.wait(); "
-        "print('libonnxruntime' in open('/proc/self/maps').read(), 'numpy' in sys.modules)"
+        f"import zrt; zrt.{name}; from zrt._native import preload; preload.wait(); "
+        "print('libonnxruntime' in open('/proc/self/maps').read())"
     )
-    assert run(code).stdout.split() == ["True", "False"]
+    assert run(code).stdout.strip() == "True"
+
+
+def test_import_alone_loads_nothing() -> None:
+    code = (
+        "import sys, zrt; print('zrt._native' in sys.modules, 'numpy' in sys.modules, '_cffi_backend' in sys.modules)"
+    )
+    assert run(code).stdout.split() == ["False"] * 3
+
+
+def test_library_that_is_open_already_is_left_alone(tmp_path: Path) -> None:
+    """The thread would open the library that the variable names by then."""
+    code = (
+        "import os, zrt; zrt.available_providers(); os.environ['ZRT_ORT_LIBRARY'] = '/dev/null'; "
+        "print(zrt.Session.__name__)"
+    )
+    assert run(code).stdout.strip() == "Session"
 
 
 @pytest.mark.parametrize("end", ["", "import sys; sys.exit(0)", "import os; os._exit(0)", "del zrt"])
 def test_process_may_end_at_once(end: str) -> None:
     for _ in range(5):
-        done = run(f"import zrt; {end}")
+        done = run(f"import zrt; zrt.Session; {end}")
         assert done.stdout == done.stderr == ""
 
 
 def test_library_that_cannot_be_opened_fails_at_its_first_use(tmp_path: Path) -> None:
     absent = os.fspath(tmp_path / "absent.so")
-    code = "import zrt\ntry:\n    zrt.available_providers()\nexcept zrt.errors.LibraryError as error:\n    print(error)"
+    code = "import zrt\ntry:\n    zrt.Session, zrt.available_providers()\nexcept zrt.errors.LibraryError as error:\n    print(error)"
     done = run(code, ZRT_ORT_LIBRARY=absent)
     assert done.stdout.startswith(f"ZRT_ORT_LIBRARY={absent}: there is no such file. ")
     assert done.stderr == ""
@@ -63,17 +80,17 @@ def test_older_library_is_asked_for_no_table(tmp_path: Path) -> None:
     source, library = tmp_path / "old.c", tmp_path / "old.so"
     source.write_text(PRINTER)
     subprocess.run([*compiler.command(), "-shared", "-fPIC", "-o", library, source], check=True)
-    assert run("import zrt", ZRT_ORT_LIBRARY=os.fspath(library)).stderr == ""
+    assert run("import zrt; zrt.Session", ZRT_ORT_LIBRARY=os.fspath(library)).stderr == ""
 
 
-def test_variable_that_is_set_after_the_import_counts(script) -> None:
-    assert script("choose_after_import.py").stdout.split() == ["ZRT_ORT_LIBRARY", "8"]
+def test_variable_that_is_set_after_the_opening_counts(script) -> None:
+    assert script("choose_after_open.py").stdout.split() == ["ZRT_ORT_LIBRARY", "8"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_fork_right_after_the_import(script) -> None:
+def test_fork_while_the_library_is_opened(script) -> None:
     # The processes write their lines at the same time.
-    assert "".join(script("fork_after_import.py").stdout.split()) == "8888"
+    assert "".join(script("fork_after_open.py").stdout.split()) == "8888"
 
 
 def test_threads_make_the_first_sessions(script) -> None:

@@ -1,4 +1,4 @@
-"""Opens libonnxruntime on a thread of C while Python still imports modules (preload.c).
+"""Opens libonnxruntime on a thread of C while Python imports the modules of a session (preload.c).
 
 Only time depends on it: `library` looks for the library again and reports whatever went wrong here.
 """
@@ -18,7 +18,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 def start() -> None:
-    """Starts the thread, on the library that `library` would look at first."""
+    """Starts the thread, on the library that `library` would look at first; not where one has been opened."""
     path = os.environ.get("ZRT_ORT_LIBRARY")
     if not path and not lib.zrt_library_builtin():
         path = _path()

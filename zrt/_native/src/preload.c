@@ -54,6 +54,13 @@ static const OrtApi *table_of(const OrtApiBase *base) {
     return base->GetApi(ZRT_API_VERSION);
 }
 
+static void end(void) {
+    pthread_mutex_lock(&lock);
+    running = 0;
+    pthread_cond_broadcast(&ended);
+    pthread_mutex_unlock(&lock);
+}
+
 static void *preload(void *argument) {
     char *path = argument, message[1];
     const OrtApiBase *base = path == NULL ? zrt_library_builtin() : zrt_library_open(path, message, sizeof message);
@@ -74,42 +81,46 @@ static void *preload(void *argument) {
         else
             table->ReleaseEnv(environment);
     }
-    pthread_mutex_lock(&lock);
-    running = 0;
-    pthread_cond_broadcast(&ended);
-    pthread_mutex_unlock(&lock);
+    end();
     return NULL;
 }
 
-int zrt_preload_start(const char *path) {
-    if (started)
-        return 0;
-    started = 1;
-    char *copy = NULL;
-    if (path != NULL && (copy = strdup(path)) == NULL)
-        return ENOMEM;
+static int start(char *path) {
     int error = pthread_atfork(before_fork, in_parent, in_child);
-    if (error == 0) {
-        /* Signals are for the threads of Python. */
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        running = 1;
-        pthread_t thread;
-        error = pthread_create(&thread, NULL, preload, copy);
-        if (error == 0)
-            pthread_detach(thread);
-        else
-            running = 0;
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
     if (error != 0)
+        return error;
+    /* Signals are for the threads of Python. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    error = pthread_create(&thread, NULL, preload, path);
+    if (error == 0)
+        pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+int zrt_preload_start(const char *path) {
+    pthread_mutex_lock(&lock);
+    int first = !started;
+    if (first)
+        started = running = 1;
+    pthread_mutex_unlock(&lock);
+    if (!first)
+        return 0;
+    char *copy = path == NULL ? NULL : strdup(path);
+    int error = path != NULL && copy == NULL ? ENOMEM : start(copy);
+    if (error != 0) {
         free(copy);
+        end();
+    }
     return error;
 }
 
 void zrt_preload_wait(void) {
     pthread_mutex_lock(&lock);
+    started = 1;
     while (running)
         pthread_cond_wait(&ended, &lock);
     pthread_mutex_unlock(&lock);

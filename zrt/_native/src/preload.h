@@ -3,11 +3,11 @@
    needs the library meets the same failure and reports it. */
 #pragma once
 
-/* Starts the thread, at the first call only. `path` is the library, or NULL for the core built into this module.
-   Returns 0 or an errno. */
+/* Starts the thread, at the first call only and not after zrt_preload_wait. `path` is the library, or NULL for the core
+   built into this module. Returns 0 or an errno. */
 int zrt_preload_start(const char *path);
 
-/* Waits until the thread has ended; returns at once if there is none. */
+/* Waits until the thread has ended; returns at once if there is none, and none begins from then on. */
 void zrt_preload_wait(void);
 
 /* Logs the lines from `severity` on that ONNX Runtime logged on that thread, in the name of `id`: it logs them once in

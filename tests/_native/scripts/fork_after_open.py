@@ -4,6 +4,7 @@ import os
 
 import zrt
 
+session = zrt.Session
 children = []
 for _ in range(3):
     child = os.fork()
@@ -18,7 +19,7 @@ import numpy as np  # noqa: E402
 from tests.robustness.waiting import wait  # noqa: E402
 
 model = os.path.join(os.path.dirname(zrt.__file__), "models", "digits.onnx")
-[answer] = zrt.Session(model).run([np.full((1, 1, 8, 8), 0.5, np.float32)])
+[answer] = session(model).run([np.full((1, 1, 8, 8), 0.5, np.float32)])
 print(answer.argmax(), flush=True)
 for child in children:
     wait(child)

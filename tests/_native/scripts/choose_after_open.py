@@ -1,4 +1,4 @@
-"""Chooses the library after the import of zrt, which opens one; prints the source of the used one, and an answer."""
+"""Chooses the library after `zrt.Session` has opened one; prints the source of the used one, and an answer."""
 
 import os
 
@@ -8,6 +8,7 @@ import zrt
 from zrt._native import preload
 from zrt._native.library_files import DISTRIBUTIONS, library_file, metadata
 
+session = zrt.Session
 preload.wait()
 found = next(info for info in map(metadata, DISTRIBUTIONS) if info)
 os.environ["ZRT_ORT_LIBRARY"] = library_file(found) or ""
@@ -15,5 +16,5 @@ os.environ["ZRT_ORT_LIBRARY"] = library_file(found) or ""
 from zrt._native.library import library  # noqa: E402
 
 model = os.path.join(os.path.dirname(zrt.__file__), "models", "digits.onnx")
-[answer] = zrt.Session(model).run([np.full((1, 1, 8, 8), 0.5, np.float32)])
+[answer] = session(model).run([np.full((1, 1, 8, 8), 0.5, np.float32)])
 print(library().source, answer.argmax())
