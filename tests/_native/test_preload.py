@@ -69,7 +69,10 @@ def test_process_may_end_at_once(end: str) -> None:
 
 def test_library_that_cannot_be_opened_fails_at_its_first_use(tmp_path: Path) -> None:
     absent = os.fspath(tmp_path / "absent.so")
-    code = "import zrt\ntry:\n    zrt.Session, zrt.available_providers()\nexcept zrt.errors.LibraryError as error:\n    print(error)"
+    code = (
+        "import zrt; zrt.Session\n"
+        "try:\n    zrt.available_providers()\nexcept zrt.errors.LibraryError as error:\n    print(error)"
+    )
     done = run(code, ZRT_ORT_LIBRARY=absent)
     assert done.stdout.startswith(f"ZRT_ORT_LIBRARY={absent}: there is no such file. ")
     assert done.stderr == ""
