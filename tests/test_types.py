@@ -148,6 +148,9 @@ class TestOf:
             ("V7", "V7"),
             (np.void, "V"),
             ("no such type", "no such type"),
+            # numpy parses these as Python.
+            ("0)", "0\\)"),
+            (b"0)", "0\\)"),
             (None, "None"),
             (1, "1"),
         ],

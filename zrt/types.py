@@ -156,6 +156,10 @@ def _by_ml_dtype() -> dict[object, ElementType]:
     return _BY_ML_DTYPE
 
 
+# What `numpy.dtype` raises; SyntaxError for texts with a parenthesis, which numpy parses as Python.
+_NO_DTYPE = TypeError, ValueError, SyntaxError
+
+
 def _of_unusual(dtype_like: Any) -> ElementType:
     """`ElementType.of` for anything but a native dtype and its scalar type."""
     if isinstance(dtype_like, ElementType):
@@ -166,12 +170,12 @@ def _of_unusual(dtype_like: Any) -> ElementType:
         return ElementType.STRING
     try:
         dtype = np.dtype(dtype_like)
-    except (TypeError, ValueError):
+    except _NO_DTYPE:
         # numpy knows the dtypes of ml_dtypes by name once it is imported.
         _by_ml_dtype()
         try:
             dtype = np.dtype(dtype_like)
-        except (TypeError, ValueError) as error:
+        except _NO_DTYPE as error:
             raise DTypeError(f"{shown(dtype_like)} is not a dtype: {error}") from error
     if dtype.kind in "OSTU":
         return ElementType.STRING

@@ -91,6 +91,13 @@ BORROWED_FEEDS = [
 
 READ_ONLY = np.frombuffer(bytes(32), np.float32).reshape(2, 4)
 
+RUNS = [
+    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "runs", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: 2**70, ArgumentError, "runs", str(2**70)),
+    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "runs", "1.5"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "runs", "None"),
+]
+
 OUTPUT_NAMES = [
     Bad(Kind.UNKNOWN_NAME, lambda w: ["q"], UnknownNameError, "outputs", "'q'", "'z'"),
     Bad(Kind.UNKNOWN_NAME, lambda w: ["z", 5], UnknownNameError, "outputs", "5", "'z'"),

@@ -16,6 +16,7 @@ from tests.robustness.bad import (
     OF_ARRAY,
     READ_ONLY,
     RUN_OPTIONS,
+    RUNS,
     SESSION,
     huge_output,
     loading,
@@ -164,13 +165,6 @@ MAX_BUCKETS = [
     Bad(Kind.WRONG_TYPE, lambda w: "2", DTypeError, "max_buckets", "'2'"),
 ]
 
-RUNS = [
-    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "runs", "-1"),
-    Bad(Kind.WRONG_VALUE, lambda w: 2**70, ArgumentError, "runs", str(2**70)),
-    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "runs", "1.5"),
-    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "runs", "None"),
-]
-
 INDEX = [
     Bad(Kind.WRONG_VALUE, lambda w: 9, OutOfRangeError, "lane 9"),
     Bad(Kind.WRONG_VALUE, lambda w: -9, OutOfRangeError, "lane -9"),
@@ -242,6 +236,7 @@ TAKES: list[Take] = [
     ("Lane.__init__", "session", SESSION, lambda w, bad: zrt.Lane(bad, w.shapes)),
     *shaped("Lane.__init__", lambda w, **arguments: zrt.Lane(w.session, **arguments)),
     ("Lane.run_with", "options", RUN_OPTIONS, lambda w, bad: w.lane.run_with(bad)),
+    ("IoBinding.prime", "runs", RUNS, lambda w, bad: w.binding.prime(bad)),
     ("Lane.prime", "runs", RUNS, lambda w, bad: w.lane.prime(bad)),
     ("Lane.run_with_allocator_stats", "allocator", ALLOCATOR, lambda w, bad: w.lane.run_with_allocator_stats(bad)),
     ("Lane.inputs", "name", NAME_OF_PORT, lambda w, bad: w.lane.inputs[bad]),
@@ -353,6 +348,7 @@ CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "IoBinding.synchronize_inputs": lambda w, it: it.synchronize_inputs(),
     "IoBinding.synchronize_outputs": lambda w, it: it.synchronize_outputs(),
     "IoBinding.run": lambda w, it: it.run(),
+    "IoBinding.prime": lambda w, it: it.prime(),
     "IoBinding.outputs": lambda w, it: it.outputs(),
     "IoBinding.numpy": lambda w, it: it.numpy(),
     "IoBinding.__enter__": lambda w, it: it.__enter__(),

@@ -18,6 +18,7 @@ from tests.robustness.bad import (
     OUTPUT_NAMES,
     PROVIDERS,
     RUN_OPTIONS,
+    RUNS,
     SESSION,
     SESSION_OPTIONS,
     huge_output,
@@ -37,7 +38,7 @@ from tests.robustness.vocabulary import (
     f32,
 )
 from tests.support import models
-from zrt.errors import AllocationError, ArgumentError, DTypeError, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, DTypeError, ModelNotFoundError, UnsupportedError
 
 
 def infer(model: Any, options: Any, providers: Any = None, **arguments: Any) -> object:
@@ -57,6 +58,8 @@ TAKES: list[Take] = [
     ("infer", "feeds", COPIED_FEEDS, lambda w, bad: zrt.infer(w.model, bad, None, QUIET)),
     ("infer", "outputs", OUTPUT_NAMES, lambda w, bad: zrt.infer(w.model, w.feeds, bad, QUIET)),
     ("PreparedRun.run", "options", RUN_OPTIONS, lambda w, bad: w.prepared.run(bad)),
+    ("PreparedRun.run_named", "options", RUN_OPTIONS, lambda w, bad: w.prepared.run_named(bad)),
+    ("PreparedRun.prime", "runs", RUNS, lambda w, bad: w.prepared.prime(bad)),
     ("SessionOptions.handle", "fields", SESSION_OPTIONS[3:], lambda w, bad: bad.handle()),
 ]  # fmt: skip
 
@@ -70,7 +73,22 @@ def rank_of_output(w: World, rank: int) -> object:
     return zrt.infer(model, {"x": f32(1), "shape": np.ones(rank, np.int64)}, None, QUIET)
 
 
+def metadata_of_a_deleted_file(w: World) -> zrt.ModelMetadata:
+    path = w.folder / "deleted.onnx"
+    path.write_bytes(w.model)
+    metadata = zrt.Session(path, QUIET).metadata
+    path.unlink()
+    return metadata
+
+
 SINGLE: list[Single] = [
+    (
+        "ModelMetadata.opsets",
+        Kind.MISSING_FILE,
+        lambda w: metadata_of_a_deleted_file(w).opsets,
+        ModelNotFoundError,
+        ("deleted.onnx",),
+    ),
     ("Session.run", Kind.HUGE, lambda w: huge_output(w).run({"x": f32(1)}), AllocationError, ("output 'z'",)),
     ("Session.run", Kind.WRONG_RANK, lambda w: rank_of_output(w, 65), UnsupportedError, ("65",)),
     ("RunOptions.__init__", Kind.WRONG_TYPE, lambda w: zrt.RunOptions(tag=5), DTypeError, ("tag", "5")),
@@ -114,6 +132,8 @@ CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "Session.end_profiling": lambda w, it: it.end_profiling(),
     "Session.__enter__": lambda w, it: it.__enter__(),
     "PreparedRun.run": lambda w, it: it.run(),
+    "PreparedRun.run_named": lambda w, it: it.run_named(),
+    "PreparedRun.prime": lambda w, it: it.prime(),
     "PreparedRun.__enter__": lambda w, it: it.__enter__(),
     "RunOptions.terminate": lambda w, it: it.terminate(),
     "RunOptions.reset": lambda w, it: it.reset(),
@@ -133,6 +153,7 @@ CANNOT_FAIL: dict[str, str] = {
     "PreparedRun.__init__": INSIDE,
     "RunOptions.opened": INSIDE,
     "Session.adopt": INSIDE,
+    "Session.metadata": A_FACT,
     "SessionOptions.__init__": "its arguments are checked where it is used: see SESSION_OPTIONS",
     "available_providers": NOTHING,
     "prefer_gpu": NOTHING,

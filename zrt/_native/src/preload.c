@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -63,6 +64,11 @@ static void end(void) {
 
 static void *preload(void *argument) {
     char *path = argument, message[1];
+#ifdef __APPLE__
+    pthread_setname_np("zrt-open");
+#else
+    pthread_setname_np(pthread_self(), "zrt-open");
+#endif
     const OrtApiBase *base = path == NULL ? zrt_library_builtin() : zrt_library_open(path, message, sizeof message);
     free(path);
     const OrtApi *table = base == NULL ? NULL : table_of(base);
