@@ -149,7 +149,7 @@ class Owner(Single):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called, or the constructor raised."""
+        """Whether `close` was called. An object whose constructor raised is closed too."""
         return getattr(self, "_handle", None) is None
 
     def __enter__(self) -> Self:
