@@ -86,6 +86,7 @@ def test_older_library_is_asked_for_no_table(tmp_path: Path) -> None:
     assert run("import zrt; zrt.Session", ZRT_ORT_LIBRARY=os.fspath(library)).stderr == ""
 
 
+@pytest.mark.official
 def test_variable_that_is_set_after_the_opening_counts(script) -> None:
     assert script("choose_after_open.py").stdout.split() == ["ZRT_ORT_LIBRARY", "8"]
 
