@@ -156,7 +156,7 @@ def _by_ml_dtype() -> dict[object, ElementType]:
     return _BY_ML_DTYPE
 
 
-# What `numpy.dtype` raises; SyntaxError for texts with a parenthesis, which numpy parses as Python.
+# The errors of `numpy.dtype`; a SyntaxError is that of a text with a parenthesis, which numpy parses as Python.
 _NO_DTYPE = TypeError, ValueError, SyntaxError
 
 

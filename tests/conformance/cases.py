@@ -48,7 +48,7 @@ class Case:
         return onnx.load_model(self.path)
 
     def feeds(self, model: onnx.ModelProto) -> dict[str, Any]:
-        """What the inputs are fed: arrays, lists for sequences, None for an optional without a value."""
+        """The feeds by input: arrays, lists for sequences, None for an optional without a value."""
         graph = model.graph
         if self.path.parent.name == "light":
             weights = {tensor.name for tensor in graph.initializer}
@@ -56,7 +56,7 @@ class Case:
         return {info.name: _read(path, info) for info, path in zip(graph.input, self._files("input"), strict=False)}
 
     def expected(self, model: onnx.ModelProto) -> list[Any]:
-        """What the outputs must be."""
+        """The expected results, in the order of the outputs."""
         return [_read(path, info) for info, path in zip(model.graph.output, self._files("output"), strict=True)]
 
     def _files(self, what: str) -> list[Path]:

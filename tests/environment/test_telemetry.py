@@ -15,7 +15,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 
 def run(command, variables):
-    """What a child with these variables prints."""
+    """Runs a child with these variables; returns its output."""
     done = subprocess.run(
         [sys.executable, *command], cwd=processes.ROOT, env=variables, capture_output=True, text=True, timeout=120
     )

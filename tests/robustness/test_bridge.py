@@ -93,4 +93,4 @@ def test_interrupts_during_submit_leak_no_run(child: Child) -> None:
 @pytest.mark.slow
 @both
 def test_interrupts_while_waiting_for_a_run_lose_no_future(child: Child, threads: int) -> None:
-    child("bridge/interrupted_results.py", arguments=[threads])
+    child("bridge/interrupts.py", arguments=[threads, "results"])

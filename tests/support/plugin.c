@@ -8,13 +8,6 @@
 #include <sys/mman.h>
 
 #define EXPORT __attribute__((visibility("default")))
-#define RETURN_IF_FAILED(expression)                                                                                   \
-    do {                                                                                                               \
-        OrtStatus *status_ = (expression);                                                                             \
-        if (status_ != NULL)                                                                                           \
-            return status_;                                                                                            \
-    } while (0)
-
 #define NAME "ZrtTestProvider"
 #define PREFIX "ep.zrttestprovider."
 #define VENDOR_ID 0x5a52

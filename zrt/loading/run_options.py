@@ -249,5 +249,5 @@ def default_run_options() -> Handle:
     return Handle.make(table.ReleaseRunOptions, [], table.CreateRunOptions, "OrtRunOptions")
 
 
-# What the parent made counts as inherited, and so would all that a forked child makes with it.
+# A handle from before a fork counts as inherited, and so would everything that the child makes with it.
 os.register_at_fork(after_in_child=default_run_options.cache_clear)

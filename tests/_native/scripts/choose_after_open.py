@@ -6,14 +6,13 @@ import numpy as np
 
 import zrt
 from zrt._native import preload
+from zrt._native.library import library
 from zrt._native.library_files import DISTRIBUTIONS, library_file, metadata
 
 session = zrt.Session
 preload.wait()
 found = next(info for info in map(metadata, DISTRIBUTIONS) if info)
 os.environ["ZRT_ORT_LIBRARY"] = library_file(found) or ""
-
-from zrt._native.library import library  # noqa: E402
 
 model = os.path.join(os.path.dirname(zrt.__file__), "models", "digits.onnx")
 [answer] = session(model).run([np.full((1, 1, 8, 8), 0.5, np.float32)])

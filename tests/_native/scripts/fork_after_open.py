@@ -2,9 +2,15 @@
 
 import os
 
-import zrt
+import numpy as np
 
-session = zrt.Session
+import zrt
+from tests.robustness.waiting import wait
+from zrt._native import preload
+from zrt.session.session import Session
+
+# The modules have been imported by now, so that the forks come while the library is being opened.
+preload.start()
 children = []
 for _ in range(3):
     child = os.fork()
@@ -14,12 +20,8 @@ for _ in range(3):
         break
     children.append(child)
 
-import numpy as np  # noqa: E402
-
-from tests.robustness.waiting import wait  # noqa: E402
-
 model = os.path.join(os.path.dirname(zrt.__file__), "models", "digits.onnx")
-[answer] = session(model).run([np.full((1, 1, 8, 8), 0.5, np.float32)])
+[answer] = Session(model).run([np.full((1, 1, 8, 8), 0.5, np.float32)])
 print(answer.argmax(), flush=True)
 for child in children:
     wait(child)

@@ -28,8 +28,12 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags) {
 static void free_memory(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
     zrt_handle *owner = ((owned_memory *)self)->owner;
-    if (owner != NULL)
+    if (owner != NULL) {
+        /* It may release a session, which waits for threads; and these may wait for the GIL. */
+        PyThreadState *state = PyEval_SaveThread();
         zrt_handle_unref(owner);
+        PyEval_RestoreThread(state);
+    }
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DecRef((PyObject *)type);
 }

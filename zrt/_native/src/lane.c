@@ -6,7 +6,7 @@
 #include "code.h"
 #include "lane.h"
 
-#define RETURN_IF_FAILED(expression)                                                                                   \
+#define RETURN_CODE_IF_FAILED(expression)                                                                              \
     do {                                                                                                               \
         OrtStatus *status_ = (expression);                                                                             \
         if (__builtin_expect(status_ != NULL, 0))                                                                      \
@@ -22,14 +22,14 @@ uint64_t zrt_clock(void) {
 static uintptr_t run(const zrt_lane *lane, const OrtRunOptions *run_options) {
     const OrtApi *api = lane->api;
     for (size_t i = 0; i < lane->input_count; i++)
-        RETURN_IF_FAILED(api->BindInput(lane->binding, lane->input_names[i], lane->input_values[i]));
+        RETURN_CODE_IF_FAILED(api->BindInput(lane->binding, lane->input_names[i], lane->input_values[i]));
     for (size_t i = 0; i < lane->output_count; i++)
-        RETURN_IF_FAILED(api->BindOutputToDevice(lane->binding, lane->output_names[i], lane->output_memories[i]));
+        RETURN_CODE_IF_FAILED(api->BindOutputToDevice(lane->binding, lane->output_names[i], lane->output_memories[i]));
     if (lane->synchronize)
-        RETURN_IF_FAILED(api->SynchronizeBoundInputs(lane->binding));
-    RETURN_IF_FAILED(api->RunWithBinding(lane->session, run_options, lane->binding));
+        RETURN_CODE_IF_FAILED(api->SynchronizeBoundInputs(lane->binding));
+    RETURN_CODE_IF_FAILED(api->RunWithBinding(lane->session, run_options, lane->binding));
     if (lane->synchronize)
-        RETURN_IF_FAILED(api->SynchronizeBoundOutputs(lane->binding));
+        RETURN_CODE_IF_FAILED(api->SynchronizeBoundOutputs(lane->binding));
     return ZRT_OK;
 }
 
@@ -80,9 +80,9 @@ uintptr_t zrt_lane_loop(zrt_handle *handle, size_t count, uint64_t *nanoseconds)
 
 static uintptr_t plain_run(const zrt_lane *lane) {
     const OrtApi *api = lane->api;
-    RETURN_IF_FAILED(api->SynchronizeBoundInputs(lane->binding));
-    RETURN_IF_FAILED(api->RunWithBinding(lane->session, lane->run_options, lane->binding));
-    RETURN_IF_FAILED(api->SynchronizeBoundOutputs(lane->binding));
+    RETURN_CODE_IF_FAILED(api->SynchronizeBoundInputs(lane->binding));
+    RETURN_CODE_IF_FAILED(api->RunWithBinding(lane->session, lane->run_options, lane->binding));
+    RETURN_CODE_IF_FAILED(api->SynchronizeBoundOutputs(lane->binding));
     return ZRT_OK;
 }
 

@@ -1,5 +1,5 @@
-/* What ONNX Runtime appended to its tables after API version ZRT_API_VERSION. The table of a library ends with the
-   functions of its own version: zrt/_native/later.py checks that version before it reads one of these. */
+/* The functions that ONNX Runtime appended to its tables after API version ZRT_API_VERSION. The table of a library ends
+   with the functions of its own version: zrt/_native/later.py checks that version before it reads one of these. */
 #pragma once
 
 /* `OrtApi`; its first slots are those that decl/api.h declares. */

@@ -7,13 +7,6 @@
 #include "code.h"
 #include "made.h"
 
-#define RETURN_IF_FAILED(expression)                                                                                   \
-    do {                                                                                                               \
-        OrtStatus *status_ = (expression);                                                                             \
-        if (__builtin_expect(status_ != NULL, 0))                                                                      \
-            return status_;                                                                                            \
-    } while (0)
-
 /* Whether it is ONNX Runtime's own memory of the host, which no other provider has to free. */
 static OrtStatus *is_own(const OrtApi *api, const OrtMemoryInfo *memory, int *own) {
     const char *name;

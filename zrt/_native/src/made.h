@@ -1,7 +1,7 @@
 /* Values that ONNX Runtime made, and everything that Python reads of one, in one C call. */
 #pragma once
 
-/* What Python reads of a value. `dims`, `data` and `memory` belong to the value; only tensors have them. */
+/* The type, shape and memory of a value. `dims`, `data` and `memory` belong to the value; only tensors have them. */
 typedef struct zrt_description {
     ONNXType kind;
     ONNXTensorElementDataType type;
@@ -16,7 +16,7 @@ typedef struct zrt_description {
 
 OrtStatus *zrt_describe(const OrtApi *api, const OrtValue *value, zrt_description *description);
 
-/* What an OrtMemoryInfo says; `name` belongs to it. */
+/* The fields of an OrtMemoryInfo; `name` belongs to it. */
 typedef struct zrt_location {
     const char *name;
     int device_id;
@@ -46,7 +46,7 @@ typedef struct zrt_made_row {
 /* The outputs of a run that ONNX Runtime allocates. One run at a time uses it. */
 typedef struct zrt_made {
     const OrtApi *api;
-    /* What the arrays of the outputs keep alive, beside their values; borrowed. */
+    /* Borrowed; the arrays of the outputs keep these alive, beside their values. */
     zrt_handle *const *parents;
     size_t parent_count;
     size_t count;

@@ -16,3 +16,11 @@
 #include "decl/compile.h"
 #include "decl/api.h"
 #endif
+
+/* Returns the status of a call from the function that uses it, if the call failed. */
+#define RETURN_IF_FAILED(expression)                                                                                   \
+    do {                                                                                                               \
+        OrtStatus *status_ = (expression);                                                                             \
+        if (__builtin_expect(status_ != NULL, 0))                                                                      \
+            return status_;                                                                                            \
+    } while (0)

@@ -5,14 +5,6 @@
 #include "ort.h"
 #include "types.h"
 
-/* Returns from the function that uses it if a call of ONNX Runtime's or of this file's failed. */
-#define CHECK(call)                                                                                                    \
-    do {                                                                                                               \
-        OrtStatus *failed = (call);                                                                                    \
-        if (failed != NULL)                                                                                            \
-            return failed;                                                                                             \
-    } while (0)
-
 static OrtStatus *no_memory(const OrtApi *api) {
     return api->CreateStatus(ORT_FAIL, "no memory for the types of a model");
 }
@@ -38,7 +30,7 @@ static OrtStatus *number(const OrtApi *api, zrt_types *types, int64_t value) {
 }
 
 static OrtStatus *text(const OrtApi *api, zrt_types *types, const char *start, size_t size) {
-    CHECK(number(api, types, (int64_t)size));
+    RETURN_IF_FAILED(number(api, types, (int64_t)size));
     if (size == 0)
         return NULL;
     char *texts = with_room(types->texts, &types->text_room, types->size + size, 1);
@@ -52,25 +44,25 @@ static OrtStatus *text(const OrtApi *api, zrt_types *types, const char *start, s
 
 static OrtStatus *shape(const OrtApi *api, zrt_types *types, const OrtTensorTypeAndShapeInfo *info, size_t rank,
     int64_t *sizes, const char **names) {
-    CHECK(api->GetDimensions(info, sizes, rank));
-    CHECK(api->GetSymbolicDimensions(info, names, rank));
+    RETURN_IF_FAILED(api->GetDimensions(info, sizes, rank));
+    RETURN_IF_FAILED(api->GetSymbolicDimensions(info, names, rank));
     for (size_t i = 0; i < rank; i++) {
-        CHECK(number(api, types, sizes[i] < 0 ? -1 : sizes[i]));
+        RETURN_IF_FAILED(number(api, types, sizes[i] < 0 ? -1 : sizes[i]));
         if (sizes[i] < 0)
-            CHECK(text(api, types, names[i], names[i] == NULL ? 0 : strlen(names[i])));
+            RETURN_IF_FAILED(text(api, types, names[i], names[i] == NULL ? 0 : strlen(names[i])));
     }
     return NULL;
 }
 
 static OrtStatus *tensor(const OrtApi *api, zrt_types *types, const OrtTensorTypeAndShapeInfo *info) {
     ONNXTensorElementDataType element;
-    CHECK(api->GetTensorElementType(info, &element));
-    CHECK(number(api, types, element));
+    RETURN_IF_FAILED(api->GetTensorElementType(info, &element));
+    RETURN_IF_FAILED(number(api, types, element));
     if (!api->TensorTypeAndShape_HasShape(info))
         return number(api, types, -1);
     size_t rank;
-    CHECK(api->GetDimensionsCount(info, &rank));
-    CHECK(number(api, types, (int64_t)rank));
+    RETURN_IF_FAILED(api->GetDimensionsCount(info, &rank));
+    RETURN_IF_FAILED(number(api, types, (int64_t)rank));
     if (rank == 0)
         return NULL;
     int64_t *sizes = calloc(rank, sizeof *sizes);
@@ -90,37 +82,37 @@ static OrtStatus *element(const OrtApi *api, zrt_types *types, OrtTypeInfo *type
 
 OrtStatus *zrt_types_read(const OrtApi *api, const OrtTypeInfo *type, zrt_types *types) {
     enum ONNXType kind;
-    CHECK(api->GetOnnxTypeFromTypeInfo(type, &kind));
-    CHECK(number(api, types, kind));
+    RETURN_IF_FAILED(api->GetOnnxTypeFromTypeInfo(type, &kind));
+    RETURN_IF_FAILED(number(api, types, kind));
     const char *denotation = NULL;
     size_t length = 0;
-    CHECK(api->GetDenotationFromTypeInfo(type, &denotation, &length));
-    CHECK(text(api, types, denotation, length));
+    RETURN_IF_FAILED(api->GetDenotationFromTypeInfo(type, &denotation, &length));
+    RETURN_IF_FAILED(text(api, types, denotation, length));
     OrtTypeInfo *inner;
     if (kind == ONNX_TYPE_TENSOR || kind == ONNX_TYPE_SPARSETENSOR) {
         const OrtTensorTypeAndShapeInfo *info;
-        CHECK(api->CastTypeInfoToTensorInfo(type, &info));
+        RETURN_IF_FAILED(api->CastTypeInfoToTensorInfo(type, &info));
         return tensor(api, types, info);
     }
     if (kind == ONNX_TYPE_SEQUENCE) {
         const OrtSequenceTypeInfo *info;
-        CHECK(api->CastTypeInfoToSequenceTypeInfo(type, &info));
-        CHECK(api->GetSequenceElementType(info, &inner));
+        RETURN_IF_FAILED(api->CastTypeInfoToSequenceTypeInfo(type, &info));
+        RETURN_IF_FAILED(api->GetSequenceElementType(info, &inner));
         return element(api, types, inner);
     }
     if (kind == ONNX_TYPE_MAP) {
         const OrtMapTypeInfo *info;
         ONNXTensorElementDataType key;
-        CHECK(api->CastTypeInfoToMapTypeInfo(type, &info));
-        CHECK(api->GetMapKeyType(info, &key));
-        CHECK(number(api, types, key));
-        CHECK(api->GetMapValueType(info, &inner));
+        RETURN_IF_FAILED(api->CastTypeInfoToMapTypeInfo(type, &info));
+        RETURN_IF_FAILED(api->GetMapKeyType(info, &key));
+        RETURN_IF_FAILED(number(api, types, key));
+        RETURN_IF_FAILED(api->GetMapValueType(info, &inner));
         return element(api, types, inner);
     }
     if (kind == ONNX_TYPE_OPTIONAL) {
         const OrtOptionalTypeInfo *info;
-        CHECK(api->CastTypeInfoToOptionalTypeInfo(type, &info));
-        CHECK(api->GetOptionalContainedTypeInfo(info, &inner));
+        RETURN_IF_FAILED(api->CastTypeInfoToOptionalTypeInfo(type, &info));
+        RETURN_IF_FAILED(api->GetOptionalContainedTypeInfo(info, &inner));
         return element(api, types, inner);
     }
     return NULL;
@@ -136,17 +128,17 @@ typedef struct list {
 static OrtStatus *values(
     const OrtApi *api, const OrtSession *session, OrtAllocator *allocator, const list *of, zrt_types *types) {
     size_t count;
-    CHECK(of->count(session, &count));
-    CHECK(number(api, types, (int64_t)count));
+    RETURN_IF_FAILED(of->count(session, &count));
+    RETURN_IF_FAILED(number(api, types, (int64_t)count));
     for (size_t i = 0; i < count; i++) {
         char *name;
-        CHECK(of->name(session, i, allocator, &name));
+        RETURN_IF_FAILED(of->name(session, i, allocator, &name));
         OrtStatus *status = text(api, types, name, strlen(name));
         allocator->Free(allocator, name);
-        CHECK(status);
+        RETURN_IF_FAILED(status);
         OrtTypeInfo *type;
-        CHECK(of->type(session, i, &type));
-        CHECK(element(api, types, type));
+        RETURN_IF_FAILED(of->type(session, i, &type));
+        RETURN_IF_FAILED(element(api, types, type));
     }
     return NULL;
 }
@@ -159,9 +151,9 @@ OrtStatus *zrt_types_of_session(const OrtApi *api, const OrtSession *session, zr
             api->SessionGetOverridableInitializerTypeInfo},
     };
     OrtAllocator *allocator;
-    CHECK(api->GetAllocatorWithDefaultOptions(&allocator));
+    RETURN_IF_FAILED(api->GetAllocatorWithDefaultOptions(&allocator));
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        CHECK(values(api, session, allocator, &lists[i], types));
+        RETURN_IF_FAILED(values(api, session, allocator, &lists[i], types));
     return NULL;
 }
 

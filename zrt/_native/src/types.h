@@ -1,4 +1,4 @@
-/* What a model declares, read in one call: the types of its inputs, outputs and initializers, or one type. */
+/* Reads the types that a model declares for its inputs, outputs and initializers in one call, or a single type. */
 #pragma once
 
 /* A type is the numbers

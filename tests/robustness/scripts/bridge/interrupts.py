@@ -1,9 +1,14 @@
-"""Ctrl-C at any moment of `submit`: the runs that were started end, and later runs are right."""
+"""Ctrl-C at any moment of `submit`, and with the second argument "results" of `result` too.
+
+The runs that were started end, each future that was returned completes, and later runs are right.
+"""
 
 from __future__ import annotations
 
+import concurrent.futures
 import random
 import signal
+import sys
 import time
 
 import zrt
@@ -12,6 +17,8 @@ from tests.robustness.prologue import FEEDS, SUM, session
 from zrt.session import async_runs
 
 armed = False
+waits = sys.argv[2:] == ["results"]
+rounds = 400 if waits else 200
 
 
 def interrupt(*_):
@@ -22,17 +29,22 @@ def interrupt(*_):
 signal.signal(signal.SIGALRM, interrupt)
 one = session(zrt.SessionOptions(intra_op_num_threads=THREADS))
 interrupted = 0
-for _ in range(200):
+for _ in range(rounds):
+    future = None
     try:
         armed = True
         signal.setitimer(signal.ITIMER_REAL, random.random() * 1e-3 + 1e-6)
         for _ in range(100):
-            one.submit(FEEDS)
+            future = one.submit(FEEDS)
+            if waits:
+                future.result(60)
         armed = False
     except KeyboardInterrupt:
         armed = False
         interrupted += 1
-assert interrupted > 50, interrupted
+        if future is not None:
+            assert concurrent.futures.wait([future], 30).done, future
+assert interrupted > rounds / 4, interrupted
 end = time.monotonic() + 30
 while async_runs._under_way:
     assert time.monotonic() < end, async_runs._under_way
