@@ -290,6 +290,10 @@ class TestLifetimes:
             del lane
             assert dead() is None
 
+    def test_view_may_be_the_last_owner_of_a_session(self, script):
+        """The release of the session waits for threads that need the GIL."""
+        script("view_owns_session.py")
+
     @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
     def test_close_frees_the_memory_at_once(self, script):
         # Two buffers of 64 MiB; the Lane object itself is still alive.
