@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from zrt.onnxruntime.homes import serve
+from zrt.onnxruntime.homes import HOMES, serve
 
 _SUBMODULES = ("capi",)
 
@@ -79,7 +79,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    value = globals()[name] = serve(__name__, name, __all__)
+    value = globals()[name] = serve(__name__, name, HOMES)
     return value
 
 

@@ -1,0 +1,205 @@
+"""The enumerations behave as those of the official package."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+MEMBERS = {
+    "ArenaExtendStrategy": {"kNextPowerOfTwo": 0, "kSameAsRequested": 1},
+    "ExecutionMode": {"ORT_SEQUENTIAL": 0, "ORT_PARALLEL": 1},
+    "ExecutionOrder": {"DEFAULT": 0, "PRIORITY_BASED": 1, "MEMORY_EFFICIENT": 2},
+    "GraphOptimizationLevel": {
+        "ORT_DISABLE_ALL": 0,
+        "ORT_ENABLE_BASIC": 1,
+        "ORT_ENABLE_EXTENDED": 2,
+        "ORT_ENABLE_LAYOUT": 3,
+        "ORT_ENABLE_ALL": 99,
+    },
+    "OrtAllocatorType": {"INVALID": -1, "ORT_DEVICE_ALLOCATOR": 0, "ORT_ARENA_ALLOCATOR": 1},
+    "OrtCompileApiFlags": {"NONE": 0, "ERROR_IF_NO_NODES_COMPILED": 1, "ERROR_IF_OUTPUT_FILE_EXISTS": 2},
+    "OrtCompiledModelCompatibility": {
+        "EP_NOT_APPLICABLE": 0,
+        "EP_SUPPORTED_OPTIMAL": 1,
+        "EP_SUPPORTED_PREFER_RECOMPILATION": 2,
+        "EP_UNSUPPORTED": 3,
+    },
+    "OrtDeviceEpIncompatibilityReason": {
+        "NONE": 0,
+        "DRIVER_INCOMPATIBLE": 1,
+        "DEVICE_INCOMPATIBLE": 2,
+        "MISSING_DEPENDENCY": 4,
+        "UNKNOWN": -(2**31),
+    },
+    "OrtDeviceMemoryType": {"DEFAULT": 0, "HOST_ACCESSIBLE": 5},
+    "OrtExecutionProviderDevicePolicy": {
+        "DEFAULT": 0,
+        "PREFER_CPU": 1,
+        "PREFER_NPU": 2,
+        "PREFER_GPU": 3,
+        "MAX_PERFORMANCE": 4,
+        "MAX_EFFICIENCY": 5,
+        "MIN_OVERALL_POWER": 6,
+    },
+    "OrtHardwareDeviceType": {"CPU": 0, "GPU": 1, "NPU": 2},
+    "OrtMemType": {"CPU_INPUT": -2, "CPU_OUTPUT": -1, "CPU": -1, "DEFAULT": 0},
+    "OrtMemoryInfoDeviceType": {"CPU": 0, "GPU": 1, "NPU": 3, "FPGA": 2},
+    "OrtSparseFormat": {
+        "ORT_SPARSE_UNDEFINED": 0,
+        "ORT_SPARSE_COO": 1,
+        "ORT_SPARSE_CSRC": 2,
+        "ORT_SPARSE_BLOCK_SPARSE": 4,
+    },
+}
+STRICT = {"ArenaExtendStrategy", "ExecutionOrder"}
+SIGNED = {
+    "ArenaExtendStrategy",
+    "ExecutionOrder",
+    "OrtAllocatorType",
+    "OrtDeviceEpIncompatibilityReason",
+    "OrtMemType",
+}
+FLAGS = {"OrtCompileApiFlags", "OrtDeviceEpIncompatibilityReason"}
+ORDERED = {*FLAGS, "ArenaExtendStrategy"}
+
+
+@pytest.fixture(params=MEMBERS)
+def kind(state, request) -> type:
+    return getattr(state, request.param)
+
+
+def name_of(kind: type) -> str:
+    return kind.__name__
+
+
+class TestMembers:
+    def test_have_names_and_numbers_in_order(self, kind) -> None:
+        expected = MEMBERS[name_of(kind)]
+        assert [(name, each.value) for name, each in kind.__members__.items()] == list(expected.items())
+        assert all(getattr(kind, name) == kind(value) for name, value in expected.items())
+
+    def test_show_name_and_number(self, kind) -> None:
+        for name, value in MEMBERS[name_of(kind)].items():
+            each = getattr(kind, name)
+            # The first of two names for one number is the one shown.
+            shown = "CPU_OUTPUT" if kind.__name__ == "OrtMemType" and value == -1 else name
+            assert each.name == shown
+            assert str(each) == f"{name_of(kind)}.{shown}"
+            assert repr(each) == f"<{name_of(kind)}.{shown}: {value}>"
+
+    def test_convert_to_their_number(self, kind) -> None:
+        first = next(iter(kind.__members__.values()))
+        assert int(first) == first.value == first.__index__()
+        assert hash(first) == hash(int(first))
+        assert ["zeroth", "first"][kind(1)] == "first"
+
+    def test_are_the_same_in_each_dictionary(self, kind) -> None:
+        kind.__members__.clear()
+        assert list(kind.__members__) == list(MEMBERS[name_of(kind)])
+
+    def test_are_found_from_a_member(self, kind) -> None:
+        assert list(kind(1).__members__) == list(MEMBERS[name_of(kind)])
+
+    def test_are_true(self, kind) -> None:
+        assert all(kind.__members__.values())
+
+    def test_cannot_be_changed(self, kind) -> None:
+        for name in ("name", "value", "other"):
+            with pytest.raises(AttributeError):
+                setattr(kind(1), name, 1)
+
+    def test_survive_pickling_and_copying(self, kind) -> None:
+        each = next(reversed(kind.__members__.values()))
+        for again in (pickle.loads(pickle.dumps(each)), copy.copy(each), copy.deepcopy(each)):
+            assert again == each
+            assert again is not each
+
+
+class TestConstructor:
+    def test_takes_a_number_by_name(self, kind) -> None:
+        assert kind(value=1) == kind(1)
+
+    def test_makes_a_member_without_a_name_of_an_unknown_number(self, kind) -> None:
+        each = kind(55)
+        assert each.value == 55
+        assert each.name == "???"
+        assert repr(each) == f"<{name_of(kind)}.???: 55>"
+
+    @pytest.mark.parametrize("number", [True, np.int64(1), np.float32(1), Decimal(1)], ids=repr)
+    def test_converts_numbers(self, kind, number) -> None:
+        assert kind(number).value == 1
+
+    def test_takes_a_member_of_another_class(self, kind, state) -> None:
+        assert kind(state.GraphOptimizationLevel.ORT_ENABLE_BASIC).value == 1
+
+    @pytest.mark.parametrize("value", ["1", b"1", 1.0, None, [], 2**40, -(2**40)], ids=repr)
+    def test_refuses_other_values(self, kind, value) -> None:
+        with pytest.raises(TypeError):
+            kind(value)
+
+    def test_refuses_no_value(self, kind) -> None:
+        with pytest.raises(TypeError):
+            kind()
+
+    def test_takes_negative_numbers_where_the_c_type_is_signed(self, kind) -> None:
+        if name_of(kind) in SIGNED:
+            assert kind(-1).value == -1
+        else:
+            assert kind(2**32 - 1).value == 2**32 - 1
+            with pytest.raises(TypeError):
+                kind(-1)
+
+
+class TestComparison:
+    def test_is_by_number(self, kind) -> None:
+        assert kind(1) == kind(1)
+        assert kind(1) != kind(0)
+        assert {kind(1): "one"}[kind(1)] == "one"
+
+    def test_with_numbers_depends_on_the_class(self, kind, state) -> None:
+        equal = name_of(kind) not in STRICT
+        assert (kind(1) == 1) is equal
+        assert (kind(1) != 1) is not equal
+        assert (kind(1) == 1.0) is equal
+        assert (kind(1) == state.OrtMemType(1)) is (equal or name_of(kind) == "OrtMemType")
+
+    @pytest.mark.parametrize("other", [None, "1", [1]], ids=repr)
+    def test_with_other_objects_is_false(self, kind, other) -> None:
+        assert (kind(1) == other) is False
+        assert (kind(1) != other) is True
+
+    def test_has_an_order_for_some(self, kind) -> None:
+        if name_of(kind) in ORDERED:
+            assert kind(0) < kind(1) <= kind(1)
+            assert kind(1) > kind(0) >= kind(0)
+        else:
+            with pytest.raises(TypeError, match="not supported between instances of"):
+                kind(0) < kind(1)  # noqa: B015
+
+    def test_of_order_takes_numbers_unless_the_class_is_strict(self, kind) -> None:
+        if name_of(kind) in FLAGS:
+            assert kind(0) < 1 < kind(2)
+        elif name_of(kind) in ORDERED:
+            with pytest.raises(TypeError, match="Expected an enumeration of matching type!"):
+                kind(0) < 1  # noqa: B015
+
+
+class TestFlags:
+    def test_combine_to_numbers(self, kind) -> None:
+        if name_of(kind) not in FLAGS:
+            with pytest.raises(TypeError, match="unsupported operand"):
+                kind(1) | kind(2)
+            return
+        combinations = (kind(1) | kind(2), 1 | kind(2), kind(3) & 2, 6 & kind(3), kind(1) ^ kind(3), 1 ^ kind(3))
+        assert combinations == (3, 3, 2, 2, 2, 2)
+        assert all(type(each) is int for each in (*combinations, ~kind(1)))
+        assert ~kind(1) == -2
+
+
+def test_arena_strategies_are_names_of_the_module_too(state) -> None:
+    assert state.kNextPowerOfTwo == state.ArenaExtendStrategy.kNextPowerOfTwo
+    assert state.kSameAsRequested == state.ArenaExtendStrategy.kSameAsRequested
