@@ -233,6 +233,28 @@ class TestInitializers:
         np.testing.assert_array_equal(session.run(X)[0], W + 1)
 
 
+class TestOptionalInitializers:
+    def test_may_be_missing_in_the_model(self):
+        given = options(initializers={"w": W, "other": W}, optional_initializers=["other"])
+        np.testing.assert_array_equal(Session(PLAIN, given).run(X)[0], X["x"] + W)
+
+    def test_replace_weights_that_the_model_has(self):
+        given = options(initializers={"w": W}, optional_initializers=("w", "nowhere"))
+        np.testing.assert_array_equal(Session(PLAIN, given).run(X)[0], X["x"] + W)
+
+    def test_leave_the_model_as_it_is_where_it_has_none_of_them(self):
+        given = options(initializers={"other": W}, optional_initializers=["other"])
+        np.testing.assert_array_equal(Session(PLAIN, given).run(X)[0], X["x"])
+
+    def test_do_not_excuse_other_names(self):
+        with pytest.raises(UnknownNameError, match="the model has no weight 'v'"):
+            Session(PLAIN, options(initializers={"v": W}, optional_initializers=["other"]))
+
+    def test_come_back_from_data(self):
+        given = SessionOptions(optional_initializers=["w"])
+        assert SessionOptions.from_dict(given.to_dict()) == given
+
+
 class TestMistakes:
     @pytest.mark.parametrize(
         ("given", "error", "says"),

@@ -111,6 +111,7 @@ class TestSessionOptionsReachOrt:
             "custom_op_libraries",
             # In test_caller_weights.py.
             "initializers",
+            "optional_initializers",
             "external_initializer_files",
             "prepacked_weights",
             "load_cancellation",

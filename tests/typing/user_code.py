@@ -247,6 +247,7 @@ def weights(array: Array) -> None:
     zrt.Session("model.onnx", zrt.SessionOptions(initializers={"w": array}))
     shared = zrt.SessionOptions(
         initializers=zrt.read_weights("model.onnx"),
+        optional_initializers=["w"],
         prepacked_weights=zrt.PrepackedWeights(),
         external_initializer_files={"big.weights": b""},
     )

@@ -65,6 +65,7 @@ def supplied(source: Source, settings: Handle, options: SessionOptions) -> Itera
     """The model to load with the weights that the options supply, and the handles that the session must keep alive."""
     given = mapping(options.initializers, "initializers", "arrays")
     files = mapping(options.external_initializer_files, "external_initializer_files", "bytes")
+    optional = _names(options.optional_initializers, "optional_initializers")
     if not given and not files:
         yield source, ()
         return
@@ -72,6 +73,8 @@ def supplied(source: Source, settings: Handle, options: SessionOptions) -> Itera
 
     with initializers.opened(source) as model:
         infos = {tensor.info.name: tensor.info for tensor in model.tensors()}
+        for name in optional - infos.keys():
+            given.pop(name, None)
         lent, written = _check(given, infos)
         with _in_memory(files, infos, given, settings) as kept:
             handles = [*kept, *_lend(lent, model.names_below() if lent else set(), settings)]
@@ -102,6 +105,14 @@ def mapping(value: Any, subject: str, of: str) -> dict[str, Any]:
     for name in value:
         text(name, subject)
     return dict(value)
+
+
+def _names(value: Any, subject: str) -> set[str]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise wrong_type(subject, "a list of names", value)
+    for name in value:
+        text(name, subject)
+    return set(value)
 
 
 def _some(names: Collection[str]) -> str:

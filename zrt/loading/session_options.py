@@ -121,6 +121,9 @@ class SessionOptions(OptionData):
     initializers: Mapping[str, Any] = data_field(Mapping[str, object], default_factory=dict, compare=False, repr=False)
     """The caller's weights by name, which replace the model's: arrays, values or buffers. The session borrows them
     while it lives, and nobody may write to them; those below 1 KiB are copied."""
+    optional_initializers: list[str] = data_field(list[str], default_factory=list)
+    """The names in `initializers` that a model may lack: so one object serves models that share only some weights. Any
+    other name that the model lacks is an error."""
     external_initializer_files: Mapping[str, Any] = data_field(
         Mapping[str, object], default_factory=dict, compare=False, repr=False
     )

@@ -64,6 +64,12 @@ INITIALIZERS = [
     Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "initializers", "NoneType"),
 ]
 
+OPTIONAL = [
+    Bad(Kind.WRONG_TYPE, lambda w: "w", DTypeError, "optional_initializers", "str"),
+    Bad(Kind.WRONG_TYPE, lambda w: [5], DTypeError, "optional_initializers", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "optional_initializers", "NoneType"),
+]
+
 FILES = [
     Bad(Kind.UNKNOWN_NAME, lambda w: {"other": b"1"}, UnknownNameError, "'other'", "'outside.weights'"),
     Bad(Kind.MISSING_FILE, lambda w: {"": b"1"}, UnknownNameError, "''"),
@@ -196,6 +202,8 @@ def saving(w: World, model: Any, options: Any = QUIET, providers: Any = None, **
 
 TAKES: list[Take] = [
     ("Session.__init__", "initializers", INITIALIZERS, lambda w, bad: with_options(w, initializers=bad)),
+    ("Session.__init__", "optional", OPTIONAL,
+     lambda w, bad: with_options(w, initializers={"w": f32(512, 4)}, optional_initializers=bad)),
     ("Session.__init__", "files", FILES,
      lambda w, bad: with_options(w, w.outside(16384), external_initializer_files=bad)),
     ("Session.__init__", "container", CONTAINER, lambda w, bad: with_options(w, prepacked_weights=bad)),
