@@ -151,6 +151,10 @@ class MemoryInfo:
         one, two = self.handle(), other.handle()
         return bool(status.fetch(api().CompareMemoryInfo, "int", one.pointer, two.pointer) == 0)
 
+    def resolved(self) -> MemoryInfo:
+        """The description that ONNX Runtime has of this memory: with the fields that follow from the name."""
+        return MemoryInfo.read(self.handle().pointer)
+
     def handle(self) -> Handle:
         """A new ``OrtMemoryInfo`` of this description."""
         table = api()

@@ -14,14 +14,7 @@ def _homes(modules: Mapping[str, str]) -> dict[str, str]:
 # The names of the extension module.
 STATE = _homes(
     {
-        "adapters": "AdapterFormat LoraAdapter",
         "assignment": "OrtEpAssignedNode OrtEpAssignedSubgraph",
-        "binding": "SessionIOBinding",
-        "compiler": "ModelCompiler OrtExternalInitializerInfo",
-        "devices": """
-            OrtDevice OrtEpDevice OrtHardwareDevice OrtMemoryInfo OrtSyncStream get_ep_devices
-            register_execution_provider_library unregister_execution_provider_library
-        """,
         "enums": """
             ArenaExtendStrategy ExecutionMode ExecutionOrder GraphOptimizationLevel OrtAllocatorType OrtCompileApiFlags
             OrtCompiledModelCompatibility OrtDeviceEpIncompatibilityReason OrtDeviceMemoryType
@@ -40,8 +33,17 @@ STATE = _homes(
             set_default_logger_severity set_default_logger_verbosity set_global_thread_pool_sizes set_seed
         """,
         "provider_args": "get_all_providers get_available_providers",
-        "sparse": "SparseBlockSparseView SparseCooView SparseCsrView SparseTensor",
-        "values": "OrtValue OrtValueVector copy_tensors",
+        "state.adapters": "AdapterFormat LoraAdapter",
+        "state.binding": "SessionIOBinding",
+        "state.compiler": "ModelCompiler OrtExternalInitializerInfo",
+        "state.devices": """
+            OrtDevice OrtEpDevice OrtHardwareDevice OrtMemoryInfo OrtSyncStream get_compatibility_info_from_model
+            get_compatibility_info_from_model_bytes get_ep_devices get_hardware_device_ep_incompatibility_details
+            get_hardware_devices get_model_compatibility_for_ep_devices register_execution_provider_library
+            unregister_execution_provider_library
+        """,
+        "state.sparse": "SparseBlockSparseView SparseCooView SparseCsrView SparseTensor",
+        "state.values": "OrtValue OrtValueVector copy_tensors",
     }
 )
 
@@ -51,7 +53,7 @@ COLLECTION = _homes(
         "adapters": "AdapterFormat",
         "binding": "IOBinding",
         "compiler": "ModelCompiler",
-        "devices": "OrtDevice OrtDeviceVendorId",
+        "devices": "OrtDevice OrtDeviceVendorId get_ort_device_type get_vendor_id_for_device_type",
         "provider_args": "check_and_normalize_provider_args",
         "sessions": "InferenceSession Session",
         "sparse": "SparseTensor",

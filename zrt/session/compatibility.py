@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
+from typing import Any
 
 from zrt._common.arguments import text, wrong_type
 from zrt._common.public import public
@@ -10,6 +12,7 @@ from zrt._native import status
 from zrt._native.cdata import sizeof
 from zrt._native.library import api
 from zrt.environment import provider_libraries
+from zrt.environment.devices import EpDevice
 from zrt.environment.environment import current
 from zrt.errors import Error, ProviderError
 from zrt.loading import model_source
@@ -72,7 +75,16 @@ def model_compatibility(info: str, provider: str) -> ModelCompatibility:
         if not chosen:
             known = ", ".join(sorted(set(names))) or "none"
             raise ProviderError(f"provider {provider!r} has no devices here; those that have: {known}")
-        verdict = status.fetch(
-            table.GetModelCompatibilityForEpDevices, "OrtCompiledModelCompatibility", chosen, len(chosen), encoded
-        )
-    return ModelCompatibility(verdict)
+        return _verdict(chosen, encoded)
+
+
+def verdict(info: str, devices: Sequence[EpDevice]) -> ModelCompatibility:
+    """As `model_compatibility`, for some devices of one provider."""
+    encoded = text(info, "info")
+    opened = [device._open() for device in devices]
+    return _verdict([device.pointer for device in opened], encoded)
+
+
+def _verdict(devices: list[Any], info: bytes) -> ModelCompatibility:
+    function = api().GetModelCompatibilityForEpDevices
+    return ModelCompatibility(status.fetch(function, "OrtCompiledModelCompatibility", devices, len(devices), info))
