@@ -62,6 +62,8 @@ class OrtError(Error):
 
     code: int = 1
     """The ``OrtErrorCode``."""
+    ort_message: str = ""
+    """ONNX Runtime's own words, without a subject."""
 
 
 class FailError(OrtError, RuntimeError):

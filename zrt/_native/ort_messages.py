@@ -79,6 +79,6 @@ def to_error(code: int, message: str) -> OrtError:
     kind = BY_CODE.get(code, OrtError)
     if kind is FailError and RUN_TERMINATED.matches(message):
         kind = TerminatedError
-    error = kind(message)
-    error.code = code
+    error = kind(message.strip())
+    error.code, error.ort_message = code, message
     return error

@@ -36,13 +36,13 @@ def to_error(code: Any, owner: str = "") -> Error:
     status = ffi.cast("OrtStatus *", code)
     try:
         number = int(table.GetErrorCode(status))
-        message = string(table.GetErrorMessage(status)).strip()
+        message = string(table.GetErrorMessage(status))
     finally:
         table.ReleaseStatus(status)
     message, cause = callback_errors.from_message(message)
     if cause is None:
         return ort_messages.to_error(number, message)
-    return callback_errors.as_callback_error(cause, message)
+    return callback_errors.as_callback_error(cause, message.strip())
 
 
 def check(code: Any) -> None:
@@ -55,7 +55,7 @@ def about(subject: str, error: Error) -> Error:
     """The same error with its subject in front of the message."""
     named = type(error)(f"{subject}: {error}")
     if isinstance(error, OrtError) and isinstance(named, OrtError):
-        named.code = error.code
+        named.code, named.ort_message = error.code, error.ort_message
     return named
 
 

@@ -87,6 +87,10 @@ class MadeOutputs:
         """Whether an output of the last run has a value, and no array."""
         return bool(self.pointer.rows[index].value)
 
+    def kind(self, index: int) -> ValueKind:
+        """The kind of an output that waits."""
+        return ValueKind(self.pointer.rows[index].seen.kind)
+
     def take(self, index: int, parents: Sequence[Handle], memory: MemoryInfo = CPU) -> Value:
         """The value of an output that waits; it keeps `parents` alive. `memory` is the place of other than tensors."""
         handle = Handle.own(NULL, api().ReleaseValue, parents)

@@ -276,6 +276,20 @@ class Session(Owner):
                 "brings it to the host"
             )
 
+    def run_values(
+        self, feeds: Mapping[str, Value], outputs: Sequence[str] | None = None, options: RunOptions | None = None
+    ) -> list[Value | None]:
+        """One inference over values of any kind by name; returns a `Value` for each output.
+
+        Nothing is converted, and ORT allocates every output; an absent optional is None. ORT itself checks the names,
+        the types and the shapes, and raises its own errors. An input that is not fed is absent. `outputs` may name an
+        output twice.
+        """
+        from zrt.session import value_runs
+
+        self._check_replay(options)
+        return Call.run(*value_runs.prepare(self, feeds, outputs), options)
+
     async def run_async(
         self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
     ) -> list[Result]:
@@ -302,6 +316,15 @@ class Session(Owner):
         from zrt.session import async_runs
 
         return async_runs.submit(self._ready(feeds, outputs, options), options)
+
+    def submit_values(
+        self, feeds: Mapping[str, Value], outputs: Sequence[str] | None = None, options: RunOptions | None = None
+    ) -> Future[list[Value | None]]:
+        """`run_values` as a future, as `submit` is for `run`."""
+        from zrt.session import async_runs, value_runs
+
+        self._check_replay(options)
+        return async_runs.submit(value_runs.prepare(self, feeds, outputs), options)
 
     def _ready(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> async_runs.Ready:
         self._check_replay(options)
@@ -357,13 +380,21 @@ class Session(Owner):
                 self.input_names,
                 self._distrusted,
             )
-            calls = self._calls
-            if len(calls) >= CALLS_KEPT:
-                # Replace the dictionary: another thread may be reading the old one.
-                calls = self._calls = {}
-            calls[key] = call
+            self._keep(key, call)
         if wanted is None and not self._captures:
             self._latest = call
+        if self._handle is None:
+            # Another thread closed the session meanwhile: the cached call must not keep the OrtSession alive.
+            self.close()
+        return call
+
+    def _keep(self, key: Any, call: Call) -> Call:
+        """Caches a prepared call."""
+        calls = self._calls
+        if len(calls) >= CALLS_KEPT:
+            # Replace the dictionary: another thread may be reading the old one.
+            calls = self._calls = {}
+        calls[key] = call
         if self._handle is None:
             # Another thread closed the session meanwhile: the cached call must not keep the OrtSession alive.
             self.close()

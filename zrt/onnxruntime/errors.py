@@ -1,0 +1,115 @@
+"""The exceptions of the official package, and the translation of zrt's into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from zrt.errors import OrtError
+
+
+class Fail(Exception):
+    """Code 1: a failure that has no code of its own."""
+
+
+class InvalidArgument(Exception):
+    """Code 2: a feed, a name or another argument is wrong."""
+
+
+class NoSuchFile(Exception):
+    """Code 3: a file is not there."""
+
+
+class NoModel(Exception):
+    """Code 4: the session has no model yet."""
+
+
+class EngineError(Exception):
+    """Code 5: the engine of an execution provider failed."""
+
+
+class RuntimeException(Exception):
+    """Code 6: ONNX Runtime threw a C++ exception."""
+
+
+class InvalidProtobuf(Exception):
+    """Code 7: the model's bytes cannot be parsed."""
+
+
+class ModelLoaded(Exception):
+    """Code 8: the session has a model already."""
+
+
+class NotImplemented(Exception):
+    """Code 9: no kernel for a node, or a feature that the library lacks."""
+
+
+class InvalidGraph(Exception):
+    """Code 10: the model's graph violates the ONNX standard."""
+
+
+class EPFail(Exception):
+    """Code 11: an execution provider failed; `InferenceSession.run` then falls back to other providers."""
+
+
+class ModelLoadCanceled(Exception):
+    """Code 12: the load was canceled."""
+
+
+class ModelRequiresCompilation(Exception):
+    """Code 13: the session takes only models that are compiled ahead of time."""
+
+
+class NotFound(Exception):
+    """Code 14: there is no object of that name."""
+
+
+# ONNX Runtime's code: the class, and the word for the code in messages.
+_KINDS: dict[int, tuple[type[Exception], str]] = {
+    1: (Fail, "FAIL"),
+    2: (InvalidArgument, "INVALID_ARGUMENT"),
+    3: (NoSuchFile, "NO_SUCHFILE"),
+    4: (NoModel, "NO_MODEL"),
+    5: (EngineError, "ENGINE_ERROR"),
+    6: (RuntimeException, "RUNTIME_EXCEPTION"),
+    7: (InvalidProtobuf, "INVALID_PROTOBUF"),
+    8: (ModelLoaded, "MODEL_LOADED"),
+    9: (NotImplemented, "NOT_IMPLEMENTED"),
+    10: (InvalidGraph, "INVALID_GRAPH"),
+    11: (EPFail, "EP_FAIL"),
+    12: (ModelLoadCanceled, "MODEL_LOAD_CANCELED"),
+    13: (ModelRequiresCompilation, "MODEL_REQUIRES_COMPILATION"),
+    14: (NotFound, "NOT_FOUND"),
+}
+
+
+def made(code: int, message: str) -> Exception:
+    """The exception for a code of ONNX Runtime's; one of a later release becomes a `RuntimeError`."""
+    kind, word = _KINDS.get(code, (RuntimeError, "GENERAL ERROR"))
+    return kind(f"[ONNXRuntimeError] : {code} : {word} : {message}")
+
+
+def ort_error(error: BaseException) -> OrtError | None:
+    """ONNX Runtime's error in an exception: itself, or the cause of zrt's sentence about it."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, OrtError):
+        found = found.__cause__
+    return found
+
+
+def translate(error: Exception) -> Exception:
+    """The exception to raise in the place of one of zrt's; another one is returned as it is."""
+    found = ort_error(error)
+    return error if found is None else made(found.code, found.ort_message or str(found))
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raises the official package's exceptions for those of ONNX Runtime; zrt's is the cause."""
+    try:
+        yield
+    except Exception as error:
+        other = translate(error)
+        if other is error:
+            raise
+        raise other from error

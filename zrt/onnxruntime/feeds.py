@@ -1,0 +1,126 @@
+"""The feeds and the results of a run as the official package takes and gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zrt.errors import ArgumentError, DTypeError, ZrtError
+from zrt.memory import arrays
+from zrt.types import ElementType, ValueKind, pack
+from zrt.values import Value
+from zrt.values.type_info import ValueInfo, content
+
+_FLOATS = range(ElementType.FLOAT8E4M3FN, ElementType.FLOAT8E5M2FNUZ + 1)
+
+# Types whose arrays `Session.run` returns in another form than the official package.
+_OTHERWISE = frozenset(kind for kind in ElementType if kind in _FLOATS or kind.packed or kind is ElementType.BFLOAT16)
+
+
+def returns_as_official(info: ValueInfo) -> bool:
+    """Whether `zrt.Session.run` returns an output of this declaration in the official package's form."""
+    if info.kind is ValueKind.TENSOR:
+        return info.element_type not in _OTHERWISE
+    return info.kind in (ValueKind.SEQUENCE, ValueKind.MAP)
+
+
+def values(feeds: Mapping[str, Any], inputs: Iterable[ValueInfo]) -> dict[str, Value]:
+    """The feeds as values, without those that are None: each stands for an absent optional."""
+    declared = {info.name: content(info) for info in inputs}
+    return {name: value(declared.get(name), name, feed) for name, feed in feeds.items() if feed is not None}
+
+
+def value(info: ValueInfo | None, name: str, feed: Any) -> Value:
+    """One feed as a value of its own type, which may differ from the declared one: ONNX Runtime compares them."""
+    if isinstance(feed, np.ndarray):
+        return _array(feed, name)
+    if hasattr(type(feed), "_to_zrt"):
+        made: Value = feed._to_zrt()
+        return made
+    sequence = info is not None and info.kind is ValueKind.SEQUENCE
+    if isinstance(feed, list):
+        return _sequence(info, name, feed) if sequence else _list(info, name, feed)
+    if isinstance(feed, dict):
+        return _map(info, name, feed)
+    if not isinstance(feed, Iterable) or isinstance(feed, memoryview):
+        raise RuntimeError(f"Unable to handle object of type {type(feed)}")
+    if sequence and isinstance(feed, (tuple, Sequence)) and all(isinstance(each, dict) for each in feed):
+        return _sequence(info, name, list(feed))
+    raise RuntimeError(f"Input must be a list of dictionaries or a single numpy array for input '{name}'.")
+
+
+def _array(array: np.ndarray[Any, Any], name: str) -> Value:
+    if array.dtype.kind in "OUV":
+        try:
+            kind = ElementType.of(array.dtype)
+        except DTypeError:
+            kind = ElementType.STRING
+        if kind is ElementType.STRING:
+            texts = [str(text) for text in array.reshape(-1).tolist()]
+            return Value.from_strings(texts, array.shape, name)
+    try:
+        kind = ElementType.of(array.dtype)
+    except DTypeError:
+        raise RuntimeError(f"Numpy_type {array.dtype.num} can't be converted to MLDataType.") from None
+    if kind is ElementType.STRING:
+        return Value.from_strings(array, None, name)
+    if kind.refused:
+        raise RuntimeError(f"Numpy_type {array.dtype.num} can't be converted to MLDataType.")
+    plain = arrays.native(np.asarray(array))
+    if kind.packed:
+        return Value.from_packed(pack(plain, kind), kind, plain.shape, name)
+    return Value.from_array(plain, name)
+
+
+def _list(info: ValueInfo | None, name: str, feed: list[Any]) -> Value:
+    if info is None or info.kind is not ValueKind.TENSOR:
+        raise RuntimeError("The graph is missing type information needed to construct the ORT tensor")
+    dtype = np.dtype(np.uint8) if info.element_type in _FLOATS else info.element_type.dtype
+    try:
+        array = np.array(feed, dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise RuntimeError("Could not create tensor from given input list") from error
+    return _array(array, name)
+
+
+def _sequence(info: ValueInfo | None, name: str, feed: list[Any]) -> Value:
+    maps = info is not None and info.element is not None and info.element.kind is ValueKind.MAP
+    if not maps and not all(isinstance(each, np.ndarray) for each in feed):
+        raise RuntimeError("CreateSequenceOfTensors: Input is not a tensor")
+    assert info is not None
+    return _made(Value.from_sequence, feed, info.element_type, info.key_type or None, name)
+
+
+def _map(info: ValueInfo | None, name: str, feed: dict[Any, Any]) -> Value:
+    if not feed:
+        raise RuntimeError("Size of dictionary is empty, unable to run the prediction.")
+    value_type = info.element_type if info is not None and info.kind is ValueKind.MAP else ElementType.FLOAT
+    return _made(Value.from_map, feed, None, value_type, name)
+
+
+def _made(make: Any, feed: Any, first: Any, second: Any, name: str) -> Value:
+    try:
+        made: Value = make(feed, first, second, f"input {name!r}")
+    except (ArgumentError, DTypeError, ZrtError) as error:
+        raise RuntimeError(str(error)) from error
+    return made
+
+
+def result(value: Value | None) -> Any:
+    """The object for one output: an array, a list, a dict, a sparse tensor, or None for an absent optional."""
+    if value is None:
+        return None
+    if value.kind is ValueKind.SEQUENCE:
+        return value.to_list()
+    if value.kind is ValueKind.MAP:
+        return value.to_dict()
+    if value.kind is ValueKind.SPARSE_TENSOR:
+        from zrt.onnxruntime.state.sparse import SparseTensor
+
+        return SparseTensor._of(value)
+    if value.element_type.packed:
+        return value.unpack()
+    array = value.numpy()
+    return array.view(np.uint8) if value.element_type in _FLOATS else array

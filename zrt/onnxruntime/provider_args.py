@@ -1,0 +1,205 @@
+"""The arguments `providers` and `provider_options`: checked, and handed to zrt."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import zrt
+from zrt.errors import ProviderError
+from zrt.providers import known
+from zrt.providers.library_providers import lacking
+
+CPU = "CPUExecutionProvider"
+
+# The names that ONNX Runtime knows, in its order of preference; the loaded library has some of them.
+_ALL = (
+    "NvTensorRTRTXExecutionProvider",
+    "TensorrtExecutionProvider",
+    "CUDAExecutionProvider",
+    "MIGraphXExecutionProvider",
+    "OpenVINOExecutionProvider",
+    "DnnlExecutionProvider",
+    "VitisAIExecutionProvider",
+    "QNNExecutionProvider",
+    "NnapiExecutionProvider",
+    "VSINPUExecutionProvider",
+    "JsExecutionProvider",
+    "CoreMLExecutionProvider",
+    "ACLExecutionProvider",
+    "DmlExecutionProvider",
+    "RknpuExecutionProvider",
+    "WebNNExecutionProvider",
+    "WebGpuExecutionProvider",
+    "XnnpackExecutionProvider",
+    "CANNExecutionProvider",
+    "AzureExecutionProvider",
+    CPU,
+)
+
+_RIVALS = "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"
+
+
+def get_all_providers() -> list[str]:
+    """The names of all providers that ONNX Runtime knows, in its order of preference."""
+    return list(_ALL)
+
+
+def get_available_providers() -> list[str]:
+    """The names of the providers that the loaded library has."""
+    return zrt.available_providers()
+
+
+def strict() -> bool:
+    """Whether the environment variable ``ZRT_STRICT`` is 1: then no provider is left out silently."""
+    return os.environ.get("ZRT_STRICT") == "1"
+
+
+def check_and_normalize_provider_args(
+    providers: Sequence[Any] | None,
+    provider_options: Sequence[Any] | None,
+    available_provider_names: Sequence[str],
+) -> tuple[list[str], list[dict[str, str]]]:
+    """The names of the providers, each once, and the options of each one as strings.
+
+    `providers` has names and (name, options) pairs; or it has names alone, and `provider_options` the options of each.
+    Warns of a name that is not available and of one that is given twice, which is ignored. Raises `ValueError`.
+    """
+    if providers is None:
+        return [], []
+    if not isinstance(providers, Sequence):
+        raise ValueError("'providers' should be a sequence.")
+    found: dict[str, dict[str, str]] = {}
+    for name, options in _pairs(providers, provider_options):
+        if name not in available_provider_names:
+            has = ", ".join(available_provider_names)
+            warnings.warn(
+                f"Specified provider '{name}' is not in available provider names.Available providers: '{has}'",
+                stacklevel=2,
+            )
+        if name in found:
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=2)
+            continue
+        found[name] = {str(key): str(value) for key, value in options.items()}
+    return list(found), list(found.values())
+
+
+def _pairs(providers: Sequence[Any], provider_options: Any) -> list[tuple[str, dict[Any, Any]]]:
+    """Each provider with its options."""
+    if provider_options is None:
+        return [_pair(provider) for provider in providers]
+    if not isinstance(provider_options, Sequence):
+        raise ValueError("'provider_options' should be a sequence.")
+    if len(providers) != len(provider_options):
+        raise ValueError("'providers' and 'provider_options' should be the same length if both are given.")
+    if not all(isinstance(provider, str) for provider in providers):
+        raise ValueError("Only string values for 'providers' are supported if 'provider_options' is given.")
+    if not all(isinstance(options, dict) for options in provider_options):
+        raise ValueError("'provider_options' values must be dicts.")
+    return list(zip(providers, provider_options, strict=True))
+
+
+def _pair(provider: Any) -> tuple[str, dict[Any, Any]]:
+    if isinstance(provider, str):
+        return provider, {}
+    if isinstance(provider, tuple) and len(provider) == 2:
+        name, options = provider
+        if isinstance(name, str) and isinstance(options, dict):
+            return name, options
+    raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+
+
+def _named(providers: Any) -> set[Any]:
+    """The names in an argument that is not checked yet."""
+    return {each[0] if isinstance(each, tuple) else each for each in providers or ()}
+
+
+def check_rivals(providers: Any) -> None:
+    """Raises `ValueError` for two providers that no session can have together."""
+    if _named(providers).issuperset(_RIVALS):
+        raise ValueError(f"Cannot enable both '{_RIVALS[0]}' and '{_RIVALS[1]}' in the same session.")
+
+
+def fallback_for(providers: Any, available: Sequence[str]) -> list[str]:
+    """The providers to fall back to: with TensorRT those of CUDA too, if both were given."""
+    rival = next((name for name in reversed(_RIVALS) if name in available), None)
+    cuda = "CUDAExecutionProvider"
+    return [cuda, CPU] if rival is not None and _named(providers).issuperset((cuda, rival)) else [CPU]
+
+
+class Selection:
+    """The providers of one session: those that zrt gets, and those that the session reports.
+
+    `given` is the selection of the session's options, which counts where no names are given. A provider that the
+    library lacks is left out, with ``ZRT_STRICT`` refused; a name that ONNX Runtime does not know raises
+    `RuntimeError`.
+    """
+
+    def __init__(self, names: Sequence[str], options: Sequence[dict[str, str]], given: Any = None) -> None:
+        self._given = given if not names else None
+        self._options: dict[str, dict[str, str]] = {}
+        self._devices: dict[str, list[zrt.EpDevice]] = {}
+        available = get_available_providers()
+        for name, settings in zip(names, options, strict=True):
+            if name in available or self._is_plugin(name):
+                self._options[name] = settings
+            elif strict():
+                raise lacking(name)
+            elif name not in _ALL:
+                raise RuntimeError(f"Unknown Provider Type: {name}")
+        self._options.setdefault(CPU, {})
+
+    def _is_plugin(self, name: str) -> bool:
+        """Whether a registered library offers devices of this provider."""
+        if name in _ALL:
+            return False
+        devices = [device for device in zrt.ep_devices() if device.provider == name]
+        if devices:
+            self._devices[name] = devices
+        return bool(devices)
+
+    def to_zrt(self) -> Any:
+        """The `providers` of `zrt.Session`: the CPU takes every node, so those after it get none."""
+        if self._given is not None:
+            return self._given
+        chosen: list[Any] = []
+        for name, settings in self._options.items():
+            if name == CPU:
+                break
+            devices = self._devices.get(name)
+            chosen += [(name, settings)] if devices is None else [(device, settings) for device in devices]
+        return chosen or None
+
+    def names_others(self) -> bool:
+        """Whether providers other than the CPU are named, so that a node on the CPU is a fallback."""
+        return isinstance(self.to_zrt(), list)
+
+    def drop(self, error: ProviderError) -> None:
+        """Leaves out the provider that cannot be used, with a warning; raises `error` if none is at fault."""
+        for name in [] if self._given is not None else list(self._options):
+            if name != CPU and name in str(error):
+                del self._options[name]
+                warnings.warn(f"{name} cannot be used and is left out: {error}", stacklevel=2)
+                return
+        raise error
+
+    def names(self, session: zrt.Session) -> list[str]:
+        """The names that the session reports, best first."""
+        return list(session.providers if self._given is not None else self._options)
+
+    def reported(self, session: zrt.Session) -> dict[str, dict[str, str]]:
+        """The options of each provider as the session reports them."""
+        return {name: _effective(name, self._options.get(name, {})) for name in self.names(session)}
+
+
+def _effective(name: str, options: dict[str, str]) -> dict[str, str]:
+    """The options of a provider, where ONNX Runtime reports any, with its own defaults where it tells them."""
+    if name in (CPU, "AzureExecutionProvider"):
+        return {}
+    kind = known.kind_of(name)
+    try:
+        return dict(options) if kind is None else kind(extra=options).effective()
+    except zrt.Error:
+        return dict(options)

@@ -1,0 +1,320 @@
+"""The session of the extension module: a `zrt.Session` behind the methods that the Python layer calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Set
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import zrt
+from zrt.errors import Error, ModelError, OrtError, ProviderError
+from zrt.onnxruntime import errors, feeds
+from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
+from zrt.onnxruntime.provider_args import Selection, strict
+from zrt.onnxruntime.state.arguments import ANY, TEXT, Kind, instance, sequence, take
+from zrt.onnxruntime.state.devices import OrtDevice, OrtEpDevice, OrtMemoryInfo
+from zrt.onnxruntime.state.values import OrtValue, OrtValueVector
+from zrt.values import Value
+
+_DISABLED = "optimization.disable_specified_optimizers"
+
+# The C API puts a blank into one of the messages.
+_SPACED, _PLAIN = "Invalid output name: ", "Invalid output name:"
+
+
+def _only(name: str, *kinds: type) -> Kind:
+    """An argument of one of these classes."""
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, kinds):
+            raise TypeError
+        return value
+
+    return Kind(name, convert)
+
+
+def _each(name: str, *kinds: type) -> Kind:
+    """A container of one of these classes with texts, or with texts as its keys."""
+    container = _only(name, *kinds)
+
+    def convert(value: Any) -> Any:
+        for each in container.convert(value):
+            TEXT.convert(each)
+        return value
+
+    return Kind(name, convert)
+
+
+def _function(value: Any) -> Any:
+    if value is not None and not callable(value):
+        raise TypeError
+    return value
+
+
+def _counterpart(name: str, optional: bool = True) -> Kind:
+    """Options with a counterpart of zrt's, which it gives."""
+
+    def convert(value: Any) -> Any:
+        if value is None and optional:
+            return None
+        if not hasattr(type(value), "_to_zrt"):
+            raise TypeError
+        return value._to_zrt()
+
+    return Kind(name, convert)
+
+
+_NAMES = sequence(TEXT)
+_FEEDS = _each("collections.abc.Mapping[str, object]", Mapping)
+_RUN_OPTIONS = _counterpart("RunOptions")
+_CALLBACK = Kind("collections.abc.Callable[[collections.abc.Sequence[object], object, str], None]", _function)
+_VECTOR = instance(OrtValueVector)
+_DICT, _LIST = _only("dict", dict), _only("list", list)
+_FLAG = Kind("bool", bool)
+
+_FORMS: dict[str, tuple[Kind, ...]] = {
+    "__init__": (_counterpart("SessionOptions"), _only("str", str, bytes), _FLAG, _FLAG),
+    "initialize_session": (
+        _NAMES,
+        sequence(_each("collections.abc.Mapping[str, str]", Mapping)),
+        _each("collections.abc.Set[str]", Set),
+    ),
+    "run": (_NAMES, _FEEDS, _RUN_OPTIONS),
+    "run_async": (_NAMES, _FEEDS, _CALLBACK, ANY, _RUN_OPTIONS),
+    "run_with_ort_values": (_DICT, _NAMES, _RUN_OPTIONS),
+    "run_with_iobinding": (ANY, _RUN_OPTIONS),
+    "run_with_ortvaluevector": (
+        _counterpart("RunOptions", optional=False),
+        _NAMES,
+        _VECTOR,
+        _NAMES,
+        _VECTOR,
+        sequence(instance(OrtDevice)),
+    ),
+    "set_ep_dynamic_options": (_DICT,),
+    "set_tuning_results": (_LIST, _FLAG),
+}
+
+
+def _take(function: str, *arguments: Any) -> list[Any]:
+    """The arguments of a method, converted; raises `TypeError` for wrong types."""
+    return take(function, {"": _FORMS[function]}, arguments)[1]
+
+
+class InferenceSession:
+    """A model and its options; `initialize_session` loads it."""
+
+    session: zrt.Session
+
+    def __init__(self, *arguments: Any) -> None:
+        """`arguments`: options or None, the model's path or bytes, whether it is a path, and an ignored switch."""
+        _, self._model, *_ = _take("__init__", *arguments)
+        self._options = arguments[0]
+        self._selection = Selection([], [])
+
+    def initialize_session(self, *arguments: Any) -> None:
+        """Loads the model: the names of the providers, the options of each, the optimizers to leave out."""
+        names, provider_options, disabled = _take("initialize_session", *arguments)
+        options = zrt.SessionOptions() if self._options is None else self._options._to_zrt()
+        if disabled:
+            entries = {**options.config_entries, _DISABLED: ";".join(sorted(disabled))}
+            options = replace(options, config_entries=entries)
+        selection = Selection(names, provider_options, None if self._options is None else self._options._selection())
+        self.session = self._load(options, selection)
+        self._selection = selection
+
+    def _load(self, options: zrt.SessionOptions, selection: Selection) -> zrt.Session:
+        try:
+            while True:
+                providers = selection.to_zrt()
+                try:
+                    return zrt.Session(self._model, options, providers, strict=strict() and selection.names_others())
+                except ProviderError as error:
+                    if strict():
+                        raise
+                    selection.drop(error)
+        except OrtError as error:
+            raise errors.translate(error) from error
+        except ModelError as error:
+            raise _refused(self._model, error) from error
+
+    @property
+    def inputs_meta(self) -> list[NodeArg]:
+        """The inputs that a run must feed."""
+        return [NodeArg._of(info) for info in self.session.inputs]
+
+    @property
+    def outputs_meta(self) -> list[NodeArg]:
+        """The outputs that a run computes."""
+        return [NodeArg._of(info) for info in self.session.outputs]
+
+    @property
+    def overridable_initializers(self) -> list[NodeArg]:
+        """The weights that a run may replace by feeding them."""
+        return [NodeArg._of(info) for info in self.session.initializers]
+
+    @property
+    def input_meminfos(self) -> list[OrtMemoryInfo]:
+        """The memory from which each input is read."""
+        return [OrtMemoryInfo._of(port.memory) for port in self.session.placement().inputs]
+
+    @property
+    def output_meminfos(self) -> list[OrtMemoryInfo]:
+        """The memory into which each output is written."""
+        return [OrtMemoryInfo._of(port.memory) for port in self.session.placement().outputs]
+
+    @property
+    def input_epdevices(self) -> list[OrtEpDevice | None]:
+        """The device that reads each input, None where ONNX Runtime does not know it."""
+        devices = [port.device for port in self.session.placement().inputs]
+        return [None if device is None else OrtEpDevice._of(device) for device in devices]
+
+    @property
+    def model_meta(self) -> ModelMetadata:
+        """The model's metadata."""
+        return ModelMetadata._of(self.session.metadata)
+
+    @property
+    def session_options(self) -> Any:
+        """A copy of the options with which the session was loaded."""
+        from zrt.onnxruntime.options import SessionOptions  # type: ignore[import-not-found, unused-ignore]
+
+        return SessionOptions() if self._options is None else self._options._copy()
+
+    def get_providers(self) -> list[str]:
+        """The names of the session's providers, best first."""
+        return self._selection.names(self.session)
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """The options of each provider."""
+        return self._selection.reported(self.session)
+
+    def get_provider_graph_assignment_info(self) -> list[Any]:
+        """The subgraphs that each provider runs, if the options had them recorded."""
+        from zrt.onnxruntime.assignment import assigned
+
+        return assigned(self.session)
+
+    def direct(self) -> Callable[..., list[Any]] | None:
+        """`Session.run`, if it returns all of the model's outputs in the official package's form."""
+        session = self.session
+        return session.run if all(map(feeds.returns_as_official, session.outputs)) else None
+
+    def run(self, *arguments: Any) -> list[Any]:
+        """One run: the names of the outputs, the feeds by name, run options or None."""
+        names, given, options = _take("run", *arguments)
+        return [feeds.result(value) for value in self._run(names, self._values(given), options)]
+
+    def _values(self, given: Mapping[str, Any]) -> dict[str, Value]:
+        return feeds.values(given, (*self.session.inputs, *self.session.initializers))
+
+    def _run(self, names: list[str], values: dict[str, Value], options: Any) -> list[Value | None]:
+        try:
+            return self.session.run_values(values, names, options)
+        except OrtError as error:
+            raise errors.made(error.code, error.ort_message.replace(_SPACED, _PLAIN)) from error
+
+    def run_async(self, *arguments: Any) -> None:
+        """Starts a run: as `run`, with a callback and its data before the options. The callback may be None."""
+        names, given, callback, user_data, options = _take("run_async", *arguments)
+        future = self.session.submit_values(self._values(given), names, options)
+        if callback is not None:
+            future.add_done_callback(partial(_call_back, callback, user_data))
+
+    def run_with_ort_values(self, *arguments: Any) -> OrtValueVector:
+        """One run over values: those by name, the names of the outputs, run options or None."""
+        given, names, options = _take("run_with_ort_values", *arguments)
+        found = self._run(names, {name: value._to_zrt() for name, value in given.items()}, options)
+        return OrtValueVector._of([OrtValue._of(value) for value in found])
+
+    def run_with_ortvaluevector(self, *arguments: Any) -> None:
+        """One run over vectors: run options, names and values of the feeds, names and values of the outputs, devices.
+
+        An output that has a value already is written into its memory; the others are appended.
+        """
+        options, fed, given, names, fetched, devices = _take("run_with_ortvaluevector", *arguments)
+        if len(fed) != len(given) or len(fetched) > len(names):
+            raise errors.made(2, "the numbers of names and of values differ")
+        if any(device.device_type() for device in devices):
+            raise RuntimeError(
+                "run_with_ortvaluevector: zrt writes outputs to the CPU only; use an IOBinding for devices"
+            )
+        found = self._run(names, {name: value._to_zrt() for name, value in zip(fed, given, strict=True)}, options)
+        for target, source in zip(fetched, found, strict=False):
+            _write(source, target)
+        for source in found[len(fetched) :]:
+            fetched.push_back(OrtValue._of(source))
+
+    def run_with_iobinding(self, *arguments: Any) -> None:
+        """One run over a `SessionIOBinding`: that, and run options or None."""
+        binding, options = _take("run_with_iobinding", *arguments)
+        binding._run(options)
+
+    def end_profiling(self) -> str:
+        """Ends the profiling; returns the path of the trace, "" without profiling."""
+        return self.session.end_profiling()
+
+    @property
+    def get_profiling_start_time_ns(self) -> int:
+        """The start of the profiling in nanoseconds, 0 without profiling."""
+        return self.session.profiling_start_ns
+
+    def set_ep_dynamic_options(self, *arguments: Any) -> None:
+        """Sets options of providers between runs."""
+        (options,) = _take("set_ep_dynamic_options", *arguments)
+        if not options:
+            raise RuntimeError("No options were provided")
+        with errors.translated():
+            self.session.set_dynamic_options({str(key): str(value) for key, value in options.items()})
+
+    def get_tuning_results(self) -> list[Any]:
+        """The results of tuning: none, since the C API of ONNX Runtime does not give them."""
+        return []
+
+    def set_tuning_results(self, *arguments: Any) -> None:
+        """Takes no result of tuning: each is ignored, or with True as the second argument refused."""
+        results, refuse = _take("set_tuning_results", *arguments)
+        for result in results:
+            provider, *_ = (result["ep"], result["results"], result["validators"])
+            if refuse:
+                known = provider in self.get_providers()
+                reason = (
+                    f"{provider} does not support TunableOp." if known else f"Cannot find execution provider {provider}"
+                )
+                raise RuntimeError(f"Error in execution: {reason}")
+
+
+def _write(source: Value | None, target: OrtValue) -> None:
+    """Puts an output into the place of an earlier value: into its memory, if it has any."""
+    if source is None or target._value is None:
+        target._value = source
+        return
+    try:
+        zrt.copy(source, target._value)
+    except Error as error:
+        raise errors.made(2, str(error)) from error
+
+
+def _call_back(callback: Callable[..., object], user_data: object, future: Future[list[Value | None]]) -> None:
+    """Hands the end of a run to a caller's function."""
+    error = future.exception()
+    if error is None:
+        callback([feeds.result(value) for value in future.result()], user_data, "")
+    else:
+        callback([], user_data, error.ort_message if isinstance(error, OrtError) else str(error))
+
+
+def _refused(model: str | bytes, error: ModelError) -> Exception:
+    """The exception for a model that zrt refused before ONNX Runtime saw it, in ONNX Runtime's words."""
+    if errors.ort_error(error) is not None:
+        return errors.translate(error)
+    if isinstance(model, bytes):
+        return errors.made(2, "No graph was found in the protobuf.") if not model else error
+    if isinstance(error, FileNotFoundError):
+        return errors.made(3, f"Load model from {model} failed:Load model {model} failed. File doesn't exist")
+    if os.path.isdir(model):
+        return errors.made(7, f"Load model from {model} failed:Protobuf parsing failed.")
+    return errors.made(1, f"Load model from {model} failed:{error}")
