@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _lock = RLock()
 _creating = False
 _current: Environment | None = None
+# The level of the log that a caller has set before there is an environment.
+_level_to_come: LogSeverity | None = None
 
 
 @public
@@ -304,7 +306,32 @@ def _create(
 
 def current() -> Environment:
     """The environment of this process, made with the defaults if there is none yet."""
-    return _current or Environment()
+    return _current or _default()
+
+
+def _default(threading: ThreadingOptions | None = None) -> Environment:
+    environment = Environment(threading=threading)
+    if _level_to_come is not None:
+        environment.log_severity = _level_to_come
+    return environment
+
+
+def create_with_pools(threading: ThreadingOptions) -> bool:
+    """Makes the environment with these thread pools and the other defaults; False if there is one already."""
+    with _lock:
+        if _current is not None:
+            return False
+        _default(threading)
+        return True
+
+
+def set_log_severity(severity: LogSeverity) -> None:
+    """Sets the level of the environment's log now, or as soon as `current` makes an environment."""
+    global _level_to_come
+    if _current is None:
+        _level_to_come = severity
+    else:
+        _current.log_severity = severity
 
 
 def _forked() -> None:

@@ -153,7 +153,8 @@ class MemoryInfo:
 
     def resolved(self) -> MemoryInfo:
         """The description that ONNX Runtime has of this memory: with the fields that follow from the name."""
-        return MemoryInfo.read(self.handle().pointer)
+        handle = self.handle()
+        return MemoryInfo.read(handle.pointer)
 
     def handle(self) -> Handle:
         """A new ``OrtMemoryInfo`` of this description."""

@@ -14,7 +14,9 @@ def _homes(modules: Mapping[str, str]) -> dict[str, str]:
 # The names of the extension module.
 STATE = _homes(
     {
+        "allocators": "OrtArenaCfg create_and_register_allocator create_and_register_allocator_v2",
         "assignment": "OrtEpAssignedNode OrtEpAssignedSubgraph",
+        "engine": "get_build_info get_device get_version_string has_collective_ops",
         "enums": """
             ArenaExtendStrategy ExecutionMode ExecutionOrder GraphOptimizationLevel OrtAllocatorType OrtCompileApiFlags
             OrtCompiledModelCompatibility OrtDeviceEpIncompatibilityReason OrtDeviceMemoryType
@@ -26,11 +28,12 @@ STATE = _homes(
             ModelRequiresCompilation NoModel NoSuchFile NotFound NotImplemented RuntimeException
         """,
         "node_args": "ModelMetadata NodeArg",
-        "options": "RunOptions SessionOptions",
+        "options": """
+            RunOptions SessionObjectInitializer SessionOptions get_default_session_options get_session_initializer
+        """,
         "process": """
-            OrtArenaCfg create_and_register_allocator create_and_register_allocator_v2 disable_telemetry_events
-            enable_telemetry_events get_build_info get_device get_version_string has_collective_ops
-            set_default_logger_severity set_default_logger_verbosity set_global_thread_pool_sizes set_seed
+            disable_telemetry_events enable_telemetry_events set_default_logger_severity set_default_logger_verbosity
+            set_global_thread_pool_sizes set_seed
         """,
         "provider_args": "get_all_providers get_available_providers",
         "state.adapters": "AdapterFormat LoraAdapter",
@@ -42,6 +45,7 @@ STATE = _homes(
             get_hardware_devices get_model_compatibility_for_ep_devices register_execution_provider_library
             unregister_execution_provider_library
         """,
+        "state.sessions": "InferenceSession",
         "state.sparse": "SparseBlockSparseView SparseCooView SparseCsrView SparseTensor",
         "state.values": "OrtValue OrtValueVector copy_tensors",
     }
@@ -62,9 +66,9 @@ COLLECTION = _homes(
 )
 
 # The names of the package itself that neither of the two has.
-PROCESS = _homes({"process": "__version__ cuda_version package_name preload_dlls print_debug_info version"})
+ENGINE = _homes({"engine": "__version__ cuda_version package_name preload_dlls print_debug_info version"})
 
-HOMES = {**STATE, **COLLECTION, **PROCESS}
+HOMES = {**STATE, **COLLECTION, **ENGINE}
 
 
 def serve(module: str, name: str, homes: Mapping[str, str]) -> Any:

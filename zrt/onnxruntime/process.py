@@ -1,0 +1,67 @@
+"""What the official package sets for the whole process: the log's level, thread pools, telemetry, the seed."""
+
+from __future__ import annotations
+
+import logging
+
+import zrt
+from zrt.environment import environment
+from zrt.onnxruntime import conversions, errors, notices
+
+_TELEMETRY = (
+    "enable_telemetry_events and disable_telemetry_events do nothing: the variable ORT_DISABLE_TELEMETRY decides, "
+    "which zrt sets to 1 unless you set it"
+)
+
+
+def set_default_logger_severity(severity: int, /) -> None:
+    """Set the lowest severity that is logged: 0 verbose, 1 info, 2 warning, 3 error, 4 fatal."""
+    level = conversions.integer(severity, "set_default_logger_severity")
+    if not 0 <= level <= 4:
+        raise RuntimeError("Invalid logging severity. 0:Verbose, 1:Info, 2:Warning, 3:Error, 4:Fatal")
+    environment.set_log_severity(zrt.LogSeverity(level))
+
+
+def set_default_logger_verbosity(verbosity: int, /) -> None:
+    """Check the number, and do nothing: only debug builds of ONNX Runtime log by verbosity."""
+    conversions.integer(verbosity, "set_default_logger_verbosity")
+    notices.once("set_default_logger_verbosity does nothing: this is for debug builds of ONNX Runtime", logging.INFO)
+
+
+def set_global_thread_pool_sizes(intra_op_num_threads: int = 0, inter_op_num_threads: int = 0) -> None:
+    """Create the thread pools of sessions whose `use_per_session_threads` is False; 0: a thread for each core.
+
+    Raises `Fail` if there are such pools already, and also if a session or another object has made the environment:
+    the pools are created with it.
+    """
+    intra = conversions.integer(intra_op_num_threads, "intra_op_num_threads")
+    inter = conversions.integer(inter_op_num_threads, "inter_op_num_threads")
+    # ONNX Runtime treats a negative number as 0.
+    threading = zrt.ThreadingOptions(intra_op_num_threads=max(intra, 0), inter_op_num_threads=max(inter, 0))
+    if not environment.create_with_pools(threading):
+        raise errors.made(
+            1,
+            "Global thread pools have already been created, cannot replace them"
+            if environment.current().threading is not None
+            else "ONNX Runtime's environment is there already, and its global thread pools are created with it: "
+            "call set_global_thread_pool_sizes before the first session",
+        )
+
+
+def enable_telemetry_events() -> None:
+    """Do nothing: the variable ``ORT_DISABLE_TELEMETRY`` decides, which zrt sets to 1 unless you set it."""
+    notices.once(_TELEMETRY, logging.INFO)
+
+
+def disable_telemetry_events() -> None:
+    """Do nothing: the variable ``ORT_DISABLE_TELEMETRY`` decides, which zrt sets to 1 unless you set it."""
+    notices.once(_TELEMETRY, logging.INFO)
+
+
+def set_seed(seed: int, /) -> None:
+    """Check the number, and log that it has no effect: the C API of ONNX Runtime has no such setting."""
+    conversions.integer(seed, "set_seed", conversions.INT64)
+    notices.once(
+        "set_seed has no effect: the C API of ONNX Runtime has no such setting. "
+        "Random operators use the seeds that the model gives them, or seeds of their own"
+    )
