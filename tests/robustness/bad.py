@@ -19,6 +19,8 @@ from zrt.errors import (
     ClosedError,
     DTypeError,
     Error,
+    FailError,
+    InvalidArgumentError,
     InvalidGraphError,
     InvalidProtobufError,
     ModelError,
@@ -87,6 +89,34 @@ BORROWED_FEEDS = [
     feeding(Kind.WRONG_VALUE, lambda w: f32(4, 2).T, ArgumentError, "contiguous"),
     feeding(Kind.WRONG_VALUE, lambda w: np.zeros((2, 4), ">f4"), ArgumentError, "byte order"),
     feeding(Kind.HUGE, lambda w: huge_array(), ArgumentError, "contiguous"),
+]
+
+
+def _fed(x: Any) -> dict[str, Any]:
+    return {"x": x, "y": zrt.Value.from_array(f32(2, 4))}
+
+
+# Feeds that are values: ONNX Runtime itself finds most mistakes.
+VALUE_FEEDS = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: {**_fed(w.value()), "q": w.value()}, InvalidArgumentError, "q"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {**_fed(w.value()), "x\0": w.value()}, ArgumentError, "name", "NUL"),
+    Bad(Kind.MISSING_INPUT, lambda w: {"x": w.value()}, FailError, "y"),
+    Bad(Kind.WRONG_DTYPE, lambda w: _fed(zrt.Value.from_array(np.zeros((2, 4)))), InvalidArgumentError, "double"),
+    Bad(Kind.WRONG_RANK, lambda w: _fed(zrt.Value.from_array(f32(2))), InvalidArgumentError, "rank", "x"),
+    Bad(Kind.WRONG_SHAPE, lambda w: _fed(zrt.Value.from_array(f32(2, 5))), InvalidArgumentError, "Got: 5"),
+    Bad(Kind.WRONG_TYPE, lambda w: _fed(w.array), DTypeError, "input 'x'", "Value"),
+    Bad(Kind.WRONG_TYPE, lambda w: _fed(None), DTypeError, "input 'x'", "Value"),
+    Bad(Kind.WRONG_TYPE, lambda w: {5: w.value()}, DTypeError, "name", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: [w.value()], DTypeError, "feeds", "list"),
+    Bad(Kind.CLOSED, lambda w: _fed(closed(w.value())), ClosedError, "Value is closed"),
+]
+
+VALUE_OUTPUTS = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: ["q"], InvalidArgumentError, "q"),
+    Bad(Kind.WRONG_VALUE, lambda w: [], InvalidArgumentError, "output"),
+    Bad(Kind.WRONG_TYPE, lambda w: [5], DTypeError, "outputs", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: "z", DTypeError, "outputs", "'z'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "outputs", "5"),
 ]
 
 READ_ONLY = np.frombuffer(bytes(32), np.float32).reshape(2, 4)

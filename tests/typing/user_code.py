@@ -88,6 +88,9 @@ async def futures(session: zrt.Session, image: Array) -> None:
     waiting: Future[Any] = future
     waiting.cancel()
     future.result()[0].sum()
+    values = {"image": zrt.Value.from_array(image)}
+    assert_type(session.run_values(values, ["probabilities"]), list[zrt.Value | None])
+    session.submit_values(values).result()
 
 
 def canceled_load() -> None:

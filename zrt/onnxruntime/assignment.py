@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import zrt
 from zrt.onnxruntime import errors
 from zrt.onnxruntime.state.arguments import no_constructor
 from zrt.onnxruntime.state.devices import NotPickled
 from zrt.providers.node_assignment import ONNX_DOMAIN
+from zrt.session.session import Session
 
 _NOT_RECORDED = (
     "Session configuration entry 'session.record_ep_graph_assignment_info' must be set to \"1\" "
@@ -75,7 +75,7 @@ class OrtEpAssignedSubgraph(_Assigned):
         return [OrtEpAssignedNode._of(node) for node in self._found.nodes]
 
 
-def assigned(session: zrt.Session) -> list[OrtEpAssignedSubgraph]:
+def assigned(session: Session) -> list[OrtEpAssignedSubgraph]:
     """The subgraphs of a session; raises `Fail` if its options did not record them."""
     subgraphs = session.placement().subgraphs
     if subgraphs is None:

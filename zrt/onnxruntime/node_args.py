@@ -6,11 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from zrt import ModelMetadata as ZrtMetadata
-from zrt import ValueInfo, ValueKind
 from zrt.onnxruntime import conversions
 from zrt.onnxruntime.state.arguments import no_constructor
 from zrt.onnxruntime.state.devices import NotPickled
+from zrt.types import ValueKind
+from zrt.values.model_metadata import ModelMetadata as ZrtMetadata
+from zrt.values.type_info import ValueInfo
 
 
 def type_string(info: ValueInfo) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import zrt
-from zrt.errors import ProviderError
+from zrt.environment.devices import EpDevice, ep_devices
+from zrt.errors import Error, ProviderError
 from zrt.providers import known
-from zrt.providers.library_providers import lacking
+from zrt.providers.library_providers import available_providers, lacking
+
+if TYPE_CHECKING:
+    from zrt.session.session import Session
 
 CPU = "CPUExecutionProvider"
 
@@ -49,7 +52,7 @@ def get_all_providers() -> list[str]:
 
 def get_available_providers() -> list[str]:
     """The names of the providers that the loaded library has."""
-    return zrt.available_providers()
+    return available_providers()
 
 
 def strict() -> bool:
@@ -140,7 +143,7 @@ class Selection:
     def __init__(self, names: Sequence[str], options: Sequence[dict[str, str]], given: Any = None) -> None:
         self._given = given if not names else None
         self._options: dict[str, dict[str, str]] = {}
-        self._devices: dict[str, list[zrt.EpDevice]] = {}
+        self._devices: dict[str, list[EpDevice]] = {}
         available = get_available_providers()
         for name, settings in zip(names, options, strict=True):
             if name in available or self._is_plugin(name):
@@ -155,7 +158,7 @@ class Selection:
         """Whether a registered library offers devices of this provider."""
         if name in _ALL:
             return False
-        devices = [device for device in zrt.ep_devices() if device.provider == name]
+        devices = [device for device in ep_devices() if device.provider == name]
         if devices:
             self._devices[name] = devices
         return bool(devices)
@@ -185,11 +188,11 @@ class Selection:
                 return
         raise error
 
-    def names(self, session: zrt.Session) -> list[str]:
+    def names(self, session: Session) -> list[str]:
         """The names that the session reports, best first."""
         return list(session.providers if self._given is not None else self._options)
 
-    def reported(self, session: zrt.Session) -> dict[str, dict[str, str]]:
+    def reported(self, session: Session) -> dict[str, dict[str, str]]:
         """The options of each provider as the session reports them."""
         return {name: _effective(name, self._options.get(name, {})) for name in self.names(session)}
 
@@ -201,5 +204,5 @@ def _effective(name: str, options: dict[str, str]) -> dict[str, str]:
     kind = known.kind_of(name)
     try:
         return dict(options) if kind is None else kind(extra=options).effective()
-    except zrt.Error:
+    except Error:
         return dict(options)

@@ -1,4 +1,4 @@
-"""Submitted and asynchronous runs, and the log."""
+"""Submitted and asynchronous runs, runs over values, and the log."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import zrt
-from tests.robustness.bad import COPIED_FEEDS, OUTPUT_NAMES, RUN_OPTIONS
+from tests.robustness.bad import COPIED_FEEDS, OUTPUT_NAMES, RUN_OPTIONS, VALUE_FEEDS, VALUE_OUTPUTS
 from tests.robustness.vocabulary import INSIDE, Bad, Kind, Single, Take, World
 from zrt.errors import ArgumentError, DTypeError
 
 
 def submitted(w: World, *arguments: Any, **keywords: Any) -> object:
     return w.session.submit(*arguments, **keywords).result(60)
+
+
+def submitted_values(w: World, *arguments: Any, **keywords: Any) -> object:
+    return w.session.submit_values(*arguments, **keywords).result(60)
 
 
 def awaited(w: World, *arguments: Any, **keywords: Any) -> object:
@@ -27,6 +31,19 @@ def running(call: str, run: Callable[..., object]) -> list[Take]:
         (call, "outputs", OUTPUT_NAMES, lambda w, bad: run(w, w.feeds, bad)),
         (call, "options", RUN_OPTIONS, lambda w, bad: run(w, w.feeds, options=bad)),
     ]
+
+
+def over_values(call: str, run: Callable[..., object]) -> list[Take]:
+    """The rows that `run_values` and `submit_values` share."""
+    return [
+        (call, "feeds", VALUE_FEEDS, lambda w, bad: run(w, bad)),
+        (call, "outputs", VALUE_OUTPUTS, lambda w, bad: run(w, values(w), bad)),
+        (call, "options", RUN_OPTIONS, lambda w, bad: run(w, values(w), options=bad)),
+    ]
+
+
+def values(w: World) -> dict[str, zrt.Value]:
+    return {name: zrt.Value.from_array(array) for name, array in w.feeds.items()}
 
 
 LOGGER = [
@@ -49,6 +66,8 @@ def set_severity(value: Any) -> None:
 
 
 TAKES: list[Take] = [
+    *over_values("Session.run_values", lambda w, *arguments, **keywords: w.session.run_values(*arguments, **keywords)),
+    *over_values("Session.submit_values", submitted_values),
     *running("Session.submit", submitted),
     *running("Session.run_async", awaited),
     ("Environment.__new__", "logger", LOGGER, lambda w, bad: zrt.Environment(logger=bad)),
@@ -67,6 +86,8 @@ SINGLE: list[Single] = [
 CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "Session.submit": lambda w, it: it.submit(w.feeds),
     "Session.run_async": lambda w, it: asyncio.run(it.run_async(w.feeds)),
+    "Session.run_values": lambda w, it: it.run_values(values(w)),
+    "Session.submit_values": lambda w, it: it.submit_values(values(w)),
     "RunOptions.twin": lambda w, it: it.twin(),
 }
 

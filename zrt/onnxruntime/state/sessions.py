@@ -9,15 +9,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import zrt
 from zrt.errors import Error, ModelError, OrtError, ProviderError
+from zrt.loading.session_options import SessionOptions
 from zrt.onnxruntime import errors, feeds
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
 from zrt.onnxruntime.provider_args import Selection, strict
 from zrt.onnxruntime.state.arguments import ANY, TEXT, Kind, instance, sequence, take
 from zrt.onnxruntime.state.devices import OrtDevice, OrtEpDevice, OrtMemoryInfo
 from zrt.onnxruntime.state.values import OrtValue, OrtValueVector
+from zrt.session.session import Session
 from zrt.values import Value
+from zrt.values.copy import copy
 
 _DISABLED = "optimization.disable_specified_optimizers"
 
@@ -107,7 +109,7 @@ def _take(function: str, *arguments: Any) -> list[Any]:
 class InferenceSession:
     """A model and its options; `initialize_session` loads it."""
 
-    session: zrt.Session
+    session: Session
 
     def __init__(self, *arguments: Any) -> None:
         """`arguments`: options or None, the model's path or bytes, whether it is a path, and an ignored switch."""
@@ -118,7 +120,7 @@ class InferenceSession:
     def initialize_session(self, *arguments: Any) -> None:
         """Loads the model: the names of the providers, the options of each, the optimizers to leave out."""
         names, provider_options, disabled = _take("initialize_session", *arguments)
-        options = zrt.SessionOptions() if self._options is None else self._options._to_zrt()
+        options = SessionOptions() if self._options is None else self._options._to_zrt()
         if disabled:
             entries = {**options.config_entries, _DISABLED: ";".join(sorted(disabled))}
             options = replace(options, config_entries=entries)
@@ -126,12 +128,12 @@ class InferenceSession:
         self.session = self._load(options, selection)
         self._selection = selection
 
-    def _load(self, options: zrt.SessionOptions, selection: Selection) -> zrt.Session:
+    def _load(self, options: SessionOptions, selection: Selection) -> Session:
         try:
             while True:
                 providers = selection.to_zrt()
                 try:
-                    return zrt.Session(self._model, options, providers, strict=strict() and selection.names_others())
+                    return Session(self._model, options, providers, strict=strict() and selection.names_others())
                 except ProviderError as error:
                     if strict():
                         raise
@@ -180,9 +182,9 @@ class InferenceSession:
     @property
     def session_options(self) -> Any:
         """A copy of the options with which the session was loaded."""
-        from zrt.onnxruntime.options import SessionOptions  # type: ignore[import-not-found, unused-ignore]
+        from zrt.onnxruntime import options  # type: ignore[import-not-found, unused-ignore]
 
-        return SessionOptions() if self._options is None else self._options._copy()
+        return options.SessionOptions() if self._options is None else self._options._copy()
 
     def get_providers(self) -> list[str]:
         """The names of the session's providers, best first."""
@@ -293,7 +295,7 @@ def _write(source: Value | None, target: OrtValue) -> None:
         target._value = source
         return
     try:
-        zrt.copy(source, target._value)
+        copy(source, target._value)
     except Error as error:
         raise errors.made(2, str(error)) from error
 
