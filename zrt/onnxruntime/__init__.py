@@ -11,7 +11,7 @@ from typing import Any
 
 from zrt.onnxruntime.homes import HOMES, serve
 
-_SUBMODULES = ("capi",)
+_SUBMODULES = {"capi": "capi", "onnxruntime_validation": "capi.onnxruntime_validation"}
 
 __author__ = "zrt developers"
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "get_ep_devices",
     "get_version_string",
     "has_collective_ops",
+    "onnxruntime_validation",
     "package_name",
     "preload_dlls",
     "print_debug_info",
@@ -78,7 +79,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        return importlib.import_module(f"zrt.onnxruntime.{_SUBMODULES[name]}")
     value = globals()[name] = serve(__name__, name, HOMES)
     return value
 

@@ -8,6 +8,7 @@ from types import ModuleType
 _MODULES = (
     "_pybind_state",
     "build_and_package_info",
+    "convert_npz_to_onnx_adapter",
     "onnxruntime_inference_collection",
     "onnxruntime_pybind11_state",
     "onnxruntime_validation",

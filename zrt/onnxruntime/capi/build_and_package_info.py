@@ -1,0 +1,16 @@
+"""The package's name, its version, and that of CUDA if the engine was built for it."""
+
+from __future__ import annotations
+
+from zrt.onnxruntime.engine import package_info
+
+
+def __getattr__(name: str) -> str:
+    found = package_info().get(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(package_info())
