@@ -13,6 +13,7 @@ from tests.providers.kinds import KINDS, sample
 from zrt import providers
 from zrt._native import ffi
 from zrt._native.handle import Handle
+from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import ProviderError, UnsupportedError
 from zrt.providers import appending, attach, config_entries
 
@@ -72,7 +73,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 def added(provider: providers.Provider) -> None:
-    appending.append(Handle.borrow(ffi.NULL), provider.name, provider.settings())
+    appending.append(PoolOptions.borrow(ffi.NULL), provider.name, provider.settings())
 
 
 class TestCalls:
@@ -124,10 +125,10 @@ class TestCalls:
         ]
 
     def test_a_stream_in_strings_may_be_hexadecimal(self, recorded):
-        appending.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", {"user_compute_stream": "0xBEEF"})
+        appending.append(PoolOptions.borrow(ffi.NULL), "CUDAExecutionProvider", {"user_compute_stream": "0xBEEF"})
         assert ("UpdateCUDAProviderOptionsWithValue", "user_compute_stream", 0xBEEF) in recorded.calls
         with pytest.raises(ProviderError, match="CUDAExecutionProvider: user_compute_stream: 'main' is no address"):
-            appending.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", {"user_compute_stream": "main"})
+            appending.append(PoolOptions.borrow(ffi.NULL), "CUDAExecutionProvider", {"user_compute_stream": "main"})
 
     def test_arena_configuration_uses_the_older_struct(self, recorded):
         added(
@@ -184,13 +185,13 @@ class TestCalls:
         with pytest.raises(
             ProviderError, match=f"CUDAExecutionProvider: {key}: ORT does not take {written!r} together"
         ):
-            appending.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
+            appending.append(PoolOptions.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
         assert recorded.calls == []
 
     @pytest.mark.parametrize(("word", "copies"), [("0", 0), ("False", 0), ("1", 1), ("true", 1)])
     def test_older_struct_takes_ort_s_spellings_of_booleans(self, recorded, word, copies):
         settings = {"default_memory_arena_cfg": "0x10", "do_copy_in_default_stream": word}
-        appending.append(Handle.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
+        appending.append(PoolOptions.borrow(ffi.NULL), "CUDAExecutionProvider", settings)
         [(_, struct)] = recorded.calls
         assert struct["do_copy_in_default_stream"] == copies
 

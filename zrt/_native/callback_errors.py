@@ -22,9 +22,9 @@ import re
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from zrt._native import ffi
 from zrt.errors import CallbackError
@@ -157,9 +157,12 @@ def _clear_frames(error: BaseException | None) -> None:
 
 
 class Load(Carrier):
-    """The load of a model, during which operators in Python are called."""
+    """The load of a model, during which operators in Python are called.
 
-    __slots__ = ("kept", "subject")
+    Use it in a ``with``: an exception that a callback raised replaces ORT's error, which only follows from it.
+    """
+
+    __slots__ = ("_before", "kept", "subject")
 
     subject: str
     """The callback that raised."""
@@ -171,6 +174,16 @@ class Load(Carrier):
         self.subject = ""
         self.kept = set()
 
+    def __enter__(self) -> Self:
+        self._before = current_load()
+        _loads.load = self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        _loads.load = self._before
+        if kind is None or issubclass(kind, Exception):
+            self.settle(self.subject)
+
 
 _loads = threading.local()
 
@@ -178,21 +191,6 @@ _loads = threading.local()
 def current_load() -> Load | None:
     """The load that runs in this thread."""
     return getattr(_loads, "load", None)
-
-
-@contextlib.contextmanager
-def loading() -> Iterator[Load]:
-    """Around a load: what a callback raised takes the place of ORT's error, which only follows from it."""
-    before = current_load()
-    this = _loads.load = Load()
-    try:
-        yield this
-    except Exception:
-        if this.raised is None:
-            raise
-    finally:
-        _loads.load = before
-    this.settle(this.subject)
 
 
 def keep_for_load(subject: str, error: BaseException) -> None:

@@ -98,7 +98,7 @@ class Handle:
         return cls(_counted(reference, kept), ffi.cast(kind, reference.pointer), kept)
 
     @classmethod
-    def borrow(cls, pointer: Any) -> Handle:
+    def borrow(cls, pointer: Any) -> Self:
         """A pointer that ORT keeps to the end of the process, with nothing to release."""
         return cls(None, pointer)
 

@@ -150,15 +150,18 @@ class Crew(Carrier):
 class PoolOptions(Handle):
     """Options of ORT's that create thread pools, with the crew that makes their threads or with the pools to share."""
 
-    __slots__ = ("crew", "pools")
+    __slots__ = ("crew", "entries", "pools")
 
     crew: Crew | None
+    entries: dict[bytes, bool]
+    """Whether ORT has a config entry of that key, where `has_entry` or `add_entry` found out."""
     pools: Handle | None
     """The handle of the environment's pools, for a session that uses those."""
 
     def __init__(self, reference: Any, pointer: Any, kept: tuple[object, ...] = ()) -> None:
         super().__init__(reference, pointer, kept)
         self.crew = self.pools = None
+        self.entries = {}
 
     def holding(self, *others: Handle) -> PoolOptions:
         """The same options, which keep these other handles alive too."""

@@ -149,7 +149,7 @@ class GraphEdit(Owner, Graph):
         with self._chosen.loading(self._settings) as kept:
             self._lenders.append(kept)
             try:
-                with callback_errors.loading() as load:
+                with callback_errors.Load() as load:
                     status.check(editor.ApplyModelToModelEditorSession(handle.pointer, made))
                     status.check(editor.FinalizeModelEditorSession(handle.pointer, self._settings.pointer, shared))
             except Error as error:
@@ -196,7 +196,7 @@ def _open_session(
     else:
         create, given = editor.CreateModelEditorSessionFromArray, (data, sizeof(data))
     try:
-        with callback_errors.loading() as load:
+        with callback_errors.Load() as load:
             parents = [settings, Handle.pin(lenders)]
             handle = make_session(
                 settings, source.subject, parents, (kernels,), create, environment, *given, settings.pointer

@@ -68,7 +68,7 @@ def _through_editor(
             assembly.node(node)
         made = assembly.model({entry.domain: entry.version for entry in model.opset_import})
         create = editor_api().CreateSessionFromModel
-        with callback_errors.loading() as load:
+        with callback_errors.Load() as load:
             parents = [settings, *lenders]
             return make_session(
                 settings, subject, parents, (load.kept,), create, current().pointer, made, settings.pointer

@@ -16,6 +16,7 @@ from zrt._native import status
 from zrt._native.cdata import from_buffer, pointer_to, release, sizeof, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
+from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.loading.model_source import Source
 from zrt.loading.session_options import SessionOptions
@@ -61,7 +62,9 @@ class PrepackedWeights(Owner):
 
 
 @contextmanager
-def supplied(source: Source, settings: Handle, options: SessionOptions) -> Iterator[tuple[Source, Sequence[Handle]]]:
+def supplied(
+    source: Source, settings: PoolOptions, options: SessionOptions
+) -> Iterator[tuple[Source, Sequence[Handle]]]:
     """The model to load with the weights that the options supply, and the handles that the session must keep alive."""
     given = mapping(options.initializers, "initializers", "arrays")
     files = mapping(options.external_initializer_files, "external_initializer_files", "bytes")
@@ -162,7 +165,7 @@ def _borrowed(value: Value, subject: str) -> Value:
     return Value.from_array(array, subject)
 
 
-def _lend(lent: Mapping[str, Value], below: set[str], settings: Handle) -> list[Handle]:
+def _lend(lent: Mapping[str, Value], below: set[str], settings: PoolOptions) -> list[Handle]:
     """Gives ORT the weights; the session must keep the returned handles alive.
 
     `below` are the names of subgraphs' own weights.
@@ -180,7 +183,7 @@ def _lend(lent: Mapping[str, Value], below: set[str], settings: Handle) -> list[
     return handles
 
 
-def _stay_beside(path: bytes, settings: Handle) -> None:
+def _stay_beside(path: bytes, settings: PoolOptions) -> None:
     """Makes ORT look for external weights beside the model's file, although the model now comes from memory."""
     if not has_entry(settings, EXTERNAL_DATA_DIR):
         folder = os.path.dirname(os.path.abspath(path))
@@ -201,7 +204,10 @@ def names_by_path(files: Iterable[str], infos: Iterable[initializers.Initializer
 
 @contextmanager
 def _in_memory(
-    files: Mapping[str, Any], infos: Mapping[str, initializers.Initializer], given: Mapping[str, Any], settings: Handle
+    files: Mapping[str, Any],
+    infos: Mapping[str, initializers.Initializer],
+    given: Mapping[str, Any],
+    settings: PoolOptions,
 ) -> Iterator[Sequence[Handle]]:
     """Gives ORT the files for the duration of the ``with``: it copies from them while the session is made.
 

@@ -17,6 +17,7 @@ from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import ArgumentError, CallbackError, Error, ModelError, ModelNotFoundError
 from zrt.loading.model_source import Source
 from zrt.loading.session_options import SessionOptions
+from zrt.loading.shared_options import shared_options
 from zrt.providers.config_entries import EXTERNAL_DATA_DIR, add_entry, has_entry
 from zrt.providers.default_selection import parse
 
@@ -31,10 +32,17 @@ def prepare_options(
     options: SessionOptions | None,
     providers: ProvidersLike,
     external_data_dir: str | os.PathLike[str] | None = None,
+    *,
+    shared: bool = False,
 ) -> PoolOptions:
-    """The ``OrtSessionOptions`` of a load."""
+    """The ``OrtSessionOptions`` of a load. The caller does not change options that may be `shared` with other loads."""
     if options is not None and not isinstance(options, SessionOptions):
         raise wrong_type("options", "SessionOptions", options)
+    chosen = parse(providers)
+    if shared and external_data_dir is None and not chosen.changes_options:
+        ready = shared_options(options)
+        if ready is not None:
+            return ready
     settings = options or SessionOptions()
     handle = settings.handle()
     if not settings.use_per_session_threads:
@@ -44,7 +52,7 @@ def prepare_options(
                 "use_per_session_threads=False: the environment of this process has no thread pools; make it with "
                 "zrt.Environment(threading=zrt.ThreadingOptions()) before the first session"
             )
-    handle = parse(providers).apply(handle)
+    handle = chosen.apply(handle)
     if external_data_dir is not None:
         folder = path_bytes(external_data_dir, "external_data_dir")
         if not os.path.isdir(folder):
@@ -53,7 +61,7 @@ def prepare_options(
     return handle
 
 
-def data_of(source: Source, options: Handle) -> Any:
+def data_of(source: Source, options: PoolOptions) -> Any:
     """The bytes to load a model from; None where ONNX Runtime reads the path itself."""
     return source.read() if source.path is None or has_entry(options, EXTERNAL_DATA_DIR) else None
 
@@ -88,12 +96,13 @@ def create_session(
         source.kept = True
         parents.append(Handle.pin(data))
     try:
-        with callback_errors.loading() as load:
+        with callback_errors.Load() as load:
             arguments = (environment, *model, options.pointer, *shared)
             return make_session(options, source.subject, parents, (load.kept,), function, *arguments)
     except Error as error:
         source.kept = False
         settle_threads(options, source.subject)
+        source.check_readable()
         if isinstance(error, CallbackError):
             # Its direct cause is the exception that the caller's own code raised.
             raise
@@ -151,5 +160,5 @@ def load_model(
 
 def _bring_weights(options: SessionOptions) -> bool:
     """Whether a field for weights has another value than its default, right or wrong."""
-    fields = options.initializers, options.external_initializer_files
-    return options.prepacked_weights is not None or any(field != {} for field in fields)
+    given = options.initializers != {} or options.external_initializer_files != {}
+    return given or options.prepacked_weights is not None

@@ -39,7 +39,7 @@ class Source:
     when an exception's traceback refers to both.
     """
 
-    __slots__ = ("data", "kept", "path", "subject")
+    __slots__ = ("_name", "data", "kept", "path", "subject")
 
     def __init__(self, model: Model) -> None:
         self.kept = False
@@ -47,7 +47,8 @@ class Source:
         self.data: Any = None
         if isinstance(model, (str, os.PathLike)):
             self.path = path_bytes(model, "model")
-            self.subject = f"model {os.fsdecode(self.path)!r}"
+            self._name = model if type(model) is str else os.fsdecode(model)
+            self.subject = f"model {self._name!r}"
             _check_file(self.path, self.subject)
         elif isinstance(model, (bytes, bytearray, memoryview)):
             self.subject = "model in memory"
@@ -65,13 +66,23 @@ class Source:
         if self.data is not None and not self.kept:
             release(self.data)
 
+    def check_readable(self) -> None:
+        """Raises the system's error if the process may not read the file."""
+        if self.path is None:
+            return
+        try:
+            os.close(os.open(self.path, os.O_RDONLY))
+        except OSError as error:
+            raise _unreadable(self.subject, error) from error
+
     def opsets(self) -> Callable[[], dict[str, int]]:
         """A function that reads the opsets that the model imports: no load waits for it.
 
         A model in memory is the caller's, and may be gone by then: of a large one they are read now.
         """
         if self.path is not None:
-            return partial(_read_opsets, os.path.abspath(os.fsdecode(self.path)))
+            name = self._name
+            return partial(_read_opsets, name if os.path.isabs(name) else os.path.abspath(name))
         data = buffer_at(self.data)
         if len(data) > COPIED:
             with suppress(UnsupportedError):
@@ -86,7 +97,7 @@ class Source:
             with open(self.path, "rb") as file:
                 data = file.read()
         except OSError as error:
-            raise ModelError(f"{self.subject} cannot be read: {error.strerror}") from error
+            raise _unreadable(self.subject, error) from error
         return _check_bytes(data, self.subject)
 
 
@@ -100,20 +111,20 @@ def _read_opsets(model: Model | Source) -> dict[str, int]:
         return opsets_of(source)
 
 
+def _unreadable(subject: str, error: OSError) -> ModelError:
+    return ModelError(f"{subject} cannot be read: {error.strerror}")
+
+
 def _check_file(path: bytes, subject: str) -> None:
     try:
         found = os.stat(path)
         if stat.S_ISDIR(found.st_mode):
             raise ModelError(f"{subject} is a directory")
-        size = found.st_size
-        if size:
-            # Opened only for the system's error message.
-            os.close(os.open(path, os.O_RDONLY))
     except FileNotFoundError:
         raise ModelNotFoundError(f"{subject}: there is no such file") from None
     except OSError as error:
-        raise ModelError(f"{subject} cannot be read: {error.strerror}") from error
-    if size == 0:
+        raise _unreadable(subject, error) from error
+    if found.st_size == 0:
         raise ModelError(f"{subject} is {'empty' if os.path.isfile(path) else 'no plain file'}")
 
 

@@ -11,6 +11,7 @@ from zrt._native.cdata import from_buffer
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
+from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import Error
 from zrt.providers import known
 from zrt.providers.attach import ByKeys
@@ -21,7 +22,7 @@ from zrt.providers.option import Route
 
 
 @public_in("zrt.providers")
-def append(options: Handle, name: str, settings: Mapping[str, str]) -> None:
+def append(options: PoolOptions, name: str, settings: Mapping[str, str]) -> None:
     """Adds a provider to session options through the C function that its class names."""
     kind = known.kind_of(name)
     with explained(name):
@@ -51,7 +52,7 @@ def usable(name: str) -> str | None:
     try:
         full = full_name(name)
         table = api()
-        options = Handle.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
+        options = PoolOptions.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
         append(options, full, {})
         Handle.make(
             table.ReleaseSession,

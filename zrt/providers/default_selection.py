@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, ClassVar
 
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native.handle import Handle
@@ -28,6 +27,9 @@ class DefaultSelection:
 
     __slots__ = ("captures",)
 
+    changes_options: ClassVar[bool] = False
+    """Whether `apply` changes the options, so that no other load can share them."""
+
     captures: bool
     """Whether a provider's options enable graph capture; valid after `apply`."""
 
@@ -38,26 +40,23 @@ class DefaultSelection:
         """Puts the selection into session options; the result keeps the libraries of its devices registered."""
         return options
 
-    @contextmanager
-    def loading(self, options: Handle) -> Iterator[Handle]:
+    def loading(self, options: PoolOptions) -> AbstractContextManager[Handle]:
         """Encloses a load with `options`, to which this was applied; gives the handle that the session must own.
 
         An exception of a policy is raised as the cause of the failed load.
         """
-        if not has_entry(options, ENV_ALLOCATORS):
-            # The options own the libraries of their devices.
-            yield options
-            return
-        with provider_libraries.selecting() as libraries:
-            yield libraries
+        # The options own the libraries of their devices.
+        return provider_libraries.selecting() if has_entry(options, ENV_ALLOCATORS) else nullcontext(options)
 
     def asked(self) -> list[str]:
         """The names of the given providers; empty for a policy."""
         return []
 
-    def names(self, session: Handle) -> list[str]:
-        """The providers of a session that was loaded with this selection; for a policy, those that run nodes."""
-        return self.asked()
+    def all_names(self, session: Handle) -> tuple[str, ...]:
+        """The providers of a session that was loaded with this selection, the CPU's last; for a policy, those that run
+        nodes.
+        """
+        return (CPU_NAME,)
 
 
 def parse(given: ProvidersLike) -> DefaultSelection:

@@ -11,6 +11,7 @@ from zrt._common.config_keys import SessionConfigKey
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
+from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import ArgumentError, ProviderError
 from zrt.providers.config_entries import add_entry
 from zrt.providers.vendors.cpu import CPU
@@ -55,7 +56,7 @@ class Assignment:
     """The nodes."""
 
 
-def record(options: Handle) -> None:
+def record(options: PoolOptions) -> None:
     """Makes a session that is loaded with these options record the assignment."""
     add_entry(options, RECORD, b"1")
 
@@ -104,7 +105,7 @@ class Strictness:
             return cls((), frozenset())
         return cls(tuple(name for name in asked if name != CPU.name), names)
 
-    def record(self, options: Handle) -> None:
+    def record(self, options: PoolOptions) -> None:
         """Makes the session record what `check` reads."""
         if self.asked:
             record(options)

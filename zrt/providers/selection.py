@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -65,7 +65,7 @@ class Devices:
     options: Mapping[str, str]
     devices: tuple[EpDevice, ...]
 
-    def append(self, options: Handle) -> None:
+    def append(self, options: PoolOptions) -> None:
         """Adds the devices to session options."""
         opened = [device._open() for device in self.devices]
         try:
@@ -128,6 +128,8 @@ class Selection(DefaultSelection):
 
     __slots__ = ("_asking", "_policy", "parts")
 
+    changes_options = True
+
     parts: tuple[tuple[str, Mapping[str, str]] | Devices, ...]
     """The providers in their order, by name with options or by devices; empty where a policy chooses."""
 
@@ -173,12 +175,11 @@ class Selection(DefaultSelection):
         devices = [device for part in self.parts if isinstance(part, Devices) for device in part.devices]
         return provider_libraries.hold(device._pointer.library for device in devices)
 
+    def loading(self, options: PoolOptions) -> AbstractContextManager[Handle]:
+        return super().loading(options) if self._policy is None else self._choosing()
+
     @contextmanager
-    def loading(self, options: Handle) -> Iterator[Handle]:
-        if self._policy is None:
-            with super().loading(options) as kept:
-                yield kept
-            return
+    def _choosing(self) -> Iterator[Handle]:
         with provider_libraries.selecting() as libraries:
             try:
                 yield libraries
@@ -194,10 +195,10 @@ class Selection(DefaultSelection):
     def asked(self) -> list[str]:
         return [part.name if isinstance(part, Devices) else part[0] for part in self.parts]
 
-    def names(self, session: Handle) -> list[str]:
-        if self._policy is None:
-            return self.asked()
-        return list(dict.fromkeys(subgraph.provider for subgraph in node_assignment.read(session)))
+    def all_names(self, session: Handle) -> tuple[str, ...]:
+        policy = self._policy is not None
+        names = [subgraph.provider for subgraph in node_assignment.read(session)] if policy else self.asked()
+        return (*dict.fromkeys(name for name in names if name != CPU.name), CPU.name)
 
 
 def parse(given: ProvidersLike) -> Selection:

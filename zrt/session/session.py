@@ -26,7 +26,7 @@ from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory, default_allocator, has_device, take_string
 from zrt.memory.buffers import Buffer
-from zrt.providers.default_selection import CPU_NAME, DefaultSelection, parse
+from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.session.call import Call, Result, run_arrays
 from zrt.session.feeds import Feeds, aligned, by_name, made_value, names_of, right_array, right_value
 from zrt.session.outputs import Wanted
@@ -56,6 +56,9 @@ empty = np.empty
 # The number of combinations of names and shapes for which a session keeps a prepared call.
 CALLS_KEPT = 64
 
+# The attributes that the model's types fill.
+_TYPES = frozenset(("initializers", "input_names", "inputs", "output_names", "outputs"))
+
 REPLAYS = "this session captures graphs and replays them over the memory of the first run: run it with lanes"
 
 
@@ -72,7 +75,7 @@ class Session(Owner):
     `strict` the session raises `ProviderError` if a node would fall back to the CPU although another provider was
     requested; `allow` exempts operators ("Shape", "com.microsoft::FusedMatMul").
 
-    The constructor reads the types of the model's inputs and outputs once. A session is thread-safe. `close` (or the
+    The types of the model's inputs and outputs are read at their first use. A session is thread-safe. `close` (or the
     end of a ``with``) releases it as soon as its last run and lane end.
 
     Raises `ModelNotFoundError`, `ModelError` or the exception for ONNX Runtime's own error, with the model's name.
@@ -122,8 +125,8 @@ class Session(Owner):
         self._handle = None
         with model_source.Source(model) as source:
             chosen = parse(providers)
-            strictness = _strictness(strict, allow, chosen)
-            settings = prepare_options(options, chosen, external_data_dir)
+            strictness = None if strict is False and allow == () else _strictness(strict, allow, chosen)
+            settings = prepare_options(options, chosen, external_data_dir, shared=strictness is None)
             if strictness is not None:
                 strictness.record(settings)
             with chosen.loading(settings) as kept:
@@ -144,13 +147,10 @@ class Session(Owner):
         return session
 
     def _adopt(self, handle: Handle, chosen: DefaultSelection, opsets: Callable[[], dict[str, int]] = dict) -> None:
-        """Takes ownership of a loaded ``OrtSession`` and reads its properties."""
-        self.inputs, self.outputs, self.initializers = read_session(handle.pointer)
-        self.input_names = tuple([info.name for info in self.inputs])
-        self.output_names = tuple([info.name for info in self.outputs])
+        """Takes ownership of a loaded ``OrtSession``."""
         self._metadata: ModelMetadata | None = None
         self._opsets = opsets
-        self.providers = (*[name for name in chosen.names(handle) if name != CPU_NAME], CPU_NAME)
+        self.providers = chosen.all_names(handle)
         self._run_options = default_run_options()
         self._memory = cpu_memory()
         self._captures = chosen.captures
@@ -160,6 +160,18 @@ class Session(Owner):
         # The output shapes that runs have shown to be right, for lanes.
         self._trials: dict[Any, Any] = {}
         self._handle = handle
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Reads the model's types at the first use of one of their attributes, whose slots are empty until then."""
+            handle = self._handle if name in _TYPES else None
+            if handle is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self.inputs, self.outputs, self.initializers = read_session(handle.pointer)
+            self.input_names = tuple([info.name for info in self.inputs])
+            self.output_names = tuple([info.name for info in self.outputs])
+            return getattr(self, name)
 
     @property
     def metadata(self) -> ModelMetadata:
@@ -176,7 +188,8 @@ class Session(Owner):
     def close(self) -> None:
         """Closes the session; its lanes and the runs in progress are not affected."""
         if not self.closed:
-            _ = self.metadata
+            # These stay readable.
+            _ = self.metadata, self.inputs
         super().close()
         # Prepared calls keep the OrtSession alive too.
         self._latest = None
@@ -503,9 +516,7 @@ class Session(Owner):
         return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
 
 
-def _strictness(strict: bool, allow: Iterable[str], chosen: DefaultSelection) -> Strictness | None:
-    if strict is False and allow == ():
-        return None
+def _strictness(strict: bool, allow: Iterable[str], chosen: DefaultSelection) -> Strictness:
     from zrt.providers.node_assignment import Strictness
 
     return Strictness.of(strict, allow, chosen.asked())

@@ -143,10 +143,6 @@ class _Reader:
         self._at = end = start + length
         return self._texts[start:end].decode(errors="replace")
 
-    def dim(self) -> Dim:
-        size = self._next()
-        return int(size) if size >= 0 else self.text() or None
-
     def value(self, name: str) -> ValueInfo:
         """The type of the value called `name`."""
         number = self._next
@@ -154,7 +150,9 @@ class _Reader:
         denotation = self.text()
         if kind in _TENSORS:
             element_type, rank = _ELEMENT_TYPES[number()], number()
-            shape = tuple([self.dim() for _ in range(rank)]) if rank >= 0 else None
+            shape = None
+            if rank >= 0:
+                shape = tuple([size if (size := number()) >= 0 else self.text() or None for _ in range(rank)])
             return ValueInfo(name, kind, element_type, shape, denotation=denotation)
         if kind not in (ValueKind.SEQUENCE, ValueKind.MAP, ValueKind.OPTIONAL):
             return ValueInfo(name, kind, ElementType.UNDEFINED, None, denotation=denotation)

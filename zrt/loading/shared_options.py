@@ -1,0 +1,66 @@
+"""The ``OrtSessionOptions`` that loads with the same plain settings share, because making them takes time."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import MISSING, fields
+from functools import cache
+from operator import attrgetter, is_
+from typing import Any
+
+from zrt.environment.thread_factory import PoolOptions
+from zrt.loading.session_options import SessionOptions
+from zrt.types import ExecutionMode, GraphOptimizationLevel, LogSeverity
+
+# Values of these types do not change.
+_PLAIN = frozenset((bool, int, str, type(None), ExecutionMode, GraphOptimizationLevel, LogSeverity))
+
+# With another value than the default, each of these does more in a load than to set an option.
+_ALONE = attrgetter("logger", "optimized_model_filepath", "profile_file_prefix")
+
+_FIELDS = fields(SessionOptions)
+_values = attrgetter(*(item.name for item in _FIELDS))
+_containers = attrgetter(*(item.name for item in _FIELDS if item.default is MISSING))
+
+# The latest fields that were shared, with their options.
+_latest: tuple[tuple[Any, ...], PoolOptions] | None = None
+
+
+def shared_options(options: SessionOptions | None) -> PoolOptions | None:
+    """The options of a load, which nobody may change; None where the load needs options of its own.
+
+    Loads share them if each field has the same object as before and none has content that can change.
+    """
+    global _latest
+    if options is None:
+        return _default()
+    values = _values(options)
+    latest = _latest
+    if latest is not None and all(map(is_, values, latest[0])):
+        # The same container may have been filled since.
+        return None if any(_containers(options)) else latest[1]
+    if not all(map(_is_plain, values)) or not options.use_per_session_threads or _ALONE(options) != (None, None, None):
+        return None
+    handle = options.handle()
+    _latest = values, handle
+    return handle
+
+
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    return kind in _PLAIN or (kind in (dict, list) and not value)
+
+
+@cache
+def _default() -> PoolOptions:
+    return SessionOptions().handle()
+
+
+def _forked() -> None:
+    # A handle from before a fork counts as inherited, and so would every session that the child makes with it.
+    global _latest
+    _latest = None
+    _default.cache_clear()
+
+
+os.register_at_fork(after_in_child=_forked)
