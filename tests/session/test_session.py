@@ -7,8 +7,10 @@ import gc
 import threading
 import types
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -474,3 +476,39 @@ class TestCuda:
             jobs = [pool.submit(session.run, [image]) for image in images * 4]
             for image, job in zip(images * 4, jobs, strict=True):
                 np.testing.assert_allclose(job.result()[0], host.run([image])[0], rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("outputs", [["b"], ("b", "a"), None])
+def test_run_of_chosen_outputs_repeats_with_new_data(load: Callable[..., zrt.Session], outputs: Any) -> None:
+    session = load("(float[n] x) => (float[n] a, float[n] b) { a = Abs(x)  b = Neg(x) }")
+    options = None if outputs else zrt.RunOptions()
+    for size, step in ((3, 1), (3, 1), (3, 2), (5, 1), (3, 1)):
+        x = np.arange(size * step, dtype=np.float32)[::step]
+        found = session.run({"x": x}, outputs, options)
+        expected = {"a": abs(x), "b": -x}
+        assert [each.tolist() for each in found] == [expected[name].tolist() for name in outputs or "ab"]
+
+
+def test_run_of_chosen_outputs_takes_misaligned_feeds(load: Callable[..., zrt.Session]) -> None:
+    session = load("(float[n] x) => (float[n] a, float[n] b) { a = Abs(x)  b = Neg(x) }")
+    x = np.ones(3, np.float32)
+    odd = np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float32)
+    for feed in (x, odd, x):
+        assert session.run({"x": feed}, ["b"])[0].tolist() == [-1, -1, -1]
+
+
+def test_run_of_chosen_outputs_refuses_a_text_each_time(load: Callable[..., zrt.Session]) -> None:
+    session = load("(float[n] x) => (float[n] a, float[n] b) { a = Abs(x)  b = Neg(x) }")
+    feeds = {"x": np.ones(3, np.float32)}
+    session.run(feeds, ["b"])
+    with pytest.raises(DTypeError, match="outputs"):
+        session.run(feeds, "b")
+
+
+def test_run_of_chosen_outputs_after_close_raises(load: Callable[..., zrt.Session]) -> None:
+    session = load("(float[n] x) => (float[n] a, float[n] b) { a = Abs(x)  b = Neg(x) }")
+    feeds = {"x": np.ones(3, np.float32)}
+    session.run(feeds, ["b"])
+    session.close()
+    with pytest.raises(ClosedError):
+        session.run(feeds, ["b"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,14 @@ from zrt.types import ElementType, ValueKind, pack
 from zrt.values import Value
 from zrt.values.type_info import ValueInfo, content
 
-_FLOATS = range(ElementType.FLOAT8E4M3FN, ElementType.FLOAT8E5M2FNUZ + 1)
-
-# Types whose arrays `Session.run` returns in another form than the official package.
-_OTHERWISE = frozenset(kind for kind in ElementType if kind in _FLOATS or kind.packed or kind is ElementType.BFLOAT16)
+# The official package has arrays of bytes for this type.
+_AS_BYTES = ElementType.FLOAT8E4M3FN
 
 
 def returns_as_official(info: ValueInfo) -> bool:
     """Whether `zrt.Session.run` returns an output of this declaration in the official package's form."""
     if info.kind is ValueKind.TENSOR:
-        return info.element_type not in _OTHERWISE
+        return not info.element_type.packed and info.element_type is not _AS_BYTES
     return info.kind in (ValueKind.SEQUENCE, ValueKind.MAP)
 
 
@@ -46,9 +44,12 @@ def value(info: ValueInfo | None, name: str, feed: Any) -> Value:
         return _map(info, name, feed)
     if not isinstance(feed, Iterable) or isinstance(feed, memoryview):
         raise RuntimeError(f"Unable to handle object of type {type(feed)}")
-    if sequence and isinstance(feed, (tuple, Sequence)) and all(isinstance(each, dict) for each in feed):
-        return _sequence(info, name, list(feed))
-    raise RuntimeError(f"Input must be a list of dictionaries or a single numpy array for input '{name}'.")
+    maps = []
+    for each in feed:
+        if not isinstance(each, dict):
+            raise RuntimeError(f"Input must be a list of dictionaries or a single numpy array for input '{name}'.")
+        maps.append(each)
+    return _made(Value.from_sequence, maps, ElementType.FLOAT, None, name)
 
 
 def _array(array: np.ndarray[Any, Any], name: str) -> Value:
@@ -77,7 +78,7 @@ def _array(array: np.ndarray[Any, Any], name: str) -> Value:
 def _list(info: ValueInfo | None, name: str, feed: list[Any]) -> Value:
     if info is None or info.kind is not ValueKind.TENSOR:
         raise RuntimeError("The graph is missing type information needed to construct the ORT tensor")
-    dtype = np.dtype(np.uint8) if info.element_type in _FLOATS else info.element_type.dtype
+    dtype = np.dtype(np.uint8) if info.element_type is _AS_BYTES else info.element_type.dtype
     try:
         array = np.array(feed, dtype)
     except (ValueError, TypeError, OverflowError) as error:
@@ -123,4 +124,4 @@ def result(value: Value | None) -> Any:
     if value.element_type.packed:
         return value.unpack()
     array = value.numpy()
-    return array.view(np.uint8) if value.element_type in _FLOATS else array
+    return array.view(np.uint8) if value.element_type is _AS_BYTES else array

@@ -80,10 +80,10 @@ def check_and_normalize_provider_args(
             has = ", ".join(available_provider_names)
             warnings.warn(
                 f"Specified provider '{name}' is not in available provider names.Available providers: '{has}'",
-                stacklevel=2,
+                stacklevel=4,
             )
         if name in found:
-            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=2)
+            warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=4)
             continue
         found[name] = {str(key): str(value) for key, value in options.items()}
     return list(found), list(found.values())

@@ -21,7 +21,6 @@ class Session:
     """The methods that need a loaded model; `InferenceSession` loads it."""
 
     _sess: state.InferenceSession
-    _sess_options: Any
     _own_options: Any
     _inputs_meta: list[NodeArg]
     _outputs_meta: list[NodeArg]
@@ -42,6 +41,10 @@ class Session:
         if self._own_options is None:
             self._own_options = self._sess.session_options
         return self._own_options
+
+    @property
+    def _sess_options(self) -> Any:
+        return self.get_session_options()
 
     def get_inputs(self) -> Sequence[NodeArg]:
         """The inputs that a run must feed, in the model's order."""
@@ -87,7 +90,10 @@ class Session:
         return self._sess.get_provider_graph_assignment_info()
 
     def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
-        """Loads the model again, on other providers; the arguments are those of `InferenceSession`."""
+        """Loads the model again, on other providers; the arguments are those of `InferenceSession`.
+
+        If that fails, the session stays as it was.
+        """
         self._reset_session(providers, provider_options)
 
     def _reset_session(self, providers: Any, provider_options: Any) -> None:
@@ -249,7 +255,7 @@ class InferenceSession(Session):
             self._model_bytes = path_or_bytes
         else:
             raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
-        self._sess_options = self._sess_options_initial = sess_options
+        self._sess_options_initial = sess_options
         config = kwargs.get("read_config_from_model", os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") == "1")
         self._read_config_from_model = int(config) == 1
         try:
@@ -269,7 +275,7 @@ class InferenceSession(Session):
         self._fallback_providers = provider_args.fallback_for(providers, available)
         provider_args.check_rivals(providers)
         names, options = provider_args.check_and_normalize_provider_args(providers, provider_options, available)
-        given = self._sess_options or None
+        given = self._sess_options_initial or None
         if given is not None and names and given.has_providers():
             warnings.warn(
                 "InferenceSession has 'providers', and its SessionOptions has providers too: it uses only the former.",
@@ -293,6 +299,4 @@ class InferenceSession(Session):
         self._direct = loaded.direct() or _indirect
 
     def _reset_session(self, providers: Any, provider_options: Any) -> None:
-        self._sess = None  # type: ignore[assignment]
-        self._sess_options = self._sess_options_initial
         self._create_inference_session(providers, provider_options)

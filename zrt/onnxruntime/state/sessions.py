@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Set
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
+from threading import Thread, get_ident
 from typing import Any
 
 from zrt.errors import Error, ModelError, OrtError, ProviderError
@@ -224,7 +225,7 @@ class InferenceSession:
         names, given, callback, user_data, options = _take("run_async", *arguments)
         future = self.session.submit_values(self._values(given), names, options)
         if callback is not None:
-            future.add_done_callback(partial(_call_back, callback, user_data))
+            future.add_done_callback(partial(_call_back, callback, user_data, get_ident()))
 
     def run_with_ort_values(self, *arguments: Any) -> OrtValueVector:
         """One run over values: those by name, the names of the outputs, run options or None."""
@@ -300,8 +301,14 @@ def _write(source: Value | None, target: OrtValue) -> None:
         raise errors.made(2, str(error)) from error
 
 
-def _call_back(callback: Callable[..., object], user_data: object, future: Future[list[Value | None]]) -> None:
-    """Hands the end of a run to a caller's function."""
+def _call_back(
+    callback: Callable[..., object], user_data: object, caller: int, future: Future[list[Value | None]]
+) -> None:
+    """Hands the end of a run to a caller's function, never on the caller's thread, which may hold a lock."""
+    if get_ident() == caller:
+        # The run ended before the callback was registered.
+        Thread(target=_call_back, args=(callback, user_data, 0, future), name="zrt-callback").start()
+        return
     error = future.exception()
     if error is None:
         callback([feeds.result(value) for value in future.result()], user_data, "")
