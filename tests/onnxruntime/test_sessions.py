@@ -30,3 +30,20 @@ def test_run_without_an_input_raises_value_error(add: Any) -> None:
     message = "Required inputs (['y']) are missing from input feed (['x'])."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         add.run(None, {"x": ONES})
+
+
+class Frame:
+    """Columns by name, like those of a data frame: no `Mapping`, but with `keys`, `items` and `[]`."""
+
+    def __init__(self, **columns: Any) -> None:
+        self._columns = columns
+        self.keys = columns.keys
+        self.items = columns.items
+
+    def __getitem__(self, name: str) -> Any:
+        return self._columns[name]
+
+
+def test_run_takes_feeds_from_an_object_with_items(add: Any) -> None:
+    (z,) = add.run(None, Frame(**FEEDS))
+    assert z.tolist() == [[2, 2, 2, 2]]

@@ -51,6 +51,17 @@ def _each(name: str, *kinds: type) -> Kind:
     return Kind(name, convert)
 
 
+def _mapping(element: str) -> Kind:
+    """An object with `items` and `[]`, such as a dict or a data frame, with texts as its keys."""
+
+    def convert(value: Any) -> dict[str, Any]:
+        if not (hasattr(type(value), "__getitem__") and hasattr(value, "items")):
+            raise TypeError
+        return {TEXT.convert(key): each for key, each in value.items()}
+
+    return Kind(f"collections.abc.Mapping[str, {element}]", convert)
+
+
 def _function(value: Any) -> Any:
     if value is not None and not callable(value):
         raise TypeError
@@ -71,7 +82,7 @@ def _counterpart(name: str, optional: bool = True) -> Kind:
 
 
 _NAMES = sequence(TEXT)
-_FEEDS = _each("collections.abc.Mapping[str, object]", Mapping)
+_FEEDS = _mapping("object")
 _RUN_OPTIONS = _counterpart("RunOptions")
 _CALLBACK = Kind("collections.abc.Callable[[collections.abc.Sequence[object], object, str], None]", _function)
 _VECTOR = instance(OrtValueVector)
@@ -82,7 +93,7 @@ _FORMS: dict[str, tuple[Kind, ...]] = {
     "__init__": (_counterpart("SessionOptions"), _only("str", str, bytes), _FLAG, _FLAG),
     "initialize_session": (
         _NAMES,
-        sequence(_each("collections.abc.Mapping[str, str]", Mapping)),
+        sequence(_mapping("str")),
         _each("collections.abc.Set[str]", Set),
     ),
     "run": (_NAMES, _FEEDS, _RUN_OPTIONS),
