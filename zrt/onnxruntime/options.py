@@ -256,9 +256,10 @@ class SessionOptions(Settings):
         return self._cancellation
 
     def _copy(self) -> SessionOptions:
-        """Other options with the same settings, for the session that hands them out."""
+        """The same settings in an object that a session keeps; a canceled load cancels those of both."""
+        # Made before the copy, so that other sessions find zrt's options here.
+        self._to_zrt()
         made = SessionOptions()
-        self._switch()
         for name in {*Settings.__slots__, *SessionOptions.__slots__} - {"__weakref__"}:
             value = getattr(self, name)
             setattr(made, name, value.copy() if isinstance(value, (dict, list, set)) else value)

@@ -126,7 +126,8 @@ class InferenceSession:
     def __init__(self, *arguments: Any) -> None:
         """`arguments`: options or None, the model's path or bytes, whether it is a path, and an ignored switch."""
         _, self._model, *_ = _take("__init__", *arguments)
-        self._options = arguments[0]
+        # A copy: later changes of the caller's options are for later sessions.
+        self._options = None if arguments[0] is None else arguments[0]._copy()
         self._selection = Selection([], [])
 
     def initialize_session(self, *arguments: Any) -> None:
@@ -193,10 +194,12 @@ class InferenceSession:
 
     @property
     def session_options(self) -> Any:
-        """A copy of the options with which the session was loaded."""
-        from zrt.onnxruntime import options  # type: ignore[import-not-found, unused-ignore]
+        """The session's own copy of the options with which it was loaded."""
+        if self._options is None:
+            from zrt.onnxruntime.options import SessionOptions as Options
 
-        return options.SessionOptions() if self._options is None else self._options._copy()
+            self._options = Options()
+        return self._options
 
     def get_providers(self) -> list[str]:
         """The names of the session's providers, best first."""

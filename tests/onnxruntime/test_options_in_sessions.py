@@ -1,0 +1,274 @@
+"""`SessionOptions` and `RunOptions` have the same effects on sessions and runs as those of the official package."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+N = 1000
+X = {"x": np.ones(N, np.float32)}
+TEXT = '<ir_version: 10, opset_import: ["" : 21]> test '
+ADD = TEXT + "(float[n] x) => (float[n] y) { y = Add(x, w) }"
+FOLDED = TEXT + "(float[n] x) => (float[n] y) { a = Identity(x) b = Identity(a) y = Abs(b) }"
+LOOP = (
+    TEXT
+    + """(int64 n, float[k] x) => (float[k] y) {
+    go = Constant <value = bool {1}> ()
+    y = Loop (n, go, x) <body = step (int64 i, bool c, float[k] a) => (bool d, float[k] b) {
+        d = Identity(c)
+        b = Add(a, a)
+    }>
+}"""
+)
+
+
+def add(value: float = 2) -> onnx.ModelProto:
+    """y = x + w, where the weight w is `value` everywhere."""
+    model = onnx.parser.parse_model(ADD)
+    model.graph.initializer.append(numpy_helper.from_array(np.full(N, value, np.float32), "w"))
+    return model
+
+
+def outside(folder: Path, location: str = "w.bin") -> str:
+    """The path of the same model with its weight in a file beside it."""
+    path = str(folder / "m.onnx")
+    onnx.save_model(add(), path, save_as_external_data=True, location=location, size_threshold=0)
+    return path
+
+
+def parsed(text: str) -> bytes:
+    data: bytes = onnx.parser.parse_model(text).SerializeToString()
+    return data
+
+
+@pytest.fixture
+def options(ort) -> Any:
+    made = ort.SessionOptions()
+    made.log_severity_level = 4
+    made.intra_op_num_threads = 1
+    return made
+
+
+@pytest.fixture
+def load(ort, options) -> Callable[..., Any]:
+    """A session on the CPU with the options; without `enable_fallback` an error comes out as it is."""
+
+    def load(model: Any = None, providers: Any = ("CPUExecutionProvider",)) -> Any:
+        model = add().SerializeToString() if model is None else model
+        providers = list(providers) if providers is not None else None
+        return ort.InferenceSession(model, options, providers=providers, enable_fallback=0)
+
+    return load
+
+
+def total(session: Any) -> float:
+    return float(session.run(None, X)[0][0])
+
+
+class TestSharing:
+    def test_session_keeps_its_settings(self, options, load) -> None:
+        options.add_session_config_entry("key", "value")
+        first = load()
+        options.logid = "second"
+        options.add_session_config_entry("key", "other")
+        second = load()
+        assert first.get_session_options().logid == ""
+        assert first.get_session_options().get_session_config_entry("key") == "value"
+        assert second.get_session_options().logid == "second"
+        assert second.get_session_options().get_session_config_entry("key") == "other"
+
+    def test_session_returns_a_copy_of_its_own(self, ort, options, load) -> None:
+        session = load()
+        session.get_session_options().logid = "changed"
+        assert type(session.get_session_options()) is ort.SessionOptions
+        assert session.get_session_options().logid == "changed"
+        assert options.logid == load().get_session_options().logid == ""
+
+
+class TestEffects:
+    def test_profile_is_written_to_the_prefix(self, options, load, tmp_path) -> None:
+        options.enable_profiling = True
+        options.profile_file_prefix = str(tmp_path / "trace")
+        session = load()
+        total(session)
+        path = Path(session.end_profiling())
+        assert path.name.startswith("trace_")
+        assert path.is_file()
+
+    def test_optimized_model_is_written(self, ort, options, load, tmp_path) -> None:
+        counts = {}
+        for level in ("ORT_DISABLE_ALL", "ORT_ENABLE_ALL"):
+            options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
+            options.optimized_model_filepath = str(tmp_path / level)
+            load(parsed(FOLDED))
+            counts[level] = len(onnx.load(tmp_path / level).graph.node)
+        assert counts == {"ORT_DISABLE_ALL": 3, "ORT_ENABLE_ALL": 1}
+
+    def test_free_dimension_is_fixed(self, options, load) -> None:
+        options.add_free_dimension_override_by_name("n", N)
+        assert load().get_inputs()[0].shape == [N]
+
+    @pytest.mark.parametrize("level", [9, -5])
+    def test_unknown_log_severity_raises_at_load(self, options, load, level) -> None:
+        options.log_severity_level = level
+        with pytest.raises(RuntimeError, match=f"Not a valid onnxruntime::logging::Severity value: {level}"):
+            load()
+
+    def test_threads_of_the_environment_must_be_there(self, options, load) -> None:
+        options.use_per_session_threads = False
+        with pytest.raises(Exception, match=r"thread ?pools"):
+            load()
+
+    @pytest.mark.parametrize("name", ["intra_op_num_threads", "inter_op_num_threads", "log_verbosity_level"])
+    def test_negative_numbers_stand_for_the_default(self, options, load, name) -> None:
+        setattr(options, name, -1)
+        assert total(load()) == 3
+
+    def test_parallel_mode_computes_the_same(self, ort, options, load) -> None:
+        options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
+        options.enable_mem_pattern = options.enable_cpu_mem_arena = False
+        options.use_deterministic_compute = True
+        assert total(load()) == 3
+
+    def test_load_is_canceled(self, state, options, load) -> None:
+        options.set_load_cancellation_flag(True)
+        with pytest.raises(state.ModelLoadCanceled, match="MODEL_LOAD_CANCELED"):
+            load()
+        options.set_load_cancellation_flag(False)
+        assert total(load()) == 3
+
+
+class TestWeights:
+    @pytest.fixture
+    def weight(self, ort) -> Any:
+        return ort.OrtValue.ortvalue_from_numpy(np.full(N, 5, np.float32))
+
+    def test_replace_those_of_the_model(self, options, load, weight) -> None:
+        options.add_initializer("w", weight)
+        assert total(load()) == 6
+
+    def test_that_the_model_lacks_are_ignored(self, options, load, weight) -> None:
+        options.add_initializer("unknown", weight)
+        assert total(load()) == 3
+
+    def test_replace_those_outside_the_model(self, options, load, weight, tmp_path) -> None:
+        options.add_external_initializers(["w"], [weight])
+        assert total(load(outside(tmp_path))) == 6
+
+    def test_outside_that_the_model_lacks_raise(self, options, load, weight, tmp_path) -> None:
+        options.add_external_initializers(["unknown"], [weight])
+        with pytest.raises(Exception, match="unknown"):
+            load(outside(tmp_path))
+
+    def test_come_from_files_in_memory(self, options, load, tmp_path) -> None:
+        model = outside(tmp_path)
+        (tmp_path / "w.bin").unlink()
+        content = np.full(N, 7, np.float32).tobytes()
+        options.add_external_initializers_from_files_in_memory(["w.bin"], [content], [len(content)])
+        assert total(load(model)) == 8
+
+
+class TestProviders:
+    def test_of_the_options_are_used(self, options, load) -> None:
+        options.add_provider("CPUExecutionProvider", {})
+        assert load(providers=None).get_providers() == ["CPUExecutionProvider"]
+
+    def test_of_the_call_take_precedence_with_a_warning(self, options, load) -> None:
+        options.add_provider("CPUExecutionProvider", {})
+        with pytest.warns(UserWarning, match="providers"):
+            assert total(load()) == 3
+
+    def test_of_devices_are_used(self, ort, options, load) -> None:
+        devices = [device for device in ort.get_ep_devices() if device.ep_name == "CPUExecutionProvider"]
+        options.add_provider_for_devices(devices, {})
+        assert load(providers=None).get_providers() == ["CPUExecutionProvider"]
+
+    def test_of_a_policy_are_used(self, ort, options, load) -> None:
+        options.set_provider_selection_policy(ort.OrtExecutionProviderDevicePolicy.PREFER_CPU)
+        assert total(load(providers=None)) == 3
+
+    def test_of_a_delegate_are_used(self, ort, options, load) -> None:
+        calls = []
+
+        def choose(*arguments: Any) -> list[Any]:
+            calls.append(arguments)
+            return [device for device in arguments[0] if device.ep_name == "CPUExecutionProvider"]
+
+        options.set_provider_selection_policy_delegate(choose)
+        assert total(load(providers=None)) == 3
+        ((devices, model, runtime, most),) = calls
+        assert {type(device) for device in devices} == {ort.OrtEpDevice}
+        assert model["graph_name"] == "test"
+        assert runtime == {}
+        assert most == 8
+
+    def test_of_a_delegate_that_raises_do_not_load(self, options, load) -> None:
+        options.set_provider_selection_policy_delegate(lambda *arguments: 1 // 0)
+        with pytest.raises(Exception, match="ZeroDivisionError"):
+            load(providers=None)
+
+
+class TestRuns:
+    @pytest.fixture
+    def runs(self, ort) -> Any:
+        return ort.RunOptions()
+
+    def test_settings_do_not_change_results(self, load, runs) -> None:
+        session = load()
+        runs.logid = "run"
+        runs.log_severity_level = 3
+        runs.log_verbosity_level = -3
+        runs.only_execute_path_to_fetches = True
+        runs.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        for _ in range(2):
+            assert session.run(None, X, runs)[0][0] == 3
+        runs.logid = "other"
+        assert session.run(None, X, runs)[0][0] == 3
+
+    def test_wrong_config_entry_raises(self, state, load, runs) -> None:
+        runs.add_run_config_entry("memory.enable_memory_arena_shrinkage", "foo:0")
+        with pytest.raises(state.InvalidArgument, match="2 : INVALID_ARGUMENT : Unsupported device specified"):
+            load().run(None, X, runs)
+
+    def test_unknown_log_severity_raises(self, state, load, runs) -> None:
+        runs.log_severity_level = 9
+        with pytest.raises(state.Fail, match="Not a valid onnxruntime::logging::Severity value: 9"):
+            load().run(None, X, runs)
+
+    def test_terminated_options_refuse_runs_until_they_are_reset(self, state, load, runs) -> None:
+        session = load()
+        for _ in range(2):
+            runs.terminate = True
+            with pytest.raises(state.Fail, match="1 : FAIL : Exiting due to terminate flag being set to true"):
+                session.run(None, X, runs)
+            assert runs.terminate is True
+            runs.terminate = False
+            assert session.run(None, X, runs)[0][0] == 3
+
+    def test_terminate_ends_a_run_that_has_begun(self, state, load, runs, background) -> None:
+        session = load(parsed(LOOP))
+        feeds = {"n": np.array(2**62), "x": np.ones(4, np.float32)}
+        job = background(lambda: session.run(None, feeds, runs))
+        job.under_way()
+        # A change makes new options for the next run, and the first must end all the same.
+        runs.logid = "later"
+        runs.terminate = True
+        with pytest.raises(state.Fail, match="terminate flag"):
+            job.result()
+
+    def test_options_serve_several_threads(self, load, runs) -> None:
+        session = load()
+        results: list[float] = []
+        threads = [threading.Thread(target=lambda: results.append(session.run(None, X, runs)[0][0])) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results == [3] * 4
