@@ -77,6 +77,18 @@ __all__ = [
 ]
 
 
+def install() -> None:
+    """Make this package the `onnxruntime` of all code in the process; call it before the first import of onnxruntime.
+
+    `onnxruntime.quantization`, `.transformers`, `.tools` and `.datasets` are then those of the official package, if it
+    is installed, and run on this one. A second call does nothing. Raises `ImportError` if the official package is
+    imported already.
+    """
+    from zrt.onnxruntime import finder
+
+    finder.install()
+
+
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"zrt.onnxruntime.{_SUBMODULES[name]}")
@@ -85,4 +97,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted((*__all__, "install"))

@@ -1,0 +1,63 @@
+"""`zrt.onnxruntime.install()`: this package under the name `onnxruntime`, in a process of its own for each test."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+import zrt.onnxruntime
+from zrt.onnxruntime.finder import TOOLS, Finder
+
+
+def test_names_are_served_by_this_package(script) -> None:
+    script("serve_names.py")
+
+
+@pytest.mark.official
+def test_install_after_the_official_package_raises_an_error(script) -> None:
+    script("install_late.py")
+
+
+@pytest.mark.official
+def test_official_tools_run_on_this_package(script) -> None:
+    script("serve_tools.py")
+
+
+@pytest.mark.parametrize("when", ["late", "early"])
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_children_of_multiprocessing_import_this_package(script, method: str, when: str) -> None:
+    script("start_children.py", method, when)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_tool_without_the_official_package_raises_an_error_that_names_it(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    for package in ("onnxruntime", "zrt.onnxruntime"):
+        monkeypatch.setitem(sys.modules, package, zrt.onnxruntime)
+        with pytest.raises(ModuleNotFoundError, match=r"pip install onnxruntime, and run") as caught:
+            Finder.find_spec(f"{package}.{tool}", zrt.onnxruntime.__path__)
+        assert caught.value.name == f"onnxruntime.{tool}"
+
+
+def test_error_names_a_package_in_the_place_of_the_official_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "onnxruntime" / "__init__.py"
+    other.parent.mkdir()
+    other.touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    with pytest.raises(ModuleNotFoundError, match="is not installed") as caught:
+        Finder.find_spec("zrt.onnxruntime.tools", zrt.onnxruntime.__path__)
+    assert f"({other} is another one)" in str(caught.value)
+
+
+def test_finder_leaves_other_names_to_python() -> None:
+    assert Finder.find_spec("numpy") is None
+    assert Finder.find_spec("onnxruntime_extensions") is None
+    assert Finder.find_spec("zrt.session", zrt.__path__) is None
+    assert importlib.util.find_spec("zrt.onnxruntime.finder") is not None
