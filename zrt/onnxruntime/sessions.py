@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from zrt.errors import ArgumentError, OrtError
 from zrt.onnxruntime import errors, provider_args
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
 from zrt.onnxruntime.state import sessions as state
-
-
-def _indirect(*_: object) -> NoReturn:
-    raise ArgumentError("the model has outputs whose values need a conversion")
+from zrt.values import SparseTensor
 
 
 class Session:
@@ -29,7 +26,6 @@ class Session:
     _model_meta: ModelMetadata
     _providers: list[str]
     _provider_options: dict[str, dict[str, str]]
-    _direct: Callable[..., Any] = staticmethod(_indirect)
     _fallback_providers: list[str]
 
     def __init__(self, enable_fallback: bool = True) -> None:
@@ -150,6 +146,20 @@ class Session:
             )
         except Exception as error:
             return self._run(output_names, input_feed, run_options, error)
+
+    def _direct(self, input_feed: dict[str, Any], output_names: Any, run_options: Any) -> Any:
+        """zrt's own run, which takes the place of this method if its results have the official package's form."""
+        run = self._sess.session.run
+        if not self._sess.returns_as_official:
+            raise ArgumentError("the outputs need a conversion")
+        results = run(input_feed, output_names, run_options)
+        if any(isinstance(result, SparseTensor) for result in results):
+            # A model may declare them as dense.
+            self._sess.returns_as_official = False
+            raise ArgumentError("an output is sparse")
+        if output_names is None:
+            vars(self)["_direct"] = run
+        return results
 
     def _run(self, output_names: Any, input_feed: Any, run_options: Any, failure: Exception | None = None) -> Any:
         """`run` by the official package's rules, where zrt's own run has refused the arguments or failed."""
@@ -296,7 +306,7 @@ class InferenceSession(Session):
         self._model_meta = loaded.model_meta
         self._providers = loaded.get_providers()
         self._provider_options = loaded.get_provider_options()
-        self._direct = loaded.direct() or _indirect
+        vars(self).pop("_direct", None)
 
     def _reset_session(self, providers: Any, provider_options: Any) -> None:
         self._create_inference_session(providers, provider_options)

@@ -122,6 +122,8 @@ class InferenceSession:
     """A model and its options; `initialize_session` loads it."""
 
     session: Session
+    returns_as_official: bool
+    """Whether `Session.run` returns all of the model's outputs in the official package's form."""
 
     def __init__(self, *arguments: Any) -> None:
         """`arguments`: options or None, the model's path or bytes, whether it is a path, and an ignored switch."""
@@ -140,6 +142,7 @@ class InferenceSession:
         selection = Selection(names, provider_options, None if self._options is None else self._options._selection())
         self.session = self._load(options, selection)
         self._selection = selection
+        self.returns_as_official = all(map(feeds.returns_as_official, self.session.outputs))
 
     def _load(self, options: SessionOptions, selection: Selection) -> Session:
         try:
@@ -214,11 +217,6 @@ class InferenceSession:
         from zrt.onnxruntime.assignment import assigned
 
         return assigned(self.session)
-
-    def direct(self) -> Callable[..., list[Any]] | None:
-        """`Session.run`, if it returns all of the model's outputs in the official package's form."""
-        session = self.session
-        return session.run if all(map(feeds.returns_as_official, session.outputs)) else None
 
     def run(self, *arguments: Any) -> list[Any]:
         """One run: the names of the outputs, the feeds by name, run options or None."""
