@@ -64,6 +64,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for library in ("cupy", "jax", "torch"):
         if item.get_closest_marker(library) and importlib.util.find_spec(library) is None:
             pytest.skip(f"the Python package {library}, whose tensors are exchanged, is not installed")
+    for marker in item.iter_markers("programs"):
+        for package in marker.args:
+            if importlib.util.find_spec(package) is None:
+                pytest.skip(f"the Python package {package} is not installed: pip install --group programs")
     for marker, (variable, what) in NAMED.items():
         if item.get_closest_marker(marker) and not os.environ.get(variable):
             pytest.skip(f"{variable} is not set: it would name {what}")
