@@ -32,8 +32,9 @@ Check: TypeAlias = "Callable[[], None]"
 Batch: TypeAlias = "Callable[[int], int]"
 Compare: TypeAlias = "Callable[[Group, str], None]"
 
-WAYS: Final = ("c_loop", "lane", "prepared_run", "session_run", "ort_run_with_iobinding", "ort_run")
+WAYS: Final = ("c_loop", "lane", "prepared_run", "session_run", "drop_in_run", "ort_run_with_iobinding", "ort_run")
 """The contenders of `every_way`."""
+DROP_IN: Final = "zrt.onnxruntime"
 # The wall-clock time of a batch in threads: long compared with a switch between them.
 THREADS_BATCH_NS: Final = 20_000_000
 ONE_THREAD: Final[dict[str, Any]] = {"intra_op_num_threads": 1}
@@ -203,7 +204,10 @@ def call_entry(key: str, expected: Sequence[Array], call: Callable[..., Sequence
 
 
 def iobinding_entry(key: str, theirs: Any, lane: zrt.Lane, expected: Sequence[Array]) -> Entry:
-    """onnxruntime's own binding over the memory of `lane`; it allocates the outputs that the lane does not hold."""
+    """The binding of onnxruntime, or of the drop-in, over the memory of `lane`.
+
+    It allocates the outputs that the lane does not hold.
+    """
     binding = theirs.io_binding()
     for name, array in lane.inputs.items():
         binding.bind_input(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
@@ -297,6 +301,7 @@ def every_way(name: str, work: Workload, batch_ns: int = harness.BATCH_NS) -> Gr
             lane_entry("lane", lane, work.expected),
             call_entry("prepared_run", work.expected, session.prepare(work.inputs).run),
             call_entry("session_run", work.expected, session.run, work.inputs),
+            call_entry("drop_in_run", work.expected, ort_session(work.path, DROP_IN).run, None, work.inputs),
             iobinding_entry("ort_run_with_iobinding", theirs, lane, work.expected),
             call_entry("ort_run", work.expected, theirs.run, None, work.inputs),
         ],
@@ -304,9 +309,9 @@ def every_way(name: str, work: Workload, batch_ns: int = harness.BATCH_NS) -> Gr
     )
 
 
-def ort_session(path: Path) -> Any:
-    """The model loaded into the official package, on one thread; skips the test if it is missing."""
-    onnxruntime = pytest.importorskip("onnxruntime", reason="the official package is the judge here")
+def ort_session(path: Path, package: str = "onnxruntime") -> Any:
+    """The model loaded into the official package or the drop-in, on one thread; skips the test if it is missing."""
+    onnxruntime = pytest.importorskip(package, reason="the official package is the judge here")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])

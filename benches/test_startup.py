@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 import zrt
-from benches.support import ONE_THREAD, Compare, Entry, Group, contender, fresh
+from benches.support import DROP_IN, ONE_THREAD, Compare, Entry, Group, contender, fresh
 from zrt.bench import timing
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -26,15 +27,26 @@ IMPORTS = {
     "zrt_library": "import zrt; zrt.available_providers()",
     "onnxruntime": "import onnxruntime",
 }
+# The drop-in imports what a name needs at its first use, as `zrt` does.
+DROP_IN_IMPORTS = {
+    "onnxruntime": "import onnxruntime",
+    "drop_in": "import zrt.onnxruntime",
+    "drop_in_session": "import zrt.onnxruntime; zrt.onnxruntime.InferenceSession",
+}
 MODELS = ("add", "digits", "cnn", "squeezenet")
-ANSWERS = {package: str(SCRIPTS / f"answer_{package}.py") for package in ("zrt", "onnxruntime")}
+ANSWERS = {
+    "zrt": (str(SCRIPTS / "answer_zrt.py"),),
+    "onnxruntime": (str(SCRIPTS / "answer_onnxruntime.py"),),
+    "drop_in": ("-m", "zrt.onnxruntime", str(SCRIPTS / "answer_onnxruntime.py")),
+}
+INTERFACES = {"onnxruntime": "onnxruntime", "drop_in": DROP_IN}
 MISSING = {} if find_spec("onnxruntime") else {"onnxruntime": "onnxruntime is not installed"}
 
 
 def make_group(name: str, programs: Mapping[str, Sequence[str]], bytecode: Path) -> Group:
     """Measures the programs, each the arguments of a Python interpreter; all must print the same."""
     here = {key: partial(output, program, bytecode) for key, program in programs.items() if key not in MISSING}
-    expected = here["zrt"]()
+    expected = next(iter(here.values()))()
 
     def entry(key: str) -> Entry:
         def check() -> None:
@@ -78,13 +90,24 @@ def imports(bytecode: Path) -> Group:
 @pytest.fixture(scope="module")
 def answers(bytecode: Path, model_file: Callable[[str], Path]) -> Group:
     model = os.fspath(model_file("digits"))
-    programs = {package: (program, model) for package, program in ANSWERS.items()}
+    programs = {package: (*program, model) for package, program in ANSWERS.items()}
     return make_group("startup: a program that computes one result (digits)", programs, bytecode)
 
 
 @pytest.mark.parametrize("program", IMPORTS)
 def test_import(compare: Compare, imports: Group, program: str) -> None:
     compare(imports, program)
+
+
+@pytest.fixture(scope="module")
+def drop_in_imports(bytecode: Path) -> Group:
+    programs = {key: ("-c", program) for key, program in DROP_IN_IMPORTS.items()}
+    return make_group("startup: a program that imports the drop-in", programs, bytecode)
+
+
+@pytest.mark.parametrize("program", DROP_IN_IMPORTS)
+def test_import_drop_in(compare: Compare, drop_in_imports: Group, program: str) -> None:
+    compare(drop_in_imports, program)
 
 
 @pytest.mark.parametrize("package", ANSWERS)
@@ -100,9 +123,9 @@ def loads(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> 
     def load() -> zrt.Session:
         return zrt.Session(path, options)
 
-    entries = [Entry(fresh("zrt", lambda: None, lambda _: load()), lambda: load().close())]
-    if not MISSING:
-        onnxruntime = pytest.importorskip("onnxruntime")
+    def load_by_theirs(key: str, package: str) -> Entry:
+        """Loads through the interface of onnxruntime."""
+        onnxruntime = importlib.import_module(package)
         theirs = onnxruntime.SessionOptions()
         theirs.intra_op_num_threads = 1
 
@@ -113,7 +136,10 @@ def loads(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> 
             names = [value.name for value in load_theirs().get_inputs()]
             assert names == list(load().input_names)
 
-        entries.append(Entry(fresh("onnxruntime", lambda: None, lambda _: load_theirs()), check))
+        return Entry(fresh(key, lambda: None, lambda _: load_theirs()), check)
+
+    entries = [Entry(fresh("zrt", lambda: None, lambda _: load()), lambda: load().close())]
+    entries += [load_by_theirs(key, package) for key, package in INTERFACES.items() if key not in MISSING]
     return Group(f"startup: loading {request.param}", entries, MISSING)
 
 

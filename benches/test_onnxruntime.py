@@ -1,0 +1,63 @@
+"""The drop-in for onnxruntime beside the official package: `run` and `run_with_iobinding`, and zrt's own ways."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benches.support import (
+    DROP_IN,
+    Compare,
+    Entry,
+    Group,
+    Workload,
+    call_entry,
+    iobinding_entry,
+    lane_entry,
+    ort_session,
+)
+
+MODELS = ("add", "digits", "cnn", "squeezenet")
+PACKAGES = {"official": "onnxruntime", "drop_in": DROP_IN}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def work(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> tuple[str, Workload]:
+    """The model's name and its work."""
+    return request.param, Workload.of(model_file(request.param))
+
+
+@pytest.fixture(scope="module")
+def runs(work: tuple[str, Workload]) -> Group:
+    name, given = work
+
+    def entry(key: str, package: str) -> Entry:
+        return call_entry(key, given.expected, ort_session(given.path, package).run, None, given.inputs)
+
+    own = call_entry("session_run", given.expected, given.session().run, given.inputs)
+    return Group(f"onnxruntime: {name}, run", [*(entry(*item) for item in PACKAGES.items()), own])
+
+
+@pytest.mark.parametrize("way", [*PACKAGES, "session_run"])
+def test_run(compare: Compare, runs: Group, way: str) -> None:
+    compare(runs, way)
+
+
+@pytest.fixture(scope="module")
+def bindings(work: tuple[str, Workload]) -> Group:
+    """All over the same memory."""
+    name, given = work
+    lane = given.lane(given.session())
+
+    def entry(key: str, package: str) -> Entry:
+        return iobinding_entry(key, ort_session(given.path, package), lane, given.expected)
+
+    own = lane_entry("lane", lane, given.expected)
+    return Group(f"onnxruntime: {name}, run_with_iobinding", [*(entry(*item) for item in PACKAGES.items()), own])
+
+
+@pytest.mark.parametrize("way", [*PACKAGES, "lane"])
+def test_run_with_iobinding(compare: Compare, bindings: Group, way: str) -> None:
+    compare(bindings, way)
