@@ -44,7 +44,10 @@
       devShells = perSystem ./nix/shells;
       checks = perSystem ./nix/checks;
       formatter = perSystem ./nix/formatter.nix;
-      overlays.default = import ./nix/overlay.nix;
+      overlays = {
+        default = import ./nix/overlay.nix;
+        onnxruntime = import ./nix/overlay-onnxruntime.nix;
+      };
       templates.default = {
         path = ./nix/template;
         description = "A flake that imports lib.mkZrt and runs one inference";

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import shutil
 import tarfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,6 +211,22 @@ class TestChecks:
     def test_bundle_runs_without_a_store(self, builder: Any) -> None:
         [path] = builder.build(f"{CHECKS}.bundle")
         assert "353 of 360 right" in builder.plain("store", "cat", path)
+
+
+class TestDropIn:
+    def test_program_that_requires_onnxruntime_runs_on_zrt(self, builder: Any) -> None:
+        """A downstream flake with the overlay alone: no line of the program knows zrt."""
+        folder = builder.scratch / "downstream"
+        shutil.copytree(Path(__file__).parent / "downstream", folder)
+        options = ("-L", "--no-link", "--print-out-paths", "--no-write-lock-file")
+        checkout, stand_in = builder.inside(builder.checkout), builder.inside(builder.stand_in)
+        printed = builder.plain(
+            *("build", *options, f"path:{builder.inside(folder)}"),
+            *("--override-input", "zrt", f"git+file://{checkout}"),
+            *("--override-input", "zrt/nixpkgs", f"path:{stand_in}"),
+        )
+        version = builder.evaluate("packages.x86_64-linux.onnxruntime-bin", "package: package.version")
+        assert builder.plain("store", "cat", printed.strip()) == f"[2.0, 4.0] {version} zrt.onnxruntime\n"
 
 
 class TestLibrary:

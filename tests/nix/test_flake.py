@@ -445,6 +445,29 @@ class TestZrt:
         assert facts["environment"].endswith(".drv")
 
 
+class TestDropIn:
+    @pytest.mark.parametrize("system", sorted(SYSTEMS))
+    def test_overlay_puts_zrt_in_the_place_of_onnxruntime(
+        self, nix: Any, flake: Flake, pins: Json, system: str
+    ) -> None:
+        done = nix.expression(f"""
+          let
+            packages = (stand-in {{
+              system = "{system}";
+              overlays = [ (builtins.getFlake "git+file://{nix.inside(nix.checkout)}").overlays.onnxruntime ];
+            }}).python3.pkgs;
+          in {{
+            inherit (packages.onnxruntime) pname version;
+            needs = map (package: package.outPath) packages.onnxruntime.dependencies;
+            zrt = packages.zrt.outPath;
+          }}
+        """)
+        assert done.returncode == 0, done.stderr
+        facts = json.loads(done.stdout)
+        assert (facts["pname"], facts["version"]) == ("onnxruntime", pins["version"])
+        assert facts["needs"] == [facts["zrt"]] == [flake.packages[system]["zrt-cpu"]["out"]]
+
+
 class TestBundles:
     def test_only_the_cuda_bundle_has_a_second_licence(self, flake: Flake) -> None:
         cpu, cuda = (flake.packages["x86_64-linux"][name] for name in ("bundle-cpu", "bundle-cuda"))

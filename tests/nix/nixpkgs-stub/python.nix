@@ -33,6 +33,8 @@ let
   # A package and all its dependencies.
   closure = package: [ package ] ++ builtins.concatMap closure (package.dependencies or [ ]);
 
+  searchPath = lib.concatMapStrings (package: ":${package}/${sitePackages}");
+
   packages = builtins.mapAttrs installed (import ./python-packages.nix) // {
     inherit python;
 
@@ -46,7 +48,7 @@ let
         doCheck ? true,
         build-system,
         dependencies,
-        nativeCheckInputs,
+        nativeCheckInputs ? [ ],
         disabledTestMarks ? [ ],
         pytestFlags ? [ ],
         preCheck ? "",
@@ -83,10 +85,12 @@ let
                 >"$out/bin/''${script##*/}"
               chmod +x "$out/bin/''${script##*/}"
             done
-            rm -r "$site/bin"
+            rm -rf "$site/bin"
           '';
           installCheckPhase = ''
-            export PYTHONPATH=$site
+            export PYTHONPATH=$site${searchPath (builtins.concatMap closure dependencies)}
+            # Like nixpkgs' hook for run-time dependencies.
+            python3 ${./check-requirements.py} ${pname}
             (cd / && ${lib.concatMapStrings (name: "python3 -c 'import ${name}'; ") pythonImportsCheck} true)
             [ -z "$doCheck" ] || {
               ${preCheck}
@@ -95,7 +99,8 @@ let
               }
             }
           '';
-          doCheck = if doCheck then "1" else "";
+          # In nixpkgs the hook among these inputs runs pytest.
+          doCheck = if doCheck && nativeCheckInputs != [ ] then "1" else "";
           doInstallCheck = "1";
         }
       );
@@ -109,7 +114,9 @@ let
           inherit sitePackages withPackages;
           interpreter = "${python}/bin/python3";
           pythonVersion = version;
-          pkgs = builtins.foldl' (set: extend: set // extend set set) packages extensions;
+          pkgs = builtins.foldl' (
+            previous: extend: previous // extend python.pkgs previous
+          ) packages extensions;
         };
       }
       ''

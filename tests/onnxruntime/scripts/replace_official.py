@@ -1,0 +1,36 @@
+"""With the wheel's files first on the path, `import onnxruntime` is this package: replace_official.py VERSION."""
+
+import importlib
+import importlib.util
+import multiprocessing
+import sys
+from importlib import metadata
+
+
+def main():
+    assert importlib.util.find_spec("onnxruntime") is not None
+    assert metadata.version("onnxruntime") == sys.argv[1]
+
+    capi = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    onnxruntime = sys.modules["onnxruntime"]
+    assert onnxruntime is sys.modules["zrt.onnxruntime"]
+    assert capi is sys.modules["zrt.onnxruntime.capi.onnxruntime_pybind11_state"]
+    onnxruntime.install()
+    try:
+        importlib.import_module("onnxruntime.quantization")
+    except ModuleNotFoundError as error:
+        assert "is part of the official onnxruntime package, which is not installed" in str(error)
+    else:
+        raise AssertionError("no error")
+
+    child = multiprocessing.get_context("spawn").Process(target=importlib.import_module, args=("onnxruntime.capi",))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+
+    library = importlib.import_module("zrt._native.library").library()
+    print(library.path, library.source, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
