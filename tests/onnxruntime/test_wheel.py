@@ -14,6 +14,7 @@ import pytest
 
 from tests.support import processes
 from zrt._native.library import library
+from zrt._native.library_files import VARIABLES
 
 PROJECT = Path(__file__).parents[2] / "nix" / "zrt-onnxruntime"
 
@@ -58,7 +59,9 @@ def test_wheel_is_a_distribution_of_the_official_name_and_the_engine_s_version(t
 
 
 @pytest.mark.skipif(library().path is None, reason="this zrt has a library of its own")
-def test_wheel_with_a_library_replaces_the_official_package(tmp_path: Path) -> None:
+def test_wheel_with_a_library_replaces_the_official_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
     wheel = build(tmp_path, ZRT_ORT_LIBRARY=str(library().path))
     assert not wheel.name.endswith("-any.whl")
     path, source = replace(wheel, tmp_path)
