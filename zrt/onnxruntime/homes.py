@@ -36,6 +36,10 @@ STATE = _homes(
             set_global_thread_pool_sizes set_seed
         """,
         "provider_args": "get_all_providers get_available_providers",
+        "quantize": """
+            quantize_matmul_2bits quantize_matmul_4bits quantize_matmul_8bits quantize_matmul_bnb4
+            quantize_qdq_matmul_2bits quantize_qdq_matmul_4bits
+        """,
         "state.adapters": "AdapterFormat LoraAdapter",
         "state.binding": "SessionIOBinding",
         "state.compiler": "ModelCompiler OrtExternalInitializerInfo",
