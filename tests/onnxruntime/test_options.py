@@ -243,6 +243,7 @@ class TestFilesInMemory:
         add = options.add_external_initializers_from_files_in_memory
         add([], [], [])
         add(["a", b"b"], (b"abcd", np.zeros(4, np.uint8)), [4, 2])
+        add(["none"], [np.zeros((0, 3), np.uint8)], [0])
 
     def test_have_each_name_once(self, options) -> None:
         add = options.add_external_initializers_from_files_in_memory

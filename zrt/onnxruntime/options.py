@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from weakref import ref
 
 import zrt
 from zrt._common.arguments import wrong_type
@@ -325,12 +325,12 @@ def _sequence(value: Any, subject: str) -> Sequence[Any]:
 
 
 def _bytes(buffer: Any, subject: str) -> memoryview:
-    """The bytes of a buffer; a copy where they are not contiguous."""
+    """The bytes of a buffer; a copy where they are not contiguous or where there are none."""
     try:
         view = memoryview(buffer)
     except TypeError:
         raise wrong_type(subject, "an object with the buffer protocol", buffer) from None
-    return view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
+    return view.cast("B") if view.c_contiguous and view.nbytes else memoryview(view.tobytes())
 
 
 class _Terminate(Setting):
@@ -339,11 +339,13 @@ class _Terminate(Setting):
     def __set__(self, options: Any, value: Any) -> None:
         wanted = self.convert(value, f"{type(options).__name__}.{self.name}")
         options._values[self.name] = wanted
-        for run in list(options._runs):
-            if wanted:
-                run.terminate()
-            else:
-                run.reset()
+        for reference in list(options._runs.values()):
+            run = reference()
+            if run is not None:
+                if wanted:
+                    run.terminate()
+                else:
+                    run.reset()
 
 
 class RunOptions(Settings):
@@ -364,8 +366,9 @@ class RunOptions(Settings):
     def __init__(self) -> None:
         super().__init__()
         self._adapters: list[Any] = []
-        # Every object of zrt's that was made of these options and that a run may still use.
-        self._runs: WeakSet[zrt.RunOptions] = WeakSet()
+        # Every object of zrt's that was made of these options and that a run may still use. No lock: a dict's own
+        # operations are atomic.
+        self._runs: dict[int, ref[zrt.RunOptions]] = {}
 
     def add_run_config_entry(self, key: str, value: str, /) -> None:
         """Set a config entry; a key that is there already gets the new value."""
@@ -400,7 +403,8 @@ class RunOptions(Settings):
                 adapters=[adapter._to_zrt() for adapter in self._adapters],
             )
             # Before the switch is read: a thread that sets it meanwhile finds the object here.
-            self._runs.add(made)
+            key, runs = id(made), self._runs
+            runs[key] = ref(made, lambda _: runs.pop(key, None))
             if self.terminate:
                 made.terminate()
             self._made = made
