@@ -121,7 +121,10 @@ class TestEnd:
         (tmp_path / "app.py").write_text(self.ENDS[-1])
         assert run(tmp_path, *RUNNER, "app.py").returncode == -signal.SIGINT
 
-    @pytest.mark.parametrize("program", [("absent.py",), ("-m", "absent"), ("-m", "package")])
+    @pytest.mark.parametrize(
+        "program",
+        [("absent.py",), ("-m", "absent"), ("-m", "absent.module"), ("-m", "package"), ("-m", "package.absent")],
+    )
     def test_missing_program_is_the_error_of_python(self, tmp_path: Path, program: tuple[str, ...]) -> None:
         (tmp_path / "package").mkdir()
         (tmp_path / "package" / "__init__.py").touch()

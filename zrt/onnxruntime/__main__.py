@@ -48,7 +48,14 @@ def main(arguments: list[str]) -> None:
 
 
 def _module(name: str) -> tuple[ModuleType, CodeType]:
-    spec = find_spec(name)
+    try:
+        spec = find_spec(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):
+            raise
+        sys.exit(
+            f"{sys.executable}: Error while finding module specification for {name!r} (ModuleNotFoundError: {error})"
+        )
     if spec is None:
         sys.exit(f"{sys.executable}: No module named {name}")
     if spec.submodule_search_locations is not None:
