@@ -404,5 +404,5 @@ class TestConfig:
                 pytest.skip(f"ZRT_ORT_INCLUDE_DIR holds no {header.name}")
             text = header.read_text("utf-8")
             keys = {line for line in text.split('"')[1::2] if "static" not in line}
-            members = zrt.SessionConfigKey if kind == "session" else zrt.RunConfigKey
-            assert {str(member) for member in members} <= keys
+            ours = zrt.SessionConfigKey if kind == "session" else zrt.RunConfigKey
+            assert {key for name, key in vars(ours).items() if name.isupper()} <= keys

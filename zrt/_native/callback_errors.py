@@ -33,7 +33,7 @@ Function = TypeVar("Function", bound=Callable[..., int])
 OnError = Callable[[type[BaseException], BaseException, TracebackType], int | None]
 
 # In the message of a status: the number of the exception that belongs to it.
-_MARK = re.compile(r"\[zrt: raised (\d+)\] ")
+_MARK = r"\[zrt: raised (\d+)\] "
 
 # ORT drops some of the statuses that it gets, and nobody asks for their exceptions: keep only the newest.
 _MOST_KEPT = 64
@@ -109,7 +109,7 @@ def describe(error: BaseException) -> str:
     """An exception's type and its message, which may be cut short."""
     try:
         # The message of a CallbackError may have a mark, which belongs to another exception.
-        text = _MARK.sub("", str(error))
+        text = re.sub(_MARK, "", str(error))
     except Exception:
         text = "its message cannot be read"
     return f"{type(error).__name__}: {text if len(text) <= MOST_TEXT else text[:MOST_TEXT] + ' ...'}"
@@ -132,12 +132,12 @@ def to_message(error: BaseException) -> bytes:
 
 def from_message(message: str) -> tuple[str, BaseException | None]:
     """A status's message without marks, and the exception that it belongs to, if any."""
-    found = _MARK.search(message)
+    found = re.search(_MARK, message)
     if found is None:
         return message, None
     with _lock:
         error = _kept.pop(int(found[1]), None)
-    return _MARK.sub("", message), error
+    return re.sub(_MARK, "", message), error
 
 
 def _clear_frames(error: BaseException | None) -> None:
