@@ -15,6 +15,11 @@ def test_first_session_creates_the_default_environment(script):
     assert done.stdout.strip() == "Environment(log_id='zrt', log_severity=WARNING)"
 
 
+@pytest.mark.parametrize("step", ["log_severity_before_the_environment", "pools_once"])
+def test_drop_in_sets_what_the_environment_will_have(script, step):
+    script("environment.py", step)
+
+
 def test_same_settings_return_the_same_environment_and_others_raise(script):
     lines = script("environment.py", "same_and_other_settings").stdout.splitlines()
     assert len(lines) == 3

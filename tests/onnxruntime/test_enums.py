@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,6 +119,24 @@ class TestMembers:
         for again in (pickle.loads(pickle.dumps(each)), copy.copy(each), copy.deepcopy(each)):
             assert again == each
             assert again is not each
+
+
+@pytest.mark.official
+@pytest.mark.parametrize("name", MEMBERS)
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles_of_the_official_package_are_read(name, protocol) -> None:
+    from onnxruntime.capi import onnxruntime_pybind11_state as official
+
+    from zrt.onnxruntime import enums
+
+    class Unpickler(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            return super().find_class(module.replace("onnxruntime.", "zrt.onnxruntime.", 1), name)
+
+    data = pickle.dumps(getattr(official, name)(1), protocol)
+    again = Unpickler(io.BytesIO(data)).load()
+    assert type(again) is getattr(enums, name)
+    assert again == getattr(enums, name)(1)
 
 
 class TestConstructor:

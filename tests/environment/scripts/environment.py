@@ -29,6 +29,23 @@ def session_creates_the_default():
     print(zrt.Environment())
 
 
+def log_severity_before_the_environment():
+    environment.set_log_severity(zrt.LogSeverity.ERROR)
+    assert environment._current is None
+    assert environment.current().log_severity is zrt.LogSeverity.ERROR
+    environment.set_log_severity(zrt.LogSeverity.INFO)
+    assert zrt.Environment().log_severity is zrt.LogSeverity.INFO
+
+
+def pools_once():
+    environment.set_log_severity(zrt.LogSeverity.ERROR)
+    threading = zrt.ThreadingOptions(intra_op_num_threads=2)
+    assert environment.create_with_pools(threading)
+    assert not environment.create_with_pools(threading)
+    assert environment.current().threading == threading
+    assert environment.current().log_severity is zrt.LogSeverity.ERROR
+
+
 def same_and_other_settings():
     first = zrt.Environment("server", zrt.LogSeverity.ERROR)
     assert zrt.Environment("server", zrt.LogSeverity.ERROR) is first
