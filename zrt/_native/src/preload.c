@@ -69,7 +69,7 @@ static void reserve(void) {
     /* malloc maps larger pieces by themselves, and returns them when they are freed. */
     enum { PIECES = 54, SIZE = 120000, PAGE = 4096 };
     /* In use above the pieces, so that `free` keeps them for this thread. */
-    static void *volatile last;
+    __attribute__((unused)) static void *last;
     void *pieces[PIECES];
     for (int i = 0; i < PIECES; i++)
         pieces[i] = malloc(SIZE);
