@@ -25,6 +25,7 @@ in
   lints = import ./lints.nix { inherit pkgs; };
   formatting = import ./formatting.nix { inherit pkgs; };
   closure = import ./closure.nix { inherit pkgs zrt; };
+  drop-in = import ../zrt-onnxruntime { inherit pkgs zrt; };
   template = template.checks.${pkgs.stdenv.hostPlatform.system}.default;
 }
 // lib.optionalAttrs pkgs.stdenv.hostPlatform.isLinux {

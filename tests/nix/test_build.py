@@ -214,6 +214,12 @@ class TestChecks:
 
 
 class TestDropIn:
+    def test_package_has_the_name_and_the_version_of_the_engine(self, builder: Any) -> None:
+        [path] = builder.build(f"{CHECKS}.drop-in")
+        version = builder.evaluate("packages.x86_64-linux.onnxruntime-bin", "package: package.version")
+        listed = builder.plain("store", "ls", "--recursive", path)
+        assert f"/site-packages/onnxruntime-{version}.dist-info/METADATA\n" in listed
+
     def test_program_that_requires_onnxruntime_runs_on_zrt(self, builder: Any) -> None:
         """A downstream flake with the overlay alone: no line of the program knows zrt."""
         folder = builder.scratch / "downstream"

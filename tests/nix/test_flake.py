@@ -109,7 +109,7 @@ class TestOutputs:
 
     def test_checks(self, nix: Any) -> None:
         checks = nix.evaluate("checks", "builtins.mapAttrs (_: builtins.attrNames)")
-        names = {"tests", "lints", "formatting", "closure", "template"}
+        names = {"tests", "lints", "formatting", "closure", "drop-in", "template"}
         assert {system: set(found) for system, found in checks.items()} == {
             system: names | ({"bundle"} if system in LINUX else set()) for system in SYSTEMS
         }
