@@ -75,9 +75,9 @@ def has_collective_ops() -> bool:
 def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None) -> None:
     """Load the libraries of CUDA and cuDNN before a session needs them.
 
-    `directory` has them; "" and None stand for the folders of NVIDIA's Python packages, and then for the places of
-    the system's loader. Without an engine that is built for CUDA nothing happens. `msvc` is for Windows and ignored.
-    Raises `RuntimeError` if the directory does not exist.
+    `directory` has them, and a relative one is in the folder of this module; "" and None stand for the folders of
+    NVIDIA's Python packages, and then for the places of the system's loader. Without an engine that is built for CUDA
+    nothing happens. `msvc` is for Windows and ignored. Raises `RuntimeError` if the directory does not exist.
     """
     version = package_info().get("cuda_version", "")
     if not version and (cuda or cudnn):

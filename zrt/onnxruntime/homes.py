@@ -75,8 +75,22 @@ ENGINE = _homes({"engine": "__version__ cuda_version package_name preload_dlls p
 HOMES = {**STATE, **COLLECTION, **ENGINE}
 
 
+_NO_REGISTRY = "ONNX Runtime's C API does not tell its kernels and schemas; onnx.defs has the schemas of the standard"
+
+# The names that zrt cannot give, and why.
+LACKING = {
+    "get_all_operator_schema": _NO_REGISTRY,
+    "get_all_opkernel_def": _NO_REGISTRY,
+    "get_registered_ep_kernel_defs": _NO_REGISTRY,
+    "is_dlpack_uint8_tensor": "it serves onnxruntime.training, which no wheel of 1.27 has",
+    "opkernel": _NO_REGISTRY,
+    "schemadef": _NO_REGISTRY,
+}
+
+
 def serve(module: str, name: str, homes: Mapping[str, str]) -> Any:
     """Import the object `name` for the `__getattr__` of `module`, whose names have these `homes`."""
     if name not in homes:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        reason = f": {LACKING[name]}" if name in LACKING else ""
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{reason}")
     return getattr(importlib.import_module(f"zrt.onnxruntime.{homes[name]}"), name)
