@@ -22,7 +22,8 @@ from tests.support.arrays import Tracked, f32
 from tests.support.capsules import Foreign, read, watched
 from zrt.errors import ArgumentError, DLPackError, DTypeError, UnsupportedError
 from zrt.interop import dlpack
-from zrt.types import pack
+from zrt.interop.dlpack import element_type_in
+from zrt.types import ElementType, pack
 from zrt.values import dlpack_export
 from zrt.values.dlpack_export import Device
 
@@ -427,3 +428,12 @@ class TestDeviceValues:
     def test_session_without_a_device_takes_pinned_memory(self, add: zrt.Session) -> None:
         x = np.ones(4, np.float32)
         assert add.run([Foreign((4,), device_type=Device.CUDA_HOST), x])[0].tolist() == [1, 2, 3, 4]
+
+
+def test_element_type_in_a_capsule_leaves_it_whole() -> None:
+    for max_version in (None, (1, 0)):
+        capsule = np.zeros(2, np.uint8).__dlpack__(max_version=max_version)
+        assert element_type_in(capsule) is ElementType.UINT8
+        assert element_type_in(capsule) is ElementType.UINT8
+    with pytest.raises(DLPackError, match="expected a capsule with a tensor"):
+        element_type_in(3)

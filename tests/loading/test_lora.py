@@ -28,6 +28,7 @@ from zrt.errors import (
     ShapeError,
     UnsupportedError,
 )
+from zrt.loading.lora import read_lora_adapter
 from zrt.types import ElementType
 
 RNG = np.random.default_rng(4)
@@ -304,3 +305,11 @@ class TestRuns:
         for wrong in (adapter, [5], "ab", [None]):
             with pytest.raises(DTypeError, match="adapters"):
                 RunOptions(adapters=wrong)
+
+
+def test_adapter_s_content_is_read_from_bytes(tmp_path) -> None:
+    path = tmp_path / "a.onnx_adapter"
+    zrt.save_lora_adapter(path, {"a": np.arange(6.0).reshape(2, 3)}, adapter_version=3, model_version=5)
+    adapter_version, model_version, found = read_lora_adapter(path.read_bytes())
+    assert (adapter_version, model_version) == (3, 5)
+    assert found["a"].tolist() == [[0, 1, 2], [3, 4, 5]]

@@ -390,3 +390,8 @@ class TestCuda:
             else:
                 with pytest.raises(UnsupportedError, match="lies on Cuda:0"):
                     allocation.numpy()
+
+
+def test_resolved_memory_has_what_follows_from_its_name() -> None:
+    assert MemoryInfo("Cuda", 3).resolved().vendor_id == 0x10DE
+    assert MemoryInfo.cpu().resolved() == MemoryInfo.cpu()

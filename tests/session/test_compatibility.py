@@ -9,6 +9,7 @@ import zrt
 from tests.support import models
 from zrt import ModelCompatibility, compatibility_info, model_compatibility
 from zrt.errors import ArgumentError, DTypeError, InvalidGraphError, ModelError, ModelNotFoundError, ProviderError
+from zrt.session.compatibility import verdict
 
 CPU = "CPUExecutionProvider"
 
@@ -54,3 +55,8 @@ def test_bad_arguments_raise(tmp_path):
     with pytest.raises(DTypeError, match="info"):
         model_compatibility(None, CPU)
     assert issubclass(zrt.ModelCompatibility, int)
+
+
+def test_verdict_for_some_devices_of_a_provider() -> None:
+    devices = [device for device in zrt.ep_devices() if device.provider == CPU]
+    assert verdict("made elsewhere", devices) is ModelCompatibility.NOT_APPLICABLE

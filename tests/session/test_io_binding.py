@@ -12,12 +12,14 @@ import pytest
 
 import zrt
 from benches.models import build as bench_models
+from tests.support import models
 from tests.support.arrays import Tracked, f32
 from zrt.errors import (
     ArgumentError,
     BusyError,
     ClosedError,
     DTypeError,
+    InvalidArgumentError,
     NotCopyableError,
     OrtError,
     ShapeError,
@@ -452,3 +454,42 @@ class TestCuda:
         image[...] = 0
         binding.run()
         np.testing.assert_allclose(binding.numpy()["logits"], expected, rtol=1e-2, atol=1e-2)
+
+
+def test_kept_outputs_are_written_by_later_runs() -> None:
+    session = zrt.Session(models.add(["n"]))
+    x = f32(1, 2)
+    binding = zrt.IoBinding(session)
+    binding.bind_input("x", x)
+    binding.bind_input("y", f32(1, 1))
+    binding.bind_output("z")
+    binding.run()
+    binding._keep_outputs()
+    first = binding.numpy()["z"]
+    x[:] = 5
+    binding.run()
+    assert first.tolist() == [6, 6]
+    binding.bind_output("z")
+    x[:] = 7
+    binding.run()
+    assert first.tolist() == [6, 6]
+    assert binding.numpy()["z"].tolist() == [8, 8]
+    binding.run()
+    binding._keep_outputs()
+    for name in "xy":
+        binding.bind_input(name, f32(1, 2, 3))
+    binding.run()
+    assert binding.numpy()["z"].tolist() == [2, 4, 6]
+
+
+def test_values_bound_unchecked_are_refused_by_the_run() -> None:
+    binding = zrt.IoBinding(zrt.Session(models.add(["n"])))
+    binding.bind_input("y", f32(1, 2))
+    binding._bind_value("x", zrt.Value.from_array(np.zeros(2)))
+    binding.bind_output("z")
+    with pytest.raises(InvalidArgumentError, match="Unexpected input data type"):
+        binding.run()
+    binding.bind_input("x", f32(1, 2))
+    binding._bind_value("z", zrt.Value.from_array(np.zeros(2, np.int8)), output=True)
+    with pytest.raises(InvalidArgumentError, match="Unexpected output data type"):
+        binding.run()

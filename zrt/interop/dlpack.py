@@ -87,6 +87,17 @@ def _capsule(thing: Any, keywords: dict[str, Any]) -> Any:
         return thing.__dlpack__(**{name: keywords[name] for name in keywords if name == "stream"})
 
 
+def element_type_in(capsule: Any) -> ElementType | None:
+    """The type of the elements in a capsule, which stays as it is; None where ONNX has none.
+
+    Raises `DLPackError` for an object that is no capsule with a tensor.
+    """
+    tensor = ffi.new("zrt_dl_tensor *")
+    if lib.zrt_dlpack_look(id(capsule), tensor):
+        raise DLPackError(f"expected a capsule with a tensor, got {shown(capsule)}")
+    return _ELEMENT_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+
+
 def _device_for(memory: MemoryInfo) -> tuple[int, int]:
     if not isinstance(memory, MemoryInfo):
         raise wrong_type("device", "a MemoryInfo", memory)

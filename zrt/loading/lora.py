@@ -21,7 +21,7 @@ from zrt.errors import ArgumentError, Error, ModelError, ShapeError, Unsupported
 from zrt.loading.mapped_file import MappedFile
 from zrt.memory import arrays
 from zrt.memory.allocators import Allocator
-from zrt.types import ElementType, ValueKind
+from zrt.types import ElementType, ValueKind, nbytes
 from zrt.values.type_info import ValueInfo
 
 # The file is a flatbuffer with this identifier and version: a table of three numbers and a list of parameters.
@@ -86,15 +86,32 @@ class LoraAdapter(Owner):
                 raise _unsupported(subject, refused["name"], ElementType(int(refused["type"]))) from error
             raise status.about(subject, error) from error
         # ORT has verified the bytes, but has no function that reports the parameters.
-        self.adapter_version, self.model_version, self.parameters = _read(content, subject)
+        self.adapter_version, self.model_version, read = _read(content, subject)
+        self.parameters = tuple(info for info, _ in read)
         self._handle = handle
 
     def __repr__(self) -> str:
         return f"LoraAdapter({', '.join(map(str, self.parameters))}{'; closed' if self.closed else ''})"
 
 
-def _read(data: Any, subject: str) -> tuple[int, int, tuple[ValueInfo, ...]]:
-    """The adapter's version, its model's, and its parameters."""
+def read_lora_adapter(data: bytes) -> tuple[int, int, dict[str, np.ndarray[Any, Any]]]:
+    """The version of an adapter's content, that of its model, and views of its parameters by name."""
+    subject = "adapter in memory"
+    # ONNX Runtime verifies the format.
+    LoraAdapter(data).close()
+    adapter_version, model_version, read = _read(data, subject)
+    parameters = {}
+    for info, place in read:
+        shape = tuple(int(dim) for dim in info.shape or () if dim is not None)
+        size = nbytes(info.element_type, shape)
+        if size > len(data) - place:
+            raise ModelError(f"{subject}: parameter {info.name!r} is cut off")
+        parameters[info.name] = np.frombuffer(data, np.uint8, size, place).view(info.element_type.dtype).reshape(shape)
+    return adapter_version, model_version, parameters
+
+
+def _read(data: Any, subject: str) -> tuple[int, int, list[tuple[ValueInfo, int]]]:
+    """The adapter's version, its model's, and its parameters with the places of their content."""
 
     def number(form: str, at: int) -> int:
         return int(struct.unpack_from(form, data, at)[0])
@@ -113,7 +130,7 @@ def _read(data: Any, subject: str) -> tuple[int, int, tuple[ValueInfo, ...]]:
         parameters = []
         start = follow(entries)
         for index in range(number("<I", start)):
-            name, dims, kind, _ = fields(follow(start + 4 + 4 * index), 4)
+            name, dims, kind, content = fields(follow(start + 4 + 4 * index), 4)
             at, size = follow(name) + 4, number("<I", follow(name))
             word = bytes(data[at : at + size]).decode(errors="replace")
             shape = struct.unpack_from(f"<{number('<I', follow(dims))}q", data, follow(dims) + 4)
@@ -121,9 +138,10 @@ def _read(data: Any, subject: str) -> tuple[int, int, tuple[ValueInfo, ...]]:
             if not element_type.bits:
                 # ORT would read C++ strings, with pointers from the file.
                 raise _unsupported(subject, word, element_type)
-            parameters.append(ValueInfo(word, ValueKind.TENSOR, element_type, shape))
+            info = ValueInfo(word, ValueKind.TENSOR, element_type, shape)
+            parameters.append((info, follow(content) + 4 if content else 0))
         versions = [number("<i", at) if at else 0 for at in (adapter_version, model_version)]
-        return versions[0], versions[1], tuple(parameters)
+        return versions[0], versions[1], parameters
     except (struct.error, ValueError) as error:
         raise ModelError(f"{subject} cannot be read: {error}") from error
 

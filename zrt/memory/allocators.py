@@ -401,4 +401,9 @@ def cpu_memory() -> Handle:
     return CPU.handle()
 
 
+def handle_of(memory: MemoryInfo) -> Handle:
+    """The ``OrtMemoryInfo`` of a memory; that of the host is not made anew."""
+    return cpu_memory() if memory is CPU else memory.handle()
+
+
 os.register_at_fork(after_in_child=cpu_memory.cache_clear)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
 
 from zrt.onnxruntime.state import devices as state
 from zrt.onnxruntime.state.devices import (
@@ -72,6 +73,16 @@ def get_vendor_id_for_device_type(device_type: str) -> OrtDeviceVendorId | None:
     return _VENDORS.get(device_type)
 
 
+@lru_cache(maxsize=64, typed=True)
+def state_device(name: str, device_id: int, vendor_id: int = -1) -> state.OrtDevice:
+    """The device of the layer below for the arguments of `OrtDevice.make`; it never changes, so a cache serves all."""
+    vendor = int(vendor_id) if vendor_id >= 0 else get_vendor_id_for_device_type(name)
+    numbers = (get_ort_device_type(name), state.OrtDevice.default_memory())
+    if vendor is None:
+        return state.OrtDevice(*numbers, device_id)
+    return state.OrtDevice(*numbers, int(vendor), device_id)
+
+
 class OrtDevice:
     """A device: where a value lies. `make` makes one from a name."""
 
@@ -91,12 +102,7 @@ class OrtDevice:
 
         `vendor_id` is the vendor's PCI number, for a "gpu" or "npu"; with -1 it follows from the name.
         """
-        given = vendor_id >= 0
-        vendor = int(vendor_id) if given else get_vendor_id_for_device_type(ort_device_name)
-        numbers = (get_ort_device_type(ort_device_name), state.OrtDevice.default_memory())
-        if vendor is None:
-            return OrtDevice(state.OrtDevice(*numbers, device_id))
-        return OrtDevice(state.OrtDevice(*numbers, int(vendor), device_id))
+        return OrtDevice(state_device(ort_device_name, device_id, vendor_id))
 
     def device_id(self) -> int:
         """The number of the device."""

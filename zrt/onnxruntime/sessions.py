@@ -205,13 +205,13 @@ class Session:
 
     def io_binding(self) -> Any:
         """A new `IOBinding` of this session."""
-        from zrt.onnxruntime.binding import IOBinding  # type: ignore[import-not-found, unused-ignore]
+        from zrt.onnxruntime.binding import IOBinding
 
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
         """A run over the inputs and outputs that `iobinding` has bound."""
-        self._sess.run_with_iobinding(iobinding._iobinding, run_options)
+        iobinding._iobinding._run(run_options)
 
     def set_ep_dynamic_options(self, options: dict[str, str]) -> None:
         """Sets options of the session's providers between runs."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt.onnxruntime.devices import OrtDevice, OrtDeviceVendorId
+from zrt.onnxruntime.devices import OrtDeviceVendorId, state_device
 from zrt.onnxruntime.sparse import SparseTensor
 from zrt.onnxruntime.state import values as state
 
@@ -43,7 +43,7 @@ class OrtValue:
         On the CPU it shares the memory of the array, and keeps it alive; a strided array is copied. On another device
         it is a copy.
         """
-        device = OrtDevice.make(device_type, device_id, vendor_id)._get_c_device()
+        device = state_device(device_type, device_id, vendor_id)
         made = state.OrtValue.ortvalue_from_numpy(numpy_obj, device)
         return cls(made, numpy_obj if device_type.lower() == "cpu" else None)
 
@@ -66,7 +66,7 @@ class OrtValue:
         vendor_id: int | OrtDeviceVendorId = -1,
     ) -> OrtValue:
         """A tensor of undefined content. `element_type` is a type of numpy or a number of `onnx.TensorProto`."""
-        device = OrtDevice.make(device_type, device_id, vendor_id)._get_c_device()
+        device = state_device(device_type, device_id, vendor_id)
         if isinstance(element_type, int):
             return cls(state.OrtValue.ortvalue_from_shape_and_onnx_type(shape, element_type, device))
         return cls(state.OrtValue.ortvalue_from_shape_and_type(shape, element_type, device))

@@ -17,7 +17,7 @@ from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnknownNameError, UnsupportedError
 from zrt.loading.run_options import RunOptions
-from zrt.memory.allocators import CPU, MemoryInfo, require_memory
+from zrt.memory.allocators import CPU, MemoryInfo, handle_of, require_memory
 from zrt.memory.buffers import Buffer
 from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block
 from zrt.session.feeds import check_kind, check_type, names_of, right_value
@@ -67,6 +67,8 @@ class _Bound:
 
         def change() -> None:
             self.reader = None
+            if self.left is not None:
+                self.block.pointer.output_count = len(self.left[2])
             work(*arguments)
 
         self.claimed(change)
@@ -127,6 +129,15 @@ class _Bound:
         self.outputs = {}
         self._leave()
 
+    def keep_outputs(self) -> None:
+        """Lets later runs write into the tensors that the last one made, until something is bound again.
+
+        Not so for what may share memory with an input.
+        """
+        infos = {info.name: info for info in self.session.outputs}
+        if all(is_plain(infos[name]) and name not in self.inputs for name in self.outputs):
+            self.block.pointer.output_count = 0
+
     def values(self) -> dict[str, Any]:
         return self._named(self._reader().values())
 
@@ -153,7 +164,7 @@ class _Bound:
 
     def _hand_back(self, name: str, memory: MemoryInfo) -> None:
         """Leaves an output to ORT, and releases the value of the last run."""
-        where = memory.handle()
+        where = handle_of(memory)
         status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), where.pointer))
 
     def _release_outputs(self, names: Iterable[str]) -> None:
@@ -178,7 +189,7 @@ class _Bound:
     def _leave(self) -> None:
         """Makes each run return the outputs that ORT allocates to ORT first (see lane.h)."""
         last = {name: kept[-1] for name, kept in self.outputs.items()}
-        places = {name: place.handle() for name, place in last.items() if isinstance(place, MemoryInfo)}
+        places = {name: handle_of(place) for name, place in last.items() if isinstance(place, MemoryInfo)}
         names = strings(places)
         memories = new_array("const OrtMemoryInfo *", [place.pointer for place in places.values()])
         lane = self.block.pointer
@@ -265,6 +276,29 @@ class IoBinding(Owner):
         bound.session._check_reach(bound.owner, value, subject)
         bound.changed(bound.bind_output, name, value._open())
 
+    def _bind_value(self, name: str, value: Value, output: bool = False) -> None:
+        """Binds an input or an output whose type and shape only ONNX Runtime checks, in each run.
+
+        The model has the name, and an output's value is writeable.
+        """
+        bound = self._opened()
+        bound.session._check_reach(bound.owner, value, f"{'output' if output else 'input'} {name!r}")
+        bound.changed(bound.bind_output if output else bound.bind_input, name, value._open())
+
+    def _keep_outputs(self) -> None:
+        """Lets later runs write into the tensors that the last one made, until something is bound again.
+
+        That saves a run their allocation. A run whose outputs have other shapes raises.
+        """
+        bound = self._opened()
+        bound.claimed(bound.keep_outputs)
+
+    def _views(self) -> dict[str, Any]:
+        """The outputs of the last run: tensors of numbers on the host as numpy views, others as values."""
+        bound = self._opened()
+        views: dict[str, Any] = bound.claimed(bound.views)
+        return views
+
     def clear_inputs(self) -> None:
         """Unbinds every input."""
         bound = self._opened()
@@ -325,9 +359,7 @@ class IoBinding(Owner):
 
     def numpy(self) -> dict[str, Any]:
         """The outputs of the last run as numpy views; raises for an output on a device, or of another kind."""
-        bound = self._opened()
-        views: dict[str, Any] = bound.claimed(bound.views)
-        return {name: one.numpy() if isinstance(one, Value) else one for name, one in views.items()}
+        return {name: one.numpy() if isinstance(one, Value) else one for name, one in self._views().items()}
 
 
 def _find(name: str, infos: Sequence[ValueInfo], role: str) -> ValueInfo:

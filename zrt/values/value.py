@@ -16,7 +16,7 @@ from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnsupportedError
 from zrt.memory import arrays
-from zrt.memory.allocators import CPU, Allocator, MemoryInfo
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo, handle_of
 from zrt.memory.buffers import Buffer
 from zrt.types import ElementType, ValueKind, creation_code, nbytes
 from zrt.types import unpack as unpack_bytes
@@ -47,7 +47,7 @@ def over(
     if element_type.refused:
         raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
     table = api()
-    where = memory.handle()
+    where = handle_of(memory)
     try:
         return Handle.make(
             table.ReleaseValue,
@@ -63,6 +63,19 @@ def over(
         )
     except Error as error:
         raise status.about(subject, error) from error
+
+
+def at_address(
+    address: int, shape: tuple[int, ...], element_type: ElementType, memory: MemoryInfo = CPU, owner: object = None
+) -> Value:
+    """A tensor over the memory at an address of a device, which the caller keeps alive, or `owner` if it is given.
+
+    The address must be right: nothing can check it.
+    """
+    parents = [] if owner is None else [Handle.pin(owner)]
+    size = nbytes(element_type, shape)
+    handle = over(pointer_to(address), size, shape, element_type, parents, f"memory at {address:#x}", memory)
+    return Value(handle, memory=memory)
 
 
 @public

@@ -120,3 +120,20 @@ int zrt_dlpack_take(uintptr_t capsule, zrt_handle *handle) {
     PyGILState_Release(gil);
     return kind;
 }
+
+int zrt_dlpack_look(uintptr_t capsule, zrt_dl_tensor *tensor) {
+    PyObject *object = (PyObject *)capsule;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    int found = -1;
+    Py_BEGIN_CRITICAL_SECTION(object);
+    if (PyCapsule_IsValid(object, VERSIONED)) {
+        *tensor = ((zrt_dl_versioned *)PyCapsule_GetPointer(object, VERSIONED))->tensor;
+        found = 0;
+    } else if (PyCapsule_IsValid(object, PLAIN)) {
+        *tensor = ((zrt_dl_plain *)PyCapsule_GetPointer(object, PLAIN))->tensor;
+        found = 0;
+    }
+    Py_END_CRITICAL_SECTION();
+    PyGILState_Release(gil);
+    return found;
+}

@@ -50,3 +50,7 @@ void zrt_dlpack_give_back(void *versioned);
 /* Moves the tensor of the Python object at `capsule` into an empty handle, whose release calls the tensor's deleter.
    Returns the kind of the tensor, or 0 where the object is no capsule of a tensor, or a consumer already took it. */
 int zrt_dlpack_take(uintptr_t capsule, zrt_handle *handle);
+
+/* Copies the tensor of the Python object at `capsule`, which keeps it. Returns 0, or -1 where the object is no capsule of
+   a tensor, or a consumer took it. */
+int zrt_dlpack_look(uintptr_t capsule, zrt_dl_tensor *tensor);

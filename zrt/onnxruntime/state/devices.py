@@ -10,7 +10,9 @@ from zrt.environment.devices import ep_devices, hardware_devices
 from zrt.environment.environment import current
 from zrt.environment.streams import SyncStream
 from zrt.errors import Error, OrtError
+from zrt.memory.allocators import CPU as HOST
 from zrt.memory.allocators import MemoryInfo
+from zrt.onnxruntime import errors
 from zrt.onnxruntime.enums import (
     OrtAllocatorType,
     OrtCompiledModelCompatibility,
@@ -38,7 +40,7 @@ from zrt.types import AllocatorType, DeviceMemType, DeviceType, MemType
 
 CPU, GPU, FPGA, NPU, DML = 0, 1, 2, 3, 4
 
-_MICROSOFT = 0x1414
+_NVIDIA, _MICROSOFT = 0x10DE, 0x1414
 _MEMORY_TYPES = int(DeviceMemType.DEFAULT), int(DeviceMemType.HOST_ACCESSIBLE)
 
 
@@ -328,6 +330,25 @@ class OrtSyncStream(NotPickled):
         return self._stream.native_handle
 
 
+def memory_of(device: OrtDevice) -> MemoryInfo | None:
+    """The memory of a device: one that a provider offers, the host's, or CUDA's; None for any other."""
+    kind, memory_type, vendor_id, number = device._numbers
+    if kind == CPU:
+        return HOST
+    for offered in ep_devices():
+        for memory in (offered.memory, offered.host_memory):
+            if memory is None:
+                continue
+            place = memory.resolved()
+            found = (place.device_type, place.device_mem_type, place.vendor_id or 0, place.device_id)
+            if found == device._numbers:
+                return memory
+    if kind == GPU and vendor_id in (0, _NVIDIA):
+        pinned = memory_type == DeviceMemType.HOST_ACCESSIBLE
+        return MemoryInfo.cuda_pinned(number) if pinned else MemoryInfo.cuda(number)
+    return None
+
+
 def get_ep_devices() -> list[OrtEpDevice]:
     """The devices that execution providers offer in this process."""
     return [OrtEpDevice._of(device) for device in ep_devices()]
@@ -342,8 +363,6 @@ def get_hardware_device_ep_incompatibility_details(*arguments: Any) -> dict[str,
     """The reasons for which a provider, by its name, cannot use an `OrtHardwareDevice`: bits, notes and error code."""
     forms = {"": (TEXT, instance(OrtHardwareDevice))}
     _, (provider, device) = take("get_hardware_device_ep_incompatibility_details", forms, arguments)
-    from zrt.onnxruntime import errors
-
     with errors.translated():
         found = device._to_zrt().incompatibility(provider)
     return {"reasons_bitmask": int(found.reasons), "notes": found.notes or None, "error_code": found.error_code}
@@ -392,20 +411,26 @@ def _compatibility_info(model: str | bytes, provider: str, function: str) -> str
 def register_execution_provider_library(*arguments: Any) -> None:
     """Loads a library with execution providers: its name of your choice, and its path."""
     _, (name, path) = take("register_execution_provider_library", {"": (TEXT, PATH)}, arguments)
-    from zrt.onnxruntime import errors
-
-    with errors.translated():
+    try:
         current().register_provider_library(name, path)
+    except Error as error:
+        raise _failed(error, "Failed to load library: ") from error
 
 
 def unregister_execution_provider_library(*arguments: Any) -> None:
     """Unloads a library with execution providers, by its name."""
     _, (name,) = take("unregister_execution_provider_library", {"": (TEXT,)}, arguments)
-    from zrt.onnxruntime import errors
-
     environment = current()
     if name not in environment.provider_libraries:
         message = f"[ONNXRuntimeError] : 1 : FAIL : Execution provider library: {name} was not registered."
         raise errors.Fail(message)
-    with errors.translated():
+    try:
         environment.unregister_provider_library(name)
+    except Error as error:
+        raise _failed(error) from error
+
+
+def _failed(error: Error, prefix: str = "") -> Exception:
+    """ONNX Runtime's own error, or for one of zrt's the `Fail` that theirs would be."""
+    translated = errors.translate(error)
+    return errors.made(1, f"{prefix}{error}") if translated is error else translated

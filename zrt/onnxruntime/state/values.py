@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zrt.environment.devices import ep_devices
 from zrt.environment.environment import current
 from zrt.errors import AllocationError, DLPackError, Error
 from zrt.interop import dlpack
 from zrt.memory import arrays
+from zrt.memory.allocators import CPU as HOST
 from zrt.memory.allocators import Allocator
 from zrt.onnxruntime.state.arguments import (
     ANY,
@@ -20,15 +20,17 @@ from zrt.onnxruntime.state.arguments import (
     INT32,
     INT64,
     UINT64,
+    Kind,
     instance,
     no_constructor,
     refused,
     sequence,
     take,
 )
-from zrt.onnxruntime.state.devices import CPU, NPU, NotPickled, OrtDevice, OrtSyncStream, runtime_error
+from zrt.onnxruntime.state.devices import CPU, NPU, NotPickled, OrtDevice, OrtSyncStream, memory_of, runtime_error
 from zrt.types import BY_ONNX_CODE, ElementType, ValueKind, nbytes
 from zrt.values import Value, copy
+from zrt.values.value import at_address
 
 if TYPE_CHECKING:
     from zrt.onnxruntime.state.sparse import SparseTensor
@@ -88,11 +90,13 @@ def element_type_of(array: np.ndarray[Any, Any]) -> ElementType:
     return element_type
 
 
-def on_cpu(array: np.ndarray[Any, Any]) -> Value:
-    """A value that borrows the memory of an array of numbers, or of a contiguous copy of it."""
+def on_cpu(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array of numbers as a tensor can use its memory: the array itself, or a contiguous copy."""
     element_type_of(array)
+    if type(array) is np.ndarray and array.flags.carray and array.dtype.isnative:
+        return array
     # A masked array counts as its data, as theirs.
-    return Value.from_array(arrays.native(np.asarray(array)))
+    return arrays.native(np.asarray(array))
 
 
 def over_bytes(array: np.ndarray[Any, Any], element_type: ElementType) -> Value:
@@ -105,7 +109,7 @@ def over_bytes(array: np.ndarray[Any, Any], element_type: ElementType) -> Value:
     return Value.from_array(array.view(element_type.dtype))
 
 
-def _onnx_type(code: int) -> ElementType:
+def onnx_type(code: int) -> ElementType:
     """The element type of a number of ``TensorProto.DataType``."""
     element_type = BY_ONNX_CODE.get(code)
     if element_type is None or element_type.refused:
@@ -117,17 +121,11 @@ def _allocator(device: OrtDevice) -> Allocator | None:
     """The allocator of a device's memory; None for the host's own."""
     if device.device_type() == CPU:
         return None
-    wanted = device._numbers
-    for offered in ep_devices():
-        for memory in (offered.memory, offered.host_memory):
-            if memory is None:
-                continue
-            place = memory.resolved()
-            if wanted == (int(place.device_type), int(place.device_mem_type), place.vendor_id or 0, place.device_id):
-                found = current().shared_allocator(memory)
-                if found is not None:
-                    return found
-    raise RuntimeError(_NO_PLACE if device.device_type() == NPU else _NO_ALLOCATOR)
+    memory = memory_of(device)
+    found = None if memory is None else current().shared_allocator(memory)
+    if found is None:
+        raise RuntimeError(_NO_PLACE if device.device_type() == NPU else _NO_ALLOCATOR)
+    return found
 
 
 def allocated(shape: list[int], element_type: ElementType, device: OrtDevice) -> Value:
@@ -148,10 +146,12 @@ def allocated(shape: list[int], element_type: ElementType, device: OrtDevice) ->
 class OrtValue(NotPickled):
     """A tensor or another kind of value; the functions below and runs make it."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_array", "_made")
 
-    _value: Value | None
-    """None for an optional value without content."""
+    _array: np.ndarray[Any, Any] | None
+    """The array of a tensor of numbers on the host: `numpy` and runs need no more. None for other values."""
+    _made: Value | None
+    """The value, once something needs it. Without an array, None stands for an optional value without content."""
 
     def __init__(self) -> None:
         raise no_constructor(self)
@@ -159,8 +159,28 @@ class OrtValue(NotPickled):
     @classmethod
     def _of(cls, value: Value | None) -> OrtValue:
         made = cls.__new__(cls)
-        made._value = value
+        made._made = value
+        made._array = None
         return made
+
+    @classmethod
+    def _over(cls, array: np.ndarray[Any, Any]) -> OrtValue:
+        """A tensor over an array as `on_cpu` makes it."""
+        made = cls.__new__(cls)
+        made._made = None
+        made._array = array
+        return made
+
+    @property
+    def _value(self) -> Value | None:
+        made = self._made
+        if made is None and self._array is not None:
+            made = self._made = Value.from_array(self._array)
+        return made
+
+    @_value.setter
+    def _value(self, value: Value | None) -> None:
+        self._made, self._array = value, None
 
     def _to_zrt(self) -> Value:
         if self._value is None:
@@ -176,10 +196,17 @@ class OrtValue(NotPickled):
     @staticmethod
     def ortvalue_from_numpy(*arguments: Any) -> OrtValue:
         """A tensor from an array of numbers: on the CPU over the array's memory, on other devices a copy."""
-        _, (array, device) = take("ortvalue_from_numpy", {"": (ANY, _DEVICE)}, arguments)
+        if len(arguments) != 2 or type(arguments[1]) is not OrtDevice:
+            take("ortvalue_from_numpy", {"": (ANY, _DEVICE)}, arguments)
+        array, device = arguments
         if not isinstance(array, np.ndarray):
             raise RuntimeError(_NUMBERS_ONLY)
-        return OrtValue._of(placed(array, device))
+        array = on_cpu(array)
+        if device.device_type() == CPU:
+            return OrtValue._over(array)
+        copied = allocated(list(array.shape), element_type_of(array), device)
+        _copy(Value.from_array(array), copied)
+        return OrtValue._of(copied)
 
     @staticmethod
     def ortvalue_from_numpy_with_onnx_type(*arguments: Any) -> OrtValue:
@@ -187,7 +214,7 @@ class OrtValue(NotPickled):
         _, (array, code) = take("ortvalue_from_numpy_with_onnx_type", {"": (ARRAY, INT32)}, arguments)
         if code not in BY_ONNX_CODE:
             raise RuntimeError(f"Not a valid ONNX Tensor data type: {code}")
-        element_type = _onnx_type(code)
+        element_type = onnx_type(code)
         size = _STRING_SIZE if element_type is ElementType.STRING else (element_type.bits + 7) // 8
         if array.dtype.itemsize != size:
             raise RuntimeError(
@@ -272,7 +299,9 @@ class OrtValue(NotPickled):
 
     def shape(self) -> list[int]:
         """The shape; of a sparse tensor the dense one."""
-        value = self._value
+        if self._array is not None:
+            return list(self._array.shape)
+        value = self._made
         if value is None or value.kind not in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
             raise RuntimeError("Only OrtValues that are Tensors/SpareTensors are currently supported")
         return list(value.shape)
@@ -297,11 +326,11 @@ class OrtValue(NotPickled):
 
     def has_value(self) -> bool:
         """Whether there is content; an optional value may have none."""
-        return self._value is not None
+        return self._array is not None or self._made is not None
 
     def is_tensor(self) -> bool:
         """Whether it is a dense tensor."""
-        return self._value is not None and self._value.is_tensor
+        return self._array is not None or (self._made is not None and self._made.is_tensor)
 
     def is_sparse_tensor(self) -> bool:
         """Whether it is a sparse tensor."""
@@ -314,6 +343,8 @@ class OrtValue(NotPickled):
 
     def numpy(self) -> Any:
         """The tensor as an array: of numbers over its memory, of strings or of a device a copy."""
+        if self._array is not None:
+            return self._array[...]
         return as_array(self._tensor("Only OrtValues that are Tensors are convertible to Numpy objects"))
 
     def to_dlpack(self) -> Any:
@@ -352,6 +383,11 @@ class OrtValue(NotPickled):
             value = Value.from_array(value.numpy().view(np.bool_))
         return OrtValue._of(value)
 
+
+# The types whose tensors are arrays of numpy's own types.
+_ARRAY_TYPES = {kind for kind in ElementType if kind.bits and not kind.refused and kind not in _NO_ARRAY} - {
+    ElementType.FLOAT8E4M3FN
+}
 
 # The types that theirs does not exchange by DLPack.
 _NO_DLPACK = {
@@ -394,20 +430,10 @@ def numpy_type(given: Any) -> ElementType:
 
 def onnx_number_type(code: int) -> ElementType:
     """The element type of a number of ONNX, but strings."""
-    element_type = _onnx_type(code)
+    element_type = onnx_type(code)
     if element_type is ElementType.STRING:
         raise RuntimeError(_NUMBERS_ONLY)
     return element_type
-
-
-def placed(array: np.ndarray[Any, Any], device: OrtDevice) -> Value:
-    """A value from an array of numbers: over its memory on the CPU, a copy on another device."""
-    value = on_cpu(array)
-    if device.device_type() == CPU:
-        return value
-    copied = allocated(list(value.shape), value.element_type, device)
-    _copy(value, copied)
-    return copied
 
 
 def as_array(value: Value) -> Any:
@@ -456,7 +482,7 @@ class OrtValueVector(NotPickled):
     def push_back(self, *arguments: Any, **keywords: Any) -> None:
         """Appends an `OrtValue`, or a value from a DLPack capsule and whether its uint8 is bool."""
         if len(arguments) == 1 and isinstance(arguments[0], OrtValue) and not keywords:
-            self._values.append(OrtValue._of(arguments[0]._value))
+            self._values.append(arguments[0])
         else:
             self._push_dlpack(*arguments, **keywords)
 
@@ -470,7 +496,7 @@ class OrtValueVector(NotPickled):
         if not len(owners) == len(addresses) == len(types) == len(shapes) == len(devices):
             raise IndexError("vector::_M_range_check: the sequences have different lengths")
         made = [
-            OrtValue._of(over_address(address, shape, numpy_type(given), device, owner))
+            over_address(address, shape, numpy_type(given), device, owner)
             for owner, address, given, shape, device in zip(owners, addresses, types, shapes, devices, strict=True)
         ]
         self._values.extend(made)
@@ -534,31 +560,36 @@ _LIST = sequence(ANY)
 
 def over_address(
     address: int, shape: list[int], element_type: ElementType, device: OrtDevice, owner: object = None
-) -> Value:
+) -> OrtValue:
     """A value over memory at an address, which is the caller's to keep alive, or `owner`'s.
 
     Raises `RuntimeError` for a shape or an address that no tensor can have.
     """
-    if device.device_type() != CPU:
+    memory = memory_of(device)
+    if memory is None:
         raise RuntimeError(_NO_PLACE)
+    if element_type is ElementType.STRING:
+        raise RuntimeError(_NUMBERS_ONLY)
     if any(dim < 0 for dim in shape):
-        raise RuntimeError(f"Tensor shape.Size() must be >= 0, and the shape is {shape}")
+        raise RuntimeError(f"shape.Size() must >=0, and the shape is {shape}")
     size = nbytes(element_type, shape)
     if size >= 1 << 62:
         raise RuntimeError(f"Integer overflow: a tensor of shape {shape} is too large")
-    if address <= 0 and size:
+    if size and not 0 < address < (1 << 64) - size:
         raise RuntimeError(f"a tensor of {size} bytes cannot be at the address {address}")
     width = max(element_type.bits // 8, 1)
     if size and address % width:
         raise RuntimeError(f"the address {address:#x} is no multiple of {width} bytes, the size of an element")
-    raw = np.asarray(_Memory(address, size, owner)) if size else np.empty(0, np.uint8)
-    if element_type.packed:
-        return Value.from_packed(raw, element_type, tuple(shape))
-    return Value.from_array(raw.view(element_type.dtype).reshape(shape))
+    if memory is HOST and element_type in _ARRAY_TYPES:
+        raw = np.asarray(_Memory(address, size, owner)) if size else np.empty(0, np.uint8)
+        return OrtValue._over(raw.view(element_type.dtype).reshape(shape))
+    return OrtValue._of(at_address(address, tuple(shape), element_type, memory, owner))
 
 
 class _Memory:
     """Memory at an address as numpy reads it; an array over it keeps this object and the owner alive."""
+
+    __slots__ = ("__array_interface__", "owner")
 
     def __init__(self, address: int, size: int, owner: object) -> None:
         self.owner = owner
@@ -579,3 +610,11 @@ def copy_tensors(*arguments: Any) -> None:
         copy.copy_all(pairs, None if stream is None else stream._to_zrt())
     except Error as error:
         raise runtime_error(error) from error
+
+
+def is_dlpack_uint8_tensor(capsule: Any) -> bool:
+    """Whether a DLPack capsule holds a tensor of uint8, as which tensors of bool are exported too."""
+    try:
+        return dlpack.element_type_in(capsule) is ElementType.UINT8
+    except DLPackError:
+        raise refused("is_dlpack_uint8_tensor", [(Kind("typing_extensions.CapsuleType", id),)], (capsule,)) from None

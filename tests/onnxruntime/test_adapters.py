@@ -1,0 +1,142 @@
+"""`AdapterFormat` and `LoraAdapter`: the files of adapters, and runs with them."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+
+A, B = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(3, dtype=np.int64)
+BFLOAT16 = np.arange(3, dtype=np.uint16)
+
+
+@pytest.fixture
+def adapter(ort) -> Any:
+    made = ort.AdapterFormat()
+    made.set_adapter_version(3)
+    made.set_model_version(5)
+    make = ort.OrtValue.ortvalue_from_numpy
+    bfloat16 = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(BFLOAT16, 16)
+    made.set_parameters({"a": make(A), "b": make(B), "c": bfloat16, "empty": make(A[:0])})
+    return made
+
+
+def test_new_adapter_is_empty(ort, state) -> None:
+    made = ort.AdapterFormat()
+    assert made.get_format_version() == 1
+    assert made.get_adapter_version() == 0
+    assert made.get_model_version() == 0
+    assert made.get_parameters() == {}
+    assert ort.AdapterFormat(state.AdapterFormat()).get_parameters() == {}
+
+
+def test_adapter_comes_back_from_its_file(ort, adapter, tmp_path) -> None:
+    path = str(tmp_path / "some.onnx_adapter")
+    adapter.export_adapter(path)
+    read = ort.AdapterFormat.read_adapter(path)
+    assert read.get_format_version() == 1
+    assert read.get_adapter_version() == 3
+    assert read.get_model_version() == 5
+    found = read.get_parameters()
+    assert {name: (value.data_type(), value.shape()) for name, value in found.items()} == {
+        "a": ("tensor(float)", [2, 3]),
+        "b": ("tensor(int64)", [3]),
+        "c": ("tensor(bfloat16)", [3]),
+        "empty": ("tensor(float)", [0, 3]),
+    }
+    np.testing.assert_array_equal(found["a"].numpy(), A)
+    np.testing.assert_array_equal(found["b"].numpy(), B)
+
+
+def test_file_of_one_package_is_read_by_the_other(tmp_path) -> None:
+    official = pytest.importorskip("onnxruntime")
+    import zrt.onnxruntime as ours
+
+    for writer, reader in [(official, ours), (ours, official)]:
+        path = str(tmp_path / f"{writer.__name__}.onnx_adapter")
+        made = writer.AdapterFormat()
+        made.set_parameters({"a": writer.OrtValue.ortvalue_from_numpy(A)})
+        made.export_adapter(path)
+        read = reader.AdapterFormat.read_adapter(path)
+        np.testing.assert_array_equal(read.get_parameters()["a"].numpy(), A)
+        reader.LoraAdapter().Load(path)
+
+
+def test_parameters_outlive_the_adapter(tmp_path) -> None:
+    import zrt.onnxruntime as ort
+
+    path = str(tmp_path / "some.onnx_adapter")
+    made = ort.AdapterFormat()
+    made.set_parameters({"a": ort.OrtValue.ortvalue_from_numpy(A)})
+    made.export_adapter(path)
+    (value,) = ort.AdapterFormat.read_adapter(path).get_parameters().values()
+    gc.collect()
+    np.testing.assert_array_equal(value.numpy(), A)
+    value.update_inplace(A + 1)
+    np.testing.assert_array_equal(ort.AdapterFormat.read_adapter(path).get_parameters()["a"].numpy(), A)
+
+
+def test_wrong_arguments_raise(ort, adapter, tmp_path) -> None:
+    for wrong in ("x", 1 << 40):
+        with pytest.raises(TypeError):
+            adapter.set_model_version(wrong)
+    for wrong in ({"a": 3}, 3):
+        with pytest.raises(AttributeError):
+            adapter.set_parameters(wrong)
+    for wrong in (3, tmp_path / "some.onnx_adapter"):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            adapter.export_adapter(wrong)
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            ort.AdapterFormat.read_adapter(wrong)
+    with pytest.raises(RuntimeError):
+        adapter.export_adapter(str(tmp_path / "none" / "some.onnx_adapter"))
+    with pytest.raises(AttributeError):
+        adapter._adapter.format_version = 2
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no adapter" * 40])
+def test_file_that_is_no_adapter_raises(ort, tmp_path, content) -> None:
+    path = tmp_path / "some.onnx_adapter"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(RuntimeError):
+        ort.AdapterFormat.read_adapter(str(path))
+    with pytest.raises(RuntimeError):
+        ort.LoraAdapter().Load(str(path))
+
+
+def test_lora_adapter_takes_its_path_in_load(ort, adapter, tmp_path) -> None:
+    path = tmp_path / "some.onnx_adapter"
+    adapter.export_adapter(str(path))
+    assert ort.LoraAdapter().Load(str(path)) is None
+    with pytest.raises(TypeError):
+        ort.LoraAdapter(str(path))
+    with pytest.raises(TypeError):
+        ort.LoraAdapter().Load(path)
+
+
+def test_run_uses_the_adapter(ort, tmp_path) -> None:
+    from tests.support import models
+
+    model = models.build(
+        [models.node("Add", ["x", "w"], ["y"])],
+        [models.tensor("x", models.FLOAT, [3]), models.tensor("w", models.FLOAT, [3])],
+        [models.tensor("y", models.FLOAT, [3])],
+        {"w": np.zeros(3, np.float32)},
+    )
+    path = str(tmp_path / "some.onnx_adapter")
+    made = ort.AdapterFormat()
+    made.set_parameters({"w": ort.OrtValue.ortvalue_from_numpy(np.array([1, 2, 3], np.float32))})
+    made.export_adapter(path)
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    adapter = ort.LoraAdapter()
+    adapter.Load(path)
+    run = ort.RunOptions()
+    run.add_active_adapter(adapter)
+    feeds = {"x": np.zeros(3, np.float32)}
+    assert session.run(None, feeds, run)[0].tolist() == [1, 2, 3]
+    assert session.run(None, feeds)[0].tolist() == [0, 0, 0]

@@ -1,0 +1,516 @@
+"""`IOBinding`: inputs and outputs by name, runs over them, and the lifetimes of their memory."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from tests.support import models
+
+ONES = np.ones(4, np.float32)
+tensor = helper.make_tensor_value_info
+
+
+@pytest.fixture(scope="module")
+def load(ort) -> Callable[[bytes], Any]:
+    def load(data: bytes) -> Any:
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+    return cache(load)
+
+
+@pytest.fixture
+def session(load) -> Any:
+    """z = x + y for vectors."""
+    return load(models.add(["n"]))
+
+
+@pytest.fixture
+def two(load) -> Any:
+    """a = x + x and b = x * x for vectors."""
+    nodes = [models.node("Add", ["x", "x"], ["a"]), models.node("Mul", ["x", "x"], ["b"])]
+    vector = [tensor(name, TensorProto.FLOAT, ["n"]) for name in "xab"]
+    return load(models.build(nodes, vector[:1], vector[1:]))
+
+
+def bound(session: Any, x: Any = ONES, y: Any = ONES) -> Any:
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", x)
+    binding.bind_cpu_input("y", y)
+    binding.bind_output("z")
+    return binding
+
+
+def test_run_fills_the_outputs(session) -> None:
+    binding = bound(session, np.arange(4, dtype=np.float32))
+    for _ in range(3):
+        assert session.run_with_iobinding(binding) is None
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [1, 2, 3, 4]
+        (value,) = binding.get_outputs()
+        assert value.numpy().tolist() == [1, 2, 3, 4]
+        assert value.device_name() == "cpu"
+        assert [each.shape() for each in binding.get_outputs_as_ortvaluevector()] == [[4]]
+
+
+def test_writes_to_a_bound_array_take_effect(session) -> None:
+    x = np.zeros(4, np.float32)
+    binding = bound(session, x)
+    for number in range(4):
+        x[:] = number
+        session.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [number + 1] * 4
+
+
+def test_each_request_may_bind_anew(session) -> None:
+    binding = session.io_binding()
+    for number, size in enumerate([4, 4, 4, 6, 6, 6, 2, 4]):
+        binding.bind_cpu_input("x", np.full(size, number, np.float32))
+        binding.bind_cpu_input("y", np.ones(size, np.float32))
+        binding.bind_output("z")
+        session.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [number + 1] * size
+        assert binding.get_outputs()[0].numpy().tolist() == [number + 1] * size
+
+
+def test_copies_of_outputs_are_the_caller_s(session) -> None:
+    x = np.zeros(4, np.float32)
+    binding = bound(session, x)
+    copies = []
+    for number in range(4):
+        x[:] = number
+        session.run_with_iobinding(binding)
+        (copied,) = binding.copy_outputs_to_cpu()
+        assert copied.flags.writeable
+        assert copied.flags.owndata
+        copies.append(copied)
+    assert [copied[0] for copied in copies] == [1, 2, 3, 4]
+
+
+def test_strided_array_is_copied_when_it_is_bound(session) -> None:
+    x = np.arange(8, dtype=np.float32)
+    binding = bound(session, x[::2])
+    x[:] = 99
+    session.run_with_iobinding(binding)
+    assert binding.copy_outputs_to_cpu()[0].tolist() == [1, 3, 5, 7]
+
+
+@pytest.mark.parametrize("element_type", [np.float32, "float32", 1])
+def test_input_is_memory_at_an_address(session, element_type) -> None:
+    x = np.arange(4, dtype=np.float32)
+    binding = bound(session)
+    for number in range(3):
+        x[0] = number
+        binding.bind_input("x", "cpu", 0, element_type, x.shape, x.ctypes.data)
+        session.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [number + 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("element_type", [np.float32, 1])
+def test_output_is_memory_at_an_address(session, element_type) -> None:
+    z = np.zeros(4, np.float32)
+    binding = bound(session)
+    binding.bind_output("z", "cpu", 0, element_type, [4], z.ctypes.data)
+    for number in range(3):
+        binding.bind_cpu_input("x", np.full(4, number, np.float32))
+        session.run_with_iobinding(binding)
+        assert z.tolist() == [number + 1] * 4
+        assert binding.get_outputs()[0].data_ptr() == z.ctypes.data
+        assert binding.copy_outputs_to_cpu()[0].tolist() == z.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("cpu", 0, np.complex64, [1], 0), RuntimeError),
+        (("cpu", 0, 99, [1], 0), RuntimeError),
+        (("cpu", 0, np.float32, [-4], 0), RuntimeError),
+        (("cpu", 0, np.float32, [1 << 40, 1 << 40], 0), RuntimeError),
+        (("cpu", 0, np.float32, 4, 0), TypeError),
+        (("cpu", 0, np.float32, [4], None), TypeError),
+        (("cpu", 0, np.float32, [4], 1.5), TypeError),
+        (("cpu", "0", np.float32, [4], 0), TypeError),
+        (("cuda", 0, np.float32, [4], 0), RuntimeError),
+    ],
+)
+def test_wrong_memory_raises(session, arguments, error) -> None:
+    *head, address = arguments
+    with pytest.raises(error):
+        session.io_binding().bind_input("x", *head, ONES.ctypes.data if address == 0 else address)
+
+
+def test_unknown_device_raises(session) -> None:
+    with pytest.raises(Exception, match="Unsupported device type: tpu"):
+        session.io_binding().bind_input("x", "tpu", 0, np.float32, [4], ONES.ctypes.data)
+    with pytest.raises(Exception, match="Unsupported device type: tpu"):
+        session.io_binding().bind_output("z", "tpu")
+
+
+@pytest.mark.parametrize("address", [0, -1, (1 << 64) - 8, ONES.ctypes.data + 1])
+def test_address_that_no_tensor_has_raises(address) -> None:
+    import zrt.onnxruntime as ort
+
+    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+    with pytest.raises((RuntimeError, TypeError)):
+        session.io_binding().bind_input("x", "cpu", 0, np.float32, [4], address)
+
+
+def test_memory_needs_type_and_shape(session) -> None:
+    for missing in ({"element_type": np.float32}, {"shape": [4]}):
+        with pytest.raises(ValueError, match="`element_type` and `shape` are to be provided"):
+            session.io_binding().bind_output("z", buffer_ptr=ONES.ctypes.data, **missing)
+
+
+def test_values_are_inputs_and_outputs(ort, session) -> None:
+    x, z = (ort.OrtValue.ortvalue_from_numpy(np.zeros(4, np.float32)) for _ in range(2))
+    binding = bound(session)
+    binding.bind_ortvalue_input("x", x)
+    binding.bind_ortvalue_output("z", z)
+    for number in range(4):
+        x.update_inplace(np.full(4, number, np.float32))
+        session.run_with_iobinding(binding)
+        assert z.numpy().tolist() == [number + 1] * 4
+    assert binding.get_outputs()[0].data_ptr() == z.data_ptr()
+
+
+def test_outputs_feed_the_next_run(session) -> None:
+    binding = bound(session, np.zeros(4, np.float32))
+    for number in range(1, 6):
+        session.run_with_iobinding(binding)
+        (value,) = binding.get_outputs()
+        assert value.numpy().tolist() == [number] * 4
+        binding.bind_ortvalue_input("x", value)
+        binding.bind_output("z")
+
+
+def test_outputs_come_in_the_order_of_binding(two) -> None:
+    x = np.array([2, 3], np.float32)
+    binding = two.io_binding()
+    binding.bind_cpu_input("x", x)
+    binding.bind_output("b")
+    for _ in range(2):
+        two.run_with_iobinding(binding)
+        assert [each.tolist() for each in binding.copy_outputs_to_cpu()] == [[4, 9]]
+    binding.bind_output("a")
+    for _ in range(3):
+        two.run_with_iobinding(binding)
+        assert [each.tolist() for each in binding.copy_outputs_to_cpu()] == [[4, 9], [4, 6]]
+        assert [each.numpy().tolist() for each in binding.get_outputs()] == [[4, 9], [4, 6]]
+
+
+def test_output_of_a_device_that_the_session_lacks_lies_on_the_host(session) -> None:
+    for device in ("cuda", "npu", "dml"):
+        binding = bound(session)
+        binding.bind_output("z", device)
+        session.run_with_iobinding(binding)
+        assert binding.get_outputs()[0].device_name() == "cpu"
+
+
+def test_run_needs_inputs_and_outputs(session) -> None:
+    binding = session.io_binding()
+    assert binding.get_outputs() == []
+    assert binding.copy_outputs_to_cpu() == []
+    with pytest.raises(RuntimeError, match="At least one output should be requested"):
+        session.run_with_iobinding(binding)
+    binding.bind_output("z")
+    assert not binding.get_outputs()[0].has_value()
+    binding.bind_cpu_input("x", ONES)
+    with pytest.raises(RuntimeError, match="Missing Input: y"):
+        session.run_with_iobinding(binding)
+    binding.bind_cpu_input("y", ONES)
+    session.run_with_iobinding(binding)
+
+
+def test_cleared_binding_needs_all_anew(session) -> None:
+    binding = bound(session)
+    for _ in range(2):
+        session.run_with_iobinding(binding)
+        binding.clear_binding_inputs()
+        with pytest.raises(RuntimeError, match="Missing Input"):
+            session.run_with_iobinding(binding)
+        binding.clear_binding_outputs()
+        assert binding.get_outputs() == []
+        binding.bind_cpu_input("x", ONES)
+        binding.bind_cpu_input("y", ONES)
+        with pytest.raises(RuntimeError, match="At least one output"):
+            session.run_with_iobinding(binding)
+        binding.bind_output("z")
+        session.run_with_iobinding(binding)
+        session.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * 4
+    binding.synchronize_inputs()
+    binding.synchronize_outputs()
+
+
+def test_unknown_names_raise(ort, session) -> None:
+    value = ort.OrtValue.ortvalue_from_numpy(ONES)
+    with pytest.raises(RuntimeError, match="Failed to find NodeArg with name: nope in the def list"):
+        session.io_binding().bind_cpu_input("nope", ONES)
+    with pytest.raises(RuntimeError, match="Failed to find input name in the mapping: nope"):
+        session.io_binding().bind_ortvalue_input("nope", value)
+    with pytest.raises(RuntimeError, match="Failed to find input name in the mapping: nope"):
+        session.io_binding().bind_input("nope", "cpu", 0, np.float32, [4], ONES.ctypes.data)
+    for bind in (lambda binding: binding.bind_output("nope"), lambda b: b.bind_ortvalue_output("nope", value)):
+        binding = bound(session)
+        bind(binding)
+        with pytest.raises(RuntimeError, match="Error in execution: Invalid output name: nope"):
+            session.run_with_iobinding(binding)
+
+
+@pytest.mark.parametrize("thing", [[1.0, 2.0], None, np.float32(3), 3])
+def test_input_that_is_no_array_raises(session, thing) -> None:
+    with pytest.raises(RuntimeError, match="Unable to create OrtValue from the given python object"):
+        session.io_binding().bind_cpu_input("x", thing)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        (np.zeros(4), r"Unexpected input data type. Actual: \(tensor\(double\)\) , expected: \(tensor\(float\)\)"),
+        (np.zeros(4, np.float16), r"Unexpected input data type. Actual: \(tensor\(float16\)\)"),
+        (np.array(["a"]), r"Unexpected input data type. Actual: \(tensor\(string\)\)"),
+        (np.zeros((2, 2), np.float32), "Invalid rank for input: x Got: 2 Expected: 1"),
+        (np.zeros(3, np.float32), "Add"),
+    ],
+)
+def test_wrong_input_fails_in_the_run(session, x, message) -> None:
+    binding = bound(session, x)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=f"Error in execution: .*{message}"):
+            session.run_with_iobinding(binding)
+    binding.bind_cpu_input("x", ONES)
+    session.run_with_iobinding(binding)
+    assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * 4
+
+
+@pytest.mark.parametrize(
+    ("z", "message"),
+    [
+        (np.zeros(4), r"Unexpected output data type. Actual: \(tensor\(double\)\) , expected: \(tensor\(float\)\)"),
+        (np.zeros(4, np.int8), r"Unexpected output data type. Actual: \(tensor\(int8\)\)"),
+        (np.zeros((2, 2), np.float32), "Invalid rank for output: z Got: 2 Expected: 1"),
+        (np.zeros(3, np.float32), "does not match|doesn't match|output OrtValue provided"),
+    ],
+)
+def test_wrong_output_fails_in_the_run(ort, session, z, message) -> None:
+    value = ort.OrtValue.ortvalue_from_numpy(z)
+    binding = bound(session)
+    binding.bind_ortvalue_output("z", value)
+    with pytest.raises(RuntimeError, match=message):
+        session.run_with_iobinding(binding)
+    assert binding.get_outputs()[0].shape() == list(z.shape)
+    assert z.sum() == 0
+
+
+def test_read_only_array_is_no_output() -> None:
+    import zrt.onnxruntime as ort
+
+    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+    z = np.zeros(4, np.float32)
+    z.flags.writeable = False
+    with pytest.raises(RuntimeError, match="read-only"):
+        session.io_binding().bind_ortvalue_output("z", ort.OrtValue.ortvalue_from_numpy(z))
+
+
+def test_strings_are_not_bound_as_arrays(load) -> None:
+    vector = [tensor(name, TensorProto.STRING, ["n"]) for name in "xy"]
+    session = load(models.build([models.node("Identity", ["x"], ["y"])], vector[:1], vector[1:]))
+    with pytest.raises(RuntimeError, match="Only binding non-string Tensors is currently supported"):
+        session.io_binding().bind_cpu_input("x", np.array(["a"]))
+
+
+def test_sequence_is_bound_as_a_value(load) -> None:
+    x = np.arange(4, dtype=np.float32)
+    sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+    vector = tensor("x", TensorProto.FLOAT, ["n"])
+    pair = load(models.build([models.node("SequenceConstruct", ["x", "x"], ["s"])], [vector], [sequence]))
+    made = pair.io_binding()
+    made.bind_cpu_input("x", x)
+    made.bind_output("s")
+    pair.run_with_iobinding(made)
+    assert [[each.tolist() for each in found] for found in made.copy_outputs_to_cpu()] == [[x.tolist()] * 2]
+    (value,) = made.get_outputs()
+    assert value.data_type() == "seq(tensor(float))"
+    assert value.is_tensor_sequence()
+
+    index = tensor("i", TensorProto.INT64, [])
+    pick = load(
+        models.build(
+            [models.node("SequenceAt", ["s", "i"], ["y"])], [sequence, index], [tensor("y", TensorProto.FLOAT, None)]
+        )
+    )
+    binding = pick.io_binding()
+    with pytest.raises(RuntimeError, match="Only binding Tensors is currently supported"):
+        binding.bind_cpu_input("s", [x, x])
+    binding.bind_ortvalue_input("s", value)
+    binding.bind_cpu_input("i", np.array(1))
+    binding.bind_output("y")
+    for _ in range(2):
+        pick.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == x.tolist()
+
+
+def test_sequence_is_made_anew_by_each_run() -> None:
+    import zrt.onnxruntime as ort
+
+    sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+    vector = tensor("x", TensorProto.FLOAT, ["n"])
+    session = ort.InferenceSession(
+        models.build([models.node("SequenceConstruct", ["x", "x"], ["s"])], [vector], [sequence])
+    )
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", ONES)
+    binding.bind_output("s")
+    for _ in range(4):
+        session.run_with_iobinding(binding)
+        assert len(binding.copy_outputs_to_cpu()[0]) == 2
+
+
+def test_wrong_types_raise(ort, state, session) -> None:
+    binding = session.io_binding()
+    value = ort.OrtValue.ortvalue_from_numpy(ONES)
+    for wrong in (3, None):
+        with pytest.raises(AttributeError):
+            binding.bind_ortvalue_input("x", wrong)
+        with pytest.raises(AttributeError):
+            session.run_with_iobinding(wrong)
+    for work in (
+        lambda: binding._iobinding.bind_ortvalue_input("x", value),
+        lambda: binding._iobinding.bind_output("z"),
+        lambda: binding._iobinding.bind_input(3, ONES),
+        lambda: state.SessionIOBinding(3),
+        lambda: bound(session) and session.run_with_iobinding(bound(session), 3),
+    ):
+        with pytest.raises(TypeError, match="incompatible"):
+            work()
+    with pytest.raises(AttributeError):
+        ort.IOBinding(3)
+
+
+def test_binding_of_the_extension_module(state, session) -> None:
+    binding = state.SessionIOBinding(session._sess)
+    device = state.OrtDevice(0, 0, 0)
+    binding.bind_input("x", ONES)
+    binding.bind_input("y", device, np.float32, [4], ONES.ctypes.data)
+    binding.bind_output("z", device)
+    session._sess.run_with_iobinding(binding, None)
+    assert isinstance(binding.get_outputs(), state.OrtValueVector)
+    assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * 4
+
+
+def test_run_options_apply(ort, session) -> None:
+    binding = bound(session)
+    options = ort.RunOptions()
+    options.log_severity_level = 4
+    for _ in range(3):
+        session.run_with_iobinding(binding, options)
+    session.run_with_iobinding(iobinding=binding, run_options=options)
+    options.terminate = True
+    with pytest.raises(RuntimeError, match="terminate"):
+        session.run_with_iobinding(binding, options)
+    assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * 4
+
+
+def test_binding_keeps_its_inputs_alive(session) -> None:
+    binding = bound(session, np.full(100000, 3, np.float32), np.full(100000, 4, np.float32))
+    for _ in range(3):
+        gc.collect()
+        [np.empty(100000, np.float32).fill(9) for _ in range(4)]
+        session.run_with_iobinding(binding)
+        np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], np.full(100000, 7, np.float32))
+
+
+def test_binding_keeps_its_values_alive(ort, session) -> None:
+    binding = bound(session)
+    binding.bind_cpu_input("y", np.ones(100000, np.float32))
+    binding.bind_ortvalue_input("x", ort.OrtValue.ortvalue_from_shape_and_type([100000], np.float32))
+    gc.collect()
+    for _ in range(2):
+        session.run_with_iobinding(binding)
+    assert binding.copy_outputs_to_cpu()[0].shape == (100000,)
+
+
+def test_outputs_outlive_the_binding_and_the_session() -> None:
+    import zrt.onnxruntime as ort
+
+    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+    binding = bound(session, np.full(100000, 3, np.float32), np.full(100000, 4, np.float32))
+    kept = []
+    for _ in range(3):
+        session.run_with_iobinding(binding)
+        kept += [binding.get_outputs()[0], binding.copy_outputs_to_cpu()[0], binding.get_outputs()[0].numpy()]
+    del session
+    gc.collect()
+    assert binding.copy_outputs_to_cpu()[0][0] == 7
+    del binding
+    gc.collect()
+    for each in kept:
+        found = each.numpy() if isinstance(each, ort.OrtValue) else each
+        np.testing.assert_array_equal(found, np.full(100000, 7, np.float32))
+
+
+def test_output_that_no_run_has_made_raises() -> None:
+    import zrt.onnxruntime as ort
+
+    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+    with pytest.raises(RuntimeError, match="output 'z' has no value: no run has made it"):
+        bound(session).copy_outputs_to_cpu()
+    (value,) = bound(session).get_outputs()
+    for method in (value.data_type, value.element_type, value.numpy, value.shape, value.tensor_size_in_bytes):
+        with pytest.raises(RuntimeError):
+            method()
+
+
+def test_output_of_another_shape_needs_no_new_binding() -> None:
+    import zrt.onnxruntime as ort
+
+    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+    binding = bound(session)
+    for size in (4, 4, 4, 6, 6, 6, 2):
+        for name in "xy":
+            binding.bind_cpu_input(name, np.ones(size, np.float32))
+        session.run_with_iobinding(binding)
+        session.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * size
+
+
+def test_threads_that_share_a_binding_never_crash() -> None:
+    import zrt.onnxruntime as ort
+
+    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+    binding = bound(session)
+    wrong: list[BaseException] = []
+
+    def work(number: int) -> None:
+        for turn in range(300):
+            try:
+                size = 4 if turn % 7 else 5
+                binding.bind_cpu_input("x", np.full(size, number, np.float32))
+                binding.bind_cpu_input("y", np.full(size, number, np.float32))
+                if turn % 3 == 0:
+                    binding.bind_output("z")
+                session.run_with_iobinding(binding)
+                session.run_with_iobinding(binding)
+                binding.get_outputs()[0].numpy().sum()
+                binding.copy_outputs_to_cpu()
+            except RuntimeError:
+                # Another thread uses the binding, or has bound other shapes.
+                pass
+            except BaseException as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

@@ -1,0 +1,263 @@
+"""Devices, memories and what execution providers offer."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support import models, plugin
+from zrt.environment.environment import current
+
+NVIDIA, MICROSOFT, HUAWEI, INTEL = 0x10DE, 0x1414, 0x19E5, 0x8086
+
+
+def numbers(device: Any) -> tuple[int, int, int, int]:
+    return device.device_type(), device.device_mem_type(), device.device_vendor_id(), device.device_id()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("cpu", 0), (0, 0, 0, 0)),
+        (("cpu", 0, 5), (0, 0, 5, 0)),
+        (("gpu", 2), (1, 0, 0, 2)),
+        (("gpu", 1, NVIDIA), (1, 0, NVIDIA, 1)),
+        (("cuda", 1), (1, 0, NVIDIA, 1)),
+        (("webgpu", 0), (1, 0, 0, 0)),
+        (("dml", 0), (1, 0, MICROSOFT, 0)),
+        (("cann", 0), (3, 0, HUAWEI, 0)),
+        (("npu", 0, INTEL), (3, 0, INTEL, 0)),
+    ],
+)
+def test_device_has_the_numbers_of_its_name(ort, arguments, expected) -> None:
+    assert numbers(ort.OrtDevice.make(*arguments)) == expected
+
+
+@pytest.mark.parametrize("name", ["CPU", "fpga", "no such device"])
+def test_unknown_device_name_raises(ort, name) -> None:
+    with pytest.raises(Exception, match=f"Unsupported device type: {name}"):
+        ort.OrtDevice.make(name, 0)
+
+
+@pytest.mark.parametrize("arguments", [("cpu", None), ("cpu", "0"), ("cpu", 1 << 15), (1, 0), ("cpu", 0, "x")])
+def test_device_refuses_wrong_types(ort, arguments) -> None:
+    with pytest.raises(TypeError):
+        ort.OrtDevice.make(*arguments)
+
+
+def test_device_is_made_of_the_extension_module_s(ort, state) -> None:
+    device = ort.OrtDevice(state.OrtDevice(1, 0, 3))
+    assert device._get_c_device().device_id() == 3
+    with pytest.raises(ValueError, match="OrtDevice"):
+        ort.OrtDevice("cpu")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((1, 0, 3), (1, 0, 0, 3)),
+        ((1, 0, NVIDIA, 3), (1, 0, NVIDIA, 3)),
+        ((True, np.int64(0), -5), (1, 0, 0, -5)),
+        ((4, 0, 0), (1, 0, MICROSOFT, 0)),
+        ((0, 5, 0), (0, 5, 0, 0)),
+    ],
+)
+def test_device_by_numbers(state, given, expected) -> None:
+    device = state.OrtDevice(*given)
+    assert (device.device_type(), device.mem_type(), device.vendor_id(), device.device_id()) == expected
+
+
+@pytest.mark.parametrize("given", [(0, 0), ("a", 0, 0), (1.0, 0, 0), (128, 0, 0), (0, 0, 1 << 15), (0, 0, -1, 0)])
+def test_device_by_wrong_numbers_raises(state, given) -> None:
+    with pytest.raises(TypeError, match="incompatible constructor arguments"):
+        state.OrtDevice(*given)
+
+
+def test_kinds_of_devices_have_numbers(state) -> None:
+    names = ["cpu", "gpu", "fpga", "npu", "cuda", "cann", "dml", "webgpu", "default_memory"]
+    assert [getattr(state.OrtDevice, name)() for name in names] == [0, 1, 2, 3, 1, 3, 4, 1, 0]
+
+
+def test_vendors_have_their_pci_numbers(ort) -> None:
+    assert {each.name: int(each) for each in ort.OrtDeviceVendorId} == {
+        "NONE": 0,
+        "AMD": 0x1002,
+        "NVIDIA": NVIDIA,
+        "ARM": 0x13B5,
+        "MICROSOFT": MICROSOFT,
+        "HUAWEI": HUAWEI,
+        "QUALCOMM": 0x5143,
+        "INTEL": INTEL,
+    }
+
+
+def described(memory: Any) -> tuple[Any, ...]:
+    return (
+        memory.name,
+        memory.device_id,
+        memory.mem_type.name,
+        memory.allocator_type.name,
+        memory.device_mem_type.name,
+        memory.device_vendor_id,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "device_id", "use", "expected"),
+    [
+        ("Cpu", 0, "DEFAULT", ("Cpu", 0, "DEFAULT", "ORT_DEVICE_ALLOCATOR", "DEFAULT", 0)),
+        ("Cpu", 3, "CPU_INPUT", ("Cpu", 0, "CPU_INPUT", "ORT_DEVICE_ALLOCATOR", "DEFAULT", 0)),
+        ("Cuda", 3, "DEFAULT", ("Cuda", 3, "DEFAULT", "ORT_DEVICE_ALLOCATOR", "DEFAULT", NVIDIA)),
+        (
+            "CudaPinned",
+            1,
+            "CPU_OUTPUT",
+            ("CudaPinned", 1, "CPU_OUTPUT", "ORT_DEVICE_ALLOCATOR", "HOST_ACCESSIBLE", NVIDIA),
+        ),
+        ("DML", 0, "DEFAULT", ("DML", 0, "DEFAULT", "ORT_DEVICE_ALLOCATOR", "DEFAULT", MICROSOFT)),
+    ],
+)
+def test_memory_info_has_what_follows_from_its_name(ort, name, device_id, use, expected) -> None:
+    allocator = ort.OrtAllocatorType.ORT_DEVICE_ALLOCATOR
+    assert described(ort.OrtMemoryInfo(name, allocator, device_id, getattr(ort.OrtMemType, use))) == expected
+
+
+def test_memory_info_of_any_device(ort) -> None:
+    kinds, memories = ort.OrtMemoryInfoDeviceType, ort.OrtDeviceMemoryType
+    allocator = ort.OrtAllocatorType.ORT_DEVICE_ALLOCATOR
+    made = ort.OrtMemoryInfo.create_v2("Mine", kinds.GPU, NVIDIA, 1, memories.DEFAULT, 16, allocator)
+    assert described(made) == ("Mine", 1, "DEFAULT", "ORT_DEVICE_ALLOCATOR", "DEFAULT", NVIDIA)
+    made = ort.OrtMemoryInfo.create_v2("Mine", kinds.NPU, 0, 0, memories.HOST_ACCESSIBLE, 0, allocator)
+    assert described(made) == ("Mine", 0, "CPU_OUTPUT", "ORT_DEVICE_ALLOCATOR", "HOST_ACCESSIBLE", 0)
+
+
+def test_memory_info_refuses_wrong_arguments(ort) -> None:
+    allocator, use = ort.OrtAllocatorType.ORT_DEVICE_ALLOCATOR, ort.OrtMemType.DEFAULT
+    with pytest.raises(RuntimeError, match="Specified device is not supported"):
+        ort.OrtMemoryInfo("no such allocator", allocator, 0, use)
+    for arguments in [("Cpu", 1, 0, use), ("Cpu", allocator, "0", use), ("Cpu", allocator, 0)]:
+        with pytest.raises(TypeError, match="incompatible constructor arguments"):
+            ort.OrtMemoryInfo(*arguments)
+    with pytest.raises(AttributeError):
+        ort.OrtMemoryInfo("Cpu", allocator, 0, use).name = "Cuda"
+
+
+def test_ep_devices_offer_the_cpu(ort, state) -> None:
+    device = next(each for each in ort.get_ep_devices() if each.ep_name == "CPUExecutionProvider")
+    assert device.ep_vendor == "Microsoft"
+    assert device.ep_metadata["version"]
+    assert device.ep_options == {}
+    assert device.device.type == ort.OrtHardwareDeviceType.CPU
+    assert (device.device.vendor_id, device.device.vendor) in {
+        (each.vendor_id, each.vendor) for each in state.get_hardware_devices()
+    }
+    assert isinstance(device.device.device_id, int)
+    assert isinstance(device.device.metadata, dict)
+    assert device.memory_info(ort.OrtDeviceMemoryType.DEFAULT) is None
+    assert device.memory_info(ort.OrtDeviceMemoryType.HOST_ACCESSIBLE) is None
+    with pytest.raises(RuntimeError, match="does not use DEFAULT memory of a non-CPU device"):
+        device.create_sync_stream()
+    with pytest.raises(TypeError):
+        device.memory_info(0)
+
+
+def test_ep_devices_are_the_same_objects_each_time(ort) -> None:
+    first = ort.get_ep_devices()
+    assert ort.get_ep_devices()[0] is first[0]
+    assert first[0].device is first[0].device
+
+
+@pytest.mark.parametrize("name", ["OrtEpDevice", "OrtHardwareDevice", "OrtSyncStream", "OrtValue", "SparseTensor"])
+def test_class_without_constructor_says_so(state, name) -> None:
+    with pytest.raises(TypeError, match="No constructor defined!"):
+        getattr(state, name)()
+
+
+def test_devices_are_neither_copied_nor_pickled(state) -> None:
+    device = state.OrtDevice(0, 0, 0)
+    for work in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot pickle"):
+            work(device)
+
+
+def test_incompatibility_of_a_device_with_a_provider(state) -> None:
+    device = state.get_hardware_devices()[0]
+    found = state.get_hardware_device_ep_incompatibility_details("CPUExecutionProvider", device)
+    assert found == {"reasons_bitmask": 0, "notes": None, "error_code": 0}
+    with pytest.raises(state.InvalidArgument, match="No valid factory found for execution provider 'Nope'"):
+        state.get_hardware_device_ep_incompatibility_details("Nope", device)
+    with pytest.raises(TypeError):
+        state.get_hardware_device_ep_incompatibility_details("Nope", 3)
+
+
+def test_compatibility_of_a_model(ort, state, tmp_path) -> None:
+    devices = [each for each in ort.get_ep_devices() if each.ep_name == "CPUExecutionProvider"]
+    verdict = state.get_model_compatibility_for_ep_devices(devices, "made elsewhere")
+    assert verdict == state.OrtCompiledModelCompatibility.EP_NOT_APPLICABLE
+    with pytest.raises(RuntimeError, match="Invalid argument provided to GetModelCompatibilityForEpDevices"):
+        state.get_model_compatibility_for_ep_devices([], "made elsewhere")
+    model = models.add()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model)
+    assert state.get_compatibility_info_from_model(str(path), "CPUExecutionProvider") is None
+    for data in (model, bytearray(model), memoryview(model)):
+        assert state.get_compatibility_info_from_model_bytes(data, "CPUExecutionProvider") is None
+    with pytest.raises(RuntimeError, match="File doesn't exist"):
+        state.get_compatibility_info_from_model(str(tmp_path / "none.onnx"), "CPUExecutionProvider")
+    for data, provider in [(b"", "CPUExecutionProvider"), (model, "")]:
+        with pytest.raises(RuntimeError, match="Invalid argument provided to GetCompatibilityInfoFromModelBytes"):
+            state.get_compatibility_info_from_model_bytes(data, provider)
+    with pytest.raises(RuntimeError, match="Protobuf parsing failed"):
+        state.get_compatibility_info_from_model_bytes(b"no model", "CPUExecutionProvider")
+
+
+def test_missing_provider_library_raises_fail(ort, state, tmp_path) -> None:
+    with pytest.raises(state.Fail, match="Failed to load library"):
+        ort.register_execution_provider_library("mine", str(tmp_path / "none.so"))
+    with pytest.raises(state.Fail, match="Execution provider library: mine was not registered"):
+        ort.unregister_execution_provider_library("mine")
+    with pytest.raises(TypeError):
+        ort.register_execution_provider_library("mine", 3)
+
+
+@pytest.fixture
+def offered():
+    """A device with memory of its own, of the provider library that tests compile."""
+    import zrt.onnxruntime as ort
+
+    ort.register_execution_provider_library("test_devices", str(plugin.path()))
+    own, _ = plugin.devices("test_devices")
+    yield next(each for each in ort.get_ep_devices() if each._to_zrt() == own)
+    current().unregister_provider_library("test_devices")
+
+
+def test_device_of_a_library_has_memory_and_streams(offered) -> None:
+    import zrt.onnxruntime as ort
+
+    memory = offered.memory_info(ort.OrtDeviceMemoryType.DEFAULT)
+    assert memory.name == offered._to_zrt().memory.name
+    stream = offered.create_sync_stream()
+    assert isinstance(stream.get_handle(), int)
+
+
+def test_value_lies_on_the_device_of_a_library(offered) -> None:
+    import zrt.onnxruntime as ort
+
+    place = offered._to_zrt().memory.resolved()
+    arguments = ("npu" if place.device_type == 3 else "gpu", place.device_id, place.vendor_id)
+    array = np.arange(4, dtype=np.float32)
+    value = ort.OrtValue.ortvalue_from_numpy(array, *arguments)
+    assert value.device_name() == place.name.lower()
+    assert value.numpy().tolist() == [0, 1, 2, 3]
+    array[:] = 9
+    assert value.numpy().tolist() == [0, 1, 2, 3]
+    value.update_inplace(array)
+    assert value.numpy().tolist() == [9, 9, 9, 9]
+    empty = ort.OrtValue.ortvalue_from_shape_and_type([4], np.float32, *arguments)
+    ort.copy_tensors([value], [empty])
+    assert empty.numpy().tolist() == [9, 9, 9, 9]
+    del value, empty

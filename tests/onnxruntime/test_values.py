@@ -1,0 +1,474 @@
+"""`OrtValue`: what it is made of, what it tells, whose memory it shares, and how long that lives."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+BFLOAT16, STRING, BOOL, FLOAT8, INT4 = 16, 8, 9, 17, 22
+
+
+@pytest.mark.parametrize(
+    ("array", "data_type", "element_type"),
+    [
+        (np.arange(4, dtype=np.float32), "tensor(float)", 1),
+        (np.zeros((2, 3), np.int64), "tensor(int64)", 7),
+        (np.zeros((0, 3), np.int8), "tensor(int8)", 3),
+        (np.zeros((), np.float64), "tensor(double)", 11),
+        (np.array([True, False]), "tensor(bool)", 9),
+        (np.zeros(3, np.float16), "tensor(float16)", 10),
+        (np.zeros((1,) * 40, np.float32), "tensor(float)", 1),
+        (np.ma.array([1.0, 2.0], mask=[True, False]), "tensor(double)", 11),
+    ],
+)
+def test_value_from_numpy_describes_the_array(ort, array, data_type, element_type) -> None:
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    assert value.shape() == list(array.shape)
+    assert value.data_type() == data_type
+    assert value.element_type() == element_type
+    assert value.tensor_size_in_bytes() == array.nbytes
+    assert value.device_name() == "cpu"
+    assert value._ortvalue.device_name() == "Cpu"
+    assert value.has_value()
+    assert value.is_tensor()
+    assert not value.is_sparse_tensor()
+    assert not value.is_tensor_sequence()
+    np.testing.assert_array_equal(value.numpy(), np.asarray(array))
+    if array.size:
+        assert value.data_ptr() == array.ctypes.data
+
+
+def test_value_shares_the_memory_of_the_array(ort) -> None:
+    array = np.arange(4, dtype=np.float32)
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    array[0] = 9
+    assert value.numpy()[0] == 9
+    value.numpy()[1] = 8
+    assert array[1] == 8
+    value.update_inplace(np.full(4, 7, np.float32))
+    assert array.tolist() == [7, 7, 7, 7]
+
+
+def test_value_of_a_strided_array_is_a_copy(ort) -> None:
+    array = np.arange(6).reshape(2, 3).T
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    array[0, 0] = 99
+    assert value.numpy().tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        np.array(["a"]),
+        np.array([b"a"]),
+        np.array(["a", 3], object),
+        np.zeros(3, "M8[s]"),
+        np.zeros(3, [("a", int)]),
+        np.zeros(3, ml_dtypes.bfloat16),
+        [1.0, 2.0],
+        3,
+        None,
+        np.float32(3),
+    ],
+)
+def test_value_from_numpy_refuses_all_but_arrays_of_numbers(ort, thing) -> None:
+    with pytest.raises(RuntimeError, match="only supported from non-string numpy arrays"):
+        ort.OrtValue.ortvalue_from_numpy(thing)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.longdouble])
+def test_value_from_numpy_refuses_numbers_that_onnx_lacks(ort, dtype) -> None:
+    with pytest.raises(RuntimeError, match="can't be converted to MLDataType"):
+        ort.OrtValue.ortvalue_from_numpy(np.zeros(2, dtype))
+
+
+@pytest.mark.parametrize("device", ["cuda", "gpu", "dml", "webgpu"])
+def test_value_on_a_device_that_is_not_there_raises(ort, device) -> None:
+    with pytest.raises(RuntimeError, match="Can't allocate memory on the"):
+        ort.OrtValue.ortvalue_from_numpy(np.zeros(2, np.float32), device, 0)
+    with pytest.raises(RuntimeError):
+        ort.OrtValue.ortvalue_from_shape_and_type([2], np.float32, device, 0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "code", "data_type", "nbytes"),
+    [
+        (np.uint16, BFLOAT16, "tensor(bfloat16)", 6),
+        (ml_dtypes.bfloat16, BFLOAT16, "tensor(bfloat16)", 6),
+        (np.int16, 10, "tensor(float16)", 6),
+        (np.float32, 6, "tensor(int32)", 12),
+        (np.uint8, FLOAT8, "tensor(float8e4m3fn)", 3),
+        (np.uint8, 19, "tensor(float8e5m2)", 3),
+        (np.uint8, INT4, "tensor(int4)", 2),
+        (np.uint8, BOOL, "tensor(bool)", 3),
+        (np.uint8, 24, "tensor(float8e8m0)", 3),
+        (np.uint8, 25, "tensor(uint2)", 1),
+        (np.uint8, 26, "tensor(int2)", 1),
+    ],
+)
+def test_value_with_onnx_type_reads_the_bytes_of_the_array(ort, dtype, code, data_type, nbytes) -> None:
+    array = np.zeros(3, dtype)
+    value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, code)
+    assert value.data_type() == data_type
+    assert value.element_type() == code
+    assert value.shape() == [3]
+    assert value.tensor_size_in_bytes() == nbytes
+    assert value.data_ptr() == array.ctypes.data
+
+
+@pytest.mark.parametrize(
+    ("dtype", "code", "message"),
+    [
+        (np.float32, 11, "Items size in the incoming array: 4"),
+        (np.float32, STRING, "Items size in the incoming array: 4"),
+        (np.uint8, 0, "tensor type 0 is not supported"),
+        (np.complex64, 14, "tensor type 14 is not supported"),
+        (np.uint8, 99, "Not a valid ONNX Tensor data type: 99"),
+        (np.uint8, -1, "Not a valid ONNX Tensor data type: -1"),
+    ],
+)
+def test_value_with_wrong_onnx_type_raises(ort, dtype, code, message) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.zeros(3, dtype), code)
+
+
+@pytest.mark.parametrize("arguments", [([1], 1), (np.zeros(3, np.float32), "f"), (np.zeros(3, np.float32), 1.0)])
+def test_value_with_onnx_type_refuses_wrong_types(ort, arguments) -> None:
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        ort.OrtValue.ortvalue_from_numpy_with_onnx_type(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [(16, "bfloat16"), (18, "Float8E4M3FNUZ"), (19, "Float8E5M2"), (22, "Int4x2"), (21, "UInt4x2"), (26, "Int2x4")],
+)
+def test_numpy_refuses_types_that_numpy_lacks(ort, code, name) -> None:
+    value = ort.OrtValue.ortvalue_from_shape_and_type([4], code)
+    with pytest.raises(RuntimeError, match=f"No corresponding Numpy type for Tensor Type. {name}"):
+        value.numpy()
+
+
+def test_numpy_of_float8_is_bytes(ort) -> None:
+    array = np.array([1, 2, 3], np.uint8)
+    value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, FLOAT8)
+    assert value.numpy().dtype == np.uint8
+    assert value.numpy().tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "data_type", "nbytes"),
+    [
+        ([2, 3], np.float32, "tensor(float)", 24),
+        ((2, 3), np.dtype("int64"), "tensor(int64)", 48),
+        (np.array([2, 3]), "float32", "tensor(float)", 24),
+        ([], float, "tensor(double)", 8),
+        ([0, 3], np.float32, "tensor(float)", 0),
+        ([2], None, "tensor(double)", 16),
+        ([2], bool, "tensor(bool)", 2),
+        ([2], 16, "tensor(bfloat16)", 4),
+        ([3], 22, "tensor(int4)", 2),
+        ([2], True, "tensor(float)", 8),
+    ],
+)
+def test_value_of_a_shape_and_a_type(ort, shape, given, data_type, nbytes) -> None:
+    value = ort.OrtValue.ortvalue_from_shape_and_type(shape, given)
+    assert value.shape() == [int(dim) for dim in shape]
+    assert value.data_type() == data_type
+    assert value.tensor_size_in_bytes() == nbytes
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "error"),
+    [
+        ([-1], np.float32, RuntimeError),
+        ([1 << 40, 1 << 40], np.float32, RuntimeError),
+        ([1 << 36], np.float32, MemoryError),
+        ([1 << 63], np.float32, TypeError),
+        (2, np.float32, TypeError),
+        (["a"], np.float32, TypeError),
+        ([2.0], np.float32, TypeError),
+        ([2], np.str_, RuntimeError),
+        ([2], object, RuntimeError),
+        ([2], STRING, RuntimeError),
+        ([2], 0, RuntimeError),
+        ([2], 99, RuntimeError),
+        ([2], 1 << 40, TypeError),
+        ([2], np.complex64, RuntimeError),
+        ([2], ml_dtypes.bfloat16, RuntimeError),
+    ],
+)
+def test_value_of_a_wrong_shape_or_type_raises(ort, shape, given, error) -> None:
+    with pytest.raises(error):
+        ort.OrtValue.ortvalue_from_shape_and_type(shape, given)
+
+
+def test_update_inplace_takes_another_value_of_the_same_size(ort) -> None:
+    array = np.zeros(4, np.float32)
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    value.update_inplace(ort.OrtValue.ortvalue_from_numpy(np.full((2, 2), 9, np.float32)))
+    assert array.tolist() == [9, 9, 9, 9]
+    value.update_inplace(np.arange(4, dtype=np.float32).reshape(2, 2))
+    assert array.tolist() == [0, 1, 2, 3]
+
+
+def test_update_inplace_takes_the_bytes_of_another_type(ort) -> None:
+    value = ort.OrtValue.ortvalue_from_shape_and_type([2], BFLOAT16)
+    value.update_inplace(np.array([1, 2], np.uint16))
+
+
+def test_update_inplace_refuses_what_does_not_fit(ort) -> None:
+    make = ort.OrtValue.ortvalue_from_numpy
+    value = make(np.zeros(4, np.float32))
+    with pytest.raises(RuntimeError, match="input size of numpy arrays does not match"):
+        value.update_inplace(np.zeros(5, np.float32))
+    with pytest.raises(RuntimeError, match="only supported from non-string numpy arrays"):
+        value.update_inplace(np.array(["a"] * 4))
+    with pytest.raises(RuntimeError, match="must have the same data type"):
+        value.update_inplace(make(np.zeros(4)))
+    with pytest.raises(RuntimeError, match="must have the same size"):
+        value.update_inplace(make(np.zeros(5, np.float32)))
+    for wrong in ([1.0] * 4, value._ortvalue):
+        with pytest.raises(TypeError, match=r"data must be a numpy.ndarray or an OrtValue"):
+            value.update_inplace(wrong)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        value._ortvalue.update_inplace([1])
+
+
+def test_update_inplace_never_reads_beyond_the_array() -> None:
+    import zrt.onnxruntime as ort
+
+    value = ort.OrtValue.ortvalue_from_numpy(np.zeros(4, np.float64))
+    with pytest.raises(RuntimeError, match="Inplace update copies bytes"):
+        value.update_inplace(np.zeros(4, np.int8))
+
+
+def test_update_inplace_leaves_read_only_memory_alone() -> None:
+    import zrt.onnxruntime as ort
+
+    array = np.zeros(4, np.float32)
+    array.flags.writeable = False
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    assert not value.numpy().flags.writeable
+    with pytest.raises(RuntimeError, match="read-only"):
+        value.update_inplace(np.ones(4, np.float32))
+
+
+def test_constructor_takes_the_extension_module_s_value(ort, state) -> None:
+    made = state.OrtValue.ortvalue_from_numpy(np.zeros(2, np.float32), state.OrtDevice(0, 0, 0))
+    assert ort.OrtValue(made).shape() == [2]
+    assert ort.OrtValue(made)._get_c_value() is made
+    with pytest.raises(ValueError, match="Provided ortvalue"):
+        ort.OrtValue(3)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        state.OrtValue.ortvalue_from_numpy(np.zeros(2), 3)
+
+
+def test_values_are_neither_pickled_nor_copied_deeply(ort) -> None:
+    value = ort.OrtValue.ortvalue_from_numpy(np.zeros(2, np.float32))
+    for work in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot pickle"):
+            work(value)
+    assert copy.copy(value).shape() == [2]
+
+
+def test_array_protocol(ort) -> None:
+    array = np.arange(4, dtype=np.float32)
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    assert np.asarray(value).ctypes.data == array.ctypes.data
+    assert np.array(value).ctypes.data != array.ctypes.data
+    assert np.asarray(value, dtype=np.float64).dtype == np.float64
+    with pytest.raises(ValueError, match="copy"):
+        value.__array__(np.float64, copy=False)
+
+
+def test_dlpack_shares_memory_both_ways(ort) -> None:
+    array = np.arange(4, dtype=np.float32)
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    assert value.__dlpack_device__() == (1, 0)
+    assert np.from_dlpack(value).ctypes.data == array.ctypes.data
+    assert ort.OrtValue.from_dlpack(array).data_ptr() == array.ctypes.data
+    assert ort.OrtValue.from_dlpack(value).data_ptr() == array.ctypes.data
+    assert ort.OrtValue.from_dlpack(array.__dlpack__()).shape() == [4]
+
+
+def test_dlpack_exports_bool_as_uint8(ort, state) -> None:
+    value = ort.OrtValue.ortvalue_from_numpy(np.array([True, False]))
+    assert np.from_dlpack(value).dtype == np.uint8
+    assert ort.OrtValue.from_dlpack(value).data_type() == "tensor(bool)"
+    made = state.OrtValue.from_dlpack(np.array([1, 0], np.uint8).__dlpack__(), is_bool_tensor=True)
+    assert made.data_type() == "tensor(bool)"
+
+
+def test_dlpack_refuses_what_it_cannot_share(ort) -> None:
+    with pytest.raises(RuntimeError, match="ORT only supports contiguous tensor for now"):
+        ort.OrtValue.from_dlpack(np.arange(6).reshape(2, 3).T)
+    for code in (INT4, FLOAT8):
+        with pytest.raises(RuntimeError, match=f"Unexpected data type of {code}"):
+            ort.OrtValue.ortvalue_from_shape_and_type([4], code).__dlpack__()
+
+
+@pytest.mark.parametrize("thing", [[1], 3, None, object()])
+def test_dlpack_of_anything_else_raises(thing) -> None:
+    import zrt.onnxruntime as ort
+
+    with pytest.raises(RuntimeError):
+        ort.OrtValue.from_dlpack(thing)
+
+
+def test_dlpack_capsule_serves_once() -> None:
+    import zrt.onnxruntime as ort
+
+    capsule = np.zeros(2).__dlpack__()
+    ort.OrtValue.from_dlpack(capsule)
+    with pytest.raises(RuntimeError):
+        ort.OrtValue.from_dlpack(capsule)
+
+
+def test_uint8_capsule_is_told_without_taking_it(state) -> None:
+    capsule = np.zeros(2, np.uint8).__dlpack__()
+    assert state.is_dlpack_uint8_tensor(capsule)
+    assert state.is_dlpack_uint8_tensor(capsule)
+    assert not state.is_dlpack_uint8_tensor(np.zeros(2, np.float32).__dlpack__())
+    with pytest.raises(TypeError):
+        state.is_dlpack_uint8_tensor(3)
+    assert state.OrtValue.from_dlpack(capsule).shape() == [2]
+
+
+# The official package's vector does not keep an array alive.
+COUNT = np.arange(4, dtype=np.float32)
+
+
+@pytest.fixture
+def vector(ort, state) -> Any:
+    made = state.OrtValueVector()
+    made.push_back(ort.OrtValue.ortvalue_from_numpy(COUNT)._ortvalue)
+    made.push_back(np.zeros(3, np.int64).__dlpack__())
+    made.push_back(np.array([1], np.uint8).__dlpack__(), True)
+    made.push_back(dlpack_tensor=np.zeros((2, 2), np.float32).__dlpack__(), is_bool_tensor=False)
+    return made
+
+
+def test_vector_is_a_sequence_of_values(vector) -> None:
+    assert len(vector) == 4
+    assert [each.shape() for each in vector] == [[4], [3], [1], [2, 2]]
+    assert vector[0].numpy().tolist() == [0, 1, 2, 3]
+    assert vector.element_type_at(1) == 7
+    assert vector.element_type_at(idx=2) == BOOL
+    assert vector.bool_tensor_indices() == [2]
+    vector.reserve(10)
+    vector.shrink_to_fit()
+
+
+def test_vector_exports_by_dlpack(vector, ort) -> None:
+    class Tensor:
+        def __init__(self, capsule: object) -> None:
+            self.shape = ort.OrtValue.from_dlpack(capsule).shape()
+
+    assert len(vector.to_dlpacks(None)) == 4
+    assert [each.shape for each in vector.to_dlpacks(Tensor)] == [[4], [3], [1], [2, 2]]
+    assert Tensor(vector.dlpack_at(3)).shape == [2, 2]
+    with pytest.raises(RuntimeError, match="to_tensor returned a null pointer"):
+        vector.to_dlpacks(3)
+
+
+def test_vector_refuses_wrong_indices(vector, state) -> None:
+    for get in (vector.__getitem__, vector.dlpack_at, vector.element_type_at):
+        with pytest.raises(IndexError, match="vector::_M_range_check"):
+            get(99)
+        with pytest.raises(TypeError):
+            get(-1)
+    with pytest.raises(TypeError):
+        vector[0:1]
+    with pytest.raises(TypeError):
+        vector.reserve(-1)
+    with pytest.raises(ValueError, match="vector::reserve"):
+        vector.reserve(1 << 62)
+    with pytest.raises(TypeError):
+        state.OrtValueVector([])
+
+
+def test_vector_takes_a_batch_over_the_memory_of_others(state) -> None:
+    array = np.arange(4, dtype=np.float32)
+    made = state.OrtValueVector()
+    device = state.OrtDevice(0, 0, 0)
+    types = [np.float32, np.dtype("float32")]
+    made.push_back_batch([array, array], [array.ctypes.data] * 2, types, [[4], [2, 2]], [device] * 2)
+    assert [each.shape() for each in made] == [[4], [2, 2]]
+    assert all(each.data_ptr() == array.ctypes.data for each in made)
+    with pytest.raises(RuntimeError, match="Not a valid numpy type"):
+        made.push_back_batch([array], [array.ctypes.data], [1], [[4]], [device])
+    with pytest.raises(IndexError, match="vector::_M_range_check"):
+        made.push_back_batch([array], [], [np.float32], [[4]], [device])
+
+
+def test_copy_tensors_refuses_wrong_arguments(ort) -> None:
+    value = ort.OrtValue.ortvalue_from_numpy(np.zeros(4, np.float32))
+    for sources, targets in [([value], []), ([], [])]:
+        with pytest.raises(RuntimeError, match="Invalid arguments provided to CopyTensors"):
+            ort.copy_tensors(sources, targets)
+    with pytest.raises(RuntimeError):
+        ort.copy_tensors([value], [ort.OrtValue.ortvalue_from_numpy(np.zeros(5, np.float32))])
+    with pytest.raises(RuntimeError, match="Unable to cast"):
+        ort.copy_tensors([value], [value], 3)
+    with pytest.raises(TypeError):
+        ort.copy_tensors(value, value)
+    with pytest.raises(AttributeError):
+        ort.copy_tensors([1], [2])
+
+
+def test_copy_tensors_copies_on_the_host() -> None:
+    import zrt.onnxruntime as ort
+
+    source, target = np.arange(4.0), np.zeros(4)
+    make = ort.OrtValue.ortvalue_from_numpy
+    ort.copy_tensors([make(source)], [make(target)])
+    assert target.tolist() == [0, 1, 2, 3]
+
+
+def test_value_keeps_the_array_alive_and_no_longer(ort) -> None:
+    class Array(np.ndarray):
+        pass
+
+    array = np.arange(100000, dtype=np.float32)
+    ended = weakref.ref(array)
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    del array
+    gc.collect()
+    assert value.numpy()[-1] == 99999
+    view = value.numpy()
+    if ort.__name__ != "onnxruntime":
+        del value
+        gc.collect()
+        assert view[-1] == 99999
+    del view
+    value = None
+    gc.collect()
+    assert ended() is None
+
+
+def test_values_of_other_sources_keep_their_memory_alive() -> None:
+    import zrt.onnxruntime as ort
+    from zrt.onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    array = np.arange(100000, dtype=np.uint16)
+    made = [
+        ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.copy(), 4).numpy(),
+        ort.OrtValue.from_dlpack(array.copy()).numpy(),
+        np.from_dlpack(ort.OrtValue.ortvalue_from_numpy(array.copy())),
+    ]
+    held = array.copy()
+    vector = state.OrtValueVector()
+    vector.push_back_batch([held], [held.ctypes.data], [np.uint16], [[100000]], [state.OrtDevice(0, 0, 0)])
+    del held
+    made.append(vector[0].numpy())
+    del vector
+    gc.collect()
+    for each in made:
+        np.testing.assert_array_equal(each, array)
