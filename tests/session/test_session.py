@@ -45,6 +45,25 @@ class TestAttributes:
         assert [info.name for info in session.outputs] == ["z", "y"]
         assert session.initializers == ()
 
+    def test_types_are_readable_after_close(self, load):
+        session = load("(float[n] b) => (float[n] z) { z = Relu(b) }")
+        session.close()
+        assert (session.input_names, session.output_names) == (("b",), ("z",))
+
+    def test_types_are_readable_while_another_thread_closes(self, build):
+        model = build("(float[n] b) => (float[n] z) { z = Relu(b) }")
+        with ThreadPoolExecutor(4) as pool:
+            for _ in range(50):
+                session = zrt.Session(model)
+                closed = pool.submit(session.close)
+                found = list(pool.map(lambda _: session.inputs, range(4)))
+                closed.result()
+                assert {infos[0].name for infos in found} == {"b"}
+
+    def test_unknown_attribute_raises(self, relu):
+        with pytest.raises(AttributeError, match="'Session' object has no attribute 'names'"):
+            _ = relu.names
+
     def test_providers_end_with_the_cpu(self, build):
         model = build("(float[n] x) => (float[n] y) { y = Relu(x) }")
         assert zrt.Session(model).providers == ("CPUExecutionProvider",)

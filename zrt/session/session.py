@@ -169,12 +169,12 @@ class Session(Owner):
         def __getattr__(self, name: str) -> Any:
             """Reads the model's types at the first use of one of their attributes, whose slots are empty until then."""
             handle = self._handle if name in _TYPES else None
-            if handle is None:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            self.inputs, self.outputs, self.initializers = read_session(handle.pointer)
-            self.input_names = tuple([info.name for info in self.inputs])
-            self.output_names = tuple([info.name for info in self.outputs])
-            return getattr(self, name)
+            if handle is not None:
+                self.inputs, self.outputs, self.initializers = read_session(handle.pointer)
+                self.input_names = tuple([info.name for info in self.inputs])
+                self.output_names = tuple([info.name for info in self.outputs])
+            # Without a handle, another thread may have read them before it closed the session.
+            return super().__getattribute__(name)
 
     @property
     def metadata(self) -> ModelMetadata:
