@@ -2,9 +2,54 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
+
+import zrt.onnxruntime
+from zrt.onnxruntime import homes
+
+NEEDED = {"zrt", "zrt.onnxruntime", "zrt.onnxruntime.homes", "zrt.version"}
 
 
 def test_unknown_name_raises_attribute_error(ort) -> None:
     with pytest.raises(AttributeError, match=f"module {ort.__name__!r} has no attribute 'no_such_name'"):
         ort.no_such_name  # noqa: B018
+
+
+def test_import_reads_the_table_of_names_alone(python) -> None:
+    script = """
+        import sys
+        import zrt.onnxruntime
+        from zrt.onnxruntime.capi import _pybind_state, onnxruntime_inference_collection
+        print(*(name for name in sys.modules if name.partition(".")[0] in ("zrt", "numpy", "cffi", "logging")))
+    """
+    found = {name for name in python(script).stdout.split() if not name.startswith("zrt.onnxruntime.capi")}
+    assert found == NEEDED
+
+
+@pytest.mark.parametrize("name", ["SessionOptions", "GraphOptimizationLevel", "set_seed", "InferenceSession"])
+def test_first_use_of_a_name_does_not_open_the_library(python, name) -> None:
+    script = f"""
+        import zrt.onnxruntime
+        zrt.onnxruntime.{name}
+        from zrt._native import library
+        print(library._library)
+    """
+    assert python(script).stdout == "None\n"
+
+
+def test_table_has_every_name_of_the_package() -> None:
+    names = set(zrt.onnxruntime.__all__) - {"capi", "onnxruntime_validation", "install"}
+    assert names <= homes.HOMES.keys()
+
+
+@pytest.mark.parametrize("table", ["STATE", "COLLECTION", "HOMES"])
+def test_table_names_modules_that_have_the_names(table) -> None:
+    for name, home in getattr(homes, table).items():
+        assert hasattr(importlib.import_module(f"zrt.onnxruntime.{home}"), name)
+
+
+def test_names_of_the_package_are_listed(ort) -> None:
+    listed = set(dir(zrt.onnxruntime))
+    assert listed >= {name for name in ("InferenceSession", "OrtValue", "__version__", "capi") if hasattr(ort, name)}

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 import zrt
+import zrt.onnxruntime as ort
 from zrt import custom_ops, errors, graph, providers
 
 Array = npt.NDArray[np.float32]
@@ -403,3 +404,17 @@ def operators() -> zrt.SessionOptions:
     domain = zrt.CustomOpDomain("my.ops", [Scale(), Add()])
     assert_type(custom_ops.CustomOpDomain("others", []), zrt.CustomOpDomain)
     return zrt.SessionOptions(custom_ops=[domain])
+
+
+def drop_in(image: Array) -> None:
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    session = ort.InferenceSession("model.onnx", options, providers=["CPUExecutionProvider"])
+    names = [each.name for each in session.get_inputs()]
+    session.run(None, {names[0]: image}, ort.RunOptions())
+    value = ort.OrtValue.ortvalue_from_numpy(image)
+    session.run_with_ort_values(None, {"image": value})
+    ort.set_default_logger_severity(3)
+    assert_type(ort.get_available_providers(), list[str])
+    assert_type(ort.__version__, str)

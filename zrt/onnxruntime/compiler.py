@@ -12,11 +12,11 @@ from zrt.onnxruntime.state import values
 from zrt.onnxruntime.values import OrtValue
 
 
-def _located(function: Callable[..., Any]) -> Callable[..., Any]:
+def make_get_initializer_location_func_wrapper(get_initializer_location_func: Callable[..., Any]) -> Callable[..., Any]:
     """The caller's function, called with the `OrtValue` of this package."""
 
     def wrapper(name: str, value: values.OrtValue, external_info: Any) -> Any:
-        return function(name, OrtValue(value), external_info)
+        return get_initializer_location_func(name, OrtValue(value), external_info)
 
     return wrapper
 
@@ -62,7 +62,9 @@ class ModelCompiler:
                 "Cannot initialize ModelCompiler with both `external_initializers_file_path` "
                 "and `get_initializer_location_func`"
             )
-        locate = None if get_initializer_location_func is None else _located(get_initializer_location_func)
+        locate = get_initializer_location_func
+        if locate is not None:
+            locate = make_get_initializer_location_func_wrapper(locate)
         self.get_initializer_location_func_wrapper = locate
         self._model_compiler = state.ModelCompiler(
             sess_options,

@@ -60,7 +60,7 @@ COLLECTION = _homes(
     {
         "adapters": "AdapterFormat",
         "binding": "IOBinding",
-        "compiler": "ModelCompiler",
+        "compiler": "ModelCompiler make_get_initializer_location_func_wrapper",
         "devices": "OrtDevice OrtDeviceVendorId get_ort_device_type get_vendor_id_for_device_type",
         "provider_args": "check_and_normalize_provider_args",
         "sessions": "InferenceSession Session",
@@ -82,7 +82,6 @@ LACKING = {
     "get_all_operator_schema": _NO_REGISTRY,
     "get_all_opkernel_def": _NO_REGISTRY,
     "get_registered_ep_kernel_defs": _NO_REGISTRY,
-    "is_dlpack_uint8_tensor": "it serves onnxruntime.training, which no wheel of 1.27 has",
     "opkernel": _NO_REGISTRY,
     "schemadef": _NO_REGISTRY,
 }

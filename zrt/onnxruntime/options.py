@@ -19,6 +19,7 @@ from zrt.onnxruntime.enums import (
 from zrt.onnxruntime.settings import Setting, Settings, member
 
 if TYPE_CHECKING:
+    from zrt.onnxruntime.state.adapters import LoraAdapter
     from zrt.onnxruntime.state.devices import OrtEpDevice
 
 # The most devices that ONNX Runtime takes from a delegate.
@@ -365,7 +366,7 @@ class RunOptions(Settings):
 
     def __init__(self) -> None:
         super().__init__()
-        self._adapters: list[Any] = []
+        self._adapters: list[LoraAdapter] = []
         # Every object of zrt's that was made of these options and that a run may still use. No lock: a dict's own
         # operations are atomic.
         self._runs: dict[int, ref[zrt.RunOptions]] = {}
@@ -378,11 +379,11 @@ class RunOptions(Settings):
         """Return the value of a config entry; raises `RuntimeError` if it was not set."""
         return self._entry(key)
 
-    def add_active_adapter(self, adapter: Any, /) -> None:
-        """Let the runs use the weights of a `LoraAdapter`."""
-        if not hasattr(type(adapter), "_to_zrt"):
-            raise wrong_type("RunOptions.add_active_adapter", "a LoraAdapter", adapter)
-        self._adapters.append(adapter)
+    def add_active_adapter(self, adapter: LoraAdapter, /) -> None:
+        """Let the runs use the weights of an adapter."""
+        from zrt.onnxruntime.state.adapters import LoraAdapter
+
+        self._adapters.append(conversions.instance(adapter, LoraAdapter, "RunOptions.add_active_adapter"))
         self._made = None
 
     def _to_zrt(self) -> zrt.RunOptions:

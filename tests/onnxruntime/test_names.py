@@ -1,0 +1,183 @@
+"""The drop-in has every public name of the official package, with the same arguments and defaults.
+
+The test walks the package that is installed beside zrt (walk.py) and lists all that is missing. The table has the names
+that zrt cannot give, each with the reason; a name that is no longer missing must leave the table.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import pkgutil
+import re
+import types
+from typing import Any
+
+import pytest
+
+from tests.onnxruntime import walk
+from zrt.onnxruntime.homes import LACKING
+
+pytestmark = pytest.mark.official
+
+# The name in messages of each module, and the modules themselves.
+MODULES = {
+    "": [""],
+    "state": ["capi.onnxruntime_pybind11_state", "capi._pybind_state"],
+    "collection": ["capi.onnxruntime_inference_collection"],
+    "validation": ["capi.onnxruntime_validation"],
+    "info": ["capi.build_and_package_info"],
+    "npz": ["capi.convert_npz_to_onnx_adapter"],
+    "backend": ["backend"],
+    "backend.backend": ["backend.backend"],
+    "backend.backend_rep": ["backend.backend_rep"],
+}
+
+MISSING = {
+    "import_capi_exception": "A variable of the official package's import, which is None once the import succeeds.",
+    "state.SparseTensor.format=...": "Its setter raises an error in both packages, whatever is set.",
+    **{f"state.{name}": reason for name, reason in LACKING.items()},
+}
+
+NO_BUILD = "It serves the official package's own build and its start."
+FROM_OFFICIAL = "Taken from the official package where that is installed (zrt.onnxruntime.install)."
+
+MISSING_MODULES = {
+    "capi._ld_preload": NO_BUILD,
+    "capi.onnxruntime_collect_build_info": NO_BUILD,
+    "datasets": FROM_OFFICIAL,
+    "quantization": FROM_OFFICIAL,
+    "tools": FROM_OFFICIAL,
+    "transformers": FROM_OFFICIAL,
+}
+
+
+def test_names_are_all_there_but_for_the_table() -> None:
+    found = {entry for label, names in MODULES.items() for name in names for entry in walk.missing(label, name)}
+    assert found - MISSING.keys() == set(), "missing in zrt.onnxruntime"
+    assert MISSING.keys() - found == set(), "in the table, and no longer missing"
+
+
+def test_modules_are_all_there_but_for_the_table() -> None:
+    import onnxruntime
+
+    official = {each.name for each in pkgutil.iter_modules(onnxruntime.__path__)}
+    official |= {f"capi.{each.name}" for each in pkgutil.iter_modules(onnxruntime.capi.__path__)}
+    # Shared libraries beside the modules have names that a module could have.
+    official = {name for name in official if "libonnxruntime" not in name}
+    missing = {name for name in official if importlib.util.find_spec(f"zrt.onnxruntime.{name}") is None}
+    assert missing == MISSING_MODULES.keys()
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_error_of_a_missing_name_says_why(name) -> None:
+    from zrt.onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    with pytest.raises(AttributeError, match=re.escape(LACKING[name])):
+        getattr(state, name)
+
+
+def test_walk_reads_all_public_names() -> None:
+    import onnxruntime
+    from onnxruntime.capi import onnxruntime_pybind11_state
+
+    assert len(walk.public_names(onnxruntime)) >= 60
+    assert len(walk.public_names(onnxruntime_pybind11_state)) >= 90
+    assert {"run", "run_async", "get_inputs"} <= walk.members(onnxruntime.InferenceSession).keys()
+    assert {"__dlpack__", "data_ptr"} <= walk.members(onnxruntime_pybind11_state.OrtValue).keys()
+
+
+class TestSignatures:
+    """The walk reads arguments and defaults, and notices each difference."""
+
+    def test_of_pybind11_are_read_from_docstrings(self) -> None:
+        doc = (
+            "f(*args, **kwargs)\nOverloaded function.\n\n"
+            "1. f(self: a.B, arg0: collections.abc.Mapping[str, list[int]], /) -> None\n\n"
+            "2. f(self: a.B, tensor: Callable[[int, str], None], flag: bool = False) -> std::vector<int, int>\n"
+        )
+        assert walk.documented(doc, "f") == [
+            [walk.Parameter("self"), walk.Parameter(None)],
+            [walk.Parameter("self"), walk.Parameter("tensor"), walk.Parameter("flag", "False")],
+        ]
+
+    @pytest.mark.parametrize(
+        ("ours", "expected"),
+        [
+            (lambda a, b=1, **more: 0, []),
+            (lambda a, b=1, *others, c=2, **more: 0, []),
+            (lambda a, b=1: 0, ["f(more)"]),
+            (lambda a, b=2, **more: 0, ["f(b=1)"]),
+            (lambda a, b, **more: 0, ["f(b=1)"]),
+            (lambda a, /, b=1, **more: 0, ["f(a)"]),
+            (lambda x, b=1, **more: 0, ["f(a)"]),
+        ],
+    )
+    def test_of_python_are_compared_by_name_and_default(self, ours, expected) -> None:
+        theirs = walk.inspected(lambda a, b=1, **more: 0)
+        assert list(walk.compared("f", theirs, ours, False)) == expected
+
+    @pytest.mark.parametrize(
+        ("ours", "expected"),
+        [
+            (lambda a, b, /: 0, []),
+            (lambda a, b, c=1: 0, []),
+            (lambda *arguments: 0, []),
+            (lambda a: 0, ["f(argument 1)"]),
+            (lambda a, b, c: 0, ["f(fewer arguments)"]),
+        ],
+    )
+    def test_of_pybind11_are_compared_by_position(self, ours, expected) -> None:
+        theirs = [walk.Parameter(None), walk.Parameter(None)]
+        assert list(walk.compared("f", theirs, ours, False)) == expected
+
+    def test_of_overloads_may_be_taken_by_any_name(self) -> None:
+        theirs = [walk.Parameter("tensor"), walk.Parameter("flag", "False")]
+        assert list(walk.compared("f", theirs, lambda *given, **named: 0, False, any_keyword=True)) == []
+        assert list(walk.compared("f", theirs, lambda *given: 0, False, any_keyword=True)) == ["f(tensor)", "f(flag)"]
+
+    def test_of_classes_are_compared_member_by_member(self) -> None:
+        class Theirs:
+            kept = property(lambda self: 0, lambda self, value: None)
+            frozen = property(lambda self: 0, lambda self, value: None)
+
+            def __init__(self, a: int) -> None: ...
+
+            def method(self, a: int) -> None: ...
+
+            def lost(self) -> None: ...
+
+            @staticmethod
+            def make(a: int) -> None: ...
+
+            def __len__(self) -> int:
+                return 0
+
+        class Ours:
+            kept = property(lambda self: 0, lambda self, value: None)
+            frozen = property(lambda self: 0)
+
+            def __init__(self, b: int) -> None: ...
+
+            def method(self) -> None: ...
+
+            @staticmethod
+            def make(b: int) -> None: ...
+
+        Theirs.__module__ = "onnxruntime.test"
+        expected = {"T(a)", "T.frozen=...", "T.method(a)", "T.lost", "T.make(a)", "T.__len__"}
+        assert set(walk.missing_in_class("T", Theirs, Ours)) == expected
+        assert list(walk.missing_in_class("T", Theirs, None)) == ["T"]
+
+    def test_of_exceptions_are_compared_by_their_bases(self) -> None:
+        theirs = type("Fail", (Exception,), {})
+        assert list(walk.missing_in_class("Fail", theirs, type("Fail", (Exception,), {}))) == []
+        assert list(walk.missing_in_class("Fail", theirs, type("Fail", (ValueError,), {}))) == ["Fail: bases"]
+
+
+def test_missing_names_of_a_module_are_listed() -> None:
+    def function(a: int) -> None: ...
+
+    function.__module__ = "onnxruntime.test"
+    theirs: Any = types.SimpleNamespace(function=function, other=function, constant=1, text="x")
+    ours: Any = types.SimpleNamespace(function=lambda: None, constant="1", text="y")
+    assert list(walk.missing_in_module("m", theirs, ours)) == ["m.constant: int", "m.function(a)", "m.other"]
