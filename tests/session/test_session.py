@@ -56,7 +56,7 @@ class TestAttributes:
             for _ in range(50):
                 session = zrt.Session(model)
                 closed = pool.submit(session.close)
-                found = list(pool.map(lambda _: session.inputs, range(4)))
+                found = list(pool.map(getattr, [session] * 4, ["inputs"] * 4))
                 closed.result()
                 assert {infos[0].name for infos in found} == {"b"}
 
