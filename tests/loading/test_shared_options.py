@@ -16,6 +16,7 @@ from zrt.providers.node_assignment import RECORD
 def test_loads_with_the_same_fields_share():
     options = zrt.SessionOptions(intra_op_num_threads=1)
     assert shared_options(options) is shared_options(options) is not None
+    assert shared_options(options) is shared_options(zrt.SessionOptions(intra_op_num_threads=1))
     assert shared_options(None) is shared_options(None) is not None
 
 

@@ -19,8 +19,9 @@ _PLAIN = frozenset((bool, int, str, type(None), ExecutionMode, GraphOptimization
 _ALONE = attrgetter("logger", "optimized_model_filepath", "profile_file_prefix")
 
 _FIELDS = fields(SessionOptions)
-_values = attrgetter(*(item.name for item in _FIELDS))
+_values = attrgetter(*(item.name for item in _FIELDS if item.default is not MISSING))
 _containers = attrgetter(*(item.name for item in _FIELDS if item.default is MISSING))
+_KINDS = tuple(map(type, _containers(SessionOptions())))
 
 # The latest fields that were shared, with their options.
 _latest: tuple[tuple[Any, ...], PoolOptions] | None = None
@@ -29,26 +30,25 @@ _latest: tuple[tuple[Any, ...], PoolOptions] | None = None
 def shared_options(options: SessionOptions | None) -> PoolOptions | None:
     """The options of a load, which nobody may change; None where the load needs options of its own.
 
-    Loads share them if each field has the same object as before and none has content that can change.
+    Loads share them if each field has the same object as before, all containers are empty, and no field has content
+    that can change.
     """
     global _latest
     if options is None:
         return _default()
+    containers = _containers(options)
+    if tuple(map(type, containers)) != _KINDS or any(containers):
+        return None
     values = _values(options)
     latest = _latest
     if latest is not None and all(map(is_, values, latest[0])):
-        # The same container may have been filled since.
-        return None if any(_containers(options)) else latest[1]
-    if not all(map(_is_plain, values)) or not options.use_per_session_threads or _ALONE(options) != (None, None, None):
+        return latest[1]
+    plain = all(type(value) in _PLAIN for value in values)
+    if not plain or not options.use_per_session_threads or _ALONE(options) != (None, None, None):
         return None
     handle = options.handle()
     _latest = values, handle
     return handle
-
-
-def _is_plain(value: Any) -> bool:
-    kind = type(value)
-    return kind in _PLAIN or (kind in (dict, list) and not value)
 
 
 @cache
