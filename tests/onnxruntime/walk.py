@@ -25,6 +25,7 @@ IGNORED = {
     "__init__",
     "__module__",
     "__new__",
+    "__slotnames__",
     "__static_attributes__",
     "__firstlineno__",
     "__weakref__",
