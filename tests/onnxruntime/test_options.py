@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import zrt
+import zrt.onnxruntime
+
 BOOLEANS = {
     "SessionOptions": {
         "enable_cpu_mem_arena": True,
@@ -317,3 +320,52 @@ class TestProviders:
 def test_adapters_have_their_own_class(runs) -> None:
     with pytest.raises(TypeError):
         runs.add_active_adapter(1)
+
+
+class TestConversion:
+    """The options of zrt's that a session or a run gets."""
+
+    @pytest.mark.parametrize("kind", ["SessionOptions", "RunOptions"])
+    def test_gives_the_same_object_while_nothing_changes(self, kind) -> None:
+        options = getattr(zrt.onnxruntime, kind)()
+        first = options._to_zrt()
+        assert options._to_zrt() is first
+        for value in ("x", "x"):
+            options.logid = value
+            assert options._to_zrt() is not first
+            first = options._to_zrt()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda options: options.add_session_config_entry("key", "value"),
+            lambda options: options.add_free_dimension_override_by_name("n", 1),
+            lambda options: options.add_free_dimension_override_by_denotation("n", 1),
+            lambda options: options.add_external_initializers_from_files_in_memory(["f"], [b"x"], [1]),
+            lambda options: setattr(options, "enable_profiling", True),
+        ],
+    )
+    def test_gives_another_object_after_a_change(self, change) -> None:
+        options = zrt.onnxruntime.SessionOptions()
+        first = options._to_zrt()
+        change(options)
+        assert options._to_zrt() is not first
+        assert first == zrt.onnxruntime.SessionOptions()._to_zrt()
+
+    def test_notices_a_change_that_comes_meanwhile(self, monkeypatch) -> None:
+        options = zrt.onnxruntime.SessionOptions()
+        made = type(options)._make
+
+        def make(self: Any) -> Any:
+            early = made(self)
+            self.logid = "late"
+            return early
+
+        monkeypatch.setattr(type(options), "_make", make)
+        assert options._to_zrt().logid is None
+        monkeypatch.undo()
+        assert options._to_zrt().logid == "late"
+
+    def test_keeps_the_defaults_of_zrt(self) -> None:
+        assert zrt.onnxruntime.SessionOptions()._to_zrt() == zrt.SessionOptions()
+        assert zrt.onnxruntime.RunOptions()._to_zrt().settings() == zrt.RunOptions().settings()

@@ -113,7 +113,7 @@ class SessionOptions(Settings):
     def _override(self, sizes: dict[str, int], name: str, size: int) -> None:
         subject = "SessionOptions: a free dimension"
         sizes[conversions.string(name, subject)] = conversions.integer(size, subject, conversions.INT64)
-        self._made = None
+        self._changed()
 
     def register_custom_ops_library(self, path: str, /) -> None:
         """Load a shared library of custom operators; raises `Fail` if that is impossible."""
@@ -123,7 +123,7 @@ class SessionOptions(Settings):
         with errors.translated():
             zrt.SessionOptions(custom_op_libraries=[file]).handle()
         self._libraries.append(file)
-        self._made = None
+        self._changed()
 
     def add_initializer(self, name: str, value: Any, /) -> None:
         """Give sessions a weight, which replaces that of a model which has one of this name.
@@ -154,7 +154,7 @@ class SessionOptions(Settings):
                 raise _taken("OrtValue", name)
             known.add(name)
             self._weights[name] = value
-        self._made = None
+        self._changed()
 
     def add_external_initializers_from_files_in_memory(
         self, names: Sequence[str], buffers: Sequence[Any], lengths: Sequence[int], /
@@ -180,7 +180,7 @@ class SessionOptions(Settings):
                 raise RuntimeError(f"{subject}: the buffer of {text!r} has {len(view)} bytes and not {size}")
             files[text] = view[:size]
         self._files.update(files)
-        self._made = None
+        self._changed()
 
     def add_provider(self, name: str, options: Mapping[str, str], /) -> None:
         """Add an execution provider with its options; sessions that name no providers themselves use it."""
@@ -270,40 +270,36 @@ class SessionOptions(Settings):
         """The `providers` of a `zrt.Session` with these options: pairs, devices or a policy; None without any."""
         return self._providers or self._policy
 
-    def _to_zrt(self) -> zrt.SessionOptions:
-        """The same as zrt's options; the same object while nothing changes."""
-        made: zrt.SessionOptions | None = self._made
-        if made is None:
-            try:
-                severity = self._severity()
-            except ValueError as error:
-                raise RuntimeError(f"Invalid session log severity level. {error}") from None
-            if not self.enable_mem_reuse:
-                notices.once(_NO_REUSE)
-            if self.execution_order != ExecutionOrder.DEFAULT:
-                notices.once(_NO_ORDER)
-            self._made = made = zrt.SessionOptions(
-                graph_optimization_level=zrt.GraphOptimizationLevel(self.graph_optimization_level.value),
-                execution_mode=zrt.ExecutionMode(int(self.execution_mode == ExecutionMode.ORT_PARALLEL)),
-                enable_mem_pattern=self.enable_mem_pattern,
-                enable_cpu_mem_arena=self.enable_cpu_mem_arena,
-                free_dimension_overrides=dict(self._by_name),
-                free_dimension_overrides_by_denotation=dict(self._by_denotation),
-                logid=self.logid or None,
-                log_severity_level=severity,
-                log_verbosity_level=max(self.log_verbosity_level, 0) or None,
-                profile_file_prefix=self.profile_file_prefix if self.enable_profiling else None,
-                optimized_model_filepath=self.optimized_model_filepath or None,
-                use_deterministic_compute=self.use_deterministic_compute,
-                config_entries=dict(self._entries),
-                initializers={name: value._to_zrt() for name, value in self._weights.items()},
-                optional_initializers=sorted(self._optional - self._required),
-                external_initializer_files=dict(self._files),
-                load_cancellation=self._switch(),
-                custom_op_libraries=list(self._libraries),
-                **self._threads(),
-            )
-        return made
+    def _make(self) -> zrt.SessionOptions:
+        try:
+            severity = self._severity()
+        except ValueError as error:
+            raise RuntimeError(f"Invalid session log severity level. {error}") from None
+        if not self.enable_mem_reuse:
+            notices.once(_NO_REUSE)
+        if self.execution_order != ExecutionOrder.DEFAULT:
+            notices.once(_NO_ORDER)
+        return zrt.SessionOptions(
+            graph_optimization_level=zrt.GraphOptimizationLevel(self.graph_optimization_level.value),
+            execution_mode=zrt.ExecutionMode(int(self.execution_mode == ExecutionMode.ORT_PARALLEL)),
+            enable_mem_pattern=self.enable_mem_pattern,
+            enable_cpu_mem_arena=self.enable_cpu_mem_arena,
+            free_dimension_overrides=dict(self._by_name),
+            free_dimension_overrides_by_denotation=dict(self._by_denotation),
+            logid=self.logid or None,
+            log_severity_level=severity,
+            log_verbosity_level=max(self.log_verbosity_level, 0) or None,
+            profile_file_prefix=self.profile_file_prefix if self.enable_profiling else None,
+            optimized_model_filepath=self.optimized_model_filepath or None,
+            use_deterministic_compute=self.use_deterministic_compute,
+            config_entries=dict(self._entries),
+            initializers={name: value._to_zrt() for name, value in self._weights.items()},
+            optional_initializers=sorted(self._optional - self._required),
+            external_initializer_files=dict(self._files),
+            load_cancellation=self._switch(),
+            custom_op_libraries=list(self._libraries),
+            **self._threads(),
+        )
 
     def _threads(self) -> dict[str, Any]:
         if not self.use_per_session_threads:
@@ -384,31 +380,27 @@ class RunOptions(Settings):
         from zrt.onnxruntime.state.adapters import LoraAdapter
 
         self._adapters.append(conversions.instance(adapter, LoraAdapter, "RunOptions.add_active_adapter"))
-        self._made = None
+        self._changed()
 
-    def _to_zrt(self) -> zrt.RunOptions:
-        """The same as zrt's options; the same object while nothing changes."""
-        made: zrt.RunOptions | None = self._made
-        if made is None:
-            try:
-                severity = self._severity()
-            except ValueError as error:
-                raise errors.made(1, f"Invalid run log severity level. {error}") from None
-            if self.only_execute_path_to_fetches:
-                notices.once(_NO_PATH)
-            made = zrt.RunOptions(
-                tag=self.logid or None,
-                log_severity_level=severity,
-                log_verbosity_level=max(self.log_verbosity_level, 0) or None,
-                config_entries=dict(self._entries),
-                adapters=[adapter._to_zrt() for adapter in self._adapters],
-            )
-            # Before the switch is read: a thread that sets it meanwhile finds the object here.
-            key, runs = id(made), self._runs
-            runs[key] = ref(made, lambda _: runs.pop(key, None))
-            if self.terminate:
-                made.terminate()
-            self._made = made
+    def _make(self) -> zrt.RunOptions:
+        try:
+            severity = self._severity()
+        except ValueError as error:
+            raise errors.made(1, f"Invalid run log severity level. {error}") from None
+        if self.only_execute_path_to_fetches:
+            notices.once(_NO_PATH)
+        made = zrt.RunOptions(
+            tag=self.logid or None,
+            log_severity_level=severity,
+            log_verbosity_level=max(self.log_verbosity_level, 0) or None,
+            config_entries=dict(self._entries),
+            adapters=[adapter._to_zrt() for adapter in self._adapters],
+        )
+        # Before the switch is read: a thread that sets it meanwhile finds the object here.
+        key, runs = id(made), self._runs
+        runs[key] = ref(made, lambda _: runs.pop(key, None))
+        if self.terminate:
+            made.terminate()
         return made
 
 

@@ -33,7 +33,7 @@ class Setting:
         converted = self.convert(value, f"{type(options).__name__}.{self.name}")
         if converted is not None:
             options._values[self.name] = converted
-            options._made = None
+            options._changed()
 
 
 def member(kind: type) -> Callable[[Any, str], Any]:
@@ -42,14 +42,32 @@ def member(kind: type) -> Callable[[Any, str], Any]:
 
 
 class Settings:
-    """The base of options: their settings, their config entries, and what zrt needs of them, once it is made."""
+    """The base of options: their settings, their config entries, and the same as options of zrt's, once it is made."""
 
-    __slots__ = ("__weakref__", "_entries", "_made", "_values")
+    __slots__ = ("__weakref__", "_entries", "_made", "_state", "_values")
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
         self._entries: dict[str, str] = {}
-        self._made: Any = None
+        self._changed()
+        # What zrt needs, and the state that it was made of.
+        self._made: tuple[object, Any] = (None, None)
+
+    def _changed(self) -> None:
+        """Begin a new state, after a change: what is made of the one before is of no use any more."""
+        self._state = object()
+
+    def _to_zrt(self) -> Any:
+        """The same as zrt's options; the same object while nothing changes."""
+        # Read before the settings are: a change that comes while they are read leaves this state behind.
+        state = self._state
+        made = self._made
+        if made[0] is not state:
+            made = self._made = (state, self._make())
+        return made[1]
+
+    def _make(self) -> Any:
+        raise NotImplementedError
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError(f"cannot pickle {type(self).__name__!r} object")
@@ -62,7 +80,7 @@ class Settings:
         if len(text.encode()) > LONGEST_VALUE:
             raise RuntimeError(f"Config value is longer than maximum length: {LONGEST_VALUE}")
         self._entries[name] = text
-        self._made = None
+        self._changed()
 
     def _entry(self, key: Any) -> str:
         name = conversions.string(key, f"{type(self).__name__}: a config key")
