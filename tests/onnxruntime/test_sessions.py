@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import json
+import pickle
+import queue
 import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from tests.onnxruntime.models import model
 
 ONES = np.ones((1, 4), np.float32)
 FEEDS = {"x": ONES, "y": ONES}
+TWOS = [[2, 2, 2, 2]]
+
+
+def lists(results: Any) -> list[Any]:
+    return [result.tolist() for result in results]
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +34,17 @@ def add(ort: Any) -> Any:
     return ort.InferenceSession(model(), providers=["CPUExecutionProvider"])
 
 
+@pytest.fixture(scope="module")
+def two(ort: Any) -> Any:
+    text = "agraph (float[n] x) => (float[n] a, float[n] b) { a = Identity(x) b = Neg(x) }"
+    return ort.InferenceSession(model(text), providers=["CPUExecutionProvider"])
+
+
 @pytest.mark.parametrize("names", [None, [], (), ["z"], ("z",)])
 def test_run_returns_the_outputs(add: Any, names: Any) -> None:
     (z,) = add.run(names, FEEDS)
     assert z.dtype == np.float32
-    assert z.tolist() == [[2, 2, 2, 2]]
+    assert z.tolist() == TWOS
 
 
 def test_run_without_an_input_raises_value_error(add: Any) -> None:
@@ -46,4 +67,417 @@ class Frame:
 
 def test_run_takes_feeds_from_an_object_with_items(add: Any) -> None:
     (z,) = add.run(None, Frame(**FEEDS))
-    assert z.tolist() == [[2, 2, 2, 2]]
+    assert z.tolist() == TWOS
+
+
+def test_run_returns_the_outputs_in_the_order_of_their_names(two: Any) -> None:
+    x = np.ones(2, np.float32)
+    for _ in range(2):
+        a, b = (x.tolist(), (-x).tolist())
+        assert lists(two.run(["b", "a"], {"x": x})) == [b, a]
+        assert lists(two.run(("b",), {"x": x})) == [b]
+        assert lists(two.run(["b", "b", "a"], {"x": x})) == [b, b, a]
+        assert lists(two.run(None, {"x": x})) == [a, b]
+
+
+def test_run_follows_new_shapes(two: Any) -> None:
+    for size in (1, 3, 3, 0, 2):
+        assert two.run(None, {"x": np.ones(size, np.float32)})[1].tolist() == [-1] * size
+
+
+def test_run_returns_fresh_arrays(add: Any) -> None:
+    first, second = add.run(None, FEEDS), add.run(None, FEEDS)
+    first[0][:] = 7
+    assert second[0].tolist() == [[2, 2, 2, 2]]
+
+
+def test_output_of_unknown_name_is_refused(add: Any, state: Any) -> None:
+    message = "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Invalid output name:q"
+    with pytest.raises(state.InvalidArgument, match=f"^{re.escape(message)}$"):
+        add.run(["q"], FEEDS)
+
+
+@pytest.mark.parametrize(("names", "options"), [("z", None), ([1], None), (1, None), (None, 1), (None, {})])
+def test_run_refuses_wrong_types(add: Any, names: Any, options: Any) -> None:
+    for method in (add.run, lambda *given: add.run_async(*given[:2], None, None, given[2])):
+        with pytest.raises(TypeError, match=r"^run(_async)?\(\): incompatible function arguments"):
+            method(names, FEEDS, options)
+
+
+def test_run_takes_run_options(ort: Any, add: Any, state: Any) -> None:
+    options = ort.RunOptions()
+    options.logid = "mine"
+    assert lists(add.run(None, FEEDS, options)) == [TWOS]
+    assert lists(add.run(["z"], FEEDS, run_options=options)) == [TWOS]
+    options.terminate = True
+    message = "[ONNXRuntimeError] : 1 : FAIL : Exiting due to terminate flag being set to true."
+    with pytest.raises(state.Fail, match=f"^{re.escape(message)}$"):
+        add.run(None, FEEDS, options)
+    options.terminate = False
+    assert lists(add.run(None, FEEDS, options)) == [TWOS]
+
+
+class TestLoading:
+    """The model: a path, an object with a path, or bytes."""
+
+    def test_path_and_bytes(self, ort: Any, tmp_path: Path) -> None:
+        path = tmp_path / "é a.onnx"
+        path.write_bytes(model())
+        for given in (path, str(path), model()):
+            assert lists(ort.InferenceSession(given).run(None, FEEDS)) == [TWOS]
+
+    def test_file_that_is_not_there(self, ort: Any, state: Any, tmp_path: Path, capsys: Any) -> None:
+        path = tmp_path / "none.onnx"
+        words = f"Load model from {path} failed:Load model {path} failed. File doesn't exist"
+        with pytest.raises(state.NoSuchFile, match=f"^{re.escape(f'[ONNXRuntimeError] : 3 : NO_SUCHFILE : {words}')}$"):
+            ort.InferenceSession(path)
+        assert capsys.readouterr().out == ""
+
+    def test_file_that_is_no_model(self, ort: Any, state: Any, tmp_path: Path) -> None:
+        path = tmp_path / "junk.onnx"
+        path.write_bytes(b"junk" * 100)
+        for given in (path, tmp_path):
+            words = (
+                f"[ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Load model from {given} failed:Protobuf parsing failed."
+            )
+            with pytest.raises(state.InvalidProtobuf, match=f"^{re.escape(words)}$"):
+                ort.InferenceSession(given)
+        path.write_bytes(b"")
+        words = f"[ONNXRuntimeError] : 1 : FAIL : Load model from {path} failed:"
+        with pytest.raises(state.Fail, match=f"^{re.escape(words)}"):
+            ort.InferenceSession(path)
+
+    def test_bytes_that_are_no_model(self, ort: Any, state: Any) -> None:
+        words = "[ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Failed to load model because protobuf parsing failed."
+        with pytest.raises(state.InvalidProtobuf, match=f"^{re.escape(words)}$"):
+            ort.InferenceSession(b"junk" * 10)
+        words = "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : No graph was found in the protobuf."
+        with pytest.raises(state.InvalidArgument, match=f"^{re.escape(words)}$"):
+            ort.InferenceSession(b"")
+
+    def test_model_that_is_invalid(self, ort: Any, state: Any) -> None:
+        data = model("agraph (float[n] x) => (float[n] z) { z = NoSuchOperator(x) }")
+        with pytest.raises(state.InvalidGraph, match=r"^\[ONNXRuntimeError\] : 10 : INVALID_GRAPH : .*NoSuchOperator"):
+            ort.InferenceSession(data)
+        data = model("agraph (float[n] x) => (float[n] z) { z = And(x, x) }")
+        with pytest.raises(state.InvalidGraph, match=r"^\[ONNXRuntimeError\] : 10 : INVALID_GRAPH : .*Type 'tensor"):
+            ort.InferenceSession(data)
+        proto = onnx.load_from_string(model("agraph (bfloat16[n] x) => (bfloat16[n] z) { z = Cos(x) }"))
+        proto.opset_import[0].version = 22
+        with pytest.raises(state.NotImplemented, match=r"^\[ONNXRuntimeError\] : 9 : NOT_IMPLEMENTED : "):
+            ort.InferenceSession(proto.SerializeToString())
+
+    def test_model_of_a_newer_version(self, ort: Any, state: Any) -> None:
+        proto = onnx.load_from_string(model())
+        proto.ir_version = 99
+        with pytest.raises(state.Fail, match=r"^\[ONNXRuntimeError\] : 1 : FAIL : .*model IR version: 99"):
+            ort.InferenceSession(proto.SerializeToString())
+
+    @pytest.mark.parametrize(
+        "given", [bytearray(model()), memoryview(model()), None, 5, onnx.load_from_string(model())]
+    )
+    def test_other_types_are_refused(self, ort: Any, given: Any) -> None:
+        message = f"Unable to load from type '{type(given)}'"
+        with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
+            ort.InferenceSession(given)
+
+    def test_empty_path_is_refused(self, ort: Any) -> None:
+        with pytest.raises(TypeError, match=r"^__init__\(\): incompatible constructor arguments"):
+            ort.InferenceSession("")
+
+    def test_wrong_options_are_refused(self, ort: Any) -> None:
+        with pytest.raises(TypeError, match=r"^__init__\(\): incompatible constructor arguments"):
+            ort.InferenceSession(model(), 1)
+        assert ort.InferenceSession(model(), {}).get_inputs()
+
+    def test_unknown_keywords_are_ignored(self, ort: Any) -> None:
+        assert ort.InferenceSession(path_or_bytes=model(), sess_options=None, other=1).get_inputs()
+
+    @pytest.mark.parametrize("given", [["ConstantFolding"], {"ConstantFolding"}, "ConstantFolding", []])
+    def test_disabled_optimizers(self, ort: Any, given: Any) -> None:
+        assert ort.InferenceSession(model(), disabled_optimizers=given).get_inputs()
+
+    def test_disabled_optimizer_does_nothing(self, ort: Any, tmp_path: Path) -> None:
+        data = model("agraph (float[1] x) => (float[1] z) <float[1] w = {5}> { a = Neg(w) z = Add(x, a) }")
+        counts = []
+        for name in ("", "ConstantFolding"):
+            options = ort.SessionOptions()
+            options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+            ort.InferenceSession(data, options, disabled_optimizers=[name])
+            counts.append([node.op_type for node in onnx.load(tmp_path / "optimized.onnx").graph.node])
+        assert counts == [["Add"], ["Neg", "Add"]]
+
+    def test_wrong_disabled_optimizers_are_refused(self, ort: Any) -> None:
+        with pytest.raises(TypeError, match="not iterable"):
+            ort.InferenceSession(model(), disabled_optimizers=1)
+        with pytest.raises(TypeError, match=r"^initialize_session\(\): incompatible function arguments"):
+            ort.InferenceSession(model(), disabled_optimizers=[1])
+
+
+def test_copy_shares_the_model_and_pickle_is_refused(add: Any) -> None:
+    assert lists(copy.copy(add).run(None, FEEDS)) == [TWOS]
+    for refused in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError):
+            refused(add)
+
+
+def test_subclass_can_pickle_itself_by_its_model(ort: Any) -> None:
+    class Pickled(ort.InferenceSession):  # type: ignore[name-defined, misc]
+        def __init__(self, data: bytes) -> None:
+            super().__init__(data, providers=["CPUExecutionProvider"])
+            self.data = data
+
+        def __getstate__(self) -> bytes:
+            return self.data
+
+        def __setstate__(self, data: bytes) -> None:
+            self.__init__(data)  # type: ignore[misc]
+
+    made = copy.deepcopy(Pickled(model()))
+    assert lists(made.run(None, FEEDS)) == [TWOS]
+
+
+def test_session_options_serve_several_sessions(ort: Any) -> None:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    sessions = [ort.InferenceSession(model(), options) for _ in range(3)]
+    assert [lists(session.run(None, FEEDS)) for session in sessions] == [[TWOS]] * 3
+    assert sessions[0].get_session_options().intra_op_num_threads == 1
+    assert sessions[0].get_session_options() is not options
+    assert sessions[0].get_session_options() is sessions[0].get_session_options()
+
+
+def test_session_runs_on_many_threads(two: Any) -> None:
+    def run(number: int) -> bool:
+        x = np.full(number % 5 + 1, number, np.float32)
+        names = (None, ["b", "a"], ["b"])[number % 3]
+        found = two.run(names, {"x": x.tolist() if number % 7 == 0 else x})
+        return found[-1 if names is None else 0].tolist() == (-x).tolist()
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(run, range(200)))
+
+
+def test_profiling_writes_a_trace(ort: Any, tmp_path: Path) -> None:
+    options = ort.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "trace")
+    before = time.time_ns()
+    session = ort.InferenceSession(model(), options)
+    assert before <= session.get_profiling_start_time_ns() <= time.time_ns()
+    session.run(None, FEEDS)
+    path = session.end_profiling()
+    assert path.startswith(str(tmp_path / "trace"))
+    assert any(event["name"] == "model_run" for event in json.loads(Path(path).read_text()))
+
+
+def test_session_without_profiling_has_no_trace(add: Any) -> None:
+    assert add.end_profiling() == ""
+    assert add.get_profiling_start_time_ns() == 0
+
+
+def test_memory_and_devices_of_inputs_and_outputs(add: Any, state: Any) -> None:
+    for memories in (add.get_input_memory_infos(), add.get_output_memory_infos()):
+        assert all(isinstance(memory, state.OrtMemoryInfo) for memory in memories)
+        assert {memory.name for memory in memories} == {"Cpu"}
+    assert len(add.get_input_memory_infos()) == 2
+    devices = add.get_input_epdevices()
+    assert [device.ep_name for device in devices] == ["CPUExecutionProvider"] * 2
+    assert all(isinstance(device, state.OrtEpDevice) for device in devices)
+
+
+def test_graph_assignment_needs_an_entry_of_the_options(ort: Any, add: Any, state: Any) -> None:
+    with pytest.raises(state.Fail, match=r"'session\.record_ep_graph_assignment_info' must be set to"):
+        add.get_provider_graph_assignment_info()
+    options = ort.SessionOptions()
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    (found,) = ort.InferenceSession(model(), options).get_provider_graph_assignment_info()
+    assert isinstance(found, ort.OrtEpAssignedSubgraph)
+    assert found.ep_name == "CPUExecutionProvider"
+    (node,) = found.get_nodes()
+    assert isinstance(node, ort.OrtEpAssignedNode)
+    assert (node.name, node.op_type, node.domain) == ("", "Add", "")
+    assert found == found
+    for thing in (found, node):
+        with pytest.raises(TypeError, match="No constructor defined"):
+            type(thing)()
+        with pytest.raises(TypeError, match="cannot pickle"):
+            pickle.dumps(thing)
+
+
+def test_tuning_results_are_empty(add: Any) -> None:
+    assert add.get_tuning_results() == []
+    assert add.set_tuning_results([]) is None
+    result = {"ep": "other", "results": {}, "validators": {}}
+    assert add.set_tuning_results([result]) is None
+    with pytest.raises(RuntimeError, match=r"^Error in execution: .*Cannot find execution provider other$"):
+        add.set_tuning_results([result], error_on_invalid=True)
+    with pytest.raises(RuntimeError, match=r"CPUExecutionProvider does not support TunableOp.$"):
+        add.set_tuning_results([{**result, "ep": "CPUExecutionProvider"}], error_on_invalid=True)
+    with pytest.raises(KeyError, match="ep"):
+        add.set_tuning_results([{}])
+    with pytest.raises(TypeError, match=r"^set_tuning_results\(\): incompatible function arguments"):
+        add.set_tuning_results(1)
+
+
+def test_dynamic_options(add: Any) -> None:
+    assert add.set_ep_dynamic_options({"ep.dynamic.workload_type": "Efficient"}) is None
+    assert add.set_ep_dynamic_options({"a": 1}) is None
+    with pytest.raises(RuntimeError, match="No options were provided"):
+        add.set_ep_dynamic_options({})
+    with pytest.raises(TypeError, match=r"^set_ep_dynamic_options\(\): incompatible function arguments"):
+        add.set_ep_dynamic_options(1)
+
+
+def test_methods_have_the_official_arguments(ort: Any) -> None:
+    official = pytest.importorskip("onnxruntime").InferenceSession
+    for name in dir(official):
+        if not name.startswith("_") or name == "__init__":
+            found, wanted = (inspect.signature(getattr(kind, name)) for kind in (ort.InferenceSession, official))
+            assert [(each.name, each.kind, each.default) for each in found.parameters.values()] == [
+                (each.name, each.kind, each.default) for each in wanted.parameters.values()
+            ], name
+    assert issubclass(ort.InferenceSession, ort.InferenceSession.__mro__[1])
+
+
+class TestOrtValues:
+    """Runs over `OrtValue` and over vectors of the extension module."""
+
+    @pytest.fixture
+    def values(self, ort: Any) -> dict[str, Any]:
+        return {name: ort.OrtValue.ortvalue_from_numpy(ONES) for name in "xy"}
+
+    @pytest.mark.parametrize("names", [None, [], ["z"]])
+    def test_run_with_ort_values(self, ort: Any, add: Any, values: Any, names: Any) -> None:
+        (z,) = add.run_with_ort_values(names, values)
+        assert isinstance(z, ort.OrtValue)
+        assert z.numpy().tolist() == TWOS
+        (again,) = add.run_with_ort_values(names, {"x": z, "y": z}, ort.RunOptions())
+        assert again.numpy().tolist() == [[4] * 4]
+
+    def test_wrong_values_are_refused(self, ort: Any, add: Any, state: Any, values: Any) -> None:
+        with pytest.raises(AttributeError, match="has no attribute '_get_c_value'"):
+            add.run_with_ort_values(None, FEEDS)
+        with pytest.raises(ValueError, match=re.escape("Required inputs (['y']) are missing")):
+            add.run_with_ort_values(None, {"x": values["x"]})
+        doubles = ort.OrtValue.ortvalue_from_numpy(ONES.astype("f8"))
+        with pytest.raises(state.InvalidArgument, match=re.escape("(tensor(double)) , expected: (tensor(float))")):
+            add.run_with_ort_values(None, {**values, "x": doubles})
+        with pytest.raises(state.InvalidArgument, match=r"Invalid output name:q$"):
+            add.run_with_ort_values(["q"], values)
+        with pytest.raises(TypeError, match=r"^run_with_ort_values\(\): incompatible function arguments"):
+            add.run_with_ort_values(None, values, 1)
+
+    def test_absent_optional_has_no_value(self, ort: Any) -> None:
+        session = ort.InferenceSession(
+            model("agraph (optional(float[n]) o) => (optional(float[n]) p) { p = Identity(o) }")
+        )
+        (found,) = session.run_with_ort_values(None, {})
+        assert not found.has_value()
+
+    def test_run_with_ortvaluevector(self, ort: Any, state: Any, add: Any, values: Any) -> None:
+        device = ort.OrtDevice.make("cpu", 0)._get_c_device()
+        feeds, fetches = state.OrtValueVector(), state.OrtValueVector()
+        for name in "xy":
+            feeds.push_back(values[name]._ortvalue)
+        given = (["x", "y"], feeds, ["z"], fetches, [device])
+        add.run_with_ortvaluevector(ort.RunOptions(), *given)
+        assert [each.numpy().tolist() for each in fetches] == [TWOS]
+        with pytest.raises(TypeError, match=r"^run_with_ortvaluevector\(\): incompatible function arguments"):
+            add.run_with_ortvaluevector(None, *given)
+        with pytest.raises(state.InvalidArgument, match=r"Invalid input name: q$"):
+            add.run_with_ortvaluevector(ort.RunOptions(), ["x", "q"], *given[1:])
+
+    def test_run_with_ortvaluevector_writes_into_given_values(
+        self, ort: Any, state: Any, add: Any, values: Any
+    ) -> None:
+        device = ort.OrtDevice.make("cpu", 0)._get_c_device()
+        feeds, fetches, wrong = state.OrtValueVector(), state.OrtValueVector(), state.OrtValueVector()
+        for name in "xy":
+            feeds.push_back(values[name]._ortvalue)
+        place = np.zeros((1, 4), np.float32)
+        fetches.push_back(ort.OrtValue.ortvalue_from_numpy(place)._ortvalue)
+        add.run_with_ortvaluevector(ort.RunOptions(), ["x", "y"], feeds, ["z"], fetches, [device])
+        assert place.tolist() == TWOS
+        wrong.push_back(ort.OrtValue.ortvalue_from_numpy(np.zeros((2, 4), np.float32))._ortvalue)
+        with pytest.raises(state.InvalidArgument):
+            add.run_with_ortvaluevector(ort.RunOptions(), ["x", "y"], feeds, ["z"], wrong, [device])
+
+
+@pytest.fixture(scope="module")
+def session(ort: Any) -> Any:
+    # The official package needs a thread besides the caller's for `run_async`, and may wait forever for a session that
+    # is dropped before its last run has returned.
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 2
+    return ort.InferenceSession(model(), options)
+
+
+class TestAsync:
+    """`run_async`: a callback at the end of the run, on another thread."""
+
+    @staticmethod
+    def ended(session: Any, *arguments: Any) -> tuple[Any, ...]:
+        """The arguments of the callback, and whether it was on this thread."""
+        calls: list[Any] = []
+        done = threading.Event()
+
+        def callback(results: Any, user_data: Any, error: str) -> None:
+            calls.append((results, user_data, error, threading.get_ident() == caller))
+            done.set()
+
+        caller = threading.get_ident()
+        names, feeds, user_data, *options = arguments
+        assert session.run_async(names, feeds, callback, user_data, *options) is None
+        assert done.wait(30)
+        found: tuple[Any, ...] = calls[0]
+        return found
+
+    @pytest.mark.parametrize("feed", [ONES, [[1, 1, 1, 1]]])
+    def test_callback_gets_the_results(self, ort: Any, session: Any, feed: Any) -> None:
+        data = object()
+        for options in ([], [None], [ort.RunOptions()]):
+            results, user_data, error, here = self.ended(session, None, {"x": feed, "y": ONES}, data, *options)
+            assert (lists(results), error, here) == ([TWOS], "", False)
+            assert user_data is data
+
+    @pytest.mark.parametrize(
+        ("names", "feed", "words"),
+        [
+            (None, ONES[0], "Invalid rank for input: x Got: 1 Expected: 2 Please fix either the inputs/outputs"),
+            (None, ONES.astype("f8"), "Unexpected input data type. Actual: (tensor(double)) , expected: (tensor(flo"),
+            (["q"], ONES, "Invalid output name: q"),
+        ],
+    )
+    def test_callback_gets_the_error(self, session: Any, names: Any, feed: Any, words: str) -> None:
+        results, _, error, here = self.ended(session, names, {"x": feed, "y": ONES}, None)
+        assert results == []
+        assert error.startswith(words)
+        assert not here
+
+    def test_wrong_arguments_raise_at_once(self, session: Any) -> None:
+        with pytest.raises(ValueError, match=re.escape("Required inputs (['y']) are missing")):
+            session.run_async(None, {"x": ONES}, print, None)
+        with pytest.raises(RuntimeError, match="Unable to handle object of type <class 'float'>"):
+            session.run_async(None, {"x": 1.0, "y": ONES}, print, None)
+        with pytest.raises(TypeError, match=r"^run_async\(\): incompatible function arguments"):
+            session.run_async(None, FEEDS, 1, None)
+
+    def test_callback_may_be_none(self) -> None:
+        import zrt.onnxruntime as ort
+
+        assert ort.InferenceSession(model()).run_async(None, FEEDS, None, None) is None
+
+    def test_session_and_feeds_may_be_dropped_during_the_run(self) -> None:
+        import zrt.onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 2
+        ended: queue.Queue[Any] = queue.Queue()
+        count = 50
+        for _ in range(count):
+            session = ort.InferenceSession(model(), options)
+            feeds = {name: np.ones((100, 4), np.float32) for name in "xy"}
+            session.run_async(None, feeds, lambda results, *_: ended.put(results[0].sum()), None)
+            del session, feeds
+        assert [ended.get(timeout=30) for _ in range(count)] == [800] * count

@@ -1,0 +1,189 @@
+"""`providers`, `provider_options` and the fallback of `InferenceSession`."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any
+
+import pytest
+
+import zrt
+from tests.onnxruntime.models import model
+
+CPU = "CPUExecutionProvider"
+AZURE = "AzureExecutionProvider"
+CUDA = "CUDAExecutionProvider"
+AVAILABLE = zrt.available_providers()
+
+needs_azure = pytest.mark.skipif(AZURE not in AVAILABLE, reason="the library lacks the Azure provider")
+lacks_cuda = pytest.mark.skipif(CUDA in AVAILABLE, reason="the library has the CUDA provider")
+
+
+def not_available(name: str) -> str:
+    return re.escape(f"Specified provider '{name}' is not in available provider names.Available providers: '")
+
+
+@pytest.mark.parametrize("providers", [None, [], (), [CPU], (CPU,), [(CPU, {})], [(CPU, {"use_arena": True, "a": 1})]])
+def test_cpu_alone(ort: Any, providers: Any) -> None:
+    session = ort.InferenceSession(model(), providers=providers)
+    assert session.get_providers() == [CPU]
+    assert session.get_provider_options() == {CPU: {}}
+    assert session.get_providers() is session.get_providers()
+
+
+def test_options_apart_from_the_names(ort: Any) -> None:
+    assert ort.InferenceSession(model(), None, [CPU], [{"a": 1}]).get_provider_options() == {CPU: {}}
+    assert ort.InferenceSession(model(), provider_options=[{}]).get_providers() == [CPU]
+
+
+@needs_azure
+@pytest.mark.parametrize(
+    ("providers", "found"),
+    [([AZURE], [AZURE, CPU]), ([AZURE, CPU], [AZURE, CPU]), ([CPU, AZURE], [CPU, AZURE])],
+)
+def test_providers_stay_in_order_and_the_cpu_is_added(ort: Any, providers: list[str], found: list[str]) -> None:
+    session = ort.InferenceSession(model(), providers=providers)
+    assert session.get_providers() == found
+    assert session.get_provider_options() == {AZURE: {}, CPU: {}}
+
+
+@lacks_cuda
+def test_known_provider_that_is_not_available_is_left_out_with_a_warning(ort: Any, capsys: Any) -> None:
+    with pytest.warns(UserWarning, match=not_available(CUDA)):
+        session = ort.InferenceSession(model(), providers=[CUDA, CPU], enable_fallback=False)
+    assert session.get_providers() == [CPU]
+    assert "EP Error" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["Foo", "cpu"])
+def test_unknown_provider_falls_back_and_says_so(ort: Any, capsys: Any, name: str) -> None:
+    with pytest.warns(UserWarning, match=not_available(name)):
+        session = ort.InferenceSession(model(), providers=[name, CPU])
+    assert session.get_providers() == [CPU]
+    stars = "*" * 15
+    assert capsys.readouterr().out.splitlines() == [
+        f"{stars} EP Error {stars}",
+        f"EP Error Unknown Provider Type: {name} when using ['{name}', '{CPU}']",
+        f"Falling back to ['{CPU}'] and retrying.",
+        "*" * 40,
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:Specified provider")
+@pytest.mark.parametrize("off", [False, 0, "0", 2])
+def test_unknown_provider_without_fallback_raises(ort: Any, capsys: Any, off: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"^Unknown Provider Type: Foo$"):
+        ort.InferenceSession(model(), providers=["Foo"], enable_fallback=off)
+    assert capsys.readouterr().out == ""
+
+
+def test_duplicate_provider_is_ignored_with_a_warning(ort: Any) -> None:
+    with pytest.warns(UserWarning, match=f"^Duplicate provider '{CPU}' encountered, ignoring.$"):
+        assert ort.InferenceSession(model(), providers=[CPU, CPU]).get_providers() == [CPU]
+
+
+WRONG = [
+    ({CPU}, None, "'providers' should be a sequence."),
+    ([1], None, "'providers' values must be either strings or (string, dict) tuples."),
+    ([(CPU, {}, 1)], None, "'providers' values must be either strings or (string, dict) tuples."),
+    ([CPU], [], "'providers' and 'provider_options' should be the same length if both are given."),
+    ([CPU], {1}, "'provider_options' should be a sequence."),
+    ([CPU], [1], "'provider_options' values must be dicts."),
+    ([(CPU, {})], [{}], "Only string values for 'providers' are supported if 'provider_options' is given."),
+]
+
+
+@pytest.mark.parametrize(("providers", "options", "message"), WRONG)
+def test_wrong_arguments_raise_or_fall_back(ort: Any, capsys: Any, providers: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        ort.InferenceSession(model(), None, providers, options, enable_fallback=False)
+    assert ort.InferenceSession(model(), None, providers, options).get_providers() == [CPU]
+    assert f"EP Error {message} when using {providers}\n" in capsys.readouterr().out
+
+
+def test_rivals_cannot_be_together(ort: Any) -> None:
+    names = ["TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"]
+    with pytest.raises(ValueError, match="Cannot enable both"):
+        ort.InferenceSession(model(), providers=names, enable_fallback=False)
+
+
+def test_lists_of_providers(ort: Any) -> None:
+    known, available = ort.get_all_providers(), ort.get_available_providers()
+    assert known[-1] == available[-1] == CPU
+    assert set(available) <= set(known)
+    assert known[:3] == ["NvTensorRTRTXExecutionProvider", "TensorrtExecutionProvider", CUDA]
+    known.clear()
+    assert ort.get_all_providers()
+
+
+def test_set_providers_loads_again(ort: Any, capsys: Any) -> None:
+    session = ort.InferenceSession(model(), providers=[CPU])
+    session.set_providers()
+    assert session.get_providers() == [CPU]
+    with pytest.warns(UserWarning, match=not_available("Foo")), pytest.raises(RuntimeError, match="Unknown Provider"):
+        session.set_providers(["Foo"])
+    assert capsys.readouterr().out == ""
+    session.set_providers([CPU], [{}])
+    assert session.run(None, {name: [[1.0] * 4] for name in "xy"})[0].tolist() == [[2] * 4]
+
+
+def test_fallback_is_used_up_by_the_first_one(ort: Any) -> None:
+    session = ort.InferenceSession(model())
+    assert session._enable_fallback is True
+    session.disable_fallback()
+    assert session._enable_fallback is False
+    session.enable_fallback()
+    assert session._enable_fallback is True
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert ort.InferenceSession(model(), providers=["Foo"])._enable_fallback is False
+
+
+@lacks_cuda
+def test_provider_that_cannot_be_used_is_left_out_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    import zrt.onnxruntime as ort
+    from zrt.onnxruntime import provider_args
+
+    monkeypatch.setattr(provider_args, "get_available_providers", lambda: [CUDA, CPU])
+    with pytest.warns(UserWarning, match=f"^{CUDA} cannot be used and is left out: provider '{CUDA}' is not in"):
+        assert ort.InferenceSession(model(), providers=[CUDA]).get_providers() == [CPU]
+    monkeypatch.setenv("ZRT_STRICT", "1")
+    with pytest.raises(zrt.errors.ProviderError, match=f"provider '{CUDA}' is not in"):
+        ort.InferenceSession(model(), providers=[CUDA])
+
+
+class TestStrict:
+    """`ZRT_STRICT=1`: zrt's error in the place of every silent fallback."""
+
+    @pytest.fixture(autouse=True)
+    def strict(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ZRT_STRICT", "1")
+
+    @pytest.mark.filterwarnings("ignore:Specified provider")
+    @pytest.mark.parametrize("name", ["Foo", pytest.param(CUDA, marks=lacks_cuda)])
+    def test_provider_that_is_not_there_raises(self, capsys: Any, name: str) -> None:
+        import zrt.onnxruntime as ort
+
+        with pytest.raises(zrt.errors.ProviderError, match=f"provider '{name}' is not in this library"):
+            ort.InferenceSession(model(), providers=[name, CPU])
+        assert capsys.readouterr().out == ""
+
+    @needs_azure
+    def test_node_that_falls_back_to_the_cpu_raises(self) -> None:
+        import zrt.onnxruntime as ort
+
+        with pytest.raises(zrt.errors.ProviderError, match="Add"):
+            ort.InferenceSession(model(), providers=[AZURE, CPU])
+
+    def test_wrong_arguments_raise(self) -> None:
+        import zrt.onnxruntime as ort
+
+        with pytest.raises(ValueError, match="'providers' should be a sequence"):
+            ort.InferenceSession(model(), providers={CPU})
+
+    def test_cpu_alone_loads(self) -> None:
+        import zrt.onnxruntime as ort
+
+        assert ort.InferenceSession(model(), providers=[CPU]).get_providers() == [CPU]
+        assert ort.InferenceSession(model()).get_providers() == [CPU]
