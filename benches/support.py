@@ -32,7 +32,16 @@ Check: TypeAlias = "Callable[[], None]"
 Batch: TypeAlias = "Callable[[int], int]"
 Compare: TypeAlias = "Callable[[Group, str], None]"
 
-WAYS: Final = ("c_loop", "lane", "prepared_run", "session_run", "drop_in_run", "ort_run_with_iobinding", "ort_run")
+WAYS: Final = (
+    "c_loop",
+    "lane",
+    "prepared_run",
+    "session_run",
+    "drop_in_run_with_iobinding",
+    "drop_in_run",
+    "ort_run_with_iobinding",
+    "ort_run",
+)
 """The contenders of `every_way`."""
 DROP_IN: Final = "zrt.onnxruntime"
 # The wall-clock time of a batch in threads: long compared with a switch between them.
@@ -292,7 +301,7 @@ class Workload:
 
 def every_way(name: str, work: Workload, batch_ns: int = harness.BATCH_NS) -> Group:
     """Every way to run the workload once, from the C loop to onnxruntime's `run`."""
-    session, theirs = work.session(), ort_session(work.path)
+    session, theirs, drop_in = work.session(), ort_session(work.path), ort_session(work.path, DROP_IN)
     lane = work.lane(session)
     return Group(
         name,
@@ -301,7 +310,8 @@ def every_way(name: str, work: Workload, batch_ns: int = harness.BATCH_NS) -> Gr
             lane_entry("lane", lane, work.expected),
             call_entry("prepared_run", work.expected, session.prepare(work.inputs).run),
             call_entry("session_run", work.expected, session.run, work.inputs),
-            call_entry("drop_in_run", work.expected, ort_session(work.path, DROP_IN).run, None, work.inputs),
+            iobinding_entry("drop_in_run_with_iobinding", drop_in, lane, work.expected),
+            call_entry("drop_in_run", work.expected, drop_in.run, None, work.inputs),
             iobinding_entry("ort_run_with_iobinding", theirs, lane, work.expected),
             call_entry("ort_run", work.expected, theirs.run, None, work.inputs),
         ],
