@@ -18,7 +18,9 @@ import numpy as np
 import onnx
 import pytest
 
+import zrt
 from tests.onnxruntime.models import model
+from zrt.onnxruntime import errors
 
 ONES = np.ones((1, 4), np.float32)
 FEEDS = {"x": ONES, "y": ONES}
@@ -481,3 +483,62 @@ class TestAsync:
             session.run_async(None, feeds, lambda results, *_: ended.put(results[0].sum()), None)
             del session, feeds
         assert [ended.get(timeout=30) for _ in range(count)] == [800] * count
+
+
+def test_forked_child_runs_the_session_of_its_parent(script: Any) -> None:
+    script("fork_with_session.py")
+
+
+def test_interpreter_may_end_during_runs(script: Any) -> None:
+    assert script("exit_during_runs.py").stderr == ""
+
+
+class TestFailingProvider:
+    """A run that fails in a provider: loaded again on the fallback providers, once."""
+
+    @pytest.fixture
+    def failing(self, monkeypatch: pytest.MonkeyPatch) -> Any:
+        import zrt.onnxruntime as ort
+
+        monkeypatch.setattr(zrt.Session, "run", self.fail)
+        monkeypatch.setattr(zrt.Session, "run_values", self.fail)
+        session = ort.InferenceSession(model(), providers=["CPUExecutionProvider"])
+        reset = session._reset_session
+
+        def mend(*arguments: Any) -> None:
+            monkeypatch.undo()
+            reset(*arguments)
+
+        session._reset_session = mend
+        return session
+
+    @staticmethod
+    def fail(*_: Any) -> None:
+        error = zrt.errors.EpFailError("words")
+        error.code = 11
+        raise error
+
+    def test_run_falls_back_and_says_so(self, failing: Any, capsys: Any) -> None:
+        assert lists(failing.run(None, FEEDS)) == [TWOS]
+        assert capsys.readouterr().out.splitlines() == [
+            "EP Error: [ONNXRuntimeError] : 11 : EP_FAIL : words using ['CPUExecutionProvider']",
+            "Falling back to ['CPUExecutionProvider'] and retrying.",
+        ]
+        assert failing._enable_fallback is False
+        assert lists(failing.run(None, FEEDS)) == [TWOS]
+
+    def test_run_with_ort_values_falls_back(self, failing: Any) -> None:
+        import zrt.onnxruntime as ort
+
+        values = {name: ort.OrtValue.ortvalue_from_numpy(ONES) for name in "xy"}
+        assert failing.run_with_ort_values(None, values)[0].numpy().tolist() == TWOS
+
+    def test_run_without_fallback_raises(self, failing: Any) -> None:
+        failing.disable_fallback()
+        with pytest.raises(errors.EPFail, match=r"^\[ONNXRuntimeError\] : 11 : EP_FAIL : words$"):
+            failing.run(None, FEEDS)
+
+    def test_strict_run_raises(self, failing: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("ZRT_STRICT", "1")
+        with pytest.raises(errors.EPFail):
+            failing.run(None, FEEDS)
