@@ -96,6 +96,57 @@ def test_copies_of_outputs_are_the_caller_s(session) -> None:
     assert [copied[0] for copied in copies] == [1, 2, 3, 4]
 
 
+def test_value_of_an_output_shows_later_runs(session) -> None:
+    x = np.zeros(4, np.float32)
+    binding = bound(session, x)
+    session.run_with_iobinding(binding)
+    (value,) = binding.get_outputs()
+    for number in range(8):
+        x[:] = number
+        session.run_with_iobinding(binding)
+        assert value.numpy().tolist() == [number + 1] * 4
+        binding.bind_cpu_input("y", np.ones(4, np.float32))
+
+
+def test_results_stay_when_the_output_is_bound_again() -> None:
+    import zrt.onnxruntime as ort
+
+    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+    x = np.zeros(4, np.float32)
+    binding = bound(session, x)
+    kept = []
+    for number in range(8):
+        x[:] = number
+        session.run_with_iobinding(binding)
+        kept.append(binding.get_outputs()[0])
+        binding.bind_output("z")
+    assert [value.numpy()[0] for value in kept] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_output_shape_may_depend_on_the_data() -> None:
+    import zrt.onnxruntime as ort
+
+    # The second model declares that the shape of its output follows from the input's.
+    for declared in (["m", "k"], [1, "n"]):
+        model = models.build(
+            [models.node("NonZero", ["x"], ["y"])],
+            [tensor("x", TensorProto.FLOAT, ["n"])],
+            [tensor("y", TensorProto.INT64, declared)],
+        )
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        x = np.zeros(8, np.float32)
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", x)
+        binding.bind_output("y")
+        for count in (8, 8, 8, 8, 8, 3, 3, 5, 0, 8):
+            x[:] = np.arange(8) < count
+            session.run_with_iobinding(binding)
+            assert binding.copy_outputs_to_cpu()[0].tolist() == [list(range(count))]
+            assert binding.get_outputs()[0].shape() == [1, count]
+
+
 def test_strided_array_is_copied_when_it_is_bound(session) -> None:
     x = np.arange(8, dtype=np.float32)
     binding = bound(session, x[::2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -12,22 +13,23 @@ from zrt._common.arguments import integer, shown, wrong_type
 from zrt._common.public import public
 from zrt._native import lib, ort_messages, status
 from zrt._native.busy import claimed
-from zrt._native.cdata import new_array, strings
+from zrt._native.cdata import from_buffer, new_array, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnknownNameError, UnsupportedError
 from zrt.loading.run_options import RunOptions
-from zrt.memory.allocators import CPU, MemoryInfo, handle_of, require_memory
+from zrt.memory.allocators import CPU, MemoryInfo, cpu_memory, handle_of, require_memory
 from zrt.memory.buffers import Buffer
 from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block
 from zrt.session.feeds import check_kind, check_type, names_of, right_value
 from zrt.session.session import Session
-from zrt.types import ValueKind
+from zrt.types import ElementType, ValueKind, creation_code
 from zrt.values import Value, as_value
 from zrt.values.symbolic_shapes import check
 from zrt.values.type_info import ValueInfo, is_plain
 
 run_with = lib.zrt_lane_run_with
+rebind_in_c = lib.zrt_lane_rebind
 
 
 def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:
@@ -39,6 +41,24 @@ def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer
     check_type(info, value.element_type, subject)
     check(info, value.shape, subject)
     return value
+
+
+class _Slot:
+    """Room for arrays of one dtype and shape (``zrt_slot``), of which C binds one after another."""
+
+    __slots__ = ("dtype", "kept", "pointer", "shape")
+
+    def __init__(self, name: str, array: np.ndarray[Any, Any], is_output: bool) -> None:
+        element_type = ElementType.of(array.dtype)
+        self.dtype, self.shape = array.dtype, array.shape
+        self.pointer = new_array("zrt_slot", 1)
+        slot = self.pointer[0]
+        self.kept = (strings([name]), cpu_memory(), new_array("int64_t", array.shape))
+        slot.name, slot.place, slot.dims = self.kept[0][0], self.kept[1].pointer, self.kept[2]
+        slot.rank, slot.bytes = array.ndim, array.nbytes
+        slot.alignment = array.dtype.alignment if array.nbytes else 1
+        slot.type = creation_code(element_type)
+        slot.is_output = is_output
 
 
 @dataclass(slots=True)
@@ -53,9 +73,12 @@ class _Bound:
     owner: Handle
     binding: Handle
     block: Handle
-    inputs: dict[str, tuple[Handle, ...]] = field(default_factory=dict)
-    outputs: dict[str, tuple[Handle | MemoryInfo, ...]] = field(default_factory=dict)
+    # Handles of values, or the memory of arrays.
+    inputs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    outputs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     left: Any = None
+    slots: dict[tuple[bool, str], _Slot] = field(default_factory=dict)
+    rebinding: Any = field(default_factory=Lock)
     reader: BoundOutputs | None = None
 
     def claimed(self, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -67,11 +90,46 @@ class _Bound:
 
         def change() -> None:
             self.reader = None
-            if self.left is not None:
-                self.block.pointer.output_count = len(self.left[2])
             work(*arguments)
 
-        self.claimed(change)
+        # A rebinding in another thread changes the same tables.
+        with self.rebinding:
+            self.claimed(change)
+
+    def open_slot(self, name: str, array: np.ndarray[Any, Any], is_output: bool) -> None:
+        """Prepares `rebind` for what is bound now, to this array.
+
+        Not so where a value is needed later: on a device, for outputs that may share memory with inputs, and for
+        sessions with inputs that can be unbound one by one.
+        """
+        infos = {info.name: info for info in self.session.outputs}
+        if self.block.pointer.synchronize or any(info.kind is ValueKind.OPTIONAL for info in self.session.inputs):
+            return
+        if all(is_plain(infos[other]) for other in self.outputs) and not (name in self.inputs and name in self.outputs):
+            self.slots[is_output, name] = _Slot(name, array, is_output)
+
+    def rebind(self, name: str, array: np.ndarray[Any, Any], is_output: bool) -> bool:
+        """Binds another array of the same dtype and shape as before, if a slot is prepared for these."""
+        slot = self.slots.get((is_output, name))
+        if slot is None or array.dtype is not slot.dtype or array.shape != slot.shape:
+            return False
+        try:
+            memory = from_buffer(array)
+        except (ValueError, BufferError):
+            return False
+        bound: dict[str, tuple[Any, ...]] = self.outputs if is_output else self.inputs
+        with self.rebinding:
+            former = bound.get(name)
+            if former is None:
+                return False
+            # As in `bind_input`: an interrupt must not leave memory bound that is not kept alive.
+            bound[name] = (*former, memory)
+            code = rebind_in_c(self.block.reference, slot.pointer, memory)
+            bound[name] = former if code else (memory,)
+            self.reader = None
+        if code and code != status.MISALIGNED:
+            raise status.to_error(code, "IoBinding")
+        return not code
 
     def bind_input(self, name: str, value: Handle) -> None:
         former = self.inputs.get(name, ())
@@ -85,6 +143,7 @@ class _Bound:
         self.inputs[name] = (value,)
 
     def bind_output(self, name: str, value: Handle) -> None:
+        self.slots = {}
         former = self.outputs.get(name, ())
         self.outputs[name] = (*former, value)
         try:
@@ -96,6 +155,7 @@ class _Bound:
         self._leave()
 
     def leave_output(self, name: str, memory: MemoryInfo) -> None:
+        self.slots = {}
         former = self.outputs.get(name, ())
         self.outputs[name] = (*former, memory)
         try:
@@ -118,25 +178,18 @@ class _Bound:
         self.block.pointer.incomplete = 0
 
     def clear_inputs(self) -> None:
+        self.slots = {}
         self.block.pointer.incomplete = 1
         api().ClearBoundInputs(self.binding.pointer)
         self._release_outputs(self.inputs)
         self.inputs = {}
 
     def clear_outputs(self) -> None:
+        self.slots = {}
         self.block.pointer.incomplete = 1
         api().ClearBoundOutputs(self.binding.pointer)
         self.outputs = {}
         self._leave()
-
-    def keep_outputs(self) -> None:
-        """Lets later runs write into the tensors that the last one made, until something is bound again.
-
-        Not so for what may share memory with an input.
-        """
-        infos = {info.name: info for info in self.session.outputs}
-        if all(is_plain(infos[name]) and name not in self.inputs for name in self.outputs):
-            self.block.pointer.output_count = 0
 
     def values(self) -> dict[str, Any]:
         return self._named(self._reader().values())
@@ -152,7 +205,11 @@ class _Bound:
             shares = not all(is_plain(infos[name]) for name in self.outputs)
             inputs = [kept for name, kept in self.inputs.items() if shares or name in self.outputs]
             places = [place for kept in (*inputs, *self.outputs.values()) for place in kept]
-            keepers = [place for place in places if isinstance(place, Handle)]
+            keepers = [
+                place if isinstance(place, Handle) else Handle.pin(place)
+                for place in places
+                if not isinstance(place, MemoryInfo)
+            ]
             outputs = [(infos[name], kept[-1]) for name, kept in self.outputs.items()]
             self.reader = BoundOutputs(self.binding, outputs, keepers, self.inputs)
         return self.reader
@@ -249,6 +306,8 @@ class IoBinding(Owner):
         only after binding it again.
         """
         bound = self._opened()
+        if type(feed) is np.ndarray and bound.rebind(name, feed, False):
+            return
         info = _find(name, (*bound.session.inputs, *bound.session.initializers), "input")
         if feed is None and info.kind is ValueKind.OPTIONAL:
             bound.changed(bound.leave_out, name)
@@ -256,6 +315,8 @@ class IoBinding(Owner):
         value = right_value(info, feed)
         bound.session._check_reach(bound.owner, value, f"input {name!r}")
         bound.changed(bound.bind_input, name, value._open())
+        if type(feed) is np.ndarray:
+            bound.open_slot(name, feed, False)
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
         """Binds an output to the caller's memory, or lets ORT allocate it on a memory (None: on the host).
@@ -276,22 +337,19 @@ class IoBinding(Owner):
         bound.session._check_reach(bound.owner, value, subject)
         bound.changed(bound.bind_output, name, value._open())
 
-    def _bind_value(self, name: str, value: Value, output: bool = False) -> None:
+    def _bind_value(
+        self, name: str, value: Value, output: bool = False, array: np.ndarray[Any, Any] | None = None
+    ) -> None:
         """Binds an input or an output whose type and shape only ONNX Runtime checks, in each run.
 
-        The model has the name, and an output's value is writeable.
+        The model has the name, and an output's value is writeable. With the `array` that the value is over,
+        `_Bound.rebind` takes others like it.
         """
         bound = self._opened()
         bound.session._check_reach(bound.owner, value, f"{'output' if output else 'input'} {name!r}")
         bound.changed(bound.bind_output if output else bound.bind_input, name, value._open())
-
-    def _keep_outputs(self) -> None:
-        """Lets later runs write into the tensors that the last one made, until something is bound again.
-
-        That saves a run their allocation. A run whose outputs have other shapes raises.
-        """
-        bound = self._opened()
-        bound.claimed(bound.keep_outputs)
+        if array is not None:
+            bound.open_slot(name, array, output)
 
     def _views(self) -> dict[str, Any]:
         """The outputs of the last run: tensors of numbers on the host as numpy views, others as values."""

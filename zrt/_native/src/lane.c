@@ -55,6 +55,29 @@ uintptr_t zrt_lane_run(zrt_handle *handle) {
     return zrt_lane_run_with(handle, lane->run_options);
 }
 
+static uintptr_t rebind(const zrt_lane *lane, const zrt_slot *slot, void *memory) {
+    const OrtApi *api = lane->api;
+    OrtValue *value = NULL;
+    RETURN_CODE_IF_FAILED(api->CreateTensorWithDataAsOrtValue(
+        slot->place, memory, slot->bytes, slot->dims, slot->rank, slot->type, &value));
+    OrtStatus *status = slot->is_output ? api->BindOutput(lane->binding, slot->name, value)
+                                        : api->BindInput(lane->binding, slot->name, value);
+    /* The binding has a reference of its own. */
+    api->ReleaseValue(value);
+    return (uintptr_t)status;
+}
+
+uintptr_t zrt_lane_rebind(zrt_handle *handle, const zrt_slot *slot, void *memory) {
+    if ((uintptr_t)memory & (slot->alignment - 1))
+        return ZRT_MISALIGNED;
+    zrt_lane *lane = handle->pointer;
+    if (take(&lane->busy))
+        return ZRT_BUSY;
+    uintptr_t result = rebind(lane, slot, memory);
+    give(&lane->busy);
+    return result;
+}
+
 int zrt_claim_begin(zrt_claim *claim, int *busy) {
     if (take(busy))
         return 1;

@@ -27,6 +27,22 @@ uintptr_t zrt_lane_run(zrt_handle *lane);
 /* Like zrt_lane_run, with other run options than the lane's own. */
 uintptr_t zrt_lane_run_with(zrt_handle *lane, const OrtRunOptions *run_options);
 
+/* An input or output whose memory changes from run to run, while its name, type and shape stay. */
+typedef struct zrt_slot {
+    const char *name;
+    const OrtMemoryInfo *place;
+    const int64_t *dims;
+    size_t rank;
+    size_t bytes;
+    /* A power of two. */
+    size_t alignment;
+    ONNXTensorElementDataType type;
+    int is_output;
+} zrt_slot;
+
+/* Binds other memory to an input or output; the caller keeps it alive while it is bound. */
+uintptr_t zrt_lane_rebind(zrt_handle *lane, const zrt_slot *slot, void *memory);
+
 /* A claim of Python on the object that a busy flag guards. An interrupt may come between any two calls in Python, so
    the claim itself knows whether it holds the flag: ending it is always correct, also before it began, and twice. */
 typedef struct zrt_claim {

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from zrt.errors import Error, ZrtError
+from zrt.errors import Error, ShapeError, ZrtError
 from zrt.memory.allocators import CPU, MemoryInfo, require_memory
 from zrt.onnxruntime import errors, feeds
-from zrt.onnxruntime.state.arguments import ANY, INT32, INT64, TEXT, UINT64, instance, refused, sequence, take
+from zrt.onnxruntime.state.arguments import ANY, INT32, INT64, TEXT, UINT64, Kind, instance, refused, sequence, take
 from zrt.onnxruntime.state.devices import NotPickled, OrtDevice, memory_of, runtime_error
 from zrt.onnxruntime.state.sessions import InferenceSession
 from zrt.onnxruntime.state.values import (
@@ -24,7 +25,7 @@ from zrt.onnxruntime.state.values import (
 from zrt.session.io_binding import IoBinding
 from zrt.types import ElementType, ValueKind
 from zrt.values import Value
-from zrt.values.type_info import is_plain
+from zrt.values.type_info import ValueInfo, is_plain
 
 _DEVICE = instance(OrtDevice)
 _SHAPE = sequence(INT64)
@@ -40,29 +41,40 @@ def _execution(error: Error) -> RuntimeError:
     return RuntimeError(f"Error in execution: {error if found is None else found.ort_message or found}")
 
 
+# After so many runs over arrays of the same types and shapes the arrays are bound.
+_AT_ONCE = 3
+
+
+_OPTIONS = instance(object, "RunOptions")
+
+
 class SessionIOBinding(NotPickled):
     """Inputs and outputs of a session, bound by name.
 
-    The first run after a change of what is bound is one `zrt.Session.run` if all of it are tensors on the host: that is
-    faster than to bind anything. Other runs, and those that repeat the last one, go through a `zrt.IoBinding`, where
-    each run writes into the outputs of the last one.
+    The first runs are one `zrt.Session.run` each if all that is bound are tensors on the host: for a few runs that is
+    faster than to bind anything. Later ones, with arrays of the same types and shapes, go through a `zrt.IoBinding`.
+    Either way the memory of an output stays the same from run to run until the output is bound again.
     """
 
     __slots__ = (
         "_arrays",
         "_binding",
         "_eager",
-        "_fresh",
         "_inputs",
         "_known",
         "_last",
+        "_left",
         "_odd",
         "_outputs",
         "_pending",
         "_plain",
         "_ready",
+        "_rebind",
+        "_renewed",
         "_required",
         "_session",
+        "_shown",
+        "_streak",
     )
 
     _FORMS: ClassVar = {"": (instance(InferenceSession),)}
@@ -79,6 +91,8 @@ class SessionIOBinding(NotPickled):
         # The inputs that take arrays, and the outputs that `Session.run` returns as arrays.
         self._arrays = {info.name for info in inputs if is_plain(info)}
         self._plain = {info.name for info in outputs if is_plain(info) and feeds.returns_as_official(info)}
+        # The outputs for which `_binding` leaves the memory to ONNX Runtime.
+        self._left = {info.name for info in outputs if not _settled(info, inputs)} | self._known
         self._inputs: dict[str, np.ndarray[Any, Any] | Value] = {}
         # The memory of an output, or where ONNX Runtime is to make it; None for a name that the model does not have.
         self._outputs: dict[str, Value | MemoryInfo | None] = {}
@@ -89,10 +103,15 @@ class SessionIOBinding(NotPickled):
         self._ready: IoBinding | None = None
         # The inputs and outputs with which a run must go through `_binding`.
         self._odd: set[tuple[bool, str]] = set()
-        # Whether there was no run since the last change.
-        self._fresh = True
-        # The results of the last run: arrays by name, or the binding that has them.
-        self._last: dict[str, Any] | IoBinding = {}
+        # The runs over arrays of these types and shapes.
+        self._streak = 0
+        # The arrays of outputs, from the last run or for the next; the other outputs are in `_binding`.
+        self._last: dict[str, np.ndarray[Any, Any]] = {}
+        self._rebind: Any = None
+        # The outputs whose memory users may have.
+        self._shown: set[str] = set()
+        # Those of them that were bound again since the last run: they get new memory.
+        self._renewed: set[str] = set()
         # A session with devices copies inputs there when they are bound.
         self._eager = len(self._session.providers) > 1
 
@@ -104,7 +123,6 @@ class SessionIOBinding(NotPickled):
         else:
             self._odd.discard(key)
         self._ready = None
-        self._fresh = True
         if self._eager and not is_output:
             try:
                 self._prepared()
@@ -116,19 +134,29 @@ class SessionIOBinding(NotPickled):
 
         The caller keeps the memory at an address alive while it is bound.
         """
-        if len(arguments) == 2:
+        if len(arguments) == 2 and type(arguments[1]) is np.ndarray:
             name, array = arguments
-            if type(array) is np.ndarray and name in self._arrays:
-                if array.dtype.kind not in "biuf" or not array.flags.c_contiguous:
-                    array = self._converted(array)
+            if self._ready is not None and self._rebound(name, array):
                 self._inputs[name] = array
-                self._change(False, name, odd=False)
                 return
-        form, (name, *given) = take("bind_input", self._BIND_INPUT, arguments)
+            if name in self._arrays:
+                self._bind(name, array)
+                return
+        form, (name, *given) = take("bind_input", _chosen(self._BIND_INPUT, arguments), arguments)
         if form == "array":
             self._bind_array(name, given[0])
         else:
             self._bind_value(name, self._at_address(form, *given))
+
+    def _bind(self, name: str, array: np.ndarray[Any, Any]) -> None:
+        """Binds an array to an input that takes arrays."""
+        if array.dtype.kind not in "biuf" or not array.flags.c_contiguous:
+            array = self._converted(array)
+        former = self._inputs.get(name)
+        if type(former) is not np.ndarray or former.dtype is not array.dtype or former.shape != array.shape:
+            self._streak = 0
+        self._inputs[name] = array
+        self._change(False, name, odd=False)
 
     def _bind_array(self, name: str, array: Any) -> None:
         """Binds an array where the fast path does not, or raises the error."""
@@ -141,8 +169,7 @@ class SessionIOBinding(NotPickled):
             raise RuntimeError("Only binding non-string Tensors is currently supported")
         if not isinstance(array, np.ndarray):
             raise RuntimeError("Unable to create OrtValue from the given python object")
-        self._inputs[name] = self._converted(array)
-        self._change(False, name, odd=False)
+        self._bind(name, self._converted(array))
 
     @staticmethod
     def _converted(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -168,20 +195,50 @@ class SessionIOBinding(NotPickled):
         if name not in self._known:
             raise RuntimeError(f"Error when binding input: Failed to find input name in the mapping: {name}")
         array = value._array
-        self._inputs[name] = value._to_zrt() if array is None else array
-        self._change(False, name, odd=array is None and not value.is_tensor())
+        if array is not None:
+            if self._ready is not None and self._rebound(name, array):
+                self._inputs[name] = array
+            else:
+                self._bind(name, array)
+            return
+        self._inputs[name] = value._to_zrt()
+        self._streak = 0
+        self._change(False, name, odd=not value.is_tensor())
 
     def bind_output(self, *arguments: Any) -> None:
         """Binds an output to the device on which ONNX Runtime makes it; or to memory, as `bind_input` does."""
         if len(arguments) == 2 and self._outputs.get(arguments[0]) is CPU and _on_cpu(arguments[1]):
-            if not self._fresh:
-                self._change(True, arguments[0], odd=arguments[0] not in self._plain)
+            self._renew(arguments[0])
             return
-        form, (name, device, *given) = take("bind_output", self._BIND_OUTPUT, arguments)
+        form, (name, device, *given) = take("bind_output", _chosen(self._BIND_OUTPUT, arguments), arguments)
         if form == "device":
             self._bind_output(name, self._place(device))
         else:
             self._bind_output(name, self._at_address(form, device, *given)._to_zrt())
+
+    def _renew(self, name: str) -> None:
+        """Gives an output new memory for the next run, so that values of earlier ones stay as they are."""
+        if name not in self._shown:
+            return
+        self._shown.discard(name)
+        last = self._last.get(name)
+        if self._ready is not None:
+            if last is None:
+                # ONNX Runtime makes it in each run.
+                return
+            made = np.zeros(last.shape, last.dtype)
+            if self._rebound(name, made, True):
+                self._last[name] = made
+                return
+            self._change(True, name, odd=name not in self._plain)
+        self._renewed.add(name)
+
+    def _rebound(self, name: str, array: np.ndarray[Any, Any], is_output: bool = False) -> bool:
+        """Binds an array like the one before it to `_binding`; returns False if it is not like that."""
+        try:
+            return bool(self._rebind(name, array, is_output))
+        except Error as error:
+            raise RuntimeError(f"Error when binding {name!r}: {error}") from error
 
     def _place(self, device: OrtDevice) -> MemoryInfo:
         """The memory of a device, or the host's if the session does not run on that device."""
@@ -207,6 +264,8 @@ class SessionIOBinding(NotPickled):
             if name in self._session.input_names:
                 raise RuntimeError(f"Error when binding output: {name!r} is an input too, and nothing is written")
         self._outputs[name] = place if known else None
+        self._last.pop(name, None)
+        self._streak = 0
         if known:
             self._change(True, name, odd=place is not CPU or name not in self._plain)
 
@@ -218,12 +277,12 @@ class SessionIOBinding(NotPickled):
                 ready.run()
                 return
             chosen = None if options is None else options._to_zrt()
+        except ShapeError:
+            chosen = None
         except Error as error:
             raise _execution(error) from error
         except AttributeError:
-            raise refused(
-                "run_with_iobinding", [(instance(SessionIOBinding), instance(object, "RunOptions"))], (self, options)
-            ) from None
+            raise refused("run_with_iobinding", [(_BINDING, _OPTIONS)], (self, options)) from None
         self._run_changed(chosen)
 
     def _run_changed(self, options: Any) -> None:
@@ -237,22 +296,16 @@ class SessionIOBinding(NotPickled):
         if missing:
             raise RuntimeError(f"Error in execution: Missing Input: {', '.join(sorted(missing))}")
         try:
-            if self._fresh and not self._odd and not self._eager:
+            if self._streak < _AT_ONCE and not self._odd and not self._eager:
                 try:
                     self._run_at_once(options)
                     return
                 except ZrtError:
                     # The arguments do not suit the model, or need a conversion: ONNX Runtime itself says more.
                     pass
-            binding = self._prepared()
-            binding.run(options)
-            binding._keep_outputs()
+            self._run_bound(options)
         except Error as error:
             raise _execution(error) from error
-        self._last = binding
-        self._fresh = False
-        if not self._pending:
-            self._ready = binding
 
     def _run_at_once(self, options: Any) -> None:
         names = self._session.output_names
@@ -261,14 +314,41 @@ class SessionIOBinding(NotPickled):
             found = self._session.run(self._inputs, names, options)
         else:
             found = self._session.run(self._inputs, None, options)
-        self._last = dict(zip(names, found, strict=True))
-        self._fresh = False
+        last: dict[str, np.ndarray[Any, Any]] = dict(zip(names, found, strict=True))
+        for name, former in self._last.items():
+            array = last.get(name)
+            if array is not None and name not in self._renewed and former.shape == array.shape:
+                former[...] = array
+                last[name] = former
+        self._last = last
+        self._renewed.clear()
+        self._streak += 1
+        for name in last:
+            self._pending[True, name] = None
+
+    def _run_bound(self, options: Any) -> None:
+        binding = self._prepared()
+        try:
+            binding.run(options)
+        except ShapeError:
+            own = self._last.keys() - self._left
+            if not own:
+                raise
+            # A model may declare the shape of an output wrongly.
+            self._left |= own
+            self._pending.update(((True, name), None) for name in own)
+            binding = self._prepared()
+            binding.run(options)
+        self._renewed.clear()
+        if not self._pending:
+            self._ready = binding
 
     def _prepared(self) -> IoBinding:
         """The binding of zrt's, with all that is bound."""
         binding = self._binding
         if binding is None:
             binding = self._binding = IoBinding(self._session)
+            self._rebind = binding._opened().rebind
         for key in list(self._pending):
             # Taken off the list before its value is read: another thread may bind the name again meanwhile.
             self._pending.pop(key, None)
@@ -281,16 +361,25 @@ class SessionIOBinding(NotPickled):
 
     def _pass_on(self, binding: IoBinding, is_output: bool, name: str) -> None:
         """Binds one input or output on the binding of zrt's, unless another thread has unbound it."""
-        if is_output:
-            place = self._outputs.get(name)
-            if isinstance(place, Value):
-                binding._bind_value(name, place, output=True)
-            elif place is not None:
-                binding.bind_output(name, place)
+        if not is_output:
+            given = self._inputs.get(name)
+            if isinstance(given, np.ndarray):
+                binding._bind_value(name, feeds.value(None, name, given), array=given)
+            elif given is not None:
+                binding._bind_value(name, given)
             return
-        given = self._inputs.get(name)
-        if given is not None:
-            binding._bind_value(name, given if isinstance(given, Value) else feeds.value(None, name, given))
+        place = self._outputs.get(name)
+        if isinstance(place, Value):
+            binding._bind_value(name, place, output=True)
+            return
+        array = self._last.get(name)
+        if place is CPU and array is not None and name not in self._left:
+            if name in self._renewed:
+                array = self._last[name] = np.zeros(array.shape, array.dtype)
+            binding._bind_value(name, Value.from_array(array), output=True, array=array)
+        elif place is not None:
+            self._last.pop(name, None)
+            binding.bind_output(name, place)
 
     def clear_binding_inputs(self) -> None:
         """Unbinds every input."""
@@ -302,11 +391,12 @@ class SessionIOBinding(NotPickled):
         """Unbinds every output."""
         self._clear(True, self._outputs)
         self._last = {}
+        self._renewed.clear()
         if self._binding is not None:
             self._binding.clear_outputs()
 
     def _clear(self, is_output: bool, bound: dict[str, Any]) -> None:
-        self._ready, self._fresh = None, True
+        self._ready, self._streak = None, 0
         self._pending = {key: None for key in self._pending if key[0] is not is_output}
         self._odd = {key for key in self._odd if key[0] is not is_output}
         bound.clear()
@@ -324,22 +414,44 @@ class SessionIOBinding(NotPickled):
     def get_outputs(self) -> OrtValueVector:
         """The outputs of the last run, in the order of binding; one that no run has made has no value."""
         found = self._found()
+        self._shown.update(found)
         return OrtValueVector._of([_value_of(found.get(name)) for name in self._outputs])
 
     def _found(self) -> dict[str, Any]:
         """The outputs of the last run by name, as arrays or values."""
+        if len(self._last) == len(self._outputs):
+            return self._last
         found: dict[str, Any] = {name: place for name, place in self._outputs.items() if isinstance(place, Value)}
-        last = self._last
-        found.update(last._views() if isinstance(last, IoBinding) else last)
+        found.update(self._last)
+        if self._binding is not None and len(found) < len(self._outputs):
+            found = {**self._binding._views(), **found}
         return found
 
     def copy_outputs_to_cpu(self) -> list[Any]:
         """The outputs of the last run as `run` returns them, copied."""
-        found = self._found()
+        last, found = self._last, self._found()
+        if found is last:
+            return [last[name].copy() for name in self._outputs]
         try:
             return [_copied(found[name]) for name in self._outputs]
         except KeyError as error:
             raise RuntimeError(f"output {error} has no value: no run has made it") from None
+
+
+_BINDING = instance(SessionIOBinding)
+
+
+def _settled(info: ValueInfo, inputs: Sequence[ValueInfo]) -> bool:
+    """Whether the model declares a tensor of numbers whose shape follows from the shapes of the inputs."""
+    known = {dim for each in inputs for dim in each.shape or ()}
+    return is_plain(info) and info.shape is not None and all(type(dim) is int or dim in known for dim in info.shape)
+
+
+def _chosen(forms: dict[str, tuple[Kind, ...]], arguments: tuple[Any, ...]) -> dict[str, tuple[Kind, ...]]:
+    """The forms that the arguments may have: to try one costs time."""
+    if len(arguments) == 5 and not hasattr(type(arguments[2]), "__index__"):
+        return {"numpy": forms["numpy"]}
+    return forms
 
 
 def _on_cpu(device: Any) -> bool:
