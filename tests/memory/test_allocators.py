@@ -393,5 +393,5 @@ class TestCuda:
 
 
 def test_resolved_memory_has_what_follows_from_its_name() -> None:
-    assert MemoryInfo("Cuda", 3).resolved().vendor_id == 0x10DE
-    assert MemoryInfo.cpu().resolved() == MemoryInfo.cpu()
+    assert MemoryInfo("Cuda", 3)._resolved().vendor_id == 0x10DE
+    assert MemoryInfo.cpu()._resolved() == MemoryInfo.cpu()

@@ -247,7 +247,7 @@ def test_device_of_a_library_has_memory_and_streams(offered) -> None:
 def test_value_lies_on_the_device_of_a_library(offered) -> None:
     import zrt.onnxruntime as ort
 
-    place = offered._to_zrt().memory.resolved()
+    place = offered._to_zrt().memory._resolved()
     arguments = ("npu" if place.device_type == 3 else "gpu", place.device_id, place.vendor_id)
     array = np.arange(4, dtype=np.float32)
     value = ort.OrtValue.ortvalue_from_numpy(array, *arguments)

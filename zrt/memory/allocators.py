@@ -151,7 +151,7 @@ class MemoryInfo:
         one, two = self.handle(), other.handle()
         return bool(status.fetch(api().CompareMemoryInfo, "int", one.pointer, two.pointer) == 0)
 
-    def resolved(self) -> MemoryInfo:
+    def _resolved(self) -> MemoryInfo:
         """The description that ONNX Runtime has of this memory: with the fields that follow from the name."""
         handle = self.handle()
         return MemoryInfo.read(handle.pointer)

@@ -160,7 +160,7 @@ class OrtMemoryInfo(NotPickled):
 
     def _resolve(self, memory: MemoryInfo) -> None:
         try:
-            self._memory = memory.resolved()
+            self._memory = memory._resolved()
         except Error as error:
             raise runtime_error(error) from error
 
@@ -339,7 +339,7 @@ def memory_of(device: OrtDevice) -> MemoryInfo | None:
         for memory in (offered.memory, offered.host_memory):
             if memory is None:
                 continue
-            place = memory.resolved()
+            place = memory._resolved()
             found = (place.device_type, place.device_mem_type, place.vendor_id or 0, place.device_id)
             if found == device._numbers:
                 return memory
