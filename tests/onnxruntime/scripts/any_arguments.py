@@ -10,6 +10,7 @@ import logging
 import os
 import random
 import sys
+import tempfile
 
 import numpy as np
 import onnx
@@ -20,6 +21,8 @@ from zrt.onnxruntime.capi import onnxruntime_pybind11_state as state
 seed, calls = map(int, sys.argv[1:])
 dice = random.Random(seed)
 logging.disable(logging.CRITICAL)
+# Some calls write files of random names.
+os.chdir(tempfile.mkdtemp())
 
 # These act on the whole process.
 LEFT_OUT = {"register_execution_provider_library", "set_global_thread_pool_sizes", "set_default_logger_severity"}
