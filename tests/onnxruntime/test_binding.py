@@ -565,3 +565,68 @@ def test_threads_that_share_a_binding_never_crash() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_order_of_calls_gives_the_right_results(seed) -> None:
+    """A model of two outputs, z = x + y and w = x * y, and what each of them must hold after each run."""
+    import zrt.onnxruntime as ort
+
+    vector = [tensor(name, TensorProto.FLOAT, ["n"]) for name in "xyzw"]
+    nodes = [models.node("Add", ["x", "y"], ["z"]), models.node("Mul", ["x", "y"], ["w"])]
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(models.build(nodes, vector[:2], vector[2:]), options)
+    dice = np.random.default_rng(seed)
+    binding = session.io_binding()
+    inputs: dict[str, np.ndarray] = {}
+    # The array of an output that lies in the caller's memory, else None.
+    outputs: dict[str, np.ndarray | None] = {}
+    good = 0
+    for _ in range(800):
+        name, size = str(dice.choice(["x", "y"])), int(dice.choice([3, 3, 3, 3, 5]))
+        match int(dice.integers(14)):
+            case 0 | 1 | 2:
+                inputs[name] = dice.random(size, np.float32)
+                binding.bind_cpu_input(name, inputs[name])
+            case 3:
+                inputs[name] = dice.random(size, np.float32)
+                binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(inputs[name]))
+            case 4:
+                inputs[name] = dice.random(size, np.float32)
+                binding.bind_input(name, "cpu", 0, np.float32, [size], inputs[name].ctypes.data)
+            case 5 if name in inputs:
+                inputs[name][:] = dice.random(len(inputs[name]))
+            case 6 | 7:
+                output = str(dice.choice(["z", "w"]))
+                outputs[output] = None
+                binding.bind_output(output)
+            case 8:
+                output = str(dice.choice(["z", "w"]))
+                outputs[output] = np.zeros(size, np.float32)
+                binding.bind_ortvalue_output(output, ort.OrtValue.ortvalue_from_numpy(outputs[output]))
+            case 9 if dice.random() < 0.1:
+                binding.clear_binding_inputs()
+                inputs.clear()
+            case 9 if dice.random() < 0.1:
+                binding.clear_binding_outputs()
+                outputs.clear()
+            case _:
+                sizes = {len(array) for array in inputs.values()} | {
+                    len(array) for array in outputs.values() if array is not None
+                }
+                if len(inputs) < 2 or not outputs or len(sizes) > 1:
+                    with pytest.raises(RuntimeError, match="Error in execution"):
+                        session.run_with_iobinding(binding)
+                    continue
+                session.run_with_iobinding(binding)
+                good += 1
+                expected = {"z": inputs["x"] + inputs["y"], "w": inputs["x"] * inputs["y"]}
+                for place, found, copied in zip(
+                    outputs, binding.get_outputs(), binding.copy_outputs_to_cpu(), strict=True
+                ):
+                    np.testing.assert_array_equal(found.numpy(), expected[place])
+                    np.testing.assert_array_equal(copied, expected[place])
+                    if outputs[place] is not None:
+                        np.testing.assert_array_equal(outputs[place], expected[place])
+    assert good > 50

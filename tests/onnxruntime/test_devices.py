@@ -261,3 +261,36 @@ def test_value_lies_on_the_device_of_a_library(offered) -> None:
     ort.copy_tensors([value], [empty])
     assert empty.numpy().tolist() == [9, 9, 9, 9]
     del value, empty
+
+
+def test_binding_on_the_device_of_a_library(offered) -> None:
+    import zrt.onnxruntime as ort
+    from zrt.onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    options = ort.SessionOptions()
+    options.add_provider_for_devices([offered], {})
+    vector = [models.tensor(name, models.FLOAT, ["n"]) for name in "xy"]
+    session = ort.InferenceSession(models.build([models.node("Neg", ["x"], ["y"])], vector[:1], vector[1:]), options)
+    place = offered._to_zrt().memory._resolved()
+    device = state.OrtDevice(int(place.device_type), int(place.device_mem_type), place.vendor_id, place.device_id)
+    binding = session.io_binding()
+    x = np.arange(4, dtype=np.float32)
+    binding._iobinding.bind_output("y", device)
+    for number in range(4):
+        x[:] = number
+        value = ort.OrtValue(state.OrtValue.ortvalue_from_numpy(x, device))
+        binding.bind_ortvalue_input("x", value)
+        session.run_with_iobinding(binding)
+        binding.synchronize_outputs()
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [-number] * 4
+        (found,) = binding.get_outputs()
+        assert found.device_name() == place.name.lower()
+        assert found.numpy().tolist() == [-number] * 4
+        binding.bind_cpu_input("x", x)
+        session.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [-number] * 4
+    target = ort.OrtValue(state.OrtValue.ortvalue_from_shape_and_type([4], np.float32, device))
+    binding.bind_ortvalue_output("y", target)
+    session.run_with_iobinding(binding)
+    assert target.numpy().tolist() == [-3] * 4
+    del session, binding, value, found, target
