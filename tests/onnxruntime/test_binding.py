@@ -458,6 +458,24 @@ def test_binding_of_the_extension_module(state, session) -> None:
     assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * 4
 
 
+def test_another_session_may_run_the_binding(load, session, two) -> None:
+    binding = bound(session)
+    session.run_with_iobinding(binding)
+    product = load(
+        models.build(
+            [models.node("Mul", ["x", "y"], ["z"])],
+            [tensor(name, TensorProto.FLOAT, ["n"]) for name in "xy"],
+            [tensor("z", TensorProto.FLOAT, ["n"])],
+        )
+    )
+    for runner, expected in [(product, 3), (session, 4), (product, 3), (product, 3)]:
+        binding.bind_cpu_input("x", np.full(4, 3, np.float32))
+        runner.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [expected] * 4
+    with pytest.raises(RuntimeError):
+        two.run_with_iobinding(binding)
+
+
 def test_run_options_apply(ort, session) -> None:
     binding = bound(session)
     options = ort.RunOptions()

@@ -211,7 +211,7 @@ class Session:
 
     def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
         """A run over the inputs and outputs that `iobinding` has bound."""
-        iobinding._iobinding._run(run_options)
+        iobinding._iobinding._run(run_options, self._sess)
 
     def set_ep_dynamic_options(self, options: dict[str, str]) -> None:
         """Sets options of the session's providers between runs."""

@@ -66,6 +66,7 @@ class SessionIOBinding(NotPickled):
         "_left",
         "_odd",
         "_outputs",
+        "_owner",
         "_pending",
         "_plain",
         "_ready",
@@ -84,6 +85,7 @@ class SessionIOBinding(NotPickled):
 
     def __init__(self, *arguments: Any) -> None:
         _, (session,) = take("__init__", self._FORMS, arguments)
+        self._owner = session
         self._session = session.session
         inputs, outputs = self._session.inputs, self._session.outputs
         self._required = {info.name for info in inputs if info.kind is not ValueKind.OPTIONAL}
@@ -269,8 +271,13 @@ class SessionIOBinding(NotPickled):
         if known:
             self._change(True, name, odd=place is not CPU or name not in self._plain)
 
-    def _run(self, options: Any = None) -> None:
-        """One inference over all that is bound; the outputs that are not bound are not computed."""
+    def _run(self, options: Any = None, session: InferenceSession | None = None) -> None:
+        """One inference over all that is bound; the outputs that are not bound are not computed.
+
+        A binding that another session runs is that session's from then on.
+        """
+        if session is not self._owner and session is not None:
+            self._move(session)
         ready = self._ready
         try:
             if ready is not None and options is None:
@@ -284,6 +291,18 @@ class SessionIOBinding(NotPickled):
         except AttributeError:
             raise refused("run_with_iobinding", [(_BINDING, _OPTIONS)], (self, options)) from None
         self._run_changed(chosen)
+
+    def _move(self, session: InferenceSession) -> None:
+        """Binds the same to another session."""
+        inputs, outputs = self._inputs, self._outputs
+        self.__init__(session)  # type: ignore[misc]
+        for name, given in inputs.items():
+            if isinstance(given, np.ndarray):
+                self.bind_input(name, given)
+            else:
+                self._bind_value(name, OrtValue._of(given))
+        for name, place in outputs.items():
+            self._bind_output(name, CPU if place is None else place)
 
     def _run_changed(self, options: Any) -> None:
         """A run on a binding that has changed, or with run options."""

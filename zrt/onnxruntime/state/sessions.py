@@ -266,7 +266,7 @@ class InferenceSession:
     def run_with_iobinding(self, *arguments: Any) -> None:
         """One run over a `SessionIOBinding`: that, and run options or None."""
         binding, options = _take("run_with_iobinding", *arguments)
-        binding._run(options)
+        binding._run(options, self)
 
     def end_profiling(self) -> str:
         """Ends the profiling; returns the path of the trace, "" without profiling."""
