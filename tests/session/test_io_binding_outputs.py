@@ -8,8 +8,10 @@ import weakref
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import helper
 
 import zrt
+from tests.support import models
 from tests.support.arrays import Tracked, f32
 from zrt.errors import ArgumentError, ClosedError, DTypeError, OrtError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.types import ElementType, ValueKind
@@ -314,3 +316,28 @@ class TestInputsThatAreOutputs:
         overridable = load("(float[2] x, float[2] w = {1, 2}) => (float[2] y, float[2] w) { y = Add(x, w) }").binding()
         with pytest.raises(ArgumentError, match="output 'w' is an input as well"):
             overridable.bind_output("w", np.zeros(2, np.float32))
+
+
+def test_sequence_never_shows_the_memory_of_inputs_that_are_gone() -> None:
+    """SequenceInsert returns the tensors of the sequence that it was fed."""
+    sequences = [helper.make_tensor_sequence_value_info(name, models.FLOAT, None) for name in "st"]
+    session = zrt.Session(
+        models.build(
+            [models.node("SequenceInsert", ["s", "x"], ["t"])],
+            [sequences[0], models.tensor("x", models.FLOAT, ["n"])],
+            sequences[1:],
+        )
+    )
+    binding = zrt.IoBinding(session)
+    binding.bind_output("t")
+    kept = []
+    for number in range(3):
+        binding.bind_input("s", zrt.Value.from_sequence([np.full(100000, number, np.float32)]))
+        assert binding.outputs() == {}
+        binding.bind_input("x", np.full(100000, number, np.float32))
+        binding.run()
+        kept.append(binding.outputs()["t"])
+    del binding
+    gc.collect()
+    for number, value in enumerate(kept):
+        assert [array[-1] for array in value.to_list()] == [number, number]

@@ -225,8 +225,12 @@ class _Bound:
         status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), where.pointer))
 
     def _release_outputs(self, names: Iterable[str]) -> None:
-        """Releases outputs of these names when the inputs go: the last run may have returned the inputs' memory."""
-        for name in names:
+        """Releases the outputs that may share memory with the inputs of these names, when those go.
+
+        These are the outputs of the same names; and sequences, which may share the tensors of any input.
+        """
+        sharing = [info.name for info in self.session.outputs if not is_plain(info)]
+        for name in (*names, *sharing):
             for memory in self.outputs.get(name, ()):
                 if isinstance(memory, MemoryInfo):
                     self._hand_back(name, memory)

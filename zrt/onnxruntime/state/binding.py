@@ -265,6 +265,9 @@ class SessionIOBinding(NotPickled):
                 raise RuntimeError(f"Error when binding output: the OrtValue for {name!r} is over a read-only array")
             if name in self._session.input_names:
                 raise RuntimeError(f"Error when binding output: {name!r} is an input too, and nothing is written")
+            if not place.is_tensor:
+                # ONNX Runtime would put tensors into it that share the memory of inputs.
+                raise RuntimeError(f"Error when binding output: the OrtValue for {name!r} is no tensor")
         self._outputs[name] = place if known else None
         self._last.pop(name, None)
         self._streak = 0
