@@ -552,6 +552,34 @@ def test_output_of_another_shape_needs_no_new_binding() -> None:
         assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * size
 
 
+def test_values_change_during_runs(ort) -> None:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(models.add(["n"]), options, providers=["CPUExecutionProvider"])
+    x = np.zeros(100000, np.float32)
+    value = ort.OrtValue.ortvalue_from_numpy(x)
+    binding = bound(session, x, np.zeros(100000, np.float32))
+    binding.bind_ortvalue_input("x", value)
+    ended = threading.Event()
+
+    def update() -> None:
+        number = 0
+        while not ended.is_set():
+            number += 1
+            value.update_inplace(np.full(100000, number, np.float32))
+
+    thread = threading.Thread(target=update)
+    thread.start()
+    for _ in range(200):
+        session.run_with_iobinding(binding)
+        found = binding.copy_outputs_to_cpu()[0]
+    ended.set()
+    thread.join()
+    assert found[0] > 0
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], x)
+
+
 def test_threads_that_share_a_binding_never_crash() -> None:
     import zrt.onnxruntime as ort
 

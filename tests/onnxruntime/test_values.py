@@ -56,6 +56,14 @@ def test_value_shares_the_memory_of_the_array(ort) -> None:
     assert array.tolist() == [7, 7, 7, 7]
 
 
+def test_value_keeps_its_shape(ort) -> None:
+    array = np.arange(4, dtype=np.float32)
+    value = ort.OrtValue.ortvalue_from_numpy(array)
+    array.resize((2, 2), refcheck=False)
+    assert value.shape() == [4]
+    assert value.numpy().tolist() == [0, 1, 2, 3]
+
+
 def test_value_of_a_strided_array_is_a_copy(ort) -> None:
     array = np.arange(6).reshape(2, 3).T
     value = ort.OrtValue.ortvalue_from_numpy(array)

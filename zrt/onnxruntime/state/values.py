@@ -94,7 +94,8 @@ def on_cpu(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """An array of numbers as a tensor can use its memory: the array itself, or a contiguous copy."""
     element_type_of(array)
     if type(array) is np.ndarray and array.flags.carray and array.dtype.isnative:
-        return array
+        # The caller may change the shape of its own object.
+        return array.view()
     # A masked array counts as its data, as theirs.
     return arrays.native(np.asarray(array))
 
