@@ -676,3 +676,7 @@ def test_any_order_of_calls_gives_the_right_results(seed) -> None:
                     if outputs[place] is not None:
                         np.testing.assert_array_equal(outputs[place], expected[place])
     assert good > 50
+
+
+def test_forked_child_and_the_end_of_the_interpreter(script) -> None:
+    assert script("fork_with_binding.py").stderr == ""
