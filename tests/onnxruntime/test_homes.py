@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import pytest
 
+import zrt
 import zrt.onnxruntime
 from zrt.onnxruntime import homes
 
+DIGITS = Path(zrt.__file__).with_name("models") / "digits.onnx"
 NEEDED = {"zrt", "zrt.onnxruntime", "zrt.onnxruntime.homes", "zrt.version"}
 
 
@@ -37,6 +40,46 @@ def test_first_use_of_a_name_does_not_open_the_library(python, name) -> None:
         print(library._library)
     """
     assert python(script).stdout == "None\n"
+
+
+# Modules that few programs need for their first answer.
+RARE = {
+    "concurrent.futures",
+    "importlib.metadata",
+    "logging",
+    "ml_dtypes",
+    "zrt.environment.devices",
+    "zrt.interop.dlpack",
+    "zrt.onnxruntime.options",
+    "zrt.onnxruntime.values",
+    "zrt.session.compatibility",
+    "zrt.values.copy",
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "needs"),
+    [
+        ("", set()),
+        ("ort.SessionOptions()", {"zrt.onnxruntime.options"}),
+        ("ort.OrtValue.ortvalue_from_numpy(image)", {"zrt.onnxruntime.values"}),
+        ("ort.get_ep_devices()", {"zrt.environment.devices"}),
+        ("ort.enable_telemetry_events()", {"logging"}),
+    ],
+)
+def test_call_imports_only_the_modules_that_it_needs(python, line, needs) -> None:
+    script = f"""
+        import sys
+        import numpy as np
+        before = set(sys.modules)
+        import zrt.onnxruntime as ort
+        session = ort.InferenceSession({str(DIGITS)!r}, providers=["CPUExecutionProvider"])
+        image = np.zeros((1, 1, 8, 8), np.float32)
+        session.run(None, {{session.get_inputs()[0].name: image}})
+        {line}
+        print(" ".join(set(sys.modules) - before))
+    """
+    assert set(python(script).stdout.split()) & RARE == needs
 
 
 def test_table_has_every_name_of_the_package() -> None:

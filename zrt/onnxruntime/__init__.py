@@ -156,6 +156,11 @@ def install() -> None:
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"zrt.onnxruntime.{_SUBMODULES[name]}")
+    if name == "InferenceSession":
+        # It will load models: open ONNX Runtime's library beside the import of its module.
+        from zrt._native import preload
+
+        preload.start()
     value = globals()[name] = serve(__name__, name, HOMES)
     return value
 

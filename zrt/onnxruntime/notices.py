@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-
-logger = logging.getLogger("zrt.onnxruntime")
+# The levels of `logging`, which few programs need: its import takes time.
+INFO, WARNING = 20, 30
 
 _logged: set[str] = set()
 
 
-def once(message: str, level: int = logging.WARNING) -> None:
+def once(message: str, level: int = WARNING) -> None:
     """Log the message if it has not been logged yet."""
     if message not in _logged:
+        import logging
+
         _logged.add(message)
-        logger.log(level, message)
+        logging.getLogger("zrt.onnxruntime").log(level, message)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import zrt
 from zrt.environment import environment
 from zrt.onnxruntime import conversions, errors, notices
@@ -25,7 +23,7 @@ def set_default_logger_severity(severity: int, /) -> None:
 def set_default_logger_verbosity(verbosity: int, /) -> None:
     """Check the number, and do nothing: only debug builds of ONNX Runtime log by verbosity."""
     conversions.integer(verbosity, "set_default_logger_verbosity")
-    notices.once("set_default_logger_verbosity does nothing: this is for debug builds of ONNX Runtime", logging.INFO)
+    notices.once("set_default_logger_verbosity does nothing: this is for debug builds of ONNX Runtime", notices.INFO)
 
 
 def set_global_thread_pool_sizes(intra_op_num_threads: int = 0, inter_op_num_threads: int = 0) -> None:
@@ -50,12 +48,12 @@ def set_global_thread_pool_sizes(intra_op_num_threads: int = 0, inter_op_num_thr
 
 def enable_telemetry_events() -> None:
     """Do nothing: the variable ``ORT_DISABLE_TELEMETRY`` decides, which zrt sets to 1 unless you set it."""
-    notices.once(_TELEMETRY, logging.INFO)
+    notices.once(_TELEMETRY, notices.INFO)
 
 
 def disable_telemetry_events() -> None:
     """Do nothing: the variable ``ORT_DISABLE_TELEMETRY`` decides, which zrt sets to 1 unless you set it."""
-    notices.once(_TELEMETRY, logging.INFO)
+    notices.once(_TELEMETRY, notices.INFO)
 
 
 def set_seed(seed: int, /) -> None:

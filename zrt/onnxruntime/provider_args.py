@@ -7,12 +7,12 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from zrt.environment.devices import EpDevice, ep_devices
 from zrt.errors import Error, ProviderError
 from zrt.providers import known
 from zrt.providers.library_providers import available_providers, lacking
 
 if TYPE_CHECKING:
+    from zrt.environment.devices import EpDevice
     from zrt.session.session import Session
 
 CPU = "CPUExecutionProvider"
@@ -158,6 +158,8 @@ class Selection:
         """Whether a registered library offers devices of this provider."""
         if name in _ALL:
             return False
+        from zrt.environment.devices import ep_devices
+
         devices = [device for device in ep_devices() if device.provider == name]
         if devices:
             self._devices[name] = devices

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
 
-from zrt.environment.devices import ep_devices, hardware_devices
 from zrt.environment.environment import current
-from zrt.environment.streams import SyncStream
 from zrt.errors import Error, OrtError
 from zrt.memory.allocators import CPU as HOST
 from zrt.memory.allocators import MemoryInfo
@@ -35,8 +33,10 @@ from zrt.onnxruntime.state.arguments import (
     sequence,
     take,
 )
-from zrt.session.compatibility import compatibility_info, verdict
 from zrt.types import AllocatorType, DeviceMemType, DeviceType, MemType
+
+if TYPE_CHECKING:
+    from zrt.environment.streams import SyncStream
 
 CPU, GPU, FPGA, NPU, DML = 0, 1, 2, 3, 4
 
@@ -300,6 +300,8 @@ class OrtEpDevice(_Device):
         memory = self._device.memory
         if memory is None or memory.is_host:
             raise RuntimeError("ep_device does not use DEFAULT memory of a non-CPU device.")
+        from zrt.environment.streams import SyncStream
+
         try:
             return OrtSyncStream._of(SyncStream(self._device))
         except Error as error:
@@ -335,6 +337,8 @@ def memory_of(device: OrtDevice) -> MemoryInfo | None:
     kind, memory_type, vendor_id, number = device._numbers
     if kind == CPU:
         return HOST
+    from zrt.environment.devices import ep_devices
+
     for offered in ep_devices():
         for memory in (offered.memory, offered.host_memory):
             if memory is None:
@@ -351,11 +355,15 @@ def memory_of(device: OrtDevice) -> MemoryInfo | None:
 
 def get_ep_devices() -> list[OrtEpDevice]:
     """The devices that execution providers offer in this process."""
+    from zrt.environment.devices import ep_devices
+
     return [OrtEpDevice._of(device) for device in ep_devices()]
 
 
 def get_hardware_devices() -> list[OrtHardwareDevice]:
     """The devices that ONNX Runtime found on this machine."""
+    from zrt.environment.devices import hardware_devices
+
     return [OrtHardwareDevice._of(device) for device in hardware_devices()]
 
 
@@ -370,6 +378,8 @@ def get_hardware_device_ep_incompatibility_details(*arguments: Any) -> dict[str,
 
 def get_model_compatibility_for_ep_devices(*arguments: Any) -> OrtCompiledModelCompatibility:
     """A provider's verdict on a compiled model, for some of its devices and the model's compatibility string."""
+    from zrt.session.compatibility import verdict
+
     forms = {"": (sequence(instance(OrtEpDevice)), TEXT)}
     _, (devices, info) = take("get_model_compatibility_for_ep_devices", forms, arguments)
     if not devices:
@@ -400,6 +410,8 @@ def get_compatibility_info_from_model_bytes(*arguments: Any) -> str | None:
 
 
 def _compatibility_info(model: str | bytes, provider: str, function: str) -> str | None:
+    from zrt.session.compatibility import compatibility_info
+
     if not provider:
         raise RuntimeError(f"Invalid argument provided to {function}.")
     try:

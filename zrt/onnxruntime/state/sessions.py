@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Set
-from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from threading import Thread, get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zrt.errors import Error, ModelError, OrtError, ProviderError
 from zrt.loading.session_options import SessionOptions
@@ -20,7 +19,9 @@ from zrt.onnxruntime.state.devices import OrtDevice, OrtEpDevice, OrtMemoryInfo
 from zrt.onnxruntime.state.values import OrtValue, OrtValueVector
 from zrt.session.session import Session
 from zrt.values import Value
-from zrt.values.copy import copy
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _DISABLED = "optimization.disable_specified_optimizers"
 
@@ -307,6 +308,8 @@ def _write(source: Value | None, target: OrtValue) -> None:
     if source is None or target._value is None:
         target._value = source
         return
+    from zrt.values.copy import copy
+
     try:
         copy(source, target._value)
     except Error as error:

@@ -10,7 +10,6 @@ import numpy as np
 
 from zrt.environment.environment import current
 from zrt.errors import AllocationError, DLPackError, Error
-from zrt.interop import dlpack
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU as HOST
 from zrt.memory.allocators import Allocator
@@ -29,7 +28,7 @@ from zrt.onnxruntime.state.arguments import (
 )
 from zrt.onnxruntime.state.devices import CPU, NPU, NotPickled, OrtDevice, OrtSyncStream, memory_of, runtime_error
 from zrt.types import BY_ONNX_CODE, ElementType, ValueKind, nbytes
-from zrt.values import Value, copy
+from zrt.values import Value
 from zrt.values.value import at_address
 
 if TYPE_CHECKING:
@@ -367,6 +366,8 @@ class OrtValue(NotPickled):
     @staticmethod
     def from_dlpack(data: Any, is_bool_tensor: bool = False) -> OrtValue:
         """A value over the memory of a capsule's tensor; uint8 as bool if `is_bool_tensor`."""
+        from zrt.interop import dlpack
+
         if not hasattr(type(data), "__dlpack_device__"):
             data = _Capsule(data.__dlpack__() if hasattr(data, "__dlpack__") else data)
         try:
@@ -455,6 +456,8 @@ def _copy(source: Value, target: Value) -> None:
     """Copies a tensor's bytes into another of the same type and size."""
     try:
         if not (source.memory.is_host and target.memory.is_host):
+            from zrt.values import copy
+
             copy.copy(source, target)
             return
         origin, place = source.numpy(), target.numpy()
@@ -605,6 +608,8 @@ def copy_tensors(*arguments: Any) -> None:
         raise RuntimeError("Invalid arguments provided to CopyTensors.")
     if stream is not None and not isinstance(stream, OrtSyncStream):
         raise RuntimeError(f"Unable to cast Python instance of type {type(stream)} to C++ type 'OrtSyncStream'")
+    from zrt.values import copy
+
     message = "OrtValue must contain Tensor with data."
     pairs = [(one._tensor(message), two._tensor(message)) for one, two in zip(sources, targets, strict=True)]
     try:
@@ -615,6 +620,8 @@ def copy_tensors(*arguments: Any) -> None:
 
 def is_dlpack_uint8_tensor(capsule: Any) -> bool:
     """Whether a DLPack capsule holds a tensor of uint8, as which tensors of bool are exported too."""
+    from zrt.interop import dlpack
+
     try:
         return dlpack.element_type_in(capsule) is ElementType.UINT8
     except DLPackError:
