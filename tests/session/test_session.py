@@ -531,3 +531,17 @@ def test_run_of_chosen_outputs_after_close_raises(load: Callable[..., zrt.Sessio
     session.close()
     with pytest.raises(ClosedError):
         session.run(feeds, ["b"])
+
+
+def test_run_of_recurring_shapes_checks_every_feed(load: Callable[..., zrt.Session]) -> None:
+    session = load("(float[n] x, float[n] y) => (float[n] z) { z = Sub(x, y) }")
+    for step in range(3 * CALLS_KEPT):
+        size = step % (CALLS_KEPT + 1) if step > CALLS_KEPT else step % 4
+        x, y = np.full(size, step, np.float32), np.ones(size, np.float32)
+        assert session.run({"x": x, "y": y})[0].tolist() == (x - y).tolist()
+        assert session.run({"y": y, "x": x})[0].tolist() == (x - y).tolist()
+        assert session.run([x, y])[0].tolist() == (x - y).tolist()
+        with pytest.raises(DTypeError, match="input 'x'"):
+            session.run({"x": x.astype(np.int32), "y": y})
+        with pytest.raises(UnknownNameError, match="'q'"):
+            session.run({"q": x, "y": y})

@@ -15,6 +15,10 @@ INCOMPLETE = lib.ZRT_INCOMPLETE
 LEFT = lib.ZRT_LEFT
 
 
+class MisalignedError(ArgumentError):
+    """The memory of a feed is misaligned: it must be copied first."""
+
+
 def string(pointer: Any) -> str:
     """A copy of a C string that ORT owns."""
     return str(ffi.string(pointer).decode(errors="replace"))
@@ -29,7 +33,7 @@ def to_error(code: Any, owner: str = "") -> Error:
     if code == BUSY:
         return BusyError(f"this {owner} is in use by another thread")
     if code == MISALIGNED:
-        return ArgumentError("a feed's memory is misaligned")
+        return MisalignedError("a feed's memory is misaligned")
     if code == INCOMPLETE:
         return ArgumentError("an input or every output is not bound")
     table = api()

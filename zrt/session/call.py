@@ -156,6 +156,7 @@ class Call:
         """One run, or two if the model declares outputs wrongly.
 
         `inputs` has the memory of an array for each input; with `feeds` an ``OrtValue`` for each, which these own.
+        Raises `status.MisalignedError` for an array at an address that does not suit its type.
         """
         function = run_arrays if feeds is None else run_values
         opened = RunOptions.opened(options, self.session)

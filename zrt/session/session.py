@@ -85,8 +85,8 @@ class Session(Owner):
         "_calls",
         "_captures",
         "_distrusted",
+        "_known",
         "_latest",
-        "_latest_of",
         "_memory",
         "_metadata",
         "_opsets",
@@ -157,8 +157,8 @@ class Session(Owner):
         self._captures = chosen.captures
         self._calls: dict[Any, Call] = {}
         self._latest: Call | None = None
-        # The same by the names of the outputs.
-        self._latest_of: dict[tuple[str, ...] | None, Call] = {}
+        # The calls of earlier runs, by the outputs and the feeds' shapes as the caller gave them.
+        self._known: dict[Any, Call] = {}
         self._distrusted: set[str] = set()
         # The output shapes that runs have shown to be right, for lanes.
         self._trials: dict[Any, Any] = {}
@@ -196,7 +196,7 @@ class Session(Owner):
         super().close()
         # Prepared calls keep the OrtSession alive too.
         self._latest = None
-        self._latest_of = {}
+        self._known = {}
         self._calls = {}
 
     def run(
@@ -218,7 +218,7 @@ class Session(Owner):
         """
         call = self._latest
         if call is None or outputs is not None or options is not None:
-            return self._run_chosen(feeds, outputs, options)
+            return self._run_known(feeds, outputs, options)
         # `Call.memory_of` and `Call.arrays`, inlined: their calls would cost 0.2 µs, 1.5 % of a run of digits.onnx.
         layout = call.settled
         named: Any = feeds
@@ -231,11 +231,11 @@ class Session(Owner):
             if type(named) is not dict and isinstance(named, (list, tuple)):
                 named = dict(zip(self.input_names, named, strict=True))
             if len(named) != call.count:
-                return self._run_checked(feeds, outputs, options)
+                return self._run_known(feeds, outputs, options)
             for name, dtype, shape in call.inputs:
                 array = named[name]
                 if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
-                    return self._run_checked(feeds, outputs, options)
+                    return self._run_known(feeds, outputs, options)
                 memory.append(from_buffer(array))
             if layout is None:
                 made = call.made_outputs()
@@ -249,31 +249,44 @@ class Session(Owner):
                 results.append(array)
                 places.append(from_buffer(array))
         except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
-            return self._run_checked(feeds, outputs, options)
+            return self._run_known(feeds, outputs, options)
         code = run_arrays(call.reference, NULL, memory, places, NULL if made is None else made.pointer, id(results))
         if code and code != LEFT:
             if code == MISALIGNED:
-                return self._run_checked(feeds, outputs, options)
+                return self._run_known(feeds, outputs, options)
             call.prepare_retry(code, made)
             return call.run(memory)
         return results if made is None else call.collect(code, results, made)
 
-    def _run_chosen(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
-        """`run` of some outputs or with options: it takes feeds like those of the last run with these outputs."""
-        if outputs is None or type(outputs) in (list, tuple):
-            try:
-                call = self._latest_of[None if outputs is None else tuple(outputs)]
-            except (KeyError, TypeError):
-                return self._run_checked(feeds, outputs, options)
-            memory = call.memory_of(feeds)
-            if memory is not None and aligned(feeds):
-                return call.run(memory, None, options)
-        return self._run_checked(feeds, outputs, options)
+    def _run_known(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
+        """`run` for arrays of types and shapes that an earlier run with these outputs had; else with every check."""
+        call = self._known.get(_key_of(feeds, outputs))
+        memory = None if call is None else call.memory_of(feeds)
+        if call is None or memory is None:
+            return self._run_checked(feeds, outputs, options)
+        if outputs is None:
+            self._latest = call
+            if self._handle is None:
+                # Another thread closed the session meanwhile.
+                self.close()
+        try:
+            return call.run(memory, None, options)
+        except status.MisalignedError:
+            return self._run_checked(feeds, outputs, options)
 
     def _run_checked(self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
         """`run` with every check: it converts the feeds or raises a precise error."""
         self._check_replay(options)
-        return Call.run(*self._checked(given, outputs), options)
+        call, memory, handles = self._checked(given, outputs)
+        key = _key_of(given, outputs)
+        if key is not None and handles is None and not self._captures:
+            if len(self._known) >= CALLS_KEPT:
+                # Replace the dictionary, as in `_keep`.
+                self._known = {}
+            self._known[key] = call
+            if self._handle is None:
+                self.close()
+        return call.run(memory, handles, options)
 
     def _check_replay(self, options: RunOptions | None) -> None:
         """Raises if the session captures graphs: a replay would ignore the memory of this run's feeds."""
@@ -410,12 +423,8 @@ class Session(Owner):
                 self._distrusted,
             )
             self._keep(key, call)
-        if not self._captures:
-            if wanted is None:
-                self._latest = call
-            if len(self._latest_of) >= CALLS_KEPT:
-                self._latest_of = {}
-            self._latest_of[wanted] = call
+        if wanted is None and not self._captures:
+            self._latest = call
         if self._handle is None:
             # Another thread closed the session meanwhile: the cached call must not keep the OrtSession alive.
             self.close()
@@ -534,6 +543,22 @@ class Session(Owner):
             return "Session(closed)"
         inputs, outputs = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
+
+
+def _key_of(feeds: Any, outputs: Any) -> Any:
+    """The outputs and the shapes of the feeds, in the order given; None unless the feeds have shapes."""
+    if outputs is not None and type(outputs) is not list and type(outputs) is not tuple:
+        return None
+    if type(feeds) not in (dict, list, tuple):
+        return None
+    # A list: another thread may change the dict meanwhile.
+    given = list(feeds.values()) if type(feeds) is dict else feeds
+    try:
+        key = (None if outputs is None else tuple(outputs), *[array.shape for array in given])
+        hash(key)
+    except (TypeError, AttributeError):
+        return None
+    return key
 
 
 def _strictness(strict: bool, allow: Iterable[str], chosen: DefaultSelection) -> Strictness:
