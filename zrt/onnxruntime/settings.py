@@ -42,7 +42,7 @@ def member(kind: type) -> Callable[[Any, str], Any]:
 
 
 class Settings:
-    """The base of options: their settings, their config entries, and the same as options of zrt's, once it is made."""
+    """The base of `SessionOptions` and `RunOptions`: settings, config entries, and zrt's options made of them."""
 
     __slots__ = ("__weakref__", "_entries", "_made", "_state", "_values")
 
