@@ -415,6 +415,22 @@ def session(ort: Any) -> Any:
     return ort.InferenceSession(model(), options)
 
 
+def test_run_with_ortvaluevector_binds_outputs_on_devices() -> None:
+    # This machine has none, so the outputs come to the host; the official package refuses the device.
+    import zrt.onnxruntime as ort
+    from zrt.onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    feeds, fetches = state.OrtValueVector(), state.OrtValueVector()
+    for array in (ONES, ONES):
+        feeds.push_back(ort.OrtValue.ortvalue_from_numpy(array)._ortvalue)
+    device = ort.OrtDevice.make("cuda", 0)._get_c_device()
+    session = ort.InferenceSession(model())
+    session.run_with_ortvaluevector(ort.RunOptions(), ["x", "y"], feeds, ["z"], fetches, [device])
+    assert [each.numpy().tolist() for each in fetches] == [TWOS]
+    with pytest.raises(state.InvalidArgument, match="the numbers of names, values and devices differ"):
+        session.run_with_ortvaluevector(ort.RunOptions(), ["x"], feeds, ["z"], fetches, [device])
+
+
 class TestAsync:
     """`run_async`: a callback at the end of the run, on another thread."""
 

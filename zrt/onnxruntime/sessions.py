@@ -116,10 +116,12 @@ class Session:
     def _wanted(self, output_names: Any) -> Any:
         return output_names if output_names else list(self._output_names)
 
-    def _retried(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """`work`, once more on the fallback providers if a provider fails."""
+    def _retried(self, work: Callable[[], Any], failure: OrtError | None = None) -> Any:
+        """`work`, once more on the fallback providers if a provider fails; `failure` is that of a first attempt."""
         try:
-            return work(*arguments)
+            if failure is not None:
+                raise errors.translate(failure) from failure
+            return work()
         except errors.EPFail as error:
             if not self._enable_fallback or provider_args.strict():
                 raise
@@ -127,7 +129,7 @@ class Session:
             print(f"Falling back to {self._fallback_providers} and retrying.")
             self.set_providers(self._fallback_providers)
             self.disable_fallback()
-            return work(*arguments)
+            return work()
 
     def run(self, output_names: Any, input_feed: Any, run_options: Any = None) -> Any:
         """One inference: the outputs in the order of `output_names`, or all if that is None or empty.
@@ -164,15 +166,10 @@ class Session:
     def _run(self, output_names: Any, input_feed: Any, run_options: Any, failure: Exception | None = None) -> Any:
         """`run` by the official package's rules, where zrt's own run has refused the arguments or failed."""
         self._validate_input(list(input_feed.keys()))
-        waiting = [failure] if isinstance(failure, OrtError) else []
-
-        def work() -> Any:
-            if waiting:
-                failed = waiting.pop()
-                raise errors.translate(failed) from failed
-            return self._sess.run(self._wanted(output_names), input_feed, run_options)
-
-        return self._retried(work)
+        return self._retried(
+            lambda: self._sess.run(self._wanted(output_names), input_feed, run_options),
+            failure if isinstance(failure, OrtError) else None,
+        )
 
     def run_async(
         self, output_names: Any, input_feed: Any, callback: Any, user_data: Any, run_options: Any = None

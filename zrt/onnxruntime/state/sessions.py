@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 from functools import partial
 from threading import Thread, get_ident
@@ -251,18 +251,33 @@ class InferenceSession:
 
         An output that has a value already is written into its memory; the others are appended.
         """
-        options, fed, given, names, fetched, devices = _take("run_with_ortvaluevector", *arguments)
-        if len(fed) != len(given) or len(fetched) > len(names):
-            raise errors.made(2, "the numbers of names and of values differ")
+        _, fed, given, names, fetched, devices = _take("run_with_ortvaluevector", *arguments)
+        if len(fed) != len(given) or len(devices) < len(names) or len(fetched) > len(names):
+            raise errors.made(2, "the numbers of names, values and devices differ")
+        values = dict(zip(fed, given, strict=True))
+        found: Iterable[OrtValue]
         if any(device.device_type() for device in devices):
-            raise RuntimeError(
-                "run_with_ortvaluevector: zrt writes outputs to the CPU only; use an IOBinding for devices"
-            )
-        found = self._run(names, {name: value._to_zrt() for name, value in zip(fed, given, strict=True)}, options)
-        for target, source in zip(fetched, found, strict=False):
-            _write(source, target)
-        for source in found[len(fetched) :]:
-            fetched.push_back(OrtValue._of(source))
+            found = self._run_on_devices(values, dict(zip(names, devices, strict=False)), arguments[0])
+        else:
+            found = self.run_with_ort_values(values, names, arguments[0])
+        for index, value in enumerate(found):
+            if index < len(fetched):
+                _write(value._value, fetched[index])
+            else:
+                fetched.push_back(value)
+
+    def _run_on_devices(
+        self, values: dict[str, OrtValue], devices: dict[str, OrtDevice], options: Any
+    ) -> Iterable[OrtValue]:
+        from zrt.onnxruntime.state.binding import SessionIOBinding
+
+        binding = SessionIOBinding(self)
+        for name, value in values.items():
+            binding.bind_ortvalue_input(name, value)
+        for name, device in devices.items():
+            binding.bind_output(name, device)
+        binding._run(options)
+        return binding.get_outputs()
 
     def run_with_iobinding(self, *arguments: Any) -> None:
         """One run over a `SessionIOBinding`: that, and run options or None."""
