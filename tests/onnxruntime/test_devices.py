@@ -258,7 +258,7 @@ def test_value_lies_on_the_device_of_a_library(offered) -> None:
     value.update_inplace(array)
     assert value.numpy().tolist() == [9, 9, 9, 9]
     empty = ort.OrtValue.ortvalue_from_shape_and_type([4], np.float32, *arguments)
-    ort.copy_tensors([value], [empty])
+    ort.copy_tensors([value], [empty], offered.create_sync_stream())
     assert empty.numpy().tolist() == [9, 9, 9, 9]
     del value, empty
 

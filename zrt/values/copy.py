@@ -124,7 +124,7 @@ def _copy_devices(pairs: list[tuple[Value, Value]], queue: Queue) -> None:
         try:
             _copy_route(group, queue)
         except NotImplementedByOrtError as error:
-            missing = _register_cuda(origin, target)
+            missing = register_cuda(origin, target)
             if missing:
                 raise UnsupportedError(
                     f"no copy from {origin.name} to {target.name}: {missing} (ONNX Runtime: {error})"
@@ -151,7 +151,7 @@ def _copy_route(group: list[tuple[Value, Value]], queue: Queue) -> None:
     )
 
 
-def _register_cuda(*memories: MemoryInfo) -> str:
+def register_cuda(*memories: MemoryInfo) -> str:
     """Registers CUDA's provider library, which can copy; returns what is missing, or "" if it is registered.
 
     A session on CUDA is not enough: ``CopyTensors`` uses the copies of registered provider libraries only.
