@@ -27,6 +27,7 @@ from zrt.errors import (
     UnknownNameError,
     UnsupportedError,
 )
+from zrt.session import io_binding
 
 
 class TestInputs:
@@ -150,22 +151,23 @@ class TestRun:
         ("unbind", "message"),
         [("clear_inputs", "input 'x', 'y' is not bound"), ("clear_outputs", "no output is bound")],
     )
-    def test_unbinding_just_before_a_run_raises(self, add, monkeypatch, unbind, message):
+    @pytest.mark.parametrize(("function", "arguments"), [("run_lane", ()), ("run_with", (zrt.RunOptions(),))])
+    def test_unbinding_just_before_a_run_raises(self, add, monkeypatch, unbind, message, function, arguments):
         binding = add.binding()
         binding.bind_input("x", f32(1))
         binding.bind_input("y", f32(2))
         binding.bind_output("z")
         binding.run()
-        opened = zrt.RunOptions.opened
+        run = getattr(io_binding, function)
 
-        def unbind_first(*arguments, **keywords):
+        def unbind_first(*given):
             getattr(binding, unbind)()
-            return opened(*arguments, **keywords)
+            return run(*given)
 
         # Another thread may do so at any moment before the run.
-        monkeypatch.setattr(zrt.RunOptions, "opened", unbind_first)
+        monkeypatch.setattr(io_binding, function, unbind_first)
         with pytest.raises(ArgumentError, match=message):
-            binding.run()
+            binding.run(*arguments)
 
     def test_clear_unbinds(self, add):
         binding = add.binding()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from zrt.onnxruntime.devices import OrtDeviceVendorId, state_device
+from zrt.onnxruntime.devices import state_device
 from zrt.onnxruntime.state.binding import SessionIOBinding
 from zrt.onnxruntime.state.values import OrtValueVector
 from zrt.onnxruntime.values import OrtValue
+
+_NO_VENDOR = 0
 
 
 class IOBinding:
@@ -28,7 +30,7 @@ class IOBinding:
         `element_type` is a type of numpy or a number of `onnx.TensorProto`.
         """
         self._iobinding.bind_input(
-            name, state_device(device_type, device_id, OrtDeviceVendorId.NONE), element_type, shape, buffer_ptr
+            name, state_device(device_type, device_id, _NO_VENDOR), element_type, shape, buffer_ptr
         )
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
@@ -52,7 +54,7 @@ class IOBinding:
 
         Memory needs `element_type` and `shape`, and the caller keeps it alive while it is bound.
         """
-        device = state_device(device_type, device_id, OrtDeviceVendorId.NONE)
+        device = state_device(device_type, device_id, _NO_VENDOR)
         if buffer_ptr is None:
             self._iobinding.bind_output(name, device)
         elif element_type is None or shape is None:

@@ -28,6 +28,7 @@ from zrt.values import Value, as_value
 from zrt.values.symbolic_shapes import check
 from zrt.values.type_info import ValueInfo, is_plain
 
+run_lane = lib.zrt_lane_run
 run_with = lib.zrt_lane_run_with
 rebind_in_c = lib.zrt_lane_rebind
 
@@ -388,11 +389,12 @@ class IoBinding(Owner):
         is not bound; an output that is not bound is not computed.
         """
         bound = self._opened()
-        chosen = RunOptions.opened(options, bound.owner, bound=True) or bound.session._run_options
-        code = run_with(bound.block.reference, chosen.pointer)
+        chosen = None if options is None else RunOptions.opened(options, bound.owner, bound=True)
+        block = bound.block.reference
+        code = run_lane(block) if chosen is None else run_with(block, chosen.pointer)
         while code == status.INCOMPLETE:
             bound.claimed(bound.require_complete)
-            code = run_with(bound.block.reference, chosen.pointer)
+            code = run_lane(block) if chosen is None else run_with(block, chosen.pointer)
         if code:
             error = status.to_error(code, "IoBinding")
             if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):

@@ -11,6 +11,7 @@ from zrt.errors import Error, ShapeError, ZrtError
 from zrt.memory.allocators import CPU, MemoryInfo, require_memory
 from zrt.onnxruntime import errors, feeds
 from zrt.onnxruntime.state.arguments import ANY, INT32, INT64, TEXT, UINT64, Kind, instance, refused, sequence, take
+from zrt.onnxruntime.state.devices import CPU as HOST
 from zrt.onnxruntime.state.devices import NotPickled, OrtDevice, memory_of, runtime_error
 from zrt.onnxruntime.state.sessions import InferenceSession
 from zrt.onnxruntime.state.values import (
@@ -138,9 +139,14 @@ class SessionIOBinding(NotPickled):
         """
         if len(arguments) == 2 and type(arguments[1]) is np.ndarray:
             name, array = arguments
-            if self._ready is not None and self._rebound(name, array):
-                self._inputs[name] = array
-                return
+            if self._ready is not None:
+                # `_rebound`, inlined: this is the path of each request.
+                try:
+                    if self._rebind(name, array, False):
+                        self._inputs[name] = array
+                        return
+                except Error as error:
+                    raise RuntimeError(f"Error when binding {name!r}: {error}") from error
             if name in self._arrays:
                 self._bind(name, array)
                 return
@@ -181,7 +187,7 @@ class SessionIOBinding(NotPickled):
         return np.ascontiguousarray(array).reshape(array.shape)
 
     def _at_address(self, form: str, device: OrtDevice, given: Any, shape: list[int], address: int) -> OrtValue:
-        if device.device_type() != 0 and not self._eager:
+        if device.device_type() != HOST and not self._eager:
             raise RuntimeError(f"There's no data transfer registered for a device of type {device.device_type()}")
         element_type = onnx_type(given) if form == "onnx" else numpy_type(given)
         return over_address(address, shape, element_type, device)
@@ -209,9 +215,12 @@ class SessionIOBinding(NotPickled):
 
     def bind_output(self, *arguments: Any) -> None:
         """Binds an output to the device on which ONNX Runtime makes it; or to memory, as `bind_input` does."""
-        if len(arguments) == 2 and self._outputs.get(arguments[0]) is CPU and _on_cpu(arguments[1]):
-            self._renew(arguments[0])
-            return
+        if len(arguments) == 2:
+            name, device = arguments
+            if self._outputs.get(name) is CPU and type(device) is OrtDevice and device.device_type() == HOST:
+                if name in self._shown:
+                    self._renew(name)
+                return
         form, (name, device, *given) = take("bind_output", _chosen(self._BIND_OUTPUT, arguments), arguments)
         if form == "device":
             self._bind_output(name, self._place(device))
@@ -220,8 +229,6 @@ class SessionIOBinding(NotPickled):
 
     def _renew(self, name: str) -> None:
         """Gives an output new memory for the next run, so that values of earlier ones stay as they are."""
-        if name not in self._shown:
-            return
         self._shown.discard(name)
         last = self._last.get(name)
         if self._ready is not None:
@@ -474,10 +481,6 @@ def _chosen(forms: dict[str, tuple[Kind, ...]], arguments: tuple[Any, ...]) -> d
     if len(arguments) == 5 and not hasattr(type(arguments[2]), "__index__"):
         return {"numpy": forms["numpy"]}
     return forms
-
-
-def _on_cpu(device: Any) -> bool:
-    return type(device) is OrtDevice and device.device_type() == 0
 
 
 def _value_of(found: Any) -> OrtValue:
