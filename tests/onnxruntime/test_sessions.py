@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import copy
+import gc
 import inspect
 import json
 import pickle
@@ -10,6 +13,8 @@ import queue
 import re
 import threading
 import time
+import weakref
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -558,3 +563,43 @@ class TestFailingProvider:
         monkeypatch.setenv("ZRT_STRICT", "1")
         with pytest.raises(errors.EPFail):
             failing.run(None, FEEDS)
+
+
+@pytest.fixture
+def no_gc() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_gc")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("other", [ONES, ONES.tolist()])
+def test_feeds_are_released_after_a_run(add: Any, dtype: Any, other: Any) -> None:
+    array = np.ones((1, 4), dtype)
+    kept = weakref.ref(array)
+    with contextlib.suppress(Exception):
+        add.run(None, {"x": array, "y": other})
+    del array
+    assert kept() is None
+
+
+@pytest.mark.usefixtures("no_gc")
+def test_session_is_released_with_its_last_reference(ort: Any) -> None:
+    session = ort.InferenceSession(model())
+    session.run(None, FEEDS)
+    with contextlib.suppress(Exception):
+        session.run(None, {"x": ONES.astype("f8"), "y": ONES})
+    kept = weakref.ref(session)
+    del session
+    assert kept() is None
+
+
+@pytest.mark.parametrize("kind", [collections.OrderedDict, collections.UserDict])
+def test_feeds_of_another_mapping_run_at_once(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import zrt.onnxruntime as ort
+
+    session = ort.InferenceSession(model())
+    monkeypatch.setattr(zrt.Session, "run_values", None)
+    assert lists(session.run(None, kind(FEEDS))) == [TWOS]

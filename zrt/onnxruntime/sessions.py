@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from zrt.errors import ArgumentError, OrtError
@@ -139,7 +139,9 @@ class Session:
         and the exceptions of `capi.onnxruntime_pybind11_state`.
         """
         if type(input_feed) is not dict:
-            return self._run(output_names, input_feed, run_options)
+            if not isinstance(input_feed, Mapping):
+                return self._run(output_names, input_feed, run_options)
+            input_feed = dict(input_feed)
         try:
             return self._direct(
                 input_feed,

@@ -175,7 +175,11 @@ class Call:
         """
         error = status.to_error(code)
         if (made is not None and not made.binds) or not ort_messages.declares_wrongly(error):
-            raise error
+            try:
+                raise error
+            finally:
+                # The exception's traceback keeps this frame: without the name there is no cycle, and the feeds go now.
+                del error
         self._distrusted.update(wanted.info.name for wanted in self.outputs)
         self.layout = tuple((None, wanted.dtype) for wanted in self.outputs)
         self._spare = []
