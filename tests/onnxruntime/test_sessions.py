@@ -336,6 +336,7 @@ def test_dynamic_options(add: Any) -> None:
         add.set_ep_dynamic_options(1)
 
 
+@pytest.mark.official
 def test_methods_have_the_official_arguments(ort: Any) -> None:
     official = pytest.importorskip("onnxruntime").InferenceSession
     for name in dir(official):
