@@ -53,7 +53,6 @@ def test_container_that_is_filled_after_a_load_is_read():
         {"logger": "zrt.test"},
         {"use_per_session_threads": False},
         {"thread_factory": lambda work: None},
-        {"load_cancellation": zrt.LoadCancellation()},
         {"weightless_source_model": b"model"},
         {"optimized_model_filepath": "model.onnx"},
         {"profile_file_prefix": "profile"},
@@ -70,6 +69,20 @@ def test_strict_load_leaves_shared_options_as_they_are():
     zrt.Session(models.add(), options, providers=["CPU"], strict=True)
     assert shared_options(options) is shared
     assert not has_entry(shared, RECORD)
+
+
+def test_shared_options_are_canceled():
+    options = zrt.SessionOptions(load_cancellation=zrt.LoadCancellation())
+    shared = shared_options(options)
+    assert shared is shared_options(options) is not None
+    options.load_cancellation.cancel()
+    with pytest.raises(zrt.errors.ModelLoadCanceledError):
+        zrt.Session(models.add(), options)
+    options.load_cancellation.reset()
+    zrt.Session(models.add(), options)
+    options.load_cancellation.close()
+    with pytest.raises(zrt.errors.ClosedError):
+        zrt.Session(models.add(), options)
 
 
 def test_threads_load_with_the_same_options():

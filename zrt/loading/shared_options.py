@@ -31,7 +31,7 @@ def shared_options(options: SessionOptions | None) -> PoolOptions | None:
     """The options of a load, which nobody may change; None where the load needs options of its own.
 
     Loads share them if each field has the same object as before, all containers are empty, and no field has content
-    that can change.
+    that can change, but for the switch that cancels loads: ONNX Runtime's own options share it too.
     """
     global _latest
     if options is None:
@@ -41,9 +41,10 @@ def shared_options(options: SessionOptions | None) -> PoolOptions | None:
         return None
     values = _values(options)
     latest = _latest
-    if latest is not None and all(map(is_, values, latest[0])):
+    switch = options.load_cancellation
+    if latest is not None and all(map(is_, values, latest[0])) and (switch is None or not switch.closed):
         return latest[1]
-    plain = all(type(value) in _PLAIN for value in values)
+    plain = all(type(value) in _PLAIN for value in values if value is not switch)
     if not plain or not options.use_per_session_threads or _ALONE(options) != (None, None, None):
         return None
     handle = options.handle()

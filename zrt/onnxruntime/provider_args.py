@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from zrt.errors import Error, ProviderError
@@ -52,7 +53,13 @@ def get_all_providers() -> list[str]:
 
 def get_available_providers() -> list[str]:
     """The names of the providers that the loaded library has."""
-    return available_providers()
+    return list(_available())
+
+
+@cache
+def _available() -> tuple[str, ...]:
+    # They are compiled into the library.
+    return tuple(available_providers())
 
 
 def strict() -> bool:
@@ -144,7 +151,7 @@ class Selection:
         self._given = given if not names else None
         self._options: dict[str, dict[str, str]] = {}
         self._devices: dict[str, list[EpDevice]] = {}
-        available = get_available_providers()
+        available = _available()
         for name, settings in zip(names, options, strict=True):
             if name in available or self._is_plugin(name):
                 self._options[name] = settings

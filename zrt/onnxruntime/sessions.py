@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from zrt.errors import ArgumentError, OrtError
@@ -19,11 +20,6 @@ class Session:
 
     _sess: state.InferenceSession
     _own_options: Any
-    _inputs_meta: list[NodeArg]
-    _outputs_meta: list[NodeArg]
-    _output_names: list[str]
-    _overridable_initializers: list[NodeArg]
-    _model_meta: ModelMetadata
     _providers: list[str]
     _provider_options: dict[str, dict[str, str]]
     _fallback_providers: list[str]
@@ -31,6 +27,28 @@ class Session:
     def __init__(self, enable_fallback: bool = True) -> None:
         self._sess = None  # type: ignore[assignment]
         self._enable_fallback = enable_fallback
+
+    # These are read at their first use, so that a load does not wait for them.
+
+    @cached_property
+    def _inputs_meta(self) -> list[NodeArg]:
+        return self._sess.inputs_meta
+
+    @cached_property
+    def _outputs_meta(self) -> list[NodeArg]:
+        return self._sess.outputs_meta
+
+    @cached_property
+    def _output_names(self) -> list[str]:
+        return [each.name for each in self._outputs_meta]
+
+    @cached_property
+    def _overridable_initializers(self) -> list[NodeArg]:
+        return self._sess.overridable_initializers
+
+    @cached_property
+    def _model_meta(self) -> ModelMetadata:
+        return self._sess.model_meta
 
     def get_session_options(self) -> Any:
         """The options of the session, as a `SessionOptions` of its own."""
@@ -237,6 +255,9 @@ class Session:
         self._sess.run_with_ortvaluevector(run_options, feed_names, feeds, fetch_names, fetches, fetch_devices)
 
 
+_READ = [name for name, value in vars(Session).items() if isinstance(value, cached_property)]
+
+
 class InferenceSession(Session):
     """A loaded model, ready to run."""
 
@@ -298,14 +319,10 @@ class InferenceSession(Session):
     def _adopt(self, loaded: state.InferenceSession) -> None:
         self._sess = loaded
         self._own_options = None
-        self._inputs_meta = loaded.inputs_meta
-        self._outputs_meta = loaded.outputs_meta
-        self._output_names = [each.name for each in self._outputs_meta]
-        self._overridable_initializers = loaded.overridable_initializers
-        self._model_meta = loaded.model_meta
         self._providers = loaded.get_providers()
         self._provider_options = loaded.get_provider_options()
-        vars(self).pop("_direct", None)
+        for name in ("_direct", *_READ):
+            vars(self).pop(name, None)
 
     def _reset_session(self, providers: Any, provider_options: Any) -> None:
         self._create_inference_session(providers, provider_options)

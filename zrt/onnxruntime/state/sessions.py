@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from threading import Thread, get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -123,8 +123,6 @@ class InferenceSession:
     """A model and its options; `initialize_session` loads it."""
 
     session: Session
-    returns_as_official: bool
-    """Whether `Session.run` returns all of the model's outputs in the official package's form."""
 
     def __init__(self, *arguments: Any) -> None:
         """`arguments`: options or None, the model's path or bytes, whether it is a path, and an ignored switch."""
@@ -143,7 +141,6 @@ class InferenceSession:
         selection = Selection(names, provider_options, None if self._options is None else self._options._selection())
         self.session = self._load(options, selection)
         self._selection = selection
-        self.returns_as_official = all(map(feeds.returns_as_official, self.session.outputs))
 
     def _load(self, options: SessionOptions, selection: Selection) -> Session:
         try:
@@ -159,6 +156,11 @@ class InferenceSession:
             raise errors.translate(error) from error
         except ModelError as error:
             raise _refused(self._model, error) from error
+
+    @cached_property
+    def returns_as_official(self) -> bool:
+        """Whether `Session.run` returns all of the model's outputs in the official package's form."""
+        return all(map(feeds.returns_as_official, self.session.outputs))
 
     @property
     def inputs_meta(self) -> list[NodeArg]:
