@@ -98,6 +98,13 @@ def test_run_returns_fresh_arrays(add: Any) -> None:
     assert second[0].tolist() == [[2, 2, 2, 2]]
 
 
+def test_names_with_nul_are_refused(add: Any, state: Any) -> None:
+    with pytest.raises(state.InvalidArgument):
+        add.run(["z\0"], FEEDS)
+    with pytest.raises(state.InvalidArgument):
+        add.run(None, {**FEEDS, "x\0": ONES})
+
+
 def test_output_of_unknown_name_is_refused(add: Any, state: Any) -> None:
     message = "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Invalid output name:q"
     with pytest.raises(state.InvalidArgument, match=f"^{re.escape(message)}$"):

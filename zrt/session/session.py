@@ -260,10 +260,11 @@ class Session(Owner):
 
     def _run_known(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
         """`run` for arrays of types and shapes that an earlier run with these outputs had; else with every check."""
-        call = self._known.get(_key_of(feeds, outputs))
+        key = _key_of(feeds, outputs)
+        call = self._known.get(key)
         memory = None if call is None else call.memory_of(feeds)
         if call is None or memory is None:
-            return self._run_checked(feeds, outputs, options)
+            return self._run_checked(feeds, outputs, options, key)
         if outputs is None:
             self._latest = call
             if self._handle is None:
@@ -272,13 +273,14 @@ class Session(Owner):
         try:
             return call.run(memory, None, options)
         except status.MisalignedError:
-            return self._run_checked(feeds, outputs, options)
+            return self._run_checked(feeds, outputs, options, key)
 
-    def _run_checked(self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
-        """`run` with every check: it converts the feeds or raises a precise error."""
+    def _run_checked(
+        self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None, key: Any
+    ) -> list[Result]:
+        """`run` with every check: it converts the feeds or raises a precise error. It keeps the call by the `key`."""
         self._check_replay(options)
         call, memory, handles = self._checked(given, outputs)
-        key = _key_of(given, outputs)
         if key is not None and handles is None and not self._captures:
             if len(self._known) >= CALLS_KEPT:
                 # Replace the dictionary, as in `_keep`.

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from threading import Thread, get_ident
 from typing import TYPE_CHECKING, Any
 
-from zrt.errors import Error, ModelError, OrtError, ProviderError
+from zrt.errors import ArgumentError, Error, ModelError, OrtError, ProviderError
 from zrt.loading.session_options import SessionOptions
 from zrt.onnxruntime import errors, feeds
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
@@ -234,6 +234,8 @@ class InferenceSession:
             return self.session.run_values(values, names, options)
         except OrtError as error:
             raise errors.made(error.code, error.ort_message.replace(_SPACED, _PLAIN)) from error
+        except ArgumentError as error:
+            raise errors.made(2, str(error)) from error
 
     def run_async(self, *arguments: Any) -> None:
         """Starts a run: as `run`, with a callback and its data before the options. The callback may be None."""

@@ -123,9 +123,12 @@ def _allocator(device: OrtDevice) -> Allocator | None:
         return None
     memory = memory_of(device)
     found = None if memory is None else current().shared_allocator(memory)
-    # CUDA's library allocates once it is registered. Not tested on hardware.
-    if found is None and memory is not None and memory.name == "Cuda" and not copy.register_cuda(memory):
-        found = current().shared_allocator(memory)
+    if found is None and memory is not None and memory.name == "Cuda":
+        from zrt.values import copy
+
+        # CUDA's library allocates once it is registered. Not tested on hardware.
+        if not copy.register_cuda(memory):
+            found = current().shared_allocator(memory)
     if found is None:
         raise RuntimeError(_NO_PLACE if device.device_type() == NPU else _NO_ALLOCATOR)
     return found
