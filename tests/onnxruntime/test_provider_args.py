@@ -145,7 +145,7 @@ def test_provider_that_cannot_be_used_is_left_out_with_a_warning(monkeypatch: py
     import zrt.onnxruntime as ort
     from zrt.onnxruntime import provider_args
 
-    monkeypatch.setattr(provider_args, "get_available_providers", lambda: [CUDA, CPU])
+    monkeypatch.setattr(provider_args, "_available", lambda: (CUDA, CPU))
     with pytest.warns(UserWarning, match=f"^{CUDA} cannot be used and is left out: provider '{CUDA}' is not in"):
         assert ort.InferenceSession(model(), providers=[CUDA]).get_providers() == [CPU]
     monkeypatch.setenv("ZRT_STRICT", "1")
