@@ -311,7 +311,7 @@ class IoBinding(Owner):
         only after binding it again.
         """
         bound = self._opened()
-        if type(feed) is np.ndarray and bound.rebind(name, feed, False):
+        if type(feed) is np.ndarray and type(name) is str and bound.rebind(name, feed, False):
             return
         info = _find(name, (*bound.session.inputs, *bound.session.initializers), "input")
         if feed is None and info.kind is ValueKind.OPTIONAL:

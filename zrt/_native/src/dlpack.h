@@ -51,6 +51,6 @@ void zrt_dlpack_give_back(void *versioned);
    Returns the kind of the tensor, or 0 where the object is no capsule of a tensor, or a consumer already took it. */
 int zrt_dlpack_take(uintptr_t capsule, zrt_handle *handle);
 
-/* Copies the tensor of the Python object at `capsule`, which keeps it. Returns 0, or -1 where the object is no capsule of
-   a tensor, or a consumer took it. */
+/* Copies the tensor of the Python object at `capsule`, which keeps it. Returns 0, or -1 where the object is no capsule
+   of a tensor, or a consumer took it. */
 int zrt_dlpack_look(uintptr_t capsule, zrt_dl_tensor *tensor);
