@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import zrt
 from tests.onnxruntime.models import model
+from tests.support import plugin
 
 CPU = "CPUExecutionProvider"
 AZURE = "AzureExecutionProvider"
@@ -151,6 +154,52 @@ def test_provider_that_cannot_be_used_is_left_out_with_a_warning(monkeypatch: py
     monkeypatch.setenv("ZRT_STRICT", "1")
     with pytest.raises(zrt.errors.ProviderError, match=f"provider '{CUDA}' is not in"):
         ort.InferenceSession(model(), providers=[CUDA])
+
+
+class TestPlugin:
+    """A provider of a library that is registered at run time."""
+
+    NEG = "agraph (float[n] x) => (float[n] z) { z = Neg(x) }"
+
+    @pytest.fixture(autouse=True)
+    def registered(self, ort: Any) -> Iterator[None]:
+        ort.register_execution_provider_library("test_provider_args", str(plugin.path()))
+        yield
+        gc.collect()
+        ort.unregister_execution_provider_library("test_provider_args")
+
+    def test_its_name_is_available(self, ort: Any) -> None:
+        assert ort.get_available_providers()[-1] == plugin.PROVIDER
+
+    @pytest.mark.parametrize(
+        ("providers", "options"),
+        [
+            ([plugin.PROVIDER], {}),
+            ([plugin.PROVIDER, CPU], {}),
+            ([(plugin.PROVIDER, {"a": "b"})], {"a": "b"}),
+        ],
+    )
+    def test_name_selects_its_devices(self, ort: Any, providers: Any, options: dict[str, str]) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            session = ort.InferenceSession(model(self.NEG), providers=providers, enable_fallback=False)
+        assert session.get_providers() == [plugin.PROVIDER, CPU]
+        found = session.get_provider_options()
+        assert found[CPU] == {}
+        assert found[plugin.PROVIDER].items() >= options.items()
+        assert session.run(None, {"x": [1.0, 2.0]})[0].tolist() == [-1, -2]
+
+    def test_devices_of_the_options(self, ort: Any) -> None:
+        device = next(each for each in ort.get_ep_devices() if each.ep_name == plugin.PROVIDER)
+        options = ort.SessionOptions()
+        options.add_provider_for_devices([device], {"a": "b"})
+        session = ort.InferenceSession(model(self.NEG), options)
+        assert session.get_providers() == [plugin.PROVIDER, CPU]
+        assert session.get_provider_options()[plugin.PROVIDER]["a"] == "b"
+        assert [each.ep_name for each in session.get_input_epdevices()] == [plugin.PROVIDER]
+        with pytest.warns(UserWarning, match="SessionOptions has already been configured with providers"):
+            session = ort.InferenceSession(model(self.NEG), options, [CPU])
+        assert session.get_providers() == [CPU]
 
 
 class TestStrict:

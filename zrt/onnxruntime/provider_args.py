@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from zrt.environment import provider_libraries
 from zrt.errors import Error, ProviderError
 from zrt.providers import known
 from zrt.providers.library_providers import available_providers, lacking
@@ -52,14 +53,27 @@ def get_all_providers() -> list[str]:
 
 
 def get_available_providers() -> list[str]:
-    """The names of the providers that the loaded library has."""
-    return list(_available())
+    """The names of the providers that the loaded library has, and those of registered libraries."""
+    return [*_available(), *_plugins()]
 
 
 @cache
 def _available() -> tuple[str, ...]:
     # They are compiled into the library.
     return tuple(available_providers())
+
+
+def _plugins() -> dict[str, list[EpDevice]]:
+    """The devices of the providers that come from registered libraries, by the providers' names."""
+    found: dict[str, list[EpDevice]] = {}
+    # Without any, no environment is needed, whose thread pools a program may still configure.
+    if provider_libraries.registered():
+        from zrt.environment.devices import ep_devices
+
+        for device in ep_devices():
+            if device.provider not in _available():
+                found.setdefault(device.provider, []).append(device)
+    return found
 
 
 def strict() -> bool:
@@ -150,27 +164,15 @@ class Selection:
     def __init__(self, names: Sequence[str], options: Sequence[dict[str, str]], given: Any = None) -> None:
         self._given = given if not names else None
         self._options: dict[str, dict[str, str]] = {}
-        self._devices: dict[str, list[EpDevice]] = {}
-        available = _available()
+        self._plugins = _plugins()
         for name, settings in zip(names, options, strict=True):
-            if name in available or self._is_plugin(name):
+            if name in _available() or name in self._plugins:
                 self._options[name] = settings
             elif strict():
                 raise lacking(name)
             elif name not in _ALL:
                 raise RuntimeError(f"Unknown Provider Type: {name}")
         self._options.setdefault(CPU, {})
-
-    def _is_plugin(self, name: str) -> bool:
-        """Whether a registered library offers devices of this provider."""
-        if name in _ALL:
-            return False
-        from zrt.environment.devices import ep_devices
-
-        devices = [device for device in ep_devices() if device.provider == name]
-        if devices:
-            self._devices[name] = devices
-        return bool(devices)
 
     def to_zrt(self) -> Any:
         """The `providers` of `zrt.Session`: the CPU takes every node, so those after it get none."""
@@ -180,7 +182,7 @@ class Selection:
         for name, settings in self._options.items():
             if name == CPU:
                 break
-            devices = self._devices.get(name)
+            devices = self._plugins.get(name)
             chosen += [(name, settings)] if devices is None else [(device, settings) for device in devices]
         return chosen or None
 
@@ -203,7 +205,14 @@ class Selection:
 
     def reported(self, session: Session) -> dict[str, dict[str, str]]:
         """The options of each provider as the session reports them."""
-        return {name: _effective(name, self._options.get(name, {})) for name in self.names(session)}
+        chosen = dict(self._options)
+        for one, settings in self._given if isinstance(self._given, list) else ():
+            chosen[one if isinstance(one, str) else one.provider] = settings
+        return {name: self._reported(name, chosen.get(name, {})) for name in self.names(session)}
+
+    def _reported(self, name: str, settings: Mapping[str, str]) -> dict[str, str]:
+        devices = self._plugins.get(name)
+        return _effective(name, dict(settings)) if devices is None else {**devices[0].options, **settings}
 
 
 def _effective(name: str, options: dict[str, str]) -> dict[str, str]:

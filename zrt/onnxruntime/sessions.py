@@ -308,7 +308,9 @@ class InferenceSession(Session):
         given = self._sess_options_initial or None
         if given is not None and names and given.has_providers():
             warnings.warn(
-                "InferenceSession has 'providers', and its SessionOptions has providers too: it uses only the former.",
+                "Specified 'providers'/'provider_options' when creating InferenceSession but SessionOptions has already "
+                "been configured with providers. InferenceSession will only use the providers passed to "
+                "InferenceSession().",
                 stacklevel=3,
             )
         model = self._model_path or self._model_bytes
