@@ -308,8 +308,8 @@ class InferenceSession(Session):
         given = self._sess_options_initial or None
         if given is not None and names and given.has_providers():
             warnings.warn(
-                "Specified 'providers'/'provider_options' when creating InferenceSession but SessionOptions has already "
-                "been configured with providers. InferenceSession will only use the providers passed to "
+                "Specified 'providers'/'provider_options' when creating InferenceSession but SessionOptions has "
+                "already been configured with providers. InferenceSession will only use the providers passed to "
                 "InferenceSession().",
                 stacklevel=3,
             )
