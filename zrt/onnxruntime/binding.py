@@ -6,7 +6,7 @@ from typing import Any
 
 from zrt.onnxruntime.devices import state_device
 from zrt.onnxruntime.state.binding import SessionIOBinding
-from zrt.onnxruntime.state.values import OrtValueVector
+from zrt.onnxruntime.state.vectors import OrtValueVector
 from zrt.onnxruntime.values import OrtValue
 
 _NO_VENDOR = 0
@@ -50,7 +50,7 @@ class IOBinding:
         shape: Any = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Binds an output to a device, on which each run makes it anew; or to memory at an address.
+        """Binds an output to a device, on which runs make it; or to memory at an address.
 
         Memory needs `element_type` and `shape`, and the caller keeps it alive while it is bound.
         """

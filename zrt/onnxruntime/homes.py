@@ -51,7 +51,8 @@ STATE = _homes(
         """,
         "state.sessions": "InferenceSession",
         "state.sparse": "SparseBlockSparseView SparseCooView SparseCsrView SparseTensor",
-        "state.values": "OrtValue OrtValueVector copy_tensors is_dlpack_uint8_tensor",
+        "state.values": "OrtValue copy_tensors is_dlpack_uint8_tensor",
+        "state.vectors": "OrtValueVector",
     }
 )
 

@@ -16,13 +16,13 @@ from zrt.onnxruntime.state.devices import NotPickled, OrtDevice, memory_of, runt
 from zrt.onnxruntime.state.sessions import InferenceSession
 from zrt.onnxruntime.state.values import (
     OrtValue,
-    OrtValueVector,
     as_array,
     element_type_of,
     numpy_type,
     onnx_type,
     over_address,
 )
+from zrt.onnxruntime.state.vectors import OrtValueVector
 from zrt.session.io_binding import IoBinding
 from zrt.types import ElementType, ValueKind
 from zrt.values import Value

@@ -16,7 +16,8 @@ from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
 from zrt.onnxruntime.provider_args import Selection, strict
 from zrt.onnxruntime.state.arguments import ANY, TEXT, Kind, instance, sequence, take
 from zrt.onnxruntime.state.devices import OrtDevice, OrtEpDevice, OrtMemoryInfo
-from zrt.onnxruntime.state.values import OrtValue, OrtValueVector
+from zrt.onnxruntime.state.values import OrtValue
+from zrt.onnxruntime.state.vectors import OrtValueVector
 from zrt.session.session import Session
 from zrt.values import Value
 
