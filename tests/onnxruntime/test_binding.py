@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -676,6 +677,51 @@ def test_any_order_of_calls_gives_the_right_results(seed) -> None:
                     if outputs[place] is not None:
                         np.testing.assert_array_equal(outputs[place], expected[place])
     assert good > 50
+
+
+def test_arrays_of_the_other_byte_order_are_converted_each_time() -> None:
+    import zrt.onnxruntime as ort
+
+    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+    dtype = np.dtype(">f4")
+    binding = bound(session)
+    for number in range(6):
+        binding.bind_cpu_input("x", np.full(4, number, dtype))
+        session.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [number + 1] * 4
+
+
+def test_packed_arrays_are_packed_each_time() -> None:
+    import zrt.onnxruntime as ort
+
+    model = models.build(
+        [models.node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)],
+        [tensor("x", TensorProto.INT4, ["n"])],
+        [tensor("y", TensorProto.FLOAT, ["n"])],
+    )
+    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    binding.bind_output("y")
+    for number in range(6):
+        binding.bind_cpu_input("x", np.arange(-2, number + 1).astype(ml_dtypes.int4)[-3:])
+        session.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [number - 2, number - 1, number]
+
+
+def test_output_may_be_sparse_where_the_model_says_dense() -> None:
+    import zrt.onnxruntime as ort
+
+    session = ort.InferenceSession(models.sparse_constant(), providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", np.ones(2, np.float32))
+    for output in session.get_outputs():
+        binding.bind_output(output.name)
+    for _ in range(5):
+        session.run_with_iobinding(binding)
+        assert [value.is_sparse_tensor() for value in binding.get_outputs()] == [True, False]
+        sparse, dense = binding.copy_outputs_to_cpu()
+        assert sparse.values().tolist() == [3, 5]
+        assert (dense == -1).all()
 
 
 def test_forked_child_and_the_end_of_the_interpreter(script) -> None:

@@ -100,9 +100,11 @@ class _Bound:
     def open_slot(self, name: str, array: np.ndarray[Any, Any], is_output: bool) -> None:
         """Prepares `rebind` for what is bound now, to this array.
 
-        Not so where a value is needed later: on a device, for outputs that may share memory with inputs, and for
-        sessions with inputs that can be unbound one by one.
+        Not so for arrays that are bound as a copy; nor where a value is needed later: on a device, for outputs that may
+        share memory with inputs, and for sessions with inputs that can be unbound one by one.
         """
+        if not array.dtype.isnative or ElementType.of(array.dtype).bits < 8:
+            return
         infos = {info.name: info for info in self.session.outputs}
         if self.block.pointer.synchronize or any(info.kind is ValueKind.OPTIONAL for info in self.session.inputs):
             return

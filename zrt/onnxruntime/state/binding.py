@@ -45,7 +45,6 @@ def _execution(error: Error) -> RuntimeError:
 # After so many runs over arrays of the same types and shapes the arrays are bound.
 _AT_ONCE = 3
 
-
 _OPTIONS = instance(object, "RunOptions")
 
 
@@ -343,6 +342,12 @@ class SessionIOBinding(NotPickled):
             found = self._session.run(self._inputs, names, options)
         else:
             found = self._session.run(self._inputs, None, options)
+        if not all(type(array) is np.ndarray for array in found):
+            # The model declares as dense what is sparse.
+            self._odd.update((True, name) for name in names)
+            self._left.update(names)
+            self._run_bound(options)
+            return
         last: dict[str, np.ndarray[Any, Any]] = dict(zip(names, found, strict=True))
         for name, former in self._last.items():
             array = last.get(name)
