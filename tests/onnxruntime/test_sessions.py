@@ -444,6 +444,19 @@ def test_run_with_ortvaluevector_binds_outputs_on_devices() -> None:
         session.run_with_ortvaluevector(ort.RunOptions(), ["x"], feeds, ["z"], fetches, [device])
 
 
+def test_session_of_the_extension_module_runs_a_binding(ort: Any, add: Any) -> None:
+    binding = add.io_binding()
+    for name in "xy":
+        binding.bind_cpu_input(name, ONES)
+    binding.bind_output("z")
+    for options in (None, ort.RunOptions()):
+        add._sess.run_with_iobinding(binding._iobinding, options)
+        assert lists(binding.copy_outputs_to_cpu()) == [TWOS]
+    for wrong in ((1, None), (binding._iobinding, 1), (binding._iobinding,)):
+        with pytest.raises(TypeError, match=r"^run_with_iobinding\(\): incompatible function arguments"):
+            add._sess.run_with_iobinding(*wrong)
+
+
 class TestAsync:
     """`run_async`: a callback at the end of the run, on another thread."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from zrt.errors import ArgumentError, DTypeError, ZrtError
+from zrt.errors import DTypeError, ZrtError
 from zrt.memory import arrays
 from zrt.types import ElementType, ValueKind, pack
 from zrt.values import Value
@@ -37,9 +37,8 @@ def value(info: ValueInfo | None, name: str, feed: Any) -> Value:
     if hasattr(type(feed), "_to_zrt"):
         made: Value = feed._to_zrt()
         return made
-    sequence = info is not None and info.kind is ValueKind.SEQUENCE
     if isinstance(feed, list):
-        return _sequence(info, name, feed) if sequence else _list(info, name, feed)
+        return _sequence(info, name, feed) if info and info.kind is ValueKind.SEQUENCE else _list(info, name, feed)
     if isinstance(feed, dict):
         return _map(info, name, feed)
     if not isinstance(feed, Iterable) or isinstance(feed, memoryview):
@@ -53,26 +52,24 @@ def value(info: ValueInfo | None, name: str, feed: Any) -> Value:
 
 
 def _array(array: np.ndarray[Any, Any], name: str) -> Value:
-    if array.dtype.kind in "OUV":
-        try:
-            kind = ElementType.of(array.dtype)
-        except DTypeError:
-            kind = ElementType.STRING
-        if kind is ElementType.STRING:
-            texts = [str(text) for text in array.reshape(-1).tolist()]
-            return Value.from_strings(texts, array.shape, name)
     try:
         kind = ElementType.of(array.dtype)
     except DTypeError:
-        raise RuntimeError(f"Numpy_type {array.dtype.num} can't be converted to MLDataType.") from None
-    if kind is ElementType.STRING:
-        return Value.from_strings(array, None, name)
+        # The official package takes records for texts.
+        kind = ElementType.STRING if array.dtype.kind == "V" else ElementType.COMPLEX64
     if kind.refused:
         raise RuntimeError(f"Numpy_type {array.dtype.num} can't be converted to MLDataType.")
+    if kind is ElementType.STRING:
+        flat = array.reshape(-1).tolist()
+        return Value.from_strings([_text(each) for each in flat], array.shape, name)
     plain = arrays.native(np.asarray(array))
     if kind.packed:
         return Value.from_packed(pack(plain, kind), kind, plain.shape, name)
     return Value.from_array(plain, name)
+
+
+def _text(thing: Any) -> str | bytes:
+    return thing if isinstance(thing, (str, bytes)) else str(thing)
 
 
 def _list(info: ValueInfo | None, name: str, feed: list[Any]) -> Value:
@@ -86,11 +83,10 @@ def _list(info: ValueInfo | None, name: str, feed: list[Any]) -> Value:
     return _array(array, name)
 
 
-def _sequence(info: ValueInfo | None, name: str, feed: list[Any]) -> Value:
-    maps = info is not None and info.element is not None and info.element.kind is ValueKind.MAP
+def _sequence(info: ValueInfo, name: str, feed: list[Any]) -> Value:
+    maps = info.element is not None and info.element.kind is ValueKind.MAP
     if not maps and not all(isinstance(each, np.ndarray) for each in feed):
         raise RuntimeError("CreateSequenceOfTensors: Input is not a tensor")
-    assert info is not None
     return _made(Value.from_sequence, feed, info.element_type, info.key_type or None, name)
 
 
@@ -104,7 +100,7 @@ def _map(info: ValueInfo | None, name: str, feed: dict[Any, Any]) -> Value:
 def _made(make: Any, feed: Any, first: Any, second: Any, name: str) -> Value:
     try:
         made: Value = make(feed, first, second, f"input {name!r}")
-    except (ArgumentError, DTypeError, ZrtError) as error:
+    except ZrtError as error:
         raise RuntimeError(str(error)) from error
     return made
 

@@ -70,6 +70,13 @@ def _function(value: Any) -> Any:
     return value
 
 
+def _runnable(value: Any) -> Any:
+    # Its module imports this one.
+    if not hasattr(type(value), "_run"):
+        raise TypeError
+    return value
+
+
 def _counterpart(name: str, optional: bool = True) -> Kind:
     """Options with a counterpart of zrt's, which it gives."""
 
@@ -101,7 +108,7 @@ _FORMS: dict[str, tuple[Kind, ...]] = {
     "run": (_NAMES, _FEEDS, _RUN_OPTIONS),
     "run_async": (_NAMES, _FEEDS, _CALLBACK, ANY, _RUN_OPTIONS),
     "run_with_ort_values": (_DICT, _NAMES, _RUN_OPTIONS),
-    "run_with_iobinding": (ANY, _RUN_OPTIONS),
+    "run_with_iobinding": (Kind("SessionIOBinding", _runnable), _RUN_OPTIONS),
     "run_with_ortvaluevector": (
         _counterpart("RunOptions", optional=False),
         _NAMES,
@@ -286,8 +293,8 @@ class InferenceSession:
 
     def run_with_iobinding(self, *arguments: Any) -> None:
         """One run over a `SessionIOBinding`: that, and run options or None."""
-        binding, options = _take("run_with_iobinding", *arguments)
-        binding._run(options, self)
+        binding, _ = _take("run_with_iobinding", *arguments)
+        binding._run(arguments[1], self)
 
     def end_profiling(self) -> str:
         """Ends the profiling; returns the path of the trace, "" without profiling."""
