@@ -292,6 +292,36 @@ def test_map_of_another_type_is_refused(load: Any, state: Any) -> None:
             session.run(None, {"x": feed})
 
 
+KEY = "Unexpected key type  <class '{}'>, it cannot be linked to C type int64_t"
+VALUE = "Unexpected value type  <class '{}'>, it cannot be linked to C type {}"
+
+
+@pytest.mark.parametrize(
+    ("feed", "words"),
+    [
+        ({1: 2.0, "a": 3.0}, KEY.format("str")),
+        ({2**70: 2.0}, KEY.format("int")),
+        ({1.5: 2.0}, KEY.format("float")),
+        ({1: "2"}, VALUE.format("str", "int64_t")),
+        ({"a": None}, VALUE.format("NoneType", "string")),
+        ({None: 2.0}, "Key type must be int or string (not <class 'NoneType'>)"),
+    ],
+)
+def test_map_of_mixed_types_is_refused(load: Any, feed: Any, words: str) -> None:
+    with pytest.raises(RuntimeError, match=f"^{re.escape(words)} for input 'x'.$"):
+        load(models.vectorizer()).run(None, {"x": feed})
+
+
+def test_map_takes_bools(load: Any) -> None:
+    assert load(models.vectorizer()).run(None, {"x": {True: True}})[0].tolist() == [[1, 0, 0]]
+
+
+def test_void_array_holds_texts_with_their_zeros(load: Any) -> None:
+    session = load(identity("string"))
+    (y,) = session.run(None, {"x": np.array([b"a\0", b"bc"], np.void)})
+    assert y.tolist() == ["a\0", "bc"]
+
+
 def test_result_of_maps_is_a_list_of_dicts(load: Any) -> None:
     (found,) = load(models.zip_map()).run(None, {"x": np.ones((2, 2), np.float32)})
     assert found == [{"a": 1.0, "b": 1.0}] * 2

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,38 @@ def _map(info: ValueInfo | None, name: str, feed: dict[Any, Any]) -> Value:
     if not feed:
         raise RuntimeError("Size of dictionary is empty, unable to run the prediction.")
     value_type = info.element_type if info is not None and info.kind is ValueKind.MAP else ElementType.FLOAT
-    return _made(Value.from_map, feed, None, value_type, name)
+    given = _of_floats(feed, name) if value_type is ElementType.FLOAT else feed
+    return _made(Value.from_map, given, None, value_type, name)
+
+
+def _of_floats(feed: dict[Any, Any], name: str) -> dict[Any, float]:
+    """The map with keys of one kind, which the first decides, and with floats as its values."""
+    first = next(iter(feed))
+    if not isinstance(first, str) and not hasattr(first, "__float__"):
+        raise RuntimeError(f"Key type must be int or string (not {type(first)}) for input '{name}'.")
+    kind, convert = ("string", str) if isinstance(first, str) else ("int64_t", _int64)
+
+    def made(role: str, value: Any, converter: Callable[[Any], Any]) -> Any:
+        try:
+            return converter(value)
+        except (TypeError, OverflowError):
+            found = f"Unexpected {role} type  {type(value)}, it cannot be linked to C type {kind}"
+            raise RuntimeError(f"{found} for input '{name}'.") from None
+
+    return {made("key", key, convert): made("value", value, _float) for key, value in feed.items()}
+
+
+def _int64(value: Any) -> int:
+    number = operator.index(value)
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError
+    return number
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, (str, bytes)):
+        raise TypeError
+    return float(value)
 
 
 def _made(make: Any, feed: Any, first: Any, second: Any, name: str) -> Value:
