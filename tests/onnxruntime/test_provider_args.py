@@ -156,6 +156,18 @@ def test_provider_that_cannot_be_used_is_left_out_with_a_warning(monkeypatch: py
         ort.InferenceSession(model(), providers=[CUDA])
 
 
+def test_options_that_the_c_api_drops_are_left_out_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    from zrt.onnxruntime import provider_args
+
+    monkeypatch.setattr(provider_args, "_available", lambda: (CUDA, CPU))
+    given = {"device_id": "0", "tunable_op_enable": "1", "gpu_external_alloc": "5"}
+    with pytest.warns(UserWarning, match="CUDA.* drops gpu_external_alloc, tunable_op_enable, so there is no effect"):
+        selection = provider_args.Selection([CUDA, CPU], [given, {}])
+    assert selection.to_zrt() == [(CUDA, {"device_id": "0"})]
+    monkeypatch.setenv("ZRT_STRICT", "1")
+    assert provider_args.Selection([CUDA, CPU], [given, {}]).to_zrt() == [(CUDA, given)]
+
+
 class TestPlugin:
     """A provider of a library that is registered at run time."""
 

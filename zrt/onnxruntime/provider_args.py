@@ -167,7 +167,7 @@ class Selection:
         self._plugins = _plugins()
         for name, settings in zip(names, options, strict=True):
             if name in _available() or name in self._plugins:
-                self._options[name] = settings
+                self._options[name] = settings if strict() else _effectual(name, settings)
             elif strict():
                 raise lacking(name)
             elif name not in _ALL:
@@ -213,6 +213,20 @@ class Selection:
     def _reported(self, name: str, settings: Mapping[str, str]) -> dict[str, str]:
         devices = self._plugins.get(name)
         return _effective(name, dict(settings)) if devices is None else {**devices[0].options, **settings}
+
+
+def _effectual(name: str, settings: dict[str, str]) -> dict[str, str]:
+    """The settings without those that the C API of ONNX Runtime drops, with a warning; zrt would refuse them."""
+    kind = None if not settings or name == CPU else known.kind_of(name)
+    if kind is None:
+        return settings
+    from zrt.providers.option import Route
+
+    dropped = {key for key, (_, option) in kind.by_key().items() if option.route is Route.DROPPED and key in settings}
+    if dropped:
+        has = ", ".join(sorted(dropped))
+        warnings.warn(f"{name}: the C API of ONNX Runtime drops {has}, so there is no effect", stacklevel=6)
+    return {key: value for key, value in settings.items() if key not in dropped}
 
 
 def _effective(name: str, options: dict[str, str]) -> dict[str, str]:
