@@ -724,5 +724,27 @@ def test_output_may_be_sparse_where_the_model_says_dense() -> None:
         assert (dense == -1).all()
 
 
+@pytest.mark.parametrize("element_type", [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.STRING])
+def test_copies_are_those_that_run_returns(element_type) -> None:
+    import zrt.onnxruntime as ort
+
+    model = models.build(
+        [models.node("Cast", ["x"], ["y"], to=element_type)],
+        [tensor("x", TensorProto.FLOAT, ["n"])],
+        [tensor("y", element_type, ["n"])],
+    )
+    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    binding.bind_output("y")
+    for _ in range(5):
+        binding.bind_cpu_input("x", ONES)
+        session.run_with_iobinding(binding)
+        (copied,) = binding.copy_outputs_to_cpu()
+        (expected,) = session.run(None, {"x": ONES})
+        assert copied.dtype == expected.dtype
+        assert copied.tolist() == expected.tolist()
+        assert binding.get_outputs()[0].element_type() == element_type
+
+
 def test_forked_child_and_the_end_of_the_interpreter(script) -> None:
     assert script("fork_with_binding.py").stderr == ""

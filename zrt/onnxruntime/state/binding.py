@@ -16,9 +16,9 @@ from zrt.onnxruntime.state.devices import NotPickled, OrtDevice, memory_of, runt
 from zrt.onnxruntime.state.sessions import InferenceSession
 from zrt.onnxruntime.state.values import (
     OrtValue,
-    as_array,
     element_type_of,
     numpy_type,
+    on_host,
     onnx_type,
     over_address,
 )
@@ -496,9 +496,12 @@ def _value_of(found: Any) -> OrtValue:
 
 
 def _copied(found: Any) -> Any:
-    """An object of Python that shares no memory with an array or a value."""
+    """The object that `InferenceSession.run` returns for an array or a value, with memory of its own."""
     if type(found) is np.ndarray:
-        return found.copy()
-    if found is not None and found.is_tensor and found.element_type is not ElementType.STRING:
-        return as_array(found).copy()
-    return feeds.result(found)
+        if found.dtype.kind in "biuf":
+            return found.copy()
+        found = Value.from_array(found)
+    if found is not None and found.is_tensor:
+        found = on_host(found)
+    result = feeds.result(found)
+    return result.copy() if isinstance(result, np.ndarray) else result

@@ -442,16 +442,21 @@ def onnx_number_type(code: int) -> ElementType:
     return element_type
 
 
+def on_host(value: Value) -> Value:
+    """A tensor itself, or a copy of one that lies on a device."""
+    if value.memory.is_host:
+        return value
+    target = Value.allocate(value.shape, value.element_type)
+    _copy(value, target)
+    return target
+
+
 def as_array(value: Value) -> Any:
     """A tensor as numpy has it; raises `RuntimeError` for a type that has no array."""
     refused_name = _NO_ARRAY.get(value.element_type)
     if refused_name is not None:
         raise RuntimeError(f"No corresponding Numpy type for Tensor Type. {refused_name}")
-    if not value.memory.is_host:
-        target = Value.allocate(value.shape, value.element_type)
-        _copy(value, target)
-        value = target
-    array = value.numpy()
+    array = on_host(value).numpy()
     # Theirs has no dtype of its own for this type.
     return array.view(np.uint8) if value.element_type is ElementType.FLOAT8E4M3FN else array
 
