@@ -370,3 +370,8 @@ def test_initializer_may_be_overridden(load: Any, state: Any) -> None:
 def test_model_without_inputs_runs(load: Any) -> None:
     session = load(model("agraph () => (float z) { z = Constant<value_float = 1.0>() }"))
     assert float(session.run(None, {})[0]) == 1
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_feeds_return_or_raise(script: Any, seed: int) -> None:
+    script("random_feeds.py", seed, 3000)
