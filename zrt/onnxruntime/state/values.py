@@ -73,9 +73,8 @@ def type_name(value: Value) -> str:
     return f"seq({name})" if value.kind is ValueKind.SEQUENCE else name
 
 
-def element_type_of(array: np.ndarray[Any, Any]) -> ElementType:
-    """The element type of an array of numbers; raises `RuntimeError` for any other array."""
-    dtype = array.dtype
+def element_type_of(dtype: np.dtype[Any]) -> ElementType:
+    """The element type of arrays of numbers; raises `RuntimeError` for any other dtype."""
     if dtype.kind not in _NUMBERS:
         raise RuntimeError(_NUMBERS_ONLY)
     try:
@@ -89,7 +88,7 @@ def element_type_of(array: np.ndarray[Any, Any]) -> ElementType:
 
 def on_cpu(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """An array of numbers as a tensor can use its memory: the array itself, or a contiguous copy."""
-    element_type_of(array)
+    element_type_of(array.dtype)
     if type(array) is np.ndarray and array.flags.carray and array.dtype.isnative:
         # The caller may change the shape of its own object.
         return array.view()
@@ -208,7 +207,7 @@ class OrtValue(NotPickled):
         array = on_cpu(array)
         if device.device_type() == CPU:
             return OrtValue._over(array)
-        copied = allocated(list(array.shape), element_type_of(array), device)
+        copied = allocated(list(array.shape), element_type_of(array.dtype), device)
         _copy(Value.from_array(array), copied)
         return OrtValue._of(copied)
 
@@ -431,7 +430,7 @@ def numpy_type(given: Any) -> ElementType:
         dtype = np.dtype(given)
     except Exception:
         raise RuntimeError("Not a valid numpy type") from None
-    return element_type_of(np.empty(0, dtype))
+    return element_type_of(dtype)
 
 
 def onnx_number_type(code: int) -> ElementType:
@@ -489,9 +488,9 @@ def over_address(
         raise RuntimeError(_NO_PLACE)
     if element_type is ElementType.STRING:
         raise RuntimeError(_NUMBERS_ONLY)
-    if any(dim < 0 for dim in shape):
+    if min(shape, default=0) < 0:
         raise RuntimeError(f"shape.Size() must >=0, and the shape is {shape}")
-    size = nbytes(element_type, shape)
+    size = (math.prod(shape) * element_type.bits + 7) // 8
     if size >= 1 << 62:
         raise RuntimeError(f"Integer overflow: a tensor of shape {shape} is too large")
     if size and not 0 < address < (1 << 64) - size:
@@ -500,8 +499,10 @@ def over_address(
     if size and address % width:
         raise RuntimeError(f"the address {address:#x} is no multiple of {width} bytes, the size of an element")
     if memory is HOST and element_type in _ARRAY_TYPES:
-        raw = np.asarray(_Memory(address, size, owner)) if size else np.empty(0, np.uint8)
-        return OrtValue._over(raw.view(element_type.dtype).reshape(shape))
+        dtype = element_type.dtype
+        return OrtValue._over(
+            np.asarray(_Memory(address, tuple(shape), dtype, owner)) if size else np.empty(shape, dtype)
+        )
     return OrtValue._of(at_address(address, tuple(shape), element_type, memory, owner))
 
 
@@ -510,9 +511,9 @@ class _Memory:
 
     __slots__ = ("__array_interface__", "owner")
 
-    def __init__(self, address: int, size: int, owner: object) -> None:
+    def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], owner: object) -> None:
         self.owner = owner
-        self.__array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}
+        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": dtype.str, "data": (address, False)}
 
 
 def copy_tensors(*arguments: Any) -> None:
