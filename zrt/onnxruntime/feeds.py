@@ -39,7 +39,9 @@ def value(info: ValueInfo | None, name: str, feed: Any) -> Value:
         made: Value = feed._to_zrt()
         return made
     if isinstance(feed, list):
-        return _sequence(info, name, feed) if info and info.kind is ValueKind.SEQUENCE else _list(info, name, feed)
+        if info is not None and info.kind is ValueKind.SEQUENCE:
+            return _sequence(info, name, feed)
+        return _array(_list(info, feed), name)
     if isinstance(feed, dict):
         return _map(info, name, feed)
     if not isinstance(feed, Iterable) or isinstance(feed, memoryview):
@@ -73,15 +75,25 @@ def _text(thing: Any) -> str | bytes:
     return thing if isinstance(thing, (str, bytes)) else str(thing)
 
 
-def _list(info: ValueInfo | None, name: str, feed: list[Any]) -> Value:
+def _list(info: ValueInfo | None, feed: list[Any]) -> np.ndarray[Any, Any]:
+    """A list as an array of the declared type."""
     if info is None or info.kind is not ValueKind.TENSOR:
         raise RuntimeError("The graph is missing type information needed to construct the ORT tensor")
     dtype = np.dtype(np.uint8) if info.element_type is _AS_BYTES else info.element_type.dtype
     try:
-        array = np.array(feed, dtype)
+        return np.array(feed, dtype)
     except (ValueError, TypeError, OverflowError) as error:
         raise RuntimeError("Could not create tensor from given input list") from error
-    return _array(array, name)
+
+
+def lists_as_arrays(feeds: dict[str, Any], inputs: Iterable[ValueInfo]) -> dict[str, Any] | None:
+    """The feeds with an array in the place of each list for a tensor; None if there is no such list."""
+    arrays = {
+        info.name: _list(info, feeds[info.name])
+        for info in inputs
+        if info.kind is ValueKind.TENSOR and isinstance(feeds.get(info.name), list)
+    }
+    return {**feeds, **arrays} if arrays else None
 
 
 def _sequence(info: ValueInfo, name: str, feed: list[Any]) -> Value:

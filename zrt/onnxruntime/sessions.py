@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from zrt.errors import ArgumentError, OrtError
-from zrt.onnxruntime import errors, provider_args
+from zrt.errors import ArgumentError, DTypeError, OrtError
+from zrt.onnxruntime import errors, feeds, provider_args
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
 from zrt.onnxruntime.state import sessions as state
 from zrt.values import SparseTensor
@@ -186,6 +186,11 @@ class Session:
     def _run(self, output_names: Any, input_feed: Any, run_options: Any, failure: Exception | None = None) -> Any:
         """`run` by the official package's rules, where zrt's own run has refused the arguments or failed."""
         self._validate_input(list(input_feed.keys()))
+        if isinstance(failure, DTypeError):
+            session = self._sess.session
+            listed = feeds.lists_as_arrays(input_feed, (*session.inputs, *session.initializers))
+            if listed is not None:
+                return self.run(output_names, listed, run_options)
         return self._retried(
             lambda: self._sess.run(self._wanted(output_names), input_feed, run_options),
             failure if isinstance(failure, OrtError) else None,
