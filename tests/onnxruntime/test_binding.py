@@ -207,7 +207,11 @@ def test_unknown_device_raises(session) -> None:
         session.io_binding().bind_output("z", "tpu")
 
 
-@pytest.mark.parametrize("address", [0, -1, (1 << 64) - 8, ONES.ctypes.data + 1])
+@pytest.mark.parametrize(
+    "address",
+    [0, -1, (1 << 64) - 8, ONES.ctypes.data + 1],
+    ids=["null", "negative", "beyond_the_end", "misaligned"],
+)
 def test_address_that_no_tensor_has_raises(address) -> None:
     import zrt.onnxruntime as ort
 
