@@ -16,7 +16,15 @@ from zrt._native.busy import claimed
 from zrt._native.cdata import from_buffer, new_array, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnknownNameError, UnsupportedError
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    ClosedError,
+    Error,
+    ShapeError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, cpu_memory, handle_of, require_memory
 from zrt.memory.buffers import Buffer
@@ -62,6 +70,13 @@ class _Slot:
         slot.is_output = is_output
 
 
+def _new_lock() -> Any:
+    try:
+        return Lock()
+    except RuntimeError as error:
+        raise AllocationError("no memory for a lock") from error
+
+
 @dataclass(slots=True)
 class _Bound:
     """The state of an open binding, in one attribute of `IoBinding`: `close` must not affect a run in another thread.
@@ -79,7 +94,7 @@ class _Bound:
     outputs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     left: Any = None
     slots: dict[tuple[bool, str], _Slot] = field(default_factory=dict)
-    rebinding: Any = field(default_factory=Lock)
+    rebinding: Any = field(default_factory=_new_lock)
     reader: BoundOutputs | None = None
 
     def claimed(self, work: Callable[..., Any], *arguments: Any) -> Any:
