@@ -139,7 +139,8 @@ class TestPins:
 
     def test_other_files_repeat_no_version_or_hash(self, pins: Json) -> None:
         for file in [ROOT / "flake.nix", *(ROOT / "nix").rglob("*")]:
-            if file.is_file() and file != ROOT / "nix" / "pins.nix":
+            # A build hook that ran has left bytecode.
+            if file.is_file() and file.suffix != ".pyc" and file != ROOT / "nix" / "pins.nix":
                 text = file.read_text("utf-8")
                 assert pins["version"] not in text, file
                 assert not re.search(r"\b([0-9a-f]{40}|[0-9a-f]{64})\b|sha(1|256|512)-", text), file
