@@ -39,8 +39,6 @@ ANSWERS = {
     "onnxruntime": (str(SCRIPTS / "answer_onnxruntime.py"),),
     "drop_in": ("-m", "zrt.onnxruntime", str(SCRIPTS / "answer_onnxruntime.py")),
 }
-# The program imports zrt's session before numpy, and the library opens meanwhile.
-ZRT_FIRST = "zrt_first"
 INTERFACES = {"onnxruntime": "onnxruntime", "drop_in": DROP_IN}
 MISSING = {} if find_spec("onnxruntime") else {"onnxruntime": "onnxruntime is not installed"}
 
@@ -93,7 +91,6 @@ def imports(bytecode: Path) -> Group:
 def answers(bytecode: Path, model_file: Callable[[str], Path]) -> Group:
     model = os.fspath(model_file("digits"))
     programs = {package: (*program, model) for package, program in ANSWERS.items()}
-    programs[ZRT_FIRST] = (*programs["zrt"], "first")
     return make_group("startup: a program that computes one result (digits)", programs, bytecode)
 
 
@@ -113,7 +110,7 @@ def test_import_drop_in(compare: Compare, drop_in_imports: Group, program: str) 
     compare(drop_in_imports, program)
 
 
-@pytest.mark.parametrize("package", [*ANSWERS, ZRT_FIRST])
+@pytest.mark.parametrize("package", ANSWERS)
 def test_first_answer(compare: Compare, answers: Group, package: str) -> None:
     compare(answers, package)
 

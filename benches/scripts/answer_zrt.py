@@ -1,12 +1,6 @@
-"""Computes one result of the model in argument 1 with zrt, and prints the class.
-
-With a second argument, "first", it imports zrt's session before numpy.
-"""
+"""Computes one result of the model in argument 1 with zrt, and prints the class."""
 
 import sys
-
-if sys.argv[2:] == ["first"]:
-    from zrt import Session  # noqa: F401
 
 import numpy as np
 

@@ -36,8 +36,8 @@ EXAMPLES = (
     "examples/plot_metadata.py",
     "tutorial/plot_gbegin_dataframe.py",
 )
-# What a program prints differs in these texts: the module of an error's class; and the type of int64 arrays, for which
-# the official package has C's "long long", which numpy does not take for the default.
+# Programs print these texts differently: the module of an error's class; and the type of int64 arrays, for which the
+# official package has C's "long long", which numpy does not take for the default.
 DIFFERENCES = {"onnxruntime.capi.onnxruntime_pybind11_state.": "zrt.onnxruntime.errors.", ", dtype=int64)": ")"}
 
 pytestmark = [pytest.mark.official, pytest.mark.programs("skl2onnx", "sklearn", "pandas")]

@@ -1,4 +1,4 @@
-"""What the official package sets for the whole process: the log's level, thread pools, telemetry, the seed."""
+"""Settings of the whole process: the level of the log, thread pools, telemetry, the seed."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Settings:
         self._values: dict[str, Any] = {}
         self._entries: dict[str, str] = {}
         self._changed()
-        # What zrt needs, and the state that it was made of.
+        # The state, and the options of zrt that were made of it.
         self._made: tuple[object, Any] = (None, None)
 
     def _changed(self) -> None:

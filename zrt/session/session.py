@@ -282,12 +282,7 @@ class Session(Owner):
         self._check_replay(options)
         call, memory, handles = self._checked(given, outputs)
         if key is not None and handles is None and not self._captures:
-            if len(self._known) >= CALLS_KEPT:
-                # Replace the dictionary, as in `_keep`.
-                self._known = {}
-            self._known[key] = call
-            if self._handle is None:
-                self.close()
+            self._keep("_known", key, call)
         return call.run(memory, handles, options)
 
     def _check_replay(self, options: RunOptions | None) -> None:
@@ -424,7 +419,7 @@ class Session(Owner):
                 self.input_names,
                 self._distrusted,
             )
-            self._keep(key, call)
+            self._keep("_calls", key, call)
         if wanted is None and not self._captures:
             self._latest = call
         if self._handle is None:
@@ -432,17 +427,17 @@ class Session(Owner):
             self.close()
         return call
 
-    def _keep(self, key: Any, call: Call) -> Call:
-        """Caches a prepared call."""
-        calls = self._calls
+    def _keep(self, cache: str, key: Any, call: Call) -> None:
+        """Keeps a prepared call in the cache of that name."""
+        calls = getattr(self, cache)
         if len(calls) >= CALLS_KEPT:
             # Replace the dictionary: another thread may be reading the old one.
-            calls = self._calls = {}
+            calls = {}
+            setattr(self, cache, calls)
         calls[key] = call
         if self._handle is None:
             # Another thread closed the session meanwhile: the cached call must not keep the OrtSession alive.
             self.close()
-        return call
 
     def prepare(self, feeds: Feeds) -> PreparedRun:
         """A run that borrows these feeds in place: each run reads their current content.

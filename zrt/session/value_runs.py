@@ -85,5 +85,5 @@ def prepare(
     call = session._calls.get(key)
     if not isinstance(call, ValueCall):
         call = ValueCall(owner, session._run_options, session._memory, fed, names)
-        session._keep(key, call)
+        session._keep("_calls", key, call)
     return call, [handle.pointer for handle in handles], handles
