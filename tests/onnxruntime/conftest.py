@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
+
+from tests.support import models
 
 # The release of the official package that is the reference; others have other names and messages.
 REFERENCE = "1.27."
@@ -29,3 +33,22 @@ def ort(request: pytest.FixtureRequest) -> Any:
 def state(ort: Any) -> Any:
     """`capi.onnxruntime_pybind11_state` of that package."""
     return importlib.import_module(f"{ort.__name__}.capi.onnxruntime_pybind11_state")
+
+
+@pytest.fixture(scope="module")
+def load(ort: Any) -> Callable[[bytes], Any]:
+    """Loads a model with one thread, once for a module."""
+
+    def load(data: bytes) -> Any:
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = 1
+        return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+    return cache(load)
+
+
+@pytest.fixture
+def session(load: Any) -> Any:
+    """z = x + y for vectors."""
+    return load(models.add(["n"]))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import collections
 import re
 import types
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,17 +15,6 @@ from tests.onnxruntime.models import identity, model
 
 ONES = np.ones((1, 4), np.float32)
 LONGS = np.ones(2, np.float32)
-
-
-@pytest.fixture(scope="module")
-def load(ort: Any) -> Callable[[bytes], Any]:
-    def load(data: bytes) -> Any:
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = 1
-        return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-
-    return cache(load)
 
 
 @pytest.fixture

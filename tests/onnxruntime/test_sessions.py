@@ -355,70 +355,6 @@ def test_methods_have_the_official_arguments(ort: Any) -> None:
     assert issubclass(ort.InferenceSession, ort.InferenceSession.__mro__[1])
 
 
-class TestOrtValues:
-    """Runs over `OrtValue` and over vectors of the extension module."""
-
-    @pytest.fixture
-    def values(self, ort: Any) -> dict[str, Any]:
-        return {name: ort.OrtValue.ortvalue_from_numpy(ONES) for name in "xy"}
-
-    @pytest.mark.parametrize("names", [None, [], ["z"]])
-    def test_run_with_ort_values(self, ort: Any, add: Any, values: Any, names: Any) -> None:
-        (z,) = add.run_with_ort_values(names, values)
-        assert isinstance(z, ort.OrtValue)
-        assert z.numpy().tolist() == TWOS
-        (again,) = add.run_with_ort_values(names, {"x": z, "y": z}, ort.RunOptions())
-        assert again.numpy().tolist() == [[4] * 4]
-
-    def test_wrong_values_are_refused(self, ort: Any, add: Any, state: Any, values: Any) -> None:
-        with pytest.raises(AttributeError, match="has no attribute '_get_c_value'"):
-            add.run_with_ort_values(None, FEEDS)
-        with pytest.raises(ValueError, match=re.escape("Required inputs (['y']) are missing")):
-            add.run_with_ort_values(None, {"x": values["x"]})
-        doubles = ort.OrtValue.ortvalue_from_numpy(ONES.astype("f8"))
-        with pytest.raises(state.InvalidArgument, match=re.escape("(tensor(double)) , expected: (tensor(float))")):
-            add.run_with_ort_values(None, {**values, "x": doubles})
-        with pytest.raises(state.InvalidArgument, match=r"Invalid output name:q$"):
-            add.run_with_ort_values(["q"], values)
-        with pytest.raises(TypeError, match=r"^run_with_ort_values\(\): incompatible function arguments"):
-            add.run_with_ort_values(None, values, 1)
-
-    def test_absent_optional_has_no_value(self, ort: Any) -> None:
-        session = ort.InferenceSession(
-            model("agraph (optional(float[n]) o) => (optional(float[n]) p) { p = Identity(o) }")
-        )
-        (found,) = session.run_with_ort_values(None, {})
-        assert not found.has_value()
-
-    def test_run_with_ortvaluevector(self, ort: Any, state: Any, add: Any, values: Any) -> None:
-        device = ort.OrtDevice.make("cpu", 0)._get_c_device()
-        feeds, fetches = state.OrtValueVector(), state.OrtValueVector()
-        for name in "xy":
-            feeds.push_back(values[name]._ortvalue)
-        given = (["x", "y"], feeds, ["z"], fetches, [device])
-        add.run_with_ortvaluevector(ort.RunOptions(), *given)
-        assert [each.numpy().tolist() for each in fetches] == [TWOS]
-        with pytest.raises(TypeError, match=r"^run_with_ortvaluevector\(\): incompatible function arguments"):
-            add.run_with_ortvaluevector(None, *given)
-        with pytest.raises(state.InvalidArgument, match=r"Invalid input name: q$"):
-            add.run_with_ortvaluevector(ort.RunOptions(), ["x", "q"], *given[1:])
-
-    def test_run_with_ortvaluevector_writes_into_given_values(
-        self, ort: Any, state: Any, add: Any, values: Any
-    ) -> None:
-        device = ort.OrtDevice.make("cpu", 0)._get_c_device()
-        feeds, fetches, wrong = state.OrtValueVector(), state.OrtValueVector(), state.OrtValueVector()
-        for name in "xy":
-            feeds.push_back(values[name]._ortvalue)
-        place = np.zeros((1, 4), np.float32)
-        fetches.push_back(ort.OrtValue.ortvalue_from_numpy(place)._ortvalue)
-        add.run_with_ortvaluevector(ort.RunOptions(), ["x", "y"], feeds, ["z"], fetches, [device])
-        assert place.tolist() == TWOS
-        wrong.push_back(ort.OrtValue.ortvalue_from_numpy(np.zeros((2, 4), np.float32))._ortvalue)
-        with pytest.raises(state.InvalidArgument):
-            add.run_with_ortvaluevector(ort.RunOptions(), ["x", "y"], feeds, ["z"], wrong, [device])
-
-
 @pytest.fixture(scope="module")
 def session(ort: Any) -> Any:
     # The official package needs a thread besides the caller's for `run_async`, and may wait forever for a session that
@@ -426,22 +362,6 @@ def session(ort: Any) -> Any:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 2
     return ort.InferenceSession(model(), options)
-
-
-def test_run_with_ortvaluevector_binds_outputs_on_devices() -> None:
-    # This machine has none, so the outputs come to the host; the official package refuses the device.
-    import zrt.onnxruntime as ort
-    from zrt.onnxruntime.capi import onnxruntime_pybind11_state as state
-
-    feeds, fetches = state.OrtValueVector(), state.OrtValueVector()
-    for array in (ONES, ONES):
-        feeds.push_back(ort.OrtValue.ortvalue_from_numpy(array)._ortvalue)
-    device = ort.OrtDevice.make("cuda", 0)._get_c_device()
-    session = ort.InferenceSession(model())
-    session.run_with_ortvaluevector(ort.RunOptions(), ["x", "y"], feeds, ["z"], fetches, [device])
-    assert [each.numpy().tolist() for each in fetches] == [TWOS]
-    with pytest.raises(state.InvalidArgument, match="the numbers of names, values and devices differ"):
-        session.run_with_ortvaluevector(ort.RunOptions(), ["x"], feeds, ["z"], fetches, [device])
 
 
 def test_session_of_the_extension_module_runs_a_binding(ort: Any, add: Any) -> None:
