@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from benches.support import (
     DROP_IN,
     Compare,
     Entry,
+    Feeds,
     Group,
     Workload,
     call_entry,
@@ -21,6 +25,25 @@ from benches.support import (
 
 MODELS = ("add", "digits", "cnn", "squeezenet")
 PACKAGES = {"official": "onnxruntime", "drop_in": DROP_IN}
+
+
+def named(package: Any, session: Any, feeds: Feeds) -> tuple[Any, Any]:
+    return [each.name for each in session.get_outputs()], feeds
+
+
+def listed(package: Any, session: Any, feeds: Feeds) -> tuple[Any, Any]:
+    return None, {name: array.tolist() for name, array in feeds.items()}
+
+
+def strided(package: Any, session: Any, feeds: Feeds) -> tuple[Any, Any]:
+    return None, {name: np.repeat(array, 2, axis=-1)[..., ::2] for name, array in feeds.items()}
+
+
+def as_values(package: Any, session: Any, feeds: Feeds) -> tuple[Any, Any]:
+    return None, {name: package.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
+
+
+FORMS = {"outputs by name": named, "lists": listed, "strided arrays": strided, "OrtValues": as_values}
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -61,3 +84,21 @@ def bindings(work: tuple[str, Workload]) -> Group:
 @pytest.mark.parametrize("way", [*PACKAGES, "lane"])
 def test_run_with_iobinding(compare: Compare, bindings: Group, way: str) -> None:
     compare(bindings, way)
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def forms(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> Group:
+    """The Add, with the arguments of `run` in one of their other forms."""
+    given = Workload.of(model_file("add"))
+
+    def entry(key: str, package: str) -> Entry:
+        theirs = ort_session(given.path, package)
+        names, feeds = FORMS[request.param](importlib.import_module(package), theirs, given.inputs)
+        return call_entry(key, given.expected, theirs.run, names, feeds)
+
+    return Group(f"onnxruntime: add, run with {request.param}", [entry(*item) for item in PACKAGES.items()])
+
+
+@pytest.mark.parametrize("way", PACKAGES)
+def test_form(compare: Compare, forms: Group, way: str) -> None:
+    compare(forms, way)
