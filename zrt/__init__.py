@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from zrt.session.save_optimized import save_optimized as save_optimized
     from zrt.session.session import Session as Session
     from zrt.session.session import infer as infer
+    from zrt.session.spec import SessionSpec as SessionSpec
     from zrt.types import ElementType as ElementType
     from zrt.types import ExecutionMode as ExecutionMode
     from zrt.types import GraphOptimizationLevel as GraphOptimizationLevel
@@ -161,6 +162,7 @@ _HOMES: dict[str, str | None] = {
     "Session": "session.session",
     "SessionConfigKey": "_common.config_keys",
     "SessionOptions": "loading.session_options",
+    "SessionSpec": "session.spec",
     "SparseFormat": "types",
     "SparseTensor": "values",
     "SyncStream": "environment.streams",
@@ -198,7 +200,7 @@ __all__ = ["__version__", *_HOMES]
 
 
 # These load models. The first one to be used opens ONNX Runtime's library, beside the import of its module.
-_LOADERS = frozenset(("DynamicRuntime", "Runtime", "Session", "infer"))
+_LOADERS = frozenset(("DynamicRuntime", "Runtime", "Session", "SessionSpec", "infer"))
 
 
 def __getattr__(name: str) -> Any:

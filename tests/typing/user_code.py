@@ -94,6 +94,15 @@ async def futures(session: zrt.Session, image: Array) -> None:
     session.submit_values(values).result()
 
 
+def recipes(options: zrt.SessionOptions) -> None:
+    spec = zrt.SessionSpec("model.onnx", options, [providers.CPU()], strict=True, allow=["Cast"])
+    assert_type(spec.load(), zrt.Session)
+    assert_type(spec.shared(), zrt.Session)
+    assert_type(spec.model, str | bytes)
+    assert_type(spec.options, zrt.SessionOptions)
+    assert {spec: 1}[zrt.SessionSpec(b"", None, zrt.DevicePolicy.DEFAULT)]
+
+
 def canceled_load() -> None:
     cancellation = zrt.LoadCancellation()
     try:

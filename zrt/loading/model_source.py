@@ -32,6 +32,14 @@ class ModelProto(Protocol):
 Model: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto"
 
 
+def plain_model(model: Model) -> str | bytes:
+    """A model as plain data: its path, or its bytes, copied where they can change. A file is not looked up."""
+    if isinstance(model, (str, os.PathLike)):
+        return os.fsdecode(path_bytes(model, "model"))
+    with Source(model) as source:
+        return model if type(model) is bytes else bytes(buffer_at(source.data))
+
+
 class Source:
     """A model to load: a path or bytes, and its name in messages.
 

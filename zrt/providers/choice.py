@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from zrt._common.arguments import shown, text, wrong_type
@@ -17,18 +17,17 @@ from zrt.providers.vendors.cpu import CPU
 ProviderLike: TypeAlias = "Provider | str | tuple[str, Mapping[str, str]]"
 
 
-@public_in("zrt.providers")
-def parse(provider: ProviderLike) -> tuple[str, dict[str, str]]:
-    """A provider's full name and its options, checked against the library."""
+def as_data(provider: ProviderLike, naming: Callable[[str], str]) -> tuple[str, dict[str, str]]:
+    """A provider's name as `naming` makes it of the caller's, and its options as strings by ORT's keys."""
     if isinstance(provider, Provider):
-        return full_name(provider.name), provider.settings()
+        return naming(provider.name), provider.settings()
     if isinstance(provider, str):
-        return full_name(provider), {}
+        return naming(provider), {}
     if isinstance(provider, tuple) and len(provider) == 2 and isinstance(provider[0], str):
         name, options = provider
         if not isinstance(options, Mapping):
             raise wrong_type(f"provider {name!r}", "a dict of options", options)
-        full = full_name(name)
+        full = naming(name)
         kind = known.kind_of(full)
         fields = kind.by_key() if kind else {}
         settings = {}
@@ -43,6 +42,12 @@ def parse(provider: ProviderLike) -> tuple[str, dict[str, str]]:
                 settings[key] = text(str(value), f"provider {name!r} option {key!r}").decode()
         return full, settings
     raise DTypeError(f"providers: {shown(provider)} is neither a provider, a name nor a (name, options) pair")
+
+
+@public_in("zrt.providers")
+def parse(provider: ProviderLike) -> tuple[str, dict[str, str]]:
+    """A provider's full name and its options, checked against the library."""
+    return as_data(provider, full_name)
 
 
 @public_in("zrt.providers")

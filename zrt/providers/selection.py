@@ -206,19 +206,20 @@ def parse(given: ProvidersLike) -> Selection:
     if isinstance(given, DevicePolicy) or (callable(given) and not isinstance(given, (type, Provider))):
         return Selection([], given)
     if isinstance(given, str) or not isinstance(given, Iterable):
-        if _is_device(given):
+        if is_device(given):
             raise DTypeError(f"providers: expected a list, got {given} alone")
         return Selection(parse_all(given))  # type: ignore[arg-type]  # `parse_all` refuses other types
     items = list(given)
-    others: list[Any] = [item for item in items if not _is_device(item)]
+    others: list[Any] = [item for item in items if not is_device(item)]
     named = iter(parse_all(others))
     parts: list[tuple[str, Mapping[str, str]] | Devices] = []
     for item in items:
-        parts.append(_devices(item) if _is_device(item) else next(named))
+        parts.append(_devices(item) if is_device(item) else next(named))
     return Selection(_grouped(parts))
 
 
-def _is_device(item: Any) -> bool:
+def is_device(item: Any) -> bool:
+    """Whether an item of `providers` is a device, alone or with options."""
     first = item[0] if isinstance(item, tuple) and item else item
     if first is None or isinstance(first, (str, Provider)):
         return False

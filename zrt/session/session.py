@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from zrt._native.library import api
 from zrt.errors import (
     ArgumentError,
     FileError,
+    NotCopyableError,
     UnknownNameError,
     UnsupportedError,
 )
@@ -187,6 +188,12 @@ class Session(Owner):
 
                 self._metadata = read_metadata(handle.pointer, self._opsets)
         return self._metadata  # type: ignore[return-value]
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise NotCopyableError(
+            "a Session stands for one thing in ONNX Runtime: no copy, no pickle; zrt.SessionSpec is its recipe, to be "
+            "sent to another process and loaded there"
+        )
 
     def close(self) -> None:
         """Closes the session; its lanes and the runs in progress are not affected."""

@@ -46,8 +46,13 @@ def infer(model: Any, options: Any, providers: Any = None, **arguments: Any) -> 
     return zrt.infer(model, feeds, None, options, providers, **arguments)
 
 
+def load_recipe(*arguments: Any, **named: Any) -> object:
+    return zrt.SessionSpec(*arguments, **named).load()
+
+
 TAKES: list[Take] = [
     *loading("Session.__init__", zrt.Session),
+    *loading("SessionSpec.__init__", load_recipe),
     ("Session.run", "feeds", COPIED_FEEDS, lambda w, bad: w.session.run(bad)),
     ("Session.run", "feeds of a subset", COPIED_FEEDS, lambda w, bad: w.session.run(bad, ["z"])),
     ("Session.run", "outputs", OUTPUT_NAMES, lambda w, bad: w.session.run(w.feeds, bad)),
