@@ -10,6 +10,8 @@ import zrt as package
 from zrt import available_providers, providers
 from zrt._native import library as native
 from zrt._native.library import NEWEST_TESTED, library
+from zrt.environment import cuda_parts
+from zrt.environment.cuda_parts import Part
 
 
 def test_json_has_all_facts(zrt_json):
@@ -60,6 +62,36 @@ def test_the_build_of_the_library():
     """A list of facts: "git-branch=HEAD, git-commit-id=8f0278c77b, build type=Release", say."""
     facts = dict(fact.split("=", 1) for fact in library().build_info.split(", "))
     assert facts["build type"]
+
+
+def test_library_without_cuda_needs_no_parts(zrt_json, zrt):
+    if "CUDAExecutionProvider" in available_providers():
+        pytest.skip("this library has CUDA")
+    assert zrt_json("info")["cuda"] is None
+    assert "for CUDA" not in zrt("info")
+
+
+def test_parts_for_cuda_have_a_place_or_a_mend(zrt_json, zrt, monkeypatch):
+    parts = (
+        Part("NVIDIA driver", "libcuda.so.1", problem="missing", mend="install it"),
+        Part("cuDNN", "libcudnn.so.9", "/opt/lib/libcudnn.so.9", "9.1.2"),
+    )
+    monkeypatch.setattr(cuda_parts, "search", lambda: cuda_parts.Search(parts, ("/here", "there")))
+    monkeypatch.setattr(providers, "available_providers", lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"])
+    found = zrt_json("info")["cuda"]
+    assert found["places"] == ["/here", "there"]
+    assert [part["name"] for part in found["parts"]] == ["NVIDIA driver", "cuDNN"]
+    assert found["parts"][1] == {
+        "name": "cuDNN",
+        "file": "libcudnn.so.9",
+        "path": "/opt/lib/libcudnn.so.9",
+        "version": "9.1.2",
+        "problem": None,
+        "mend": None,
+    }
+    out = " ".join(zrt("info").split())
+    for words in ("for CUDA", "missing. install it", "9.1.2 /opt/lib/libcudnn.so.9", "looked in /here, there"):
+        assert words in out
 
 
 def test_json_does_not_need_rich(zrt_json, missing):

@@ -13,6 +13,7 @@ from tests.providers.kinds import KINDS, sample
 from zrt import providers
 from zrt._native import ffi
 from zrt._native.handle import Handle
+from zrt.environment import cuda_parts
 from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import ProviderError, UnsupportedError
 from zrt.providers import appending, attach, config_entries
@@ -69,6 +70,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     monkeypatch.setattr(attach, "api", lambda: table)
     monkeypatch.setattr(config_entries, "api", lambda: table)
     monkeypatch.setattr("zrt.providers.vendors.cuda.api", lambda: table)
+    # The machine has a driver and CUDA's libraries.
+    monkeypatch.setattr(cuda_parts, "require", lambda library: None)
     return table
 
 

@@ -8,8 +8,9 @@ import pytest
 import zrt
 from tests.providers.kinds import KINDS
 from zrt import providers
+from zrt.environment import cuda_parts
 from zrt.errors import ArgumentError, DTypeError, ProviderError
-from zrt.providers import CPU, CUDA, choice, full_name, library_providers, parse, parse_all, usable
+from zrt.providers import CPU, CUDA, base, choice, full_name, library_providers, parse, parse_all, usable
 from zrt.providers.vendors import cuda
 
 RELU = "(float[n] x) => (float[n] y) { y = Relu(x) }"
@@ -208,6 +209,28 @@ class TestUsable:
         assert zrt.prefer_gpu() == [CUDA(), CPU()]
         monkeypatch.setattr(choice, "usable", lambda name: "no driver")
         assert zrt.prefer_gpu() == [CPU()]
+
+    def test_missing_parts_of_cuda_are_the_reason(self, build, monkeypatch):
+        """Before ONNX Runtime is asked: it would write to the log, and name the first missing file alone."""
+
+        def require(library: str) -> None:
+            raise ProviderError(f"{library} lacks a driver")
+
+        monkeypatch.setattr(base, "available_providers", lambda: [CUDA.name, CPU.name])
+        monkeypatch.setattr(library_providers, "available_providers", lambda: [CUDA.name, CPU.name])
+        monkeypatch.setattr(cuda_parts, "require", require)
+        usable.cache_clear()
+        wanted = "CUDAExecutionProvider: libonnxruntime_providers_cuda.so lacks a driver"
+        try:
+            assert usable("cuda") == wanted
+            assert zrt.prefer_gpu() == [CPU()]
+        finally:
+            usable.cache_clear()
+        for call in (lambda: zrt.Session(build(RELU), providers=["cuda", "cpu"]), CUDA().effective):
+            with pytest.raises(ProviderError, match=f"^{wanted}$"):
+                call()
+        with pytest.raises(ProviderError, match=r"tunable_op_enable.*has no effect"):
+            CUDA(tunable_op_enable=True).effective()
 
     def test_current_device_needs_cuda(self, monkeypatch):
         monkeypatch.setattr(cuda, "usable", lambda name: "no driver")

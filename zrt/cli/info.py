@@ -12,7 +12,7 @@ from zrt._native import _ort, library
 from zrt.bench import machine
 from zrt.cli import common
 from zrt.cli.units import plural
-from zrt.environment import devices
+from zrt.environment import cuda_parts, devices
 
 SUMMARY = "Say which ONNX Runtime is in use, what it can run on, and on which machine."
 
@@ -45,6 +45,7 @@ def describe() -> dict[str, Any]:
             "gil": _has_gil(),
         },
         "providers": {name: {"usable": reason is None, "reason": reason} for name, reason in reasons.items()},
+        "cuda": asdict(cuda_parts.search()) if providers.CUDA.name in reasons else None,
         "hardware": [_hardware(device) for device in devices.hardware_devices()],
         "devices": [_device(device) for device in devices.ep_devices()],
         "machine": asdict(machine.describe()),
@@ -104,9 +105,24 @@ def _show(found: dict[str, Any]) -> None:
     for name, state in found["providers"].items():
         made.add_row(name, "yes" if state["usable"] else f"no: {state['reason']}")
     out.print(made)
+    if found["cuda"]:
+        _show_cuda(found["cuda"])
     made = table("device", "vendor", "PCI", "offered by", left=4)
     for device in found["hardware"]:
         offers = [offer["provider"] for offer in found["devices"] if offer["hardware"] == device]
         number = f"{device['vendor_id']:04x}:{device['device_id']:04x}"
         made.add_row(device["type"], device["vendor"], number, ", ".join(offers) or "none")
     out.print(made)
+
+
+def _show_cuda(search: dict[str, Any]) -> None:
+    from zrt.cli.terminal import console, table
+
+    out = console()
+    made = table("for CUDA", "version", "found", left=3)
+    for part in search["parts"]:
+        state = f"no: {part['problem']}. {part['mend']}" if part["problem"] else part["path"]
+        made.add_row(part["name"], part["version"] or "", state)
+    out.print(made)
+    if any(part["problem"] for part in search["parts"]):
+        out.print("looked in", ", ".join(search["places"]), soft_wrap=True)

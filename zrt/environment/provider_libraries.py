@@ -18,7 +18,7 @@ from zrt._native import status
 from zrt._native.cdata import address_of, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.environment import allocator_registry
+from zrt.environment import allocator_registry, cuda_parts
 from zrt.errors import (
     ArgumentError,
     BusyError,
@@ -96,6 +96,10 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
             raise ArgumentError(f"provider library {name!r} is registered already, from {_libraries[name].path!r}")
         if _selecting:
             raise BusyError(f"{subject}: {LOADING}")
+        try:
+            cuda_parts.require(os.fsdecode(file))
+        except ProviderError as error:
+            raise ProviderError(f"{subject}: {error}") from error
         library = Library(name, os.fsdecode(file))
         before = len(_addresses(environment))
         failed: Any = True

@@ -7,10 +7,10 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterator
 from functools import cache
 
 from zrt._native.library import Library, library
+from zrt.environment import cuda_parts
 
 # The libraries that a build for CUDA needs, in an order in which each finds those before it; {} is a version.
 _CUDA_FILES = (
@@ -100,7 +100,7 @@ def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, direc
 def _preload(file: str, directory: str | None) -> bool:
     """Load a library from the first place that has it; prints why none could be loaded."""
     reason: OSError | None = None
-    for folder in [os.path.join(os.path.dirname(__file__), directory)] if directory else _nvidia_folders():
+    for folder in [os.path.join(os.path.dirname(__file__), directory)] if directory else cuda_parts.nvidia_folders():
         path = os.path.join(folder, file)
         if os.path.isfile(path):
             try:
@@ -115,15 +115,6 @@ def _preload(file: str, directory: str | None) -> bool:
         reason = error
     print(f"Failed to load {file}: {reason}")
     return False
-
-
-def _nvidia_folders() -> Iterator[str]:
-    """The folders of libraries in NVIDIA's Python packages."""
-    for folder in sys.path:
-        packages = os.path.join(folder, "nvidia")
-        if os.path.isdir(packages):
-            for name in sorted(os.listdir(packages)):
-                yield os.path.join(packages, name, "lib")
 
 
 def print_debug_info() -> None:

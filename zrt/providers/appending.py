@@ -15,7 +15,7 @@ from zrt.environment.thread_factory import PoolOptions
 from zrt.errors import Error
 from zrt.providers import known
 from zrt.providers.attach import ByKeys
-from zrt.providers.base import routed
+from zrt.providers.base import make_ready, routed
 from zrt.providers.config_entries import add_entry
 from zrt.providers.library_providers import explained, full_name, lacking
 from zrt.providers.option import Route
@@ -30,6 +30,7 @@ def append(options: PoolOptions, name: str, settings: Mapping[str, str]) -> None
         # Before the provider is added: some read the config entries at that time.
         for key, value in routes[Route.SESSION].items():
             add_entry(options, key.encode(), value.encode())
+        make_ready(kind)
         attach = kind.attach if kind else ByKeys()
         try:
             attach(options, name, routes[Route.PROVIDER])

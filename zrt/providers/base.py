@@ -9,9 +9,11 @@ from typing import ClassVar
 from zrt._common.arguments import entries
 from zrt._common.public import public_in
 from zrt._common.serialization import OptionData, data_field
+from zrt.environment import cuda_parts
+from zrt.environment.environment import current
 from zrt.errors import ProviderError, UnsupportedError
 from zrt.providers.attach import Attach, ByKeys, ThroughObject
-from zrt.providers.library_providers import explained, full_name
+from zrt.providers.library_providers import available_providers, explained, full_name
 from zrt.providers.option import Option, Route
 
 
@@ -29,6 +31,8 @@ class Provider(OptionData):
     """A sentence on how to get a library with this provider."""
     source: ClassVar[str] = ""
     """The file of ORT's source that reads its keys."""
+    library: ClassVar[str] = ""
+    """The file of a provider that needs CUDA."""
     attach: ClassVar[Attach] = ByKeys()
     """The way in which it is added to session options."""
     listed: ClassVar[bool] = True
@@ -83,7 +87,17 @@ class Provider(OptionData):
             raise UnsupportedError(f"{self.name}: ONNX Runtime does not tell what it makes of this provider's options")
         full_name(self.name)
         with explained(self.name):
-            return self.attach.read(routed(type(self), self.settings())[Route.PROVIDER])
+            settings = routed(type(self), self.settings())[Route.PROVIDER]
+            make_ready(type(self))
+            return self.attach.read(settings)
+
+
+def make_ready(kind: type[Provider] | None) -> None:
+    """Prepares the process for a provider's library. Raises `ProviderError` where a part is missing that it needs."""
+    # ONNX Runtime reports to the environment's logger, and fails without one, if it cannot load the provider.
+    current()
+    if kind and kind.library and kind.name in available_providers():
+        cuda_parts.require(kind.library)
 
 
 def routed(kind: type[Provider] | None, settings: Mapping[str, str]) -> dict[Route, dict[str, str]]:

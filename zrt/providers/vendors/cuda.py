@@ -12,6 +12,7 @@ from zrt._native import ffi, status
 from zrt._native.cdata import pointer_to, sizeof
 from zrt._native.handle import Handle
 from zrt._native.library import api
+from zrt.environment import cuda_parts
 from zrt.errors import ArgumentError, InvalidArgumentError, ProviderError
 from zrt.providers.appending import usable
 from zrt.providers.attach import STREAM, Attach, ThroughObject, to_pointer
@@ -79,6 +80,7 @@ class CUDA(Provider):
         "with --use_cuda"
     )
     source: ClassVar[str] = "onnxruntime/core/providers/cuda/cuda_execution_provider_info.cc"
+    library: ClassVar[str] = cuda_parts.PROVIDER
     attach: ClassVar[Attach] = _Attach(
         "CUDA", "OrtCUDAProviderOptionsV2", "SessionOptionsAppendExecutionProvider_CUDA_V2", stream=True
     )

@@ -27,6 +27,7 @@ class TensorRT(Provider):
         "build of ONNX Runtime with --use_tensorrt"
     )
     source: ClassVar[str] = "onnxruntime/core/providers/tensorrt/tensorrt_execution_provider_info.cc"
+    library: ClassVar[str] = "libonnxruntime_providers_tensorrt.so"
     attach: ClassVar[Attach] = ThroughObject(
         "TensorRT",
         "OrtTensorRTProviderOptionsV2",

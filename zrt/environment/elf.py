@@ -1,0 +1,61 @@
+"""Reads from a shared library's file which libraries it needs, and where the loader looks for them (ELF, 64 bits)."""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from typing import BinaryIO
+
+_LOADED, _DYNAMIC = 1, 2
+# Of a dynamic section, in bytes. Real ones have a few hundred.
+_LONGEST = 2**16
+_NEEDED, _STRINGS, _RPATH, _RUNPATH = 1, 5, 15, 29
+
+
+@dataclass(frozen=True, slots=True)
+class SharedLibrary:
+    """The dynamic section of a shared library: the names that it needs, and the folders of its run path."""
+
+    needed: tuple[str, ...] = ()
+    run_path: tuple[str, ...] = ()
+
+
+def read(path: str) -> SharedLibrary:
+    """What the file says; empty for a file that is no ELF library of 64 bits, little-endian, or cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return _read(file, os.path.dirname(os.path.realpath(path)))
+    except (OSError, LookupError, OverflowError, StopIteration, ValueError, struct.error):
+        return SharedLibrary()
+
+
+def _read(file: BinaryIO, origin: str) -> SharedLibrary:
+    header = file.read(64)
+    if header[:6] != b"\x7fELF\x02\x01":
+        return SharedLibrary()
+    start = struct.unpack_from("<Q", header, 32)[0]
+    size, count = struct.unpack_from("<HH", header, 54)
+    file.seek(start)
+    table = file.read(size * count)
+    # Each segment: its kind, its offset in the file, its address, its size in the file.
+    segments = [struct.unpack_from("<I4xQQ8xQ", table, size * index) for index in range(count)]
+    dynamic = next((segment for segment in segments if segment[0] == _DYNAMIC), None)
+    if dynamic is None:
+        return SharedLibrary()
+    file.seek(dynamic[1])
+    entries = list(struct.iter_unpack("<QQ", file.read(min(dynamic[3], _LONGEST) // 16 * 16)))
+    address = dict(entries)[_STRINGS]
+    strings = next(
+        offset + address - base
+        for kind, offset, base, length in segments
+        if kind == _LOADED and base <= address < base + length
+    )
+
+    def text(offset: int) -> str:
+        file.seek(strings + offset)
+        return file.read(4096).split(b"\0", 1)[0].decode(errors="surrogateescape")
+
+    paths = [text(value) for tag, value in entries if tag in (_RPATH, _RUNPATH)]
+    folders = ":".join(paths).replace("${ORIGIN}", origin).replace("$ORIGIN", origin).split(":")
+    return SharedLibrary(tuple(text(value) for tag, value in entries if tag == _NEEDED), tuple(filter(None, folders)))
