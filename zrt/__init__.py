@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from zrt.session.compatibility import compatibility_info as compatibility_info
     from zrt.session.compatibility import model_compatibility as model_compatibility
     from zrt.session.compile import compile as compile
+    from zrt.session.infer import infer as infer
     from zrt.session.io_binding import IoBinding as IoBinding
     from zrt.session.placement import NodePlacement as NodePlacement
     from zrt.session.placement import Placement as Placement
@@ -87,7 +88,6 @@ if TYPE_CHECKING:
     from zrt.session.profile import ProfileRow as ProfileRow
     from zrt.session.save_optimized import save_optimized as save_optimized
     from zrt.session.session import Session as Session
-    from zrt.session.session import infer as infer
     from zrt.session.spec import SessionSpec as SessionSpec
     from zrt.types import ElementType as ElementType
     from zrt.types import ExecutionMode as ExecutionMode
@@ -184,7 +184,7 @@ _HOMES: dict[str, str | None] = {
     "from_dlpack": "interop.dlpack",
     "graph": None,
     "hardware_devices": "environment.devices",
-    "infer": "session.session",
+    "infer": "session.infer",
     "init_graphics_interop": "interop.external_memory",
     "list_initializers": "loading.initializers",
     "load_options": "loading.options_files",

@@ -6,6 +6,8 @@ concrete class also derives from the builtin that a caller expects (`ValueError`
 
 from __future__ import annotations
 
+import builtins
+
 __all__ = [
     "AllocationError",
     "ArgumentError",
@@ -42,6 +44,7 @@ __all__ = [
     "RuntimeExceptionError",
     "ShapeError",
     "TerminatedError",
+    "TimeoutError",
     "TraceError",
     "UnknownNameError",
     "UnsupportedError",
@@ -73,7 +76,7 @@ class FailError(OrtError, RuntimeError):
 
 
 class TerminatedError(FailError):
-    """`RunOptions.terminate` ended the run."""
+    """`RunOptions.terminate` ended the run; or SIGINT did, under a `timeout`, and its handler raised nothing."""
 
 
 class InvalidArgumentError(OrtError, ValueError):
@@ -233,6 +236,10 @@ class NotCopyableError(ZrtError, TypeError):
 
 class BusyError(ZrtError, RuntimeError):
     """Another thread uses the object, which only one may use at a time; or the resource is still in use."""
+
+
+class TimeoutError(ZrtError, builtins.TimeoutError):
+    """The `timeout` of a run has passed before its end."""
 
 
 class CallbackError(ZrtError, RuntimeError):

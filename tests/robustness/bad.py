@@ -145,6 +145,14 @@ RUN_OPTIONS = [
     Bad(Kind.WRONG_VALUE, lambda w: terminated(), TerminatedError),
 ]
 
+TIMEOUT = [
+    Bad(Kind.WRONG_TYPE, lambda w: "1", DTypeError, "timeout", "'1'"),
+    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "timeout", "True"),
+    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "timeout", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: float("nan"), ArgumentError, "timeout", "nan"),
+    Bad(Kind.WRONG_VALUE, lambda w: float("inf"), ArgumentError, "timeout", "inf"),
+]
+
 
 def newer(w: World) -> onnx.ModelProto:
     model = onnx.load_model_from_string(w.model)

@@ -151,7 +151,10 @@ class TestRun:
         ("unbind", "message"),
         [("clear_inputs", "input 'x', 'y' is not bound"), ("clear_outputs", "no output is bound")],
     )
-    @pytest.mark.parametrize(("function", "arguments"), [("run_lane", ()), ("run_with", (zrt.RunOptions(),))])
+    @pytest.mark.parametrize(
+        ("function", "arguments"),
+        [("run_lane", ()), ("run_limited", (zrt.RunOptions(),)), ("run_limited", (None, 60))],
+    )
     def test_unbinding_just_before_a_run_raises(self, add, monkeypatch, unbind, message, function, arguments):
         binding = add.binding()
         binding.bind_input("x", f32(1))

@@ -7,12 +7,14 @@ from typing import Any
 from zrt._native import callback_errors, ffi, lib, ort_messages
 from zrt._native.cdata import numbers
 from zrt._native.library import api
-from zrt.errors import ArgumentError, BusyError, Error, OrtError
+from zrt.errors import ArgumentError, BusyError, Error, OrtError, TerminatedError, TimeoutError
 
 BUSY = lib.ZRT_BUSY
 MISALIGNED = lib.ZRT_MISALIGNED
 INCOMPLETE = lib.ZRT_INCOMPLETE
 LEFT = lib.ZRT_LEFT
+TIMEOUT = lib.ZRT_TIMEOUT
+INTERRUPTED = lib.ZRT_INTERRUPTED
 
 
 class MisalignedError(ArgumentError):
@@ -36,6 +38,10 @@ def to_error(code: Any, owner: str = "") -> Error:
         return MisalignedError("a feed's memory is misaligned")
     if code == INCOMPLETE:
         return ArgumentError("an input or every output is not bound")
+    if code == TIMEOUT:
+        return TimeoutError("the run has not ended within its timeout")
+    if code == INTERRUPTED:
+        return TerminatedError("an interrupt (SIGINT) ended the run")
     table = api()
     status = ffi.cast("OrtStatus *", code)
     try:

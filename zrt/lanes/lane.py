@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,14 +24,13 @@ from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import Allocator, MemoryInfo, session_memories
 from zrt.memory.arena import AllocatorStats
 from zrt.memory.arrays import address_of
-from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block
+from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block, run_limited
 from zrt.session.session import Session
 from zrt.types import ElementType, ValueKind
 from zrt.values import Value
 from zrt.values.type_info import ValueInfo
 
 _run = lib.zrt_lane_run
-_run_with = lib.zrt_lane_run_with
 
 
 # The ids of the graphs that lanes capture: each lane has its own, above those that users choose.
@@ -110,6 +109,8 @@ class _Bound(NamedTuple):
     places_out: Sequence[MemoryInfo]
     inputs: Ports
     outputs: Ports
+    options: RunOptions | None
+    """Those of the lane's own captured graph."""
 
 
 @public
@@ -211,13 +212,13 @@ class Lane(Owner):
             synchronize = len(session.providers) > 1 or not all(memory.is_host for memory in places)
         self.rebound = frozenset(port.info.name for port in copied)
         self.synchronize = boolean(synchronize, "synchronize")
-        captures = session._captures
-        if captures:
+        options = RunOptions(gpu_graph_id=next(_graphs)) if session._captures else None
+        if options is not None:
             _require_captured(zip(ports_in, places_in, strict=True), zip(ports_out, places_out, strict=True))
         self._handle = lane_block(
             owner,
             binding,
-            RunOptions(gpu_graph_id=next(_graphs))._open() if captures else session._run_options,
+            session._run_options if options is None else options._open(),
             synchronize=self.synchronize,
             rebound=[(port.info.name, port.handle()) for port in copied],
             left=[(port.info.name, port.where.memory) for port in ports_out if port.value is None],
@@ -235,6 +236,7 @@ class Lane(Owner):
             places_out,
             Ports("input", ports_in, reader.read),
             Ports("output", ports_out, reader.read),
+            options,
         )
 
     def _runs_on_zeros(self) -> bool:
@@ -256,23 +258,31 @@ class Lane(Owner):
             raise ClosedError("this Lane is closed")
         return bound
 
-    def run(self) -> None:
-        """Runs the model on the data in `inputs`, and writes the results to `outputs`."""
-        code = _run(self._reference)
+    def run(self, timeout: float | None = None) -> None:
+        """Runs the model on the data in `inputs`, and writes the results to `outputs`.
+
+        With a `timeout` in seconds the run ends as soon as the operator is done during which the time passes, and
+        raises `TimeoutError`: the outputs are undefined then. Ctrl-C in the main thread ends such a run as well.
+        """
+        code = _run(self._reference) if timeout is None else self._run_limited(None, timeout)
         if code:
             raise self._failure(code)
 
-    def run_with(self, options: RunOptions) -> None:
+    def run_with(self, options: RunOptions, timeout: float | None = None) -> None:
         """`run` under `RunOptions`: a tag, log settings, and `RunOptions.terminate` from another thread."""
-        bound = self._opened()
-        handle = RunOptions.opened(options, bound.owner, bound=True)
-        if handle is None:
+        if options is None:
             raise wrong_type("options", "RunOptions", options)
-        if bound.session._captures and options.gpu_graph_id is None:
-            raise ArgumentError("options: this session captures graphs; give gpu_graph_id, another for each lane")
-        code = _run_with(self._reference, handle.pointer)
+        code = self._run_limited(options, timeout)
         if code:
             raise self._failure(code)
+
+    def _run_limited(self, options: RunOptions | None, timeout: float | None) -> Any:
+        handle, bound = self._open(), self._opened()
+        if options is None:
+            options = bound.options
+        elif bound.options is not None and isinstance(options, RunOptions) and options.gpu_graph_id is None:
+            raise ArgumentError("options: this session captures graphs; give gpu_graph_id, another for each lane")
+        return run_limited(handle, bound.owner, options, timeout)
 
     def _failure(self, code: int) -> Error:
         if code == lib.ZRT_BUSY and self._bound is None:

@@ -110,6 +110,7 @@ class Run:
         "_block",
         "_call",
         "_claims",
+        "_end",
         "_feeds",
         "_inbox",
         "_inputs",
@@ -130,11 +131,13 @@ class Run:
         settle: Settle,
         forget: Callable[[], None],
         inbox: Handle | None = None,
+        end: int = 0,
     ) -> None:
         self._call, self._inputs, self._feeds = ready
         RunOptions.opened(options, self._call.session)
         self._settle = settle
         self._inbox = inbox
+        self._end = end
         self.forget = forget
         # A copy, so that terminating this run does not terminate other runs with the options; C creates missing ones.
         self._options = None if options is None else options.twin()
@@ -157,6 +160,7 @@ class Run:
             places,
             NULL if made is None else made.pointer,
             NULL if self._inbox is None else self._inbox.reference,
+            self._end,
         )
         if not block:
             raise AllocationError("no memory for a run")
@@ -331,22 +335,22 @@ def _refuse_here() -> None:
         raise UnsupportedError("a callback or a log handler cannot wait for a run: it keeps the run's end from coming")
 
 
-def submit(ready: Ready, options: RunOptions | None) -> Future[list[Result]]:
-    """Starts a run and returns its future."""
+def submit(ready: Ready, options: RunOptions | None, end: int = 0) -> Future[list[Result]]:
+    """Starts a run and returns its future; `end` is that of `deadlines.end_of`."""
     _set_up()
     future = RunFuture()
-    future.run = run = Run(ready, options, future.settle, future.forget)
+    future.run = run = Run(ready, options, future.settle, future.forget, end=end)
     run.start()
     return future
 
 
-async def wait(ready: Ready, options: RunOptions | None) -> list[Result]:
+async def wait(ready: Ready, options: RunOptions | None, end: int = 0) -> list[Result]:
     """Starts a run and waits for it on the running loop; ends the run if the waiting task is cancelled."""
     _refuse_here()
     loop = asyncio.get_running_loop()
     inbox = _inbox_of(loop)
     if inbox is None:
-        future = submit(ready, options)
+        future = submit(ready, options, end)
         try:
             return await asyncio.wrap_future(future)
         finally:
@@ -362,7 +366,7 @@ async def wait(ready: Ready, options: RunOptions | None) -> list[Result]:
             waiter.set_result(results or [])
 
     # A forked child has no running loop, so `forget` has nothing to do.
-    run = Run(ready, options, settle, lambda: None, inbox)
+    run = Run(ready, options, settle, lambda: None, inbox, end)
     run.start()
     try:
         return await waiter

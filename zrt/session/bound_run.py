@@ -6,10 +6,12 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from zrt._native import ffi, lib, status
-from zrt._native.cdata import new_array, strings
+from zrt._native.cdata import NULL, new_array, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
+from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo
+from zrt.session.deadlines import end_of
 from zrt.session.outputs import MadeOutputs, Wanted
 from zrt.values import Value
 from zrt.values.type_info import ValueInfo
@@ -52,6 +54,19 @@ def lane_block(
 def busy_flag(block: Handle) -> Any:
     """The flag of a ``zrt_lane`` for `claimed`: a thread that holds it keeps runs out."""
     return ffi.addressof(block.pointer, "busy")
+
+
+def run_limited(block: Handle, session: Handle, options: RunOptions | None, timeout: float | None) -> Any:
+    """One run of a ``zrt_lane`` under options, with a `timeout` or both; returns the code."""
+    opened = RunOptions.opened(options, session, bound=True)
+    if timeout is None and opened is not None:
+        return lib.zrt_lane_run_with(block.reference, opened.pointer)
+    end = end_of(timeout)
+    if options is not None:
+        # A deadline must not end other runs with the same options.
+        options = options.twin()
+        opened = options._open()
+    return lib.zrt_lane_run_until(block.reference, NULL if opened is None else opened.pointer, end)
 
 
 read_outputs = lib.zrt_lane_outputs

@@ -30,6 +30,7 @@ empty = np.empty
 ndarray = np.ndarray
 run_arrays = lib.zrt_call_run
 run_values = lib.zrt_call_run_values
+run_until = lib.zrt_call_run_until
 
 
 class Call:
@@ -151,21 +152,31 @@ class Call:
         return results, places, made
 
     def run(
-        self, inputs: Any, feeds: Sequence[Handle] | None = None, options: RunOptions | None = None
+        self, inputs: Any, feeds: Sequence[Handle] | None = None, options: RunOptions | None = None, end: int = 0
     ) -> list[Result]:
         """One run, or two if the model declares outputs wrongly.
 
         `inputs` has the memory of an array for each input; with `feeds` an ``OrtValue`` for each, which these own.
-        Raises `status.MisalignedError` for an array at an address that does not suit its type.
+        `end` is that of `deadlines.end_of`. Raises `status.MisalignedError` for an array at an address that does not
+        suit its type.
         """
-        function = run_arrays if feeds is None else run_values
         opened = RunOptions.opened(options, self.session)
+        if end and options is not None:
+            # A deadline must not end other runs with the same options.
+            options = options.twin()
+            opened = options._open()
         results, places, made = self.arrays()
         chosen = NULL if opened is None else opened.pointer
-        code = function(self.reference, chosen, inputs, places, NULL if made is None else made.pointer, id(results))
+        room = NULL if made is None else made.pointer
+        if end:
+            memory, values = (inputs, NULL) if feeds is None else (NULL, inputs)
+            code = run_until(self.reference, chosen, end, memory, values, places, room, id(results))
+        else:
+            function = run_arrays if feeds is None else run_values
+            code = function(self.reference, chosen, inputs, places, room, id(results))
         if code and code != LEFT:
             self.prepare_retry(code, made)
-            return self.run(inputs, feeds, options)
+            return self.run(inputs, feeds, options, end)
         return results if made is None else self.collect(code, results, made, feeds or ())
 
     def prepare_retry(self, code: int, made: MadeOutputs | None) -> None:
@@ -202,6 +213,22 @@ class Call:
         if len(self._spare) < SPARE_KEPT:
             self._spare.append(made)
         return results
+
+
+def key_of(feeds: Any, outputs: Any) -> Any:
+    """The outputs and the shapes of the feeds, in the order given; None unless the feeds have shapes."""
+    if outputs is not None and type(outputs) is not list and type(outputs) is not tuple:
+        return None
+    if type(feeds) not in (dict, list, tuple):
+        return None
+    # A list: another thread may change the dict meanwhile.
+    given = list(feeds.values()) if type(feeds) is dict else feeds
+    try:
+        key = (None if outputs is None else tuple(outputs), *[array.shape for array in given])
+        hash(key)
+    except (TypeError, AttributeError):
+        return None
+    return key
 
 
 def _names(names: Sequence[str], kept: list[Any]) -> Any:

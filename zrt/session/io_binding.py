@@ -28,7 +28,7 @@ from zrt.errors import (
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, cpu_memory, handle_of, require_memory
 from zrt.memory.buffers import Buffer
-from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block
+from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block, run_limited
 from zrt.session.feeds import check_kind, check_type, names_of, right_value
 from zrt.session.session import Session
 from zrt.types import ElementType, ValueKind, creation_code
@@ -37,7 +37,6 @@ from zrt.values.symbolic_shapes import check
 from zrt.values.type_info import ValueInfo, is_plain
 
 run_lane = lib.zrt_lane_run
-run_with = lib.zrt_lane_run_with
 rebind_in_c = lib.zrt_lane_rebind
 
 
@@ -399,19 +398,19 @@ class IoBinding(Owner):
         bound = self._opened()
         status.check(bound.claimed(api().SynchronizeBoundOutputs, bound.binding.pointer))
 
-    def run(self, options: RunOptions | None = None) -> None:
+    def run(self, options: RunOptions | None = None, timeout: float | None = None) -> None:
         """One inference over the bound inputs and outputs.
 
         A session with devices synchronizes them before and after the run by itself. Raises `ArgumentError` if an input
-        is not bound; an output that is not bound is not computed.
+        is not bound; an output that is not bound is not computed. `timeout` is that of `Session.run`.
         """
         bound = self._opened()
-        chosen = None if options is None else RunOptions.opened(options, bound.owner, bound=True)
         block = bound.block.reference
-        code = run_lane(block) if chosen is None else run_with(block, chosen.pointer)
+        plain = options is None and timeout is None
+        code = run_lane(block) if plain else run_limited(bound.block, bound.owner, options, timeout)
         while code == status.INCOMPLETE:
             bound.claimed(bound.require_complete)
-            code = run_lane(block) if chosen is None else run_with(block, chosen.pointer)
+            code = run_lane(block) if plain else run_limited(bound.block, bound.owner, options, timeout)
         if code:
             error = status.to_error(code, "IoBinding")
             if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):

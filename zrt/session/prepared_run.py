@@ -12,6 +12,7 @@ from zrt._native.handle import Handle, Owner
 from zrt.errors import ClosedError
 from zrt.loading.run_options import RunOptions
 from zrt.session.call import LEFT, Call, Result, run_values
+from zrt.session.deadlines import end_of
 from zrt.values import Value
 
 
@@ -36,14 +37,17 @@ class PreparedRun(Owner):
         # One attribute for all three: `close` in one thread must not leave a part of them to a run in another.
         self._prepared: tuple[Call, Any, list[Handle]] | None = (call, pointers, handles)
 
-    def run(self, options: RunOptions | None = None) -> list[Result]:
-        """One inference over the feeds as they are now; returns a fresh array for each output."""
+    def run(self, options: RunOptions | None = None, timeout: float | None = None) -> list[Result]:
+        """One inference over the feeds as they are now; returns a fresh array for each output.
+
+        `timeout` is that of `Session.run`.
+        """
         prepared = self._prepared
         if prepared is None:
             raise ClosedError("this PreparedRun is closed")
         call, inputs, feeds = prepared
-        if options is not None:
-            return call.run(inputs, feeds, options)
+        if options is not None or timeout is not None:
+            return call.run(inputs, feeds, options, end_of(timeout))
         # `Call.run` with one call less.
         results, places, made = call.arrays()
         code = run_values(call.reference, NULL, inputs, places, NULL if made is None else made.pointer, id(results))
@@ -52,9 +56,9 @@ class PreparedRun(Owner):
             return call.run(inputs, feeds)
         return results if made is None else call.collect(code, results, made, feeds)
 
-    def run_named(self, options: RunOptions | None = None) -> dict[str, Result]:
+    def run_named(self, options: RunOptions | None = None, timeout: float | None = None) -> dict[str, Result]:
         """As `run`, with the outputs by name."""
-        return dict(zip(self.output_names, self.run(options), strict=True))
+        return dict(zip(self.output_names, self.run(options, timeout), strict=True))
 
     def prime(self, runs: int = 1) -> None:
         """Runs it `runs` times before serving, so that ORT plans and allocates its memory for these shapes."""

@@ -28,7 +28,8 @@ from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory, default_allocator, has_device, take_string
 from zrt.memory.buffers import Buffer
 from zrt.providers.default_selection import DefaultSelection, parse
-from zrt.session.call import Call, Result, run_arrays
+from zrt.session.call import Call, Result, key_of, run_arrays
+from zrt.session.deadlines import end_of
 from zrt.session.feeds import Feeds, aligned, by_name, made_value, names_of, right_array, right_value
 from zrt.session.outputs import Wanted
 from zrt.values import Value, symbolic_shapes
@@ -207,7 +208,11 @@ class Session(Owner):
         self._calls = {}
 
     def run(
-        self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
+        self,
+        feeds: Feeds,
+        outputs: Sequence[str] | None = None,
+        options: RunOptions | None = None,
+        timeout: float | None = None,
     ) -> list[Result]:
         """One inference; returns a fresh array for each output.
 
@@ -218,14 +223,17 @@ class Session(Owner):
         are packed. An array of another type than the model's raises `DTypeError`. `outputs` names the outputs to
         compute; None means all. `options` (`RunOptions`) tags the run and can terminate it from another thread.
 
+        With a `timeout` in seconds the run ends as soon as the operator is done during which the time passes, and
+        raises `TimeoutError`. Ctrl-C in the main thread ends such a run in the same way.
+
         If the shapes of the feeds determine an output's shape, ORT writes straight into the returned array. Otherwise
         the array is a view of ORT's memory and keeps that alive. Strings are returned as an array of objects,
         sequences as a list, maps as a dict, sparse tensors as a `SparseTensor`, an absent optional as None, packed
         types as a `Value`.
         """
         call = self._latest
-        if call is None or outputs is not None or options is not None:
-            return self._run_known(feeds, outputs, options)
+        if call is None or outputs is not None or options is not None or timeout is not None:
+            return self._run_known(feeds, outputs, options, end_of(timeout))
         # `Call.memory_of` and `Call.arrays`, inlined: their calls would cost 0.2 µs, 1.5 % of a run of digits.onnx.
         layout = call.settled
         named: Any = feeds
@@ -265,32 +273,34 @@ class Session(Owner):
             return call.run(memory)
         return results if made is None else call.collect(code, results, made)
 
-    def _run_known(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> list[Result]:
+    def _run_known(
+        self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None, end: int = 0
+    ) -> list[Result]:
         """`run` for arrays of types and shapes that an earlier run with these outputs had; else with every check."""
-        key = _key_of(feeds, outputs)
+        key = key_of(feeds, outputs)
         call = self._known.get(key)
         memory = None if call is None else call.memory_of(feeds)
         if call is None or memory is None:
-            return self._run_checked(feeds, outputs, options, key)
+            return self._run_checked(feeds, outputs, options, key, end)
         if outputs is None:
             self._latest = call
             if self._handle is None:
                 # Another thread closed the session meanwhile.
                 self.close()
         try:
-            return call.run(memory, None, options)
+            return call.run(memory, None, options, end)
         except status.MisalignedError:
-            return self._run_checked(feeds, outputs, options, key)
+            return self._run_checked(feeds, outputs, options, key, end)
 
     def _run_checked(
-        self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None, key: Any
+        self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None, key: Any, end: int
     ) -> list[Result]:
         """`run` with every check: it converts the feeds or raises a precise error. It keeps the call by the `key`."""
         self._check_replay(options)
         call, memory, handles = self._checked(given, outputs)
         if key is not None and handles is None and not self._captures:
             self._keep("_known", key, call)
-        return call.run(memory, handles, options)
+        return call.run(memory, handles, options, end)
 
     def _check_replay(self, options: RunOptions | None) -> None:
         """Raises if the session captures graphs: a replay would ignore the memory of this run's feeds."""
@@ -323,7 +333,11 @@ class Session(Owner):
             )
 
     def run_values(
-        self, feeds: Mapping[str, Value], outputs: Sequence[str] | None = None, options: RunOptions | None = None
+        self,
+        feeds: Mapping[str, Value],
+        outputs: Sequence[str] | None = None,
+        options: RunOptions | None = None,
+        timeout: float | None = None,
     ) -> list[Value | None]:
         """One inference over values of any kind by name; returns a `Value` for each output.
 
@@ -334,43 +348,61 @@ class Session(Owner):
         from zrt.session import value_runs
 
         self._check_replay(options)
-        return Call.run(*value_runs.prepare(self, feeds, outputs), options)
+        end = end_of(timeout)
+        return Call.run(*value_runs.prepare(self, feeds, outputs), options, end)
 
     async def run_async(
-        self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
+        self,
+        feeds: Feeds,
+        outputs: Sequence[str] | None = None,
+        options: RunOptions | None = None,
+        timeout: float | None = None,
     ) -> list[Result]:
         """`run` for asyncio: the event loop continues during the run.
 
         Arguments, results and errors are those of `run`. ORT reads the feeds until the run ends. Cancelling the waiting
-        task ends the run as soon as the current operator is done.
+        task ends the run as soon as the current operator is done. `timeout` counts from the start of the coroutine,
+        also while the run waits for a thread.
 
         Runs are on a few threads that zrt owns, at most one for each CPU that the process may use.
         """
         from zrt.session import async_runs
 
-        return await async_runs.wait(self._ready(feeds, outputs, options), options)
+        end = end_of(timeout)
+        return await async_runs.wait(self._ready(feeds, outputs, options), options, end)
 
     def submit(
-        self, feeds: Feeds, outputs: Sequence[str] | None = None, options: RunOptions | None = None
+        self,
+        feeds: Feeds,
+        outputs: Sequence[str] | None = None,
+        options: RunOptions | None = None,
+        timeout: float | None = None,
     ) -> Future[list[Result]]:
         """`run_async` for threads: starts a run and returns its ``concurrent.futures.Future``.
 
         Wrong arguments raise here; the future raises the errors of the run. `cancel` cancels the future at once, and
-        ends the run as soon as the current operator is done. A future may be dropped: its run continues to the end.
-        One thread calls the callbacks of all futures and log handlers, so they should be short.
+        ends the run as soon as the current operator is done. `timeout` counts from this call. A future may be dropped:
+        its run continues to the end. One thread calls the callbacks of all futures and log handlers, so they should be
+        short.
         """
         from zrt.session import async_runs
 
-        return async_runs.submit(self._ready(feeds, outputs, options), options)
+        end = end_of(timeout)
+        return async_runs.submit(self._ready(feeds, outputs, options), options, end)
 
     def submit_values(
-        self, feeds: Mapping[str, Value], outputs: Sequence[str] | None = None, options: RunOptions | None = None
+        self,
+        feeds: Mapping[str, Value],
+        outputs: Sequence[str] | None = None,
+        options: RunOptions | None = None,
+        timeout: float | None = None,
     ) -> Future[list[Value | None]]:
         """`run_values` as a future, as `submit` is for `run`."""
         from zrt.session import async_runs, value_runs
 
         self._check_replay(options)
-        return async_runs.submit(value_runs.prepare(self, feeds, outputs), options)
+        end = end_of(timeout)
+        return async_runs.submit(value_runs.prepare(self, feeds, outputs), options, end)
 
     def _ready(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> async_runs.Ready:
         self._check_replay(options)
@@ -549,40 +581,7 @@ class Session(Owner):
         return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
 
 
-def _key_of(feeds: Any, outputs: Any) -> Any:
-    """The outputs and the shapes of the feeds, in the order given; None unless the feeds have shapes."""
-    if outputs is not None and type(outputs) is not list and type(outputs) is not tuple:
-        return None
-    if type(feeds) not in (dict, list, tuple):
-        return None
-    # A list: another thread may change the dict meanwhile.
-    given = list(feeds.values()) if type(feeds) is dict else feeds
-    try:
-        key = (None if outputs is None else tuple(outputs), *[array.shape for array in given])
-        hash(key)
-    except (TypeError, AttributeError):
-        return None
-    return key
-
-
 def _strictness(strict: bool, allow: Iterable[str], chosen: DefaultSelection) -> Strictness:
     from zrt.providers.node_assignment import Strictness
 
     return Strictness.of(strict, allow, chosen.asked())
-
-
-@public
-def infer(
-    model: model_source.Model,
-    feeds: Feeds,
-    outputs: Sequence[str] | None = None,
-    options: SessionOptions | None = None,
-    providers: ProvidersLike = None,
-    *,
-    external_data_dir: str | os.PathLike[str] | None = None,
-    strict: bool = False,
-    allow: Iterable[str] = (),
-) -> list[Result]:
-    """Loads a model, runs it once and releases it: `Session` and `Session.run` in one."""
-    with Session(model, options, providers, external_data_dir=external_data_dir, strict=strict, allow=allow) as session:
-        return session.run(feeds, outputs)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import zrt
-from tests.robustness.bad import COPIED_FEEDS, OUTPUT_NAMES, RUN_OPTIONS, VALUE_FEEDS, VALUE_OUTPUTS
+from tests.robustness.bad import COPIED_FEEDS, OUTPUT_NAMES, RUN_OPTIONS, TIMEOUT, VALUE_FEEDS, VALUE_OUTPUTS
 from tests.robustness.vocabulary import INSIDE, Bad, Kind, Single, Take, World
 from zrt.errors import ArgumentError, DTypeError
 
@@ -30,6 +30,7 @@ def running(call: str, run: Callable[..., object]) -> list[Take]:
         (call, "feeds", COPIED_FEEDS, lambda w, bad: run(w, bad)),
         (call, "outputs", OUTPUT_NAMES, lambda w, bad: run(w, w.feeds, bad)),
         (call, "options", RUN_OPTIONS, lambda w, bad: run(w, w.feeds, options=bad)),
+        (call, "timeout", TIMEOUT, lambda w, bad: run(w, w.feeds, timeout=bad)),
     ]
 
 
@@ -39,6 +40,7 @@ def over_values(call: str, run: Callable[..., object]) -> list[Take]:
         (call, "feeds", VALUE_FEEDS, lambda w, bad: run(w, bad)),
         (call, "outputs", VALUE_OUTPUTS, lambda w, bad: run(w, values(w), bad)),
         (call, "options", RUN_OPTIONS, lambda w, bad: run(w, values(w), options=bad)),
+        (call, "timeout", TIMEOUT, lambda w, bad: run(w, values(w), timeout=bad)),
     ]
 
 
@@ -50,14 +52,6 @@ LOGGER = [
     Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "logger", "int 5"),
     Bad(Kind.WRONG_TYPE, lambda w: b"name", DTypeError, "logger", "bytes"),
     Bad(Kind.WRONG_TYPE, lambda w: print, DTypeError, "logger", "print"),
-]
-
-TIMEOUT = [
-    Bad(Kind.WRONG_TYPE, lambda w: "1", DTypeError, "timeout", "'1'"),
-    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "timeout", "True"),
-    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "timeout", "-1"),
-    Bad(Kind.WRONG_VALUE, lambda w: float("nan"), ArgumentError, "timeout", "nan"),
-    Bad(Kind.WRONG_VALUE, lambda w: float("inf"), ArgumentError, "timeout", "inf"),
 ]
 
 

@@ -21,6 +21,7 @@ from tests.robustness.bad import (
     RUNS,
     SESSION,
     SESSION_OPTIONS,
+    TIMEOUT,
     huge_output,
     loading,
 )
@@ -57,6 +58,7 @@ TAKES: list[Take] = [
     ("Session.run", "feeds of a subset", COPIED_FEEDS, lambda w, bad: w.session.run(bad, ["z"])),
     ("Session.run", "outputs", OUTPUT_NAMES, lambda w, bad: w.session.run(w.feeds, bad)),
     ("Session.run", "options", RUN_OPTIONS, lambda w, bad: w.session.run(w.feeds, options=bad)),
+    ("Session.run", "timeout", TIMEOUT, lambda w, bad: w.session.run(w.feeds, timeout=bad)),
     ("Session.prepare", "feeds", BORROWED_FEEDS, lambda w, bad: w.session.prepare(bad)),
     ("Session.allocator", "memory", MEMORY, lambda w, bad: w.session.allocator(bad)),
     *loading("infer", infer),
@@ -64,6 +66,8 @@ TAKES: list[Take] = [
     ("infer", "outputs", OUTPUT_NAMES, lambda w, bad: zrt.infer(w.model, w.feeds, bad, QUIET)),
     ("PreparedRun.run", "options", RUN_OPTIONS, lambda w, bad: w.prepared.run(bad)),
     ("PreparedRun.run_named", "options", RUN_OPTIONS, lambda w, bad: w.prepared.run_named(bad)),
+    ("PreparedRun.run", "timeout", TIMEOUT, lambda w, bad: w.prepared.run(timeout=bad)),
+    ("PreparedRun.run_named", "timeout", TIMEOUT, lambda w, bad: w.prepared.run_named(timeout=bad)),
     ("PreparedRun.prime", "runs", RUNS, lambda w, bad: w.prepared.prime(bad)),
     ("SessionOptions.handle", "fields", SESSION_OPTIONS[3:], lambda w, bad: bad.handle()),
 ]  # fmt: skip

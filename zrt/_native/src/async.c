@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,9 @@
 #include "made.h"
 #include "call.h"
 #include "deadline.h"
+#include "own_threads.h"
 #include "queue.h"
+#include "watch.h"
 #include "bridge.h"
 #include "async.h"
 
@@ -130,20 +131,22 @@ static void run_free(void *pointer) {
             call->api->ReleaseValue(run->outputs[i]);
     if (run->own_options && run->run_options != NULL)
         call->api->ReleaseRunOptions(run->run_options);
-    if (run->code > ZRT_LEFT)
+    if (run->code > ZRT_LAST)
         call->api->ReleaseStatus((OrtStatus *)run->code);
     pthread_cond_destroy(&((background *)run)->over);
     free(run);
 }
 
 zrt_run *zrt_run_new(zrt_handle *handle, uint64_t key, OrtRunOptions *run_options, void *const *inputs, int values,
-    void *const *outputs, zrt_made *made, zrt_handle *inbox) {
+    void *const *outputs, zrt_made *made, zrt_handle *inbox, uint64_t end) {
     const zrt_call *call = handle->pointer;
     background *block = calloc(1, sizeof *block + (call->input_count + call->output_count) * sizeof(OrtValue *));
     if (block == NULL)
         return NULL;
     pthread_cond_init(&block->over, NULL);
     zrt_run *run = &block->run;
+    run->watch.end = end;
+    run->watch.api = call->api;
     run->message.kind = ZRT_MESSAGE_RUN;
     run->key = key;
     run->call = call;
@@ -158,6 +161,7 @@ zrt_run *zrt_run_new(zrt_handle *handle, uint64_t key, OrtRunOptions *run_option
         run_free(run);
         return NULL;
     }
+    run->watch.run = run->handle;
     if (run_options == NULL) {
         run->code = (uintptr_t)call->api->CreateRunOptions(&run->run_options);
         run->own_options = 1;
@@ -176,10 +180,11 @@ void zrt_run_drop(zrt_run *run) {
 }
 
 /* Passes on the reference that zrt_run_start took: with the message, or it drops it. */
-static void finish(zrt_run *run, OrtStatus *status) {
-    if (status == NULL && run->made != NULL)
-        status = zrt_made_fill(run->made, run->outputs);
-    run->code = (uintptr_t)status;
+static void finish(zrt_run *run, uintptr_t code) {
+    code = zrt_watch_remove(&run->watch, code);
+    if (code == ZRT_OK && run->made != NULL)
+        code = (uintptr_t)zrt_made_fill(run->made, run->outputs);
+    run->code = code;
     zrt_handle *loop = NULL;
     pthread_mutex_lock(&lock);
     run->ended = 1;
@@ -211,11 +216,6 @@ static void finish(zrt_run *run, OrtStatus *status) {
 
 static void *worker(void *unused) {
     (void)unused;
-#ifdef __APPLE__
-    pthread_setname_np("zrt-run");
-#else
-    pthread_setname_np(pthread_self(), "zrt-run");
-#endif
     for (;;) {
         pthread_mutex_lock(&lock);
         idle++;
@@ -223,26 +223,14 @@ static void *worker(void *unused) {
             pthread_cond_wait(&arrived, &lock);
         idle--;
         zrt_run *run = (zrt_run *)zrt_queue_pop(&jobs);
+        run->taken = 1;
         pthread_mutex_unlock(&lock);
         const zrt_call *call = run->call;
-        finish(run,
-            call->api->Run(call->session, run->run_options, call->input_names, (const OrtValue *const *)run->inputs,
-                call->input_count, call->output_names, call->output_count, run->outputs));
+        finish(run, (uintptr_t)call->api->Run(call->session, run->run_options, call->input_names,
+                        (const OrtValue *const *)run->inputs, call->input_count, call->output_names, call->output_count,
+                        run->outputs));
     }
     return NULL;
-}
-
-static int start_worker(void) {
-    /* Python's own threads handle the signals. */
-    sigset_t every, before;
-    sigfillset(&every);
-    pthread_sigmask(SIG_BLOCK, &every, &before);
-    pthread_t thread;
-    int failed = pthread_create(&thread, NULL, worker, NULL);
-    if (!failed)
-        pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return !failed;
 }
 
 void zrt_run_start(zrt_run *run) {
@@ -250,7 +238,14 @@ void zrt_run_start(zrt_run *run) {
     __atomic_fetch_add(&under_way, 1, __ATOMIC_RELAXED);
     pthread_mutex_lock(&lock);
     run->started = 1;
-    if (jobs.length >= idle && workers < most && start_worker())
+    pthread_mutex_unlock(&lock);
+    uintptr_t code = zrt_watch_add(&run->watch);
+    if (code != ZRT_OK) {
+        finish(run, code);
+        return;
+    }
+    pthread_mutex_lock(&lock);
+    if (jobs.length >= idle && workers < most && zrt_own_thread("zrt-run", worker, NULL) == 0)
         workers++;
     int served = workers != 0;
     if (served) {
@@ -259,7 +254,21 @@ void zrt_run_start(zrt_run *run) {
     }
     pthread_mutex_unlock(&lock);
     if (!served)
-        finish(run, run->call->api->CreateStatus(ORT_FAIL, "no thread can be started for the run"));
+        finish(run, (uintptr_t)run->call->api->CreateStatus(ORT_FAIL, "no thread can be started for the run"));
+}
+
+void zrt_run_expire(zrt_run *run) {
+    OrtStatus *status = NULL;
+    pthread_mutex_lock(&lock);
+    int waits = !run->taken && zrt_queue_remove(&jobs, &run->message);
+    /* Options that the caller gave may be gone once the run has ended. */
+    if (!waits && !run->ended)
+        status = run->call->api->RunOptionsSetTerminate(run->run_options);
+    pthread_mutex_unlock(&lock);
+    if (waits)
+        finish(run, ZRT_TIMEOUT);
+    if (status != NULL)
+        run->call->api->ReleaseStatus(status);
 }
 
 int zrt_run_wait(zrt_run *run, double seconds) {

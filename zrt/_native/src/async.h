@@ -20,12 +20,15 @@ typedef struct zrt_run {
     const zrt_call *call;
     /* On the zrt_inbox of the loop that waits for the run, or NULL. */
     zrt_handle *inbox;
+    zrt_watch watch;
     OrtRunOptions *run_options;
     /* Whether zrt_run_new created the options. */
     int own_options;
     /* Whether zrt_run_new wrapped the inputs as values; else they are borrowed. */
     int wrapped;
     int started;
+    /* Whether a worker has it. */
+    int taken;
     int ended;
     /* Whether the bridge or an inbox has the message. */
     int reported;
@@ -56,15 +59,18 @@ void zrt_inbox_close(zrt_inbox *inbox);
 
 /* A run that is still to be started, with options of its own where `run_options` is NULL; `code` says whether it can
    be. `inputs` is memory, or values that are borrowed; `outputs` is memory; `made` is that of zrt_call_run. All three
-   must stay until the run ends. `inbox` may be NULL. Returns NULL without memory. */
+   must stay until the run ends. `inbox` may be NULL; `end` is that of a zrt_watch. Returns NULL without memory. */
 zrt_run *zrt_run_new(zrt_handle *call, uint64_t key, OrtRunOptions *run_options, void *const *inputs, int values,
-    void *const *outputs, zrt_made *made, zrt_handle *inbox);
+    void *const *outputs, zrt_made *made, zrt_handle *inbox, uint64_t end);
 
 /* Drops the reference to the run that zrt_run_new returned. */
 void zrt_run_drop(zrt_run *run);
 
 /* Starts the run. Never blocks; any thread may call it. */
 void zrt_run_start(zrt_run *run);
+
+/* Ends a run whose deadline has passed: at once while it waits for a worker, else after its current operator. */
+void zrt_run_expire(zrt_run *run);
 
 /* Waits for the end of the run, for `seconds` at most. Returns whether it has ended. Of a run that ends meanwhile the
    bridge gets no message: the caller completes it, or calls zrt_run_report. */

@@ -9,6 +9,7 @@
 #include "call.h"
 #include "deadline.h"
 #include "queue.h"
+#include "watch.h"
 #include "bridge.h"
 #include "log.h"
 #include "async.h"

@@ -4,5 +4,15 @@
 /* A run returns one of these codes, or the address of an OrtStatus, which the caller releases. ZRT_BUSY: another thread
    uses the lane. ZRT_MISALIGNED: the memory of a feed is misaligned, and nothing ran. ZRT_INCOMPLETE: an input or every
    output may be unbound, and nothing ran. ZRT_LEFT: the run succeeded, and Python has to collect outputs that ONNX
-   Runtime allocated. */
-enum { ZRT_OK = 0, ZRT_BUSY = 1, ZRT_MISALIGNED = 2, ZRT_INCOMPLETE = 3, ZRT_LEFT = 4 };
+   Runtime allocated. ZRT_TIMEOUT, ZRT_INTERRUPTED: its deadline or an interrupt ended the run. ZRT_LAST: the largest.
+ */
+enum {
+    ZRT_OK = 0,
+    ZRT_BUSY = 1,
+    ZRT_MISALIGNED = 2,
+    ZRT_INCOMPLETE = 3,
+    ZRT_LEFT = 4,
+    ZRT_TIMEOUT = 5,
+    ZRT_INTERRUPTED = 6,
+    ZRT_LAST = 6
+};

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 #include "ort.h"
 #include "library.h"
+#include "own_threads.h"
 #include "queue.h"
 #include "log.h"
 #include "preload.h"
@@ -86,11 +86,6 @@ static void reserve(void) {
 
 static void *preload(void *argument) {
     char *path = argument, message[1];
-#ifdef __APPLE__
-    pthread_setname_np("zrt-open");
-#else
-    pthread_setname_np(pthread_self(), "zrt-open");
-#endif
     const OrtApiBase *base = path == NULL ? zrt_library_builtin() : zrt_library_open(path, message, sizeof message);
     free(path);
     const OrtApi *table = base == NULL ? NULL : table_of(base);
@@ -116,18 +111,7 @@ static void *preload(void *argument) {
 
 static int start(char *path) {
     int error = pthread_atfork(before_fork, in_parent, in_child);
-    if (error != 0)
-        return error;
-    /* Signals are for the threads of Python. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    error = pthread_create(&thread, NULL, preload, path);
-    if (error == 0)
-        pthread_detach(thread);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
+    return error != 0 ? error : zrt_own_thread("zrt-open", preload, path);
 }
 
 int zrt_preload_start(const char *path) {

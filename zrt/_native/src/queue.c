@@ -25,3 +25,20 @@ zrt_message *zrt_queue_take(zrt_queue *queue) {
     queue->length = 0;
     return messages;
 }
+
+int zrt_queue_remove(zrt_queue *queue, zrt_message *message) {
+    zrt_message *before = NULL, *each = queue->first;
+    for (size_t i = 0; i < queue->length; i++, before = each, each = each->next) {
+        if (each != message)
+            continue;
+        if (before == NULL)
+            queue->first = message->next;
+        else
+            before->next = message->next;
+        if (queue->last == message)
+            queue->last = before;
+        queue->length--;
+        return 1;
+    }
+    return 0;
+}

@@ -21,3 +21,6 @@ zrt_message *zrt_queue_pop(zrt_queue *queue);
 
 /* Removes all messages, linked by `next`; NULL for an empty queue. */
 zrt_message *zrt_queue_take(zrt_queue *queue);
+
+/* Removes this message; returns whether it was there. */
+int zrt_queue_remove(zrt_queue *queue, zrt_message *message);

@@ -1,0 +1,299 @@
+"""Runs with a `timeout`: every way to run ends at its deadline, and the next run works."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zrt
+from zrt import errors
+from zrt._native import lib
+from zrt.errors import ArgumentError, ClosedError, DTypeError, TerminatedError, TimeoutError
+
+SHORT = {"n": np.array(3), "x": np.ones(4, np.float32)}
+EIGHTS = [8.0] * 4
+
+
+def run_bound(session, feeds, **limits):
+    binding = session.binding()
+    for name, feed in feeds.items():
+        binding.bind_input(name, feed)
+    binding.bind_output("y")
+    binding.run(**limits)
+    return [binding.numpy()["y"]]
+
+
+def run_lane(session, feeds, options=None, timeout=None):
+    lane = session.lane({"x": 4}, trials=False)
+    for name, feed in feeds.items():
+        lane.inputs[name][...] = feed
+    if options is None:
+        lane.run(timeout=timeout)
+    else:
+        lane.run_with(options, timeout)
+    return [lane.outputs["y"]]
+
+
+def values(feeds):
+    return {name: zrt.Value.from_array(feed) for name, feed in feeds.items()}
+
+
+WAYS: dict[str, Callable[..., Any]] = {
+    "run": lambda session, feeds, **limits: session.run(feeds, **limits),
+    "some outputs": lambda session, feeds, **limits: session.run(feeds, ["y"], **limits),
+    "run_values": lambda session, feeds, **limits: [
+        value.numpy() for value in session.run_values(values(feeds), **limits)
+    ],
+    "prepared": lambda session, feeds, **limits: session.prepare(feeds).run(**limits),
+    "binding": run_bound,
+    "lane": run_lane,
+    "submit": lambda session, feeds, **limits: session.submit(feeds, **limits).result(60),
+    "submit_values": lambda session, feeds, **limits: [
+        value.numpy() for value in session.submit_values(values(feeds), **limits).result(60)
+    ],
+    "run_async": lambda session, feeds, **limits: asyncio.run(session.run_async(feeds, **limits)),
+}
+
+
+def together(*functions):
+    """Runs each function in a thread of its own; raises what one of them raises."""
+    with ThreadPoolExecutor(len(functions)) as pool:
+        for future in [pool.submit(function) for function in functions]:
+            future.result(120)
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    return WAYS[request.param]
+
+
+class TestEveryWay:
+    def test_run_ends_at_its_deadline(self, loop, endless, way):
+        start = time.monotonic()
+        with pytest.raises(TimeoutError, match="within its timeout"):
+            way(loop, endless, timeout=0.05)
+        assert 0.05 <= time.monotonic() - start < 30
+
+    def test_run_in_time_returns_its_results(self, loop, way):
+        assert way(loop, SHORT, timeout=60)[0].tolist() == EIGHTS
+
+    def test_timeout_of_zero_raises(self, loop, way):
+        for zero in (0, 0.0):
+            with pytest.raises(TimeoutError):
+                way(loop, SHORT, timeout=zero)
+
+    def test_timeout_of_none_is_no_timeout(self, loop, way):
+        assert way(loop, SHORT, timeout=None)[0].tolist() == EIGHTS
+
+    @pytest.mark.parametrize("timeout", [-1, -1e-9, float("nan"), float("inf"), 1e30, 10**400])
+    def test_impossible_timeout_is_refused(self, loop, way, timeout):
+        with pytest.raises(ArgumentError, match=r"timeout: .* seconds cannot be waited for"):
+            way(loop, SHORT, timeout=timeout)
+
+    @pytest.mark.parametrize("timeout", ["1", True, [1], 1j, np.ones(2)], ids=["str", "bool", "list", "1j", "array"])
+    def test_timeout_of_another_type_is_refused(self, loop, way, timeout):
+        with pytest.raises(DTypeError, match="timeout: expected seconds"):
+            way(loop, SHORT, timeout=timeout)
+
+    def test_long_timeout_is_taken(self, loop, way):
+        assert way(loop, SHORT, timeout=threading.TIMEOUT_MAX)[0].tolist() == EIGHTS
+        assert way(loop, SHORT, timeout=10**6)[0].tolist() == EIGHTS
+
+    def test_deadline_does_not_end_later_runs(self, loop, endless, way):
+        options = zrt.RunOptions(tag="one", log_severity_level="FATAL")
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                way(loop, endless, options=options, timeout=0.01)
+            assert not options.terminated
+            assert way(loop, SHORT, options=options)[0].tolist() == EIGHTS
+            assert way(loop, SHORT, options=options, timeout=60)[0].tolist() == EIGHTS
+
+    def test_terminate_ends_a_run_with_a_timeout(self, loop, endless, way):
+        options = zrt.RunOptions(log_severity_level="FATAL")
+        timer = threading.Timer(0.05, options.terminate)
+        timer.start()
+        with pytest.raises(TerminatedError):
+            way(loop, endless, options=options, timeout=60)
+        timer.join()
+        with pytest.raises(TerminatedError):
+            way(loop, SHORT, options=options, timeout=60)
+
+    def test_failure_in_time_raises_itself(self, load, way):
+        model = load("(int64 n, float[k] x) => (float y) { y = Gather(x, n) }")
+        with pytest.raises(errors.InvalidArgumentError, match="indices"):
+            way(model, {"n": np.array(9), "x": np.ones(4, np.float32)}, timeout=60)
+
+
+class TestError:
+    def test_it_is_the_builtin_and_one_of_zrt(self):
+        assert issubclass(TimeoutError, builtins.TimeoutError)
+        assert issubclass(TimeoutError, errors.ZrtError)
+        assert errors.TimeoutError is TimeoutError
+
+
+class TestSession:
+    def test_wrong_feeds_raise_before_the_deadline_counts(self, loop):
+        with pytest.raises(ArgumentError, match="'x' is missing"):
+            loop.run({"n": np.array(1)}, timeout=0)
+
+    def test_retry_of_a_wrong_declaration_keeps_the_deadline(self, load):
+        longer = load("(float[n] x) => (float[n] y) <float[1] one = {1.0}> { y = Concat<axis = 0>(x, one) }")
+        assert longer.run({"x": np.zeros(2, np.float32)}, timeout=60)[0].tolist() == [0, 0, 1]
+        future = load("(float[n] x) => (float[n] y) <float[1] one = {1.0}> { y = Concat<axis = 0>(x, one) }").submit(
+            {"x": np.zeros(2, np.float32)}, timeout=60
+        )
+        assert future.result(60)[0].tolist() == [0, 0, 1]
+
+    def test_closing_the_session_leaves_the_deadline(self, loop, endless, background):
+        job = background(lambda: loop.run(endless, timeout=0.2))
+        time.sleep(0.05)
+        loop.close()
+        with pytest.raises(TimeoutError):
+            job.result()
+        with pytest.raises(ClosedError):
+            loop.run(SHORT, timeout=1)
+
+    def test_each_thread_has_its_own_deadline(self, loop, endless):
+        taken = {}
+
+        def run(seconds):
+            start = time.monotonic()
+            with pytest.raises(TimeoutError):
+                loop.run(endless, timeout=seconds)
+            taken[seconds] = time.monotonic() - start
+
+        # The last one is the first to end.
+        each = [0.05 * turn for turn in range(8, 0, -1)]
+        together(*[lambda seconds=seconds: run(seconds) for seconds in each])
+        assert all(taken[seconds] >= seconds for seconds in each)
+
+    def test_deadlines_near_the_ends_of_runs_harm_nothing(self, loop):
+        feeds = {"n": np.array(50), "x": np.zeros(4, np.float32)}
+
+        def run():
+            generator = np.random.default_rng(threading.get_native_id())
+            for _ in range(300):
+                try:
+                    assert loop.run(feeds, timeout=float(generator.exponential(1e-4)))[0].tolist() == [0] * 4
+                except TimeoutError:
+                    continue
+
+        together(*[run] * 4)
+        assert loop.run(SHORT)[0].tolist() == EIGHTS
+
+
+@pytest.fixture
+def workers():
+    """How many threads zrt has for runs in the background."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+class TestBackground:
+    def test_waiting_for_a_thread_counts(self, loop, endless, workers):
+        stop = zrt.RunOptions(log_severity_level="FATAL")
+        before = [loop.submit(endless, options=stop) for _ in range(workers)]
+        start = time.monotonic()
+        # No thread is free: the run never begins, and its future does not wait for one.
+        with pytest.raises(TimeoutError):
+            loop.submit(SHORT, timeout=0.05).result(60)
+        with pytest.raises(TimeoutError):
+            asyncio.run(loop.run_async(SHORT, timeout=0.05))
+        assert time.monotonic() - start < 30
+        assert not any(future.done() for future in before)
+        kept = loop.submit(SHORT, timeout=60)
+        stop.terminate()
+        assert kept.result(60)[0].tolist() == EIGHTS
+        for future in before:
+            assert isinstance(future.exception(60), TerminatedError)
+
+    def test_runs_of_one_loop_have_their_own_deadlines(self, loop, endless):
+        async def gather():
+            runs = [loop.run_async(SHORT if turn % 2 else endless, timeout=0.05) for turn in range(10)]
+            return await asyncio.gather(*runs, return_exceptions=True)
+
+        found = asyncio.run(gather())
+        assert all(isinstance(error, TimeoutError) for error in found[::2])
+
+    def test_cancelled_run_with_a_deadline_is_cancelled(self, loop, endless):
+        future = loop.submit(endless, timeout=60)
+        assert future.cancel()
+        assert future.cancelled()
+
+    def test_dropped_future_ends_at_its_deadline(self, loop, endless, eventually):
+        loop.submit(endless, timeout=0.05)
+        eventually(lambda: lib.zrt_run_count() == 0)
+
+
+class TestLane:
+    def test_lane_runs_again_after_its_deadline(self, loop):
+        lane = loop.lane({"x": 4}, trials=False)
+        lane.inputs["x"][...] = 1
+        for _ in range(5):
+            lane.inputs["n"][...] = 2**62
+            with pytest.raises(TimeoutError):
+                lane.run(timeout=0.01)
+            lane.inputs["n"][...] = 3
+            lane.run()
+            assert lane.outputs["y"].tolist() == EIGHTS
+
+    def test_output_left_to_ort_after_a_deadline_is_not_there(self, loop):
+        lane = loop.lane({"x": 4}, trials=False, outputs=zrt.LaneMemory.left())
+        lane.inputs["n"][...] = 2**62
+        with pytest.raises(TimeoutError):
+            lane.run(timeout=0.01)
+        with pytest.raises(ArgumentError, match="'y' is not there"):
+            lane.outputs["y"]
+
+    def test_busy_lane_raises_at_once(self, loop, background, eventually):
+        lane = loop.lane({"x": 4}, trials=False)
+        lane.inputs["n"][...] = 2**62
+        stop = zrt.RunOptions(log_severity_level="FATAL")
+        job = background(lambda: lane.run_with(stop))
+        eventually(lambda: _is_busy(lane))
+        with pytest.raises(errors.BusyError):
+            lane.run(timeout=60)
+        stop.terminate()
+        with pytest.raises(TerminatedError):
+            job.result()
+
+    def test_closed_lane_raises(self, loop):
+        lane = loop.lane({"x": 4}, trials=False)
+        lane.close()
+        with pytest.raises(ClosedError):
+            lane.run(timeout=1)
+
+
+def _is_busy(lane):
+    try:
+        lane.audit()
+    except errors.BusyError:
+        return True
+    return False
+
+
+class TestProcess:
+    def test_interrupt_ends_a_run_with_a_timeout(self, script):
+        assert script("deadline_interrupted.py").stdout.split() == ["interrupted"] * 5 + ["usable"]
+
+    def test_other_handlers_of_the_interrupt_are_called(self, script):
+        assert script("deadline_handlers.py").stdout.splitlines() == [
+            "called",
+            "TerminatedError: an interrupt (SIGINT) ended the run",
+            "the handler's own error",
+            "ignored: TimeoutError",
+        ]
+
+    def test_child_of_a_fork_has_deadlines_of_its_own(self, script):
+        assert script("deadline_forked.py").stdout.split() == ["timeout", "timeout", "interrupted"] * 2 + ["timeout"]
+
+    def test_process_ends_during_runs_with_deadlines(self, script):
+        assert script("deadline_exit.py").stdout.split() == ["ending"]
