@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zrt
+from zrt.environment import cuda_parts
 from zrt.errors import ArgumentError, ClosedError, DTypeError, UnsupportedError
 
 
@@ -175,14 +176,9 @@ class TestCuda:
     @pytest.fixture
     def device(self):
         """CUDA's first device, once its library is registered."""
-        from pathlib import Path
-
-        from zrt._native.library import library
-
         environment = zrt.Environment()
-        provider = Path(library().path).with_name("libonnxruntime_providers_cuda.so")
         if "cuda" not in environment.provider_libraries:
-            environment.register_provider_library("cuda", provider)
+            environment.register_provider_library("cuda", cuda_parts.provider_file())
         return next(device for device in zrt.ep_devices() if device.library == "cuda")
 
     def test_copies_on_a_stream(self, device, build):

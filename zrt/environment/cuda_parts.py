@@ -67,11 +67,9 @@ class Search:
 def search(provider: str = PROVIDER) -> Search:
     """Looks for the parts that a provider needs, and makes those ready that are in NVIDIA's Python packages.
 
-    `provider` is its file; ONNX Runtime looks for one without a folder beside its own code. A provider that does not
-    use CUDA needs none.
+    `provider` is as in `provider_file`. A provider that does not use CUDA needs none.
     """
-    core = _core()
-    file = os.path.join(os.path.dirname(core), provider)
+    core, file = _core(), provider_file(provider)
     if not os.path.exists(file):
         mend = f'{_INSTALL}"onnxruntime-gpu", or copy the provider there'
         return Search((Part("provider", provider, problem=MISSING, mend=mend),), (f"the folder of {core}",))
@@ -92,6 +90,11 @@ def search(provider: str = PROVIDER) -> Search:
         f"NVIDIA's Python packages ({':'.join(nvidia_folders()) or 'there are none'})",
     )
     return Search(tuple(found), places)
+
+
+def provider_file(provider: str = PROVIDER) -> str:
+    """The file of a provider: ONNX Runtime looks for one without a folder beside its own code."""
+    return os.path.join(os.path.dirname(_core()), provider)
 
 
 def require(provider: str = PROVIDER) -> None:

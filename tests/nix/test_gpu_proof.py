@@ -1,0 +1,184 @@
+"""The scripts of nix/apps/gpu-proof, on machines without a GPU: nothing that was not carried out counts as passed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import zrt
+from tests.support import compiler, processes
+
+FOLDER = Path(__file__).parents[2] / "nix" / "apps" / "gpu-proof"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"gpu_proof_{name}", FOLDER / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+proof, pack = load("proof"), load("pack")
+
+
+def python(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env=processes.environment(),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+class TestArchitectures:
+    @staticmethod
+    def entry(kind: int, architecture: int, payload: bytes) -> bytes:
+        header = struct.pack("<HHIQ", kind, 0x101, 64, len(payload)).ljust(28, b"\0") + struct.pack("<I", architecture)
+        return header.ljust(64, b"\0") + payload
+
+    @pytest.fixture
+    def library(self, tmp_path: Path) -> tuple[Path, bytes, bytes]:
+        """A library with two containers of code: before, and with the code for 9.0 alone."""
+
+        def containers(others: bytes) -> bytes:
+            first = self.entry(2, 80, others) + self.entry(2, 90, b"nine" * 4) + self.entry(1, 120, others)
+            second = self.entry(2, 90, b"tens" * 4)
+            return b"".join(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(each)) + each for each in (first, second))
+
+        before = containers(b"code" * 4)
+        numbers = ",".join(map(str, before))
+        code = f'__attribute__((section(".nv_fatbin"))) const unsigned char code[] = {{{numbers}}};'
+        target = tmp_path / "provider.so"
+        command = [*compiler.command(), "-shared", "-fPIC", "-x", "c", "-", "-o", str(target)]
+        subprocess.run(command, input=code, text=True, check=True)
+        return target, before, containers(bytes(16))
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="ELF is Linux's format")
+    def test_code_for_other_gpus_is_zeroed(self, library: tuple[Path, bytes, bytes]) -> None:
+        file, before, after = library
+        content = file.read_bytes()
+        assert before in content
+        assert pack.keep_architecture(file, 90) == 32
+        assert file.read_bytes() == content.replace(before, after)
+        assert pack.keep_architecture(file, 75) == 0
+
+
+class TestReport:
+    @pytest.fixture
+    def report(self) -> Any:
+        return proof.Report(dry=False)
+
+    def test_only_items_that_were_carried_out_pass(self, report: Any) -> None:
+        def skip() -> dict[str, Any]:
+            raise proof.SkippedError("not here")
+
+        def fail() -> dict[str, Any]:
+            raise proof.FailedError("wrong", {"number": 5})
+
+        report.item("good", lambda: {"number": 1})
+        report.item("without", lambda: {"number": 1}, "no driver")
+        report.item("skipped", skip)
+        report.item("wrong", fail)
+        report.item("crashed", lambda: {"number": 1 / 0})
+        assert [(entry["status"], entry["reason"]) for entry in report.items] == [
+            ("passed", ""),
+            ("skipped", "no driver"),
+            ("skipped", "not here"),
+            ("failed", "wrong"),
+            ("failed", "ZeroDivisionError: division by zero"),
+        ]
+        assert [entry["figures"] for entry in report.items] == [{"number": 1}, {}, {}, {"number": 5}, {}]
+        assert report.summary() == "1 passed, 2 failed, 2 skipped"
+
+    def test_dry_run_passes_nothing(self) -> None:
+        report = proof.Report(dry=True)
+        report.item("good", lambda: {"number": 1})
+        assert report.summary() == "0 passed, 0 failed, 0 skipped, 1 dry"
+
+
+class TestTests:
+    """The item of the tests marked `gpu`, with a pytest that writes this result."""
+
+    @staticmethod
+    def outcome(*cases: str) -> Any:
+        def run(*arguments: str, **_: object) -> SimpleNamespace:
+            [file] = [each.partition("=")[2] for each in arguments if each.startswith("--junitxml=")]
+            Path(file).write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
+            return SimpleNamespace(returncode=0, stdout="", stderr="")
+
+        return proof.gpu_tests(SimpleNamespace(run=run))
+
+    GOOD = '<testcase classname="a" name="good"/>'
+    SKIPPED = '<testcase classname="a" name="later"><skipped message="no cupy"/></testcase>'
+    BAD = '<testcase classname="a" name="bad"><failure message="1 == 2"/></testcase>'
+    BROKEN = '<testcase classname="a" name="broken"><error message="no fixture"/></testcase>'
+
+    def test_skipped_tests_are_listed(self) -> None:
+        assert self.outcome(self.GOOD, self.SKIPPED) == {"passed": 1, "failed": {}, "skipped": {"a.later": "no cupy"}}
+
+    @pytest.mark.parametrize(("bad", "message"), [(BAD, "1 == 2"), (BROKEN, "no fixture")], ids=["failure", "error"])
+    def test_failures_fail(self, bad: str, message: str) -> None:
+        with pytest.raises(proof.FailedError, match="1 tests failed") as caught:
+            self.outcome(self.GOOD, bad)
+        assert list(caught.value.figures["failed"].values()) == [message]
+
+    @pytest.mark.parametrize(("cases", "reason"), [([SKIPPED], "no cupy"), ([], "there are none")], ids=["all", "none"])
+    def test_skipped_tests_alone_do_not_pass(self, cases: list[str], reason: str) -> None:
+        with pytest.raises(proof.SkippedError, match=reason):
+            self.outcome(*cases)
+
+
+def test_ratios_are_of_each_round() -> None:
+    figures = proof.in_turn(lambda runs: 3000 * runs, lambda runs: 4000 * runs)
+    assert figures == {"first_us": 3.0, "second_us": 4.0, "ratio": 0.75, "rounds": proof.ROUNDS}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """This zrt, packed as one that was built; its library is the one that zrt finds here."""
+    folder = tmp_path_factory.mktemp("proof") / "folder"
+    done = python(FOLDER / "pack.py", folder, "--built", Path(zrt.__file__).parents[1], "--real")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+class TestFolder:
+    def prove(self, folder: Path, report: Path, *options: str) -> tuple[subprocess.CompletedProcess[str], Any]:
+        done = python(folder / "proof.py", "--report", report, *options)
+        assert (report / "report.json").exists(), done.stderr
+        return done, json.loads((report / "report.json").read_text())
+
+    def test_without_cuda_everything_is_skipped(self, folder: Path, tmp_path: Path) -> None:
+        if zrt.providers.usable("cuda") is None:
+            pytest.skip("this machine has CUDA")
+        done, found = self.prove(folder, tmp_path)
+        assert done.returncode == 3, done.stderr
+        assert "nothing was proved: " in done.stderr
+        assert {entry["status"] for entry in found["items"]} == {"skipped"}
+        assert all(entry["reason"] and not entry["figures"] for entry in found["items"])
+        assert found["summary"] == f"0 passed, 0 failed, {len(found['items'])} skipped"
+        page = (tmp_path / "report.md").read_text()
+        assert page.count("| skipped |") == len(found["items"])
+        assert "passed |" not in page
+
+    @pytest.mark.slow
+    def test_dry_run_measures_on_the_cpu(self, folder: Path, tmp_path: Path) -> None:
+        done, found = self.prove(folder, tmp_path, "--dry")
+        assert done.returncode == 0, done.stderr
+        states = {entry["name"]: entry["status"] for entry in found["items"]}
+        assert set(states.values()) == {"dry", "skipped"}
+        assert states["copies"] == states["lane in pinned memory over host memory"] == "dry"
+        assert states["two lanes on two streams"] == states["zrt bench, cnn"] == "dry"
+        assert states["tests marked gpu"] == states["streams"] == "skipped"
