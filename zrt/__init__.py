@@ -48,9 +48,15 @@ if TYPE_CHECKING:
     from zrt.lanes.audit import LaneAudit as LaneAudit
     from zrt.lanes.audit import PortAudit as PortAudit
     from zrt.lanes.dynamic_runtime import DynamicRuntime as DynamicRuntime
+    from zrt.lanes.kv_cache import kv_cache as kv_cache
     from zrt.lanes.lane import Lane as Lane
     from zrt.lanes.ports import LaneMemory as LaneMemory
     from zrt.lanes.runtime import Runtime as Runtime
+    from zrt.lanes.state import State as State
+    from zrt.lanes.state import StateSnapshot as StateSnapshot
+    from zrt.lanes.state_ports import StatePair as StatePair
+    from zrt.lanes.state_ports import StatePorts as StatePorts
+    from zrt.lanes.stateful_lane import StatefulLane as StatefulLane
     from zrt.loading.caller_weights import PrepackedWeights as PrepackedWeights
     from zrt.loading.initializers import Initializer as Initializer
     from zrt.loading.initializers import list_initializers as list_initializers
@@ -165,6 +171,11 @@ _HOMES: dict[str, str | None] = {
     "SessionSpec": "session.spec",
     "SparseFormat": "types",
     "SparseTensor": "values",
+    "State": "lanes.state",
+    "StateSnapshot": "lanes.state",
+    "StatePair": "lanes.state_ports",
+    "StatePorts": "lanes.state_ports",
+    "StatefulLane": "lanes.stateful_lane",
     "SyncStream": "environment.streams",
     "ThreadingOptions": "environment.threading_options",
     "Value": "values",
@@ -186,6 +197,7 @@ _HOMES: dict[str, str | None] = {
     "hardware_devices": "environment.devices",
     "infer": "session.infer",
     "init_graphics_interop": "interop.external_memory",
+    "kv_cache": "lanes.kv_cache",
     "list_initializers": "loading.initializers",
     "load_options": "loading.options_files",
     "model_compatibility": "session.compatibility",

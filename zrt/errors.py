@@ -13,6 +13,7 @@ __all__ = [
     "ArgumentError",
     "BusyError",
     "CallbackError",
+    "CapacityError",
     "ClosedError",
     "DLPackError",
     "DTypeError",
@@ -247,6 +248,10 @@ class CallbackError(ZrtError, RuntimeError):
 
     `__cause__` is the exception that it raised, if it did. A `KeyboardInterrupt` or `SystemExit` comes out as it is.
     """
+
+
+class CapacityError(ZrtError, OverflowError):
+    """A state of a lane has no room for the steps of another run."""
 
 
 class AllocationError(ZrtError, MemoryError):

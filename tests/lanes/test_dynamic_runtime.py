@@ -497,7 +497,7 @@ class TestOwnership:
 
         runtime = dynamic()
         lane = runtime.lane(x(1))
-        monkeypatch.setattr("zrt.lanes.runtime.Lane", slow)
+        monkeypatch.setattr("zrt.lanes.runtime.make_lane", slow)
         made = []
         owner = threading.Thread(target=lambda: made.append(runtime.lane(x(2))))
         owner.start()

@@ -112,7 +112,9 @@ class TestEverySource:
 
 class TestSessions:
     def test_unknown_keyword_raises_before_sessions_are_made(self):
-        words = "Runtime: unexpected keyword argument 'shape'; its lanes take inputs, .*, trials, shapes, output_"
+        words = (
+            "Runtime: unexpected keyword argument 'shape'; its lanes take inputs, .*, trials, state, shapes, output_"
+        )
         for make in (
             over_shared,
             lambda _, **options: Runtime.replicate("no such file", **options),

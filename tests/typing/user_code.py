@@ -115,6 +115,24 @@ def canceled_load() -> None:
         print(error)
 
 
+def state(session: zrt.Session) -> None:
+    lane = session.lane({"input": (1, 576)}, state={"stateN": "state"})
+    assert_type(lane, zrt.StatefulLane)
+    assert_type(lane.state, zrt.State)
+    states = [lane.new_state() for _ in range(3)]
+    lane.run(states[0], timeout=0.5)
+    lane.run_with(zrt.RunOptions(), states[0].copy())
+    lane.state["state"][...] = 0
+    lane.state.write({"state": np.zeros((2, 1, 128), np.float32)})
+    assert_type(lane.state.snapshot(), zrt.StateSnapshot)
+    lane.state.save("state.npz")
+    assert_type(lane.audit().state[0].nbytes, int)
+    pairs = [zrt.StatePair("new", "old", axis=2)]
+    ports = zrt.StatePorts(pairs, 64, window=8, follow={"mask": "mask"}, step="tokens")
+    zrt.Runtime(session, 2, state=ports, shapes={"tokens": (1, 1)})
+    zrt.DynamicRuntime(session, state=zrt.kv_cache(session, 64, follow=["attention_mask"]))
+
+
 def lanes(session: zrt.Session, image: Array) -> None:
     lane = session.lane(
         {"image": (1, 1, 8, 8)},

@@ -23,7 +23,7 @@ class PortAudit:
     nbytes: int
     memory: MemoryInfo
     kind: str
-    """"buffers", "allocated" or "left", as in `LaneMemory`."""
+    """"buffers", "allocated" or "left", as in `LaneMemory`; "state" for an input that a state holds."""
     address: int | None
     """The address of the lane's view; None if there is no numpy view."""
     ort_address: int | None
@@ -49,6 +49,8 @@ class LaneAudit:
     outputs: tuple[PortAudit, ...]
     synchronize: bool
     """Whether each run waits for the devices before and after it."""
+    state: tuple[PortAudit, ...] = ()
+    """The inputs that a lane with state carries, as they are in its own state."""
 
     @property
     def copies(self) -> tuple[str, ...]:

@@ -13,13 +13,14 @@ from zrt._common.public import public
 from zrt._native.busy import claimed, new_flag
 from zrt._native.handle import Single
 from zrt.errors import ArgumentError, ClosedError
-from zrt.lanes import lane_sessions, lane_shapes
+from zrt.lanes import lane_sessions, lane_shapes, state_layout
 from zrt.lanes.audit import LaneAudit
 from zrt.lanes.lane import Lane
-from zrt.lanes.lane_options import LaneOptions, check_names
+from zrt.lanes.lane_options import RuntimeLaneOptions, check_names
 from zrt.lanes.lane_sessions import Factory
 from zrt.lanes.lane_shapes import ShapesLike
 from zrt.lanes.runtime import Runtime, pick
+from zrt.lanes.state_ports import as_ports
 from zrt.loading import model_source
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.selection import ProvidersLike
@@ -66,7 +67,7 @@ class DynamicRuntime(Single):
 
     A bucket is made at its first use, with `lanes` lanes, or in advance by `prebuild` and `warm`. There are at most
     `max_buckets`. The least recently used bucket is evicted first; a lane of it that the caller holds stays
-    usable. `lane_options` are the keyword arguments of `Lane`, without the shapes.
+    usable. `lane_options` are the keyword arguments of `Session.lane`, without the shapes.
 
     A call raises `BusyError` while a call of another thread is in progress. The lanes that it returns may run in
     any thread.
@@ -87,7 +88,7 @@ class DynamicRuntime(Single):
     """Hits, misses and evictions so far."""
 
     def __init__(
-        self, session: Session, lanes: int = 1, *, max_buckets: int = 16, **lane_options: Unpack[LaneOptions]
+        self, session: Session, lanes: int = 1, *, max_buckets: int = 16, **lane_options: Unpack[RuntimeLaneOptions]
     ) -> None:
         self._build(lambda: lane_sessions.shared(session, lanes), max_buckets, lane_options)
 
@@ -104,7 +105,7 @@ class DynamicRuntime(Single):
         strict: bool = False,
         allow: Iterable[str] = (),
         max_buckets: int = 16,
-        **lane_options: Unpack[LaneOptions],
+        **lane_options: Unpack[RuntimeLaneOptions],
     ) -> Self:
         """A session of its own for each lane; with `share_weights` the weights are in memory once."""
         return cls._made(
@@ -117,24 +118,26 @@ class DynamicRuntime(Single):
 
     @classmethod
     def from_factory(
-        cls, factory: Factory, lanes: int = 1, *, max_buckets: int = 16, **lane_options: Unpack[LaneOptions]
+        cls, factory: Factory, lanes: int = 1, *, max_buckets: int = 16, **lane_options: Unpack[RuntimeLaneOptions]
     ) -> Self:
         """Lanes over the sessions that ``factory(index)`` returns, for each index below `lanes`."""
         return cls._made(lambda: lane_sessions.made(factory, lanes), max_buckets, lane_options)
 
     @classmethod
-    def _made(cls, make_sessions: Callable[[], Sequence[Session]], max_buckets: int, lane_options: LaneOptions) -> Self:
+    def _made(
+        cls, make_sessions: Callable[[], Sequence[Session]], max_buckets: int, lane_options: RuntimeLaneOptions
+    ) -> Self:
         runtime = cls.__new__(cls)
         runtime._build(make_sessions, max_buckets, lane_options)
         return runtime
 
     def _build(
-        self, make_sessions: Callable[[], Sequence[Session]], max_buckets: int, lane_options: LaneOptions
+        self, make_sessions: Callable[[], Sequence[Session]], max_buckets: int, lane_options: RuntimeLaneOptions
     ) -> None:
         for name in ("shapes", "output_shapes"):
             if name in lane_options:
                 raise ArgumentError(f"{name}: give shapes to DynamicRuntime.lane, not to the constructor")
-        check_names(lane_options, LaneOptions, type(self))
+        check_names(lane_options, RuntimeLaneOptions, type(self))
         self.max_buckets = integer(max_buckets, "max_buckets", 1)
         self.counters = Counters()
         self._sessions: tuple[Session, ...] = tuple(make_sessions())
@@ -193,6 +196,9 @@ class DynamicRuntime(Single):
     def _key(self, shapes: ShapesLike, output_shapes: ShapesLike) -> Key:
         self._check_open()
         session = self._sessions[0]
+        state = self._options.get("state")
+        if state is not None:
+            shapes = state_layout.resolve(session, as_ports(state), shapes, output_shapes).shapes
         inputs = tuple(lane_shapes.input_shapes(session, shapes))
         outputs = lane_shapes.by_name(output_shapes, session.outputs, "output")
         return inputs, tuple(outputs.get(name) for name in session.output_names)

@@ -60,19 +60,22 @@ class RunStats:
         return self.after - self.before
 
 
-class _Reader:
+class Reader:
     """Reads the values that are bound as outputs. `Ports` holds it in place of the lane, which would be a cycle."""
 
     __slots__ = ("_binding", "_block", "_bound", "_infos", "_left")
 
-    def __init__(self, block: Handle, binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+    def __init__(
+        self, block: Handle, binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port], unread: int = 0
+    ) -> None:
+        """`unread` outputs are bound after these."""
         self._block = block
         self._binding = binding
         self._infos = [port.info for port in outputs]
         self._left = [(port.info, port.where.memory) for port in outputs if port.value is None]
         keepers = [port.handle() for port in (*inputs, *outputs) if port.value is not None]
         places = [(port.info, port.where.memory) for port in outputs]
-        self._bound = BoundOutputs(binding, places, keepers, {port.info.name for port in inputs})
+        self._bound = BoundOutputs(binding, places, keepers, {port.info.name for port in inputs}, unread)
 
     def values(self) -> list[Value | None]:
         """The values that are bound as outputs now; None for an output that no run has made yet."""
@@ -94,7 +97,7 @@ class _Reader:
     def forget(self) -> None:
         """Gives up the outputs that ORT allocated in the last run."""
         for info, memory in self._left:
-            _leave(self._binding, info, memory)
+            leave(self._binding, info.name, memory)
 
 
 class _Bound(NamedTuple):
@@ -102,7 +105,7 @@ class _Bound(NamedTuple):
 
     session: Session
     owner: Handle
-    reader: _Reader
+    reader: Reader
     ports_in: Sequence[Port]
     ports_out: Sequence[Port]
     places_in: Sequence[MemoryInfo]
@@ -135,6 +138,10 @@ class Lane(Owner):
     """
 
     __slots__ = ("_bound", "_reference", "rebound", "synchronize")
+
+    # The ports for which the lane has no memory: those of a state.
+    _carried_inputs: frozenset[str] = frozenset()
+    _carried_outputs: frozenset[str] = frozenset()
 
     rebound: frozenset[str]
     """The inputs that are bound again before each run."""
@@ -193,17 +200,23 @@ class Lane(Owner):
         ports_in = [
             make_port(session, info, port.shape or (), where_in, f"input {info.name!r}")
             for info, port in zip(session.inputs, shapes.inputs, strict=True)
+            if info.name not in self._carried_inputs
         ]
         ports_out = [
             _output_port(session, info, port, where_out)
             for info, port in zip(session.outputs, shapes.outputs, strict=True)
+            if info.name not in self._carried_outputs
         ]
 
         table = api()
         binding = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
-        _bind(binding, ports_in, ports_out)
-        places_in = session_memories(table.SessionGetMemoryInfoForInputs, owner, len(ports_in))
-        places_out = session_memories(table.SessionGetMemoryInfoForOutputs, owner, len(ports_out))
+        bind_ports(binding, ports_in, ports_out)
+        places_in = session_memories(table.SessionGetMemoryInfoForInputs, owner, len(session.inputs))
+        places_in = [p for p, i in zip(places_in, session.inputs, strict=True) if i.name not in self._carried_inputs]
+        places_out = session_memories(table.SessionGetMemoryInfoForOutputs, owner, len(session.outputs))
+        places_out = [
+            p for p, i in zip(places_out, session.outputs, strict=True) if i.name not in self._carried_outputs
+        ]
         copied = [port for port, place in zip(ports_in, places_in, strict=True) if not port.where.memory.beside(place)]
         if rebind_inputs is not None:
             copied = ports_in if boolean(rebind_inputs, "rebind_inputs") else []
@@ -222,10 +235,13 @@ class Lane(Owner):
             synchronize=self.synchronize,
             rebound=[(port.info.name, port.handle()) for port in copied],
             left=[(port.info.name, port.where.memory) for port in ports_out if port.value is None],
-            parents=[port.handle() for port in (*ports_in, *ports_out) if port.value is not None],
+            parents=[
+                *(port.handle() for port in (*ports_in, *ports_out) if port.value is not None),
+                *self._carry(owner, binding, ports_in, ports_out),
+            ],
         )
         self._reference = self._handle.reference
-        reader = _Reader(self._handle, binding, ports_in, ports_out)
+        reader = Reader(self._handle, binding, ports_in, ports_out)
         self._bound = _Bound(
             session,
             owner,
@@ -239,26 +255,39 @@ class Lane(Owner):
             options,
         )
 
+    def _carry(
+        self, owner: Handle, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]
+    ) -> list[Handle]:
+        """Everything else that the lane's block needs alive."""
+        return []
+
     def _runs_on_zeros(self) -> bool:
         """Runs once on the zeros of the inputs, and returns whether that succeeds; no output has been written then."""
         try:
             self.run_with(lane_shapes.quiet())
         except Error:
             return False
+        self._forget_run()
+        return True
+
+    def _forget_run(self) -> None:
+        """Clears what a run wrote into the outputs."""
         bound = self._opened()
         for port in bound.ports_out:
             if isinstance(port.view, np.ndarray):
                 clear(port.view)
         bound.reader.forget()
-        return True
 
     def _opened(self) -> _Bound:
         bound = self._bound
         if bound is None:
-            raise ClosedError("this Lane is closed")
+            raise self._closed()
         return bound
 
-    def run(self, timeout: float | None = None) -> None:
+    def _closed(self) -> ClosedError:
+        return ClosedError(f"this {type(self).__name__} is closed")
+
+    def run(self, *, timeout: float | None = None) -> None:
         """Runs the model on the data in `inputs`, and writes the results to `outputs`.
 
         With a `timeout` in seconds the run ends as soon as the operator is done during which the time passes, and
@@ -268,7 +297,7 @@ class Lane(Owner):
         if code:
             raise self._failure(code)
 
-    def run_with(self, options: RunOptions, timeout: float | None = None) -> None:
+    def run_with(self, options: RunOptions, *, timeout: float | None = None) -> None:
         """`run` under `RunOptions`: a tag, log settings, and `RunOptions.terminate` from another thread."""
         if options is None:
             raise wrong_type("options", "RunOptions", options)
@@ -276,17 +305,17 @@ class Lane(Owner):
         if code:
             raise self._failure(code)
 
-    def _run_limited(self, options: RunOptions | None, timeout: float | None) -> Any:
+    def _run_limited(self, options: RunOptions | None, timeout: float | None, *state: Any) -> Any:
         handle, bound = self._open(), self._opened()
         if options is None:
             options = bound.options
         elif bound.options is not None and isinstance(options, RunOptions) and options.gpu_graph_id is None:
             raise ArgumentError("options: this session captures graphs; give gpu_graph_id, another for each lane")
-        return run_limited(handle, bound.owner, options, timeout)
+        return run_limited(handle, bound.owner, options, timeout, *state)
 
     def _failure(self, code: int) -> Error:
         if code == lib.ZRT_BUSY and self._bound is None:
-            return ClosedError("this Lane is closed")
+            return self._closed()
         error = status.to_error(code, "Lane")
         if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
             return ShapeError(
@@ -354,8 +383,9 @@ class Lane(Owner):
     def __repr__(self) -> str:
         bound = self._bound
         if bound is None:
-            return "Lane(closed)"
-        return f"Lane({', '.join(map(_describe, bound.ports_in))} -> {', '.join(map(_describe, bound.ports_out))})"
+            return f"{type(self).__name__}(closed)"
+        inputs, outputs = (", ".join(map(_describe, ports)) for ports in (bound.ports_in, bound.ports_out))
+        return f"{type(self).__name__}({inputs} -> {outputs})"
 
 
 def _require_captured(*sides: Iterable[tuple[Port, MemoryInfo]]) -> None:
@@ -380,22 +410,22 @@ def _output_port(session: Session, info: ValueInfo, port: PortShape, where: Lane
     return make_port(session, info, port.shape, where, f"output {info.name!r}")
 
 
-def _bind(binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+def bind_ports(binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
     """Binds every port, in the session's order."""
     table = api()
     for port in inputs:
         status.check(table.BindInput(binding.pointer, port.info.name.encode(), port.handle().pointer))
     for port in outputs:
         if port.value is None:
-            _leave(binding, port.info, port.where.memory)
+            leave(binding, port.info.name, port.where.memory)
         else:
             status.check(table.BindOutput(binding.pointer, port.info.name.encode(), port.handle().pointer))
 
 
-def _leave(binding: Handle, info: ValueInfo, memory: MemoryInfo) -> None:
+def leave(binding: Handle, name: str, memory: MemoryInfo) -> None:
     """Leaves an output to ORT, which allocates it on `memory`."""
     where = memory.handle()
-    status.check(api().BindOutputToDevice(binding.pointer, info.name.encode(), where.pointer))
+    status.check(api().BindOutputToDevice(binding.pointer, name.encode(), where.pointer))
 
 
 def _audit(port: Port, value: Value | None, does: str, place: MemoryInfo, rebound: bool = False) -> PortAudit:

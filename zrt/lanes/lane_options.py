@@ -9,6 +9,7 @@ from zrt._common.arguments import shown
 from zrt.errors import DTypeError
 from zrt.lanes.lane_shapes import ShapesLike
 from zrt.lanes.ports import LaneMemory
+from zrt.lanes.state_ports import StateLike
 
 
 class LaneOptions(TypedDict, total=False):
@@ -21,8 +22,14 @@ class LaneOptions(TypedDict, total=False):
     trials: bool
 
 
-class ShapedLaneOptions(LaneOptions, total=False):
-    """The keyword arguments of `Lane`, with the shapes."""
+class RuntimeLaneOptions(LaneOptions, total=False):
+    """The keyword arguments of `Session.lane`, without the shapes."""
+
+    state: StateLike | None
+
+
+class ShapedLaneOptions(RuntimeLaneOptions, total=False):
+    """The keyword arguments of `Session.lane`."""
 
     shapes: ShapesLike
     output_shapes: ShapesLike

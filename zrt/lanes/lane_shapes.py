@@ -169,10 +169,12 @@ def _openness(info: ValueInfo, sizes: Mapping[str, int]) -> str:
 
 
 def share_trials(sessions: Sequence[Session]) -> None:
-    """Lets sessions of one model with the same options use each other's results."""
+    """Lets sessions of one model with the same options use each other's results, and carry each other's states."""
     shared: dict[TrialKey, Outputs] = {}
+    layouts: dict[Any, Any] = {}
     for session in sessions:
         session._trials = shared
+        session._layouts = layouts
 
 
 def keep(session: Session, key: TrialKey, outputs: Outputs) -> None:

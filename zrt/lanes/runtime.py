@@ -18,6 +18,7 @@ from zrt.lanes.audit import LaneAudit
 from zrt.lanes.lane import Lane
 from zrt.lanes.lane_options import ShapedLaneOptions, check_names
 from zrt.lanes.lane_sessions import Factory
+from zrt.lanes.stateful_lane import make_lane
 from zrt.loading import model_source
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.selection import ProvidersLike
@@ -28,8 +29,8 @@ from zrt.session.session import Session
 class Runtime(Single):
     """A fixed set of lanes: over one session, over a session for each lane (`replicate`), or over given sessions.
 
-    `lane_options` are the keyword arguments of `Lane`, the same for every lane. Lanes over one session share its
-    weights and its thread pool. A session for each lane costs memory, and no lane waits for another's threads.
+    `lane_options` are the keyword arguments of `Session.lane`, the same for every lane. Lanes over one session share
+    its weights and its thread pool. A session for each lane costs memory, and no lane waits for another's threads.
     """
 
     __slots__ = ("__weakref__", "lanes")
@@ -89,7 +90,7 @@ class Runtime(Single):
             raise wrong_type("sessions", "a list of sessions", sessions)
         if not sessions:
             raise ArgumentError("sessions: a runtime has at least one lane, and each a session")
-        self.lanes = tuple(Lane(session, **lane_options) for session in sessions)
+        self.lanes = tuple(make_lane(session, **lane_options) for session in sessions)
 
     @property
     def sessions(self) -> tuple[Session, ...]:

@@ -56,17 +56,19 @@ def busy_flag(block: Handle) -> Any:
     return ffi.addressof(block.pointer, "busy")
 
 
-def run_limited(block: Handle, session: Handle, options: RunOptions | None, timeout: float | None) -> Any:
-    """One run of a ``zrt_lane`` under options, with a `timeout` or both; returns the code."""
+def run_limited(block: Handle, session: Handle, options: RunOptions | None, timeout: float | None, *state: Any) -> Any:
+    """One run of a ``zrt_lane`` under options, with a `timeout` or both, and on a `state`; returns the code."""
+    run_with = lib.zrt_lane_run_state if state else lib.zrt_lane_run_with
+    run_until = lib.zrt_lane_run_state_until if state else lib.zrt_lane_run_until
     opened = RunOptions.opened(options, session, bound=True)
     if timeout is None and opened is not None:
-        return lib.zrt_lane_run_with(block.reference, opened.pointer)
+        return run_with(block.reference, *state, opened.pointer)
     end = end_of(timeout)
     if options is not None:
         # A deadline must not end other runs with the same options.
         options = options.twin()
         opened = options._open()
-    return lib.zrt_lane_run_until(block.reference, NULL if opened is None else opened.pointer, end)
+    return run_until(block.reference, *state, NULL if opened is None else opened.pointer, end)
 
 
 read_outputs = lib.zrt_lane_outputs
@@ -79,7 +81,7 @@ class BoundOutputs:
     results keep `keepers` alive, which own the bound memory. Outputs in `inputs` share the memory of an input.
     """
 
-    __slots__ = ("_binding", "_keepers", "_places", "_rooms", "_spare", "_wanted")
+    __slots__ = ("_binding", "_keepers", "_places", "_rooms", "_spare", "_unread", "_wanted")
 
     def __init__(
         self,
@@ -87,8 +89,11 @@ class BoundOutputs:
         outputs: Sequence[tuple[ValueInfo, Handle | MemoryInfo]],
         keepers: Sequence[Handle],
         inputs: Collection[str],
+        unread: int = 0,
     ) -> None:
+        """`unread` outputs are bound after `outputs`."""
         self._binding = binding
+        self._unread = unread
         self._keepers = keepers
         # ORT reports a memory location for tensors only.
         self._places = [place if isinstance(place, MemoryInfo) else CPU for _, place in outputs]
@@ -127,10 +132,13 @@ class BoundOutputs:
     def _room(self, *indices: int) -> MadeOutputs:
         """Room for some of the outputs."""
         # A shape of () stands for an output that is not read.
-        layout = tuple((None if index in indices else (), None) for index in range(len(self._wanted)))
-        return MadeOutputs(self._binding, self._wanted, layout, self._keepers)
+        wanted = [*self._wanted, *self._wanted[:1] * self._unread]
+        layout = tuple((None if index in indices else (), None) for index in range(len(wanted)))
+        return MadeOutputs(self._binding, wanted, layout, self._keepers)
 
     def _read(self, *, arrays: bool) -> list[Any]:
+        if not self._wanted:
+            return []
         try:
             room = self._spare.pop()
         except IndexError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack, overload
 
 import numpy as np
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from zrt.lanes.lane import Lane
     from zrt.lanes.lane_options import LaneOptions
     from zrt.lanes.lane_shapes import ShapesLike
+    from zrt.lanes.state_ports import StateLike
+    from zrt.lanes.stateful_lane import StatefulLane
     from zrt.providers.node_assignment import Strictness
     from zrt.providers.selection import ProvidersLike
     from zrt.session import async_runs
@@ -89,6 +91,7 @@ class Session(Owner):
         "_distrusted",
         "_known",
         "_latest",
+        "_layouts",
         "_memory",
         "_metadata",
         "_opsets",
@@ -164,6 +167,7 @@ class Session(Owner):
         self._distrusted: set[str] = set()
         # The output shapes that runs have shown to be right, for lanes.
         self._trials: dict[Any, Any] = {}
+        self._layouts: dict[Any, Any] = {}
         self._handle = handle
 
     if not TYPE_CHECKING:
@@ -499,8 +503,34 @@ class Session(Owner):
         """The session's allocator for a memory, by default that of the CPU."""
         return Allocator(self, memory)
 
-    def lane(self, shapes: ShapesLike = None, output_shapes: ShapesLike = None, **options: Unpack[LaneOptions]) -> Lane:
-        """A `Lane` of this session; the arguments are those of `Lane`."""
+    @overload
+    def lane(
+        self, shapes: ShapesLike = None, output_shapes: ShapesLike = None, **options: Unpack[LaneOptions]
+    ) -> Lane: ...
+
+    @overload
+    def lane(
+        self,
+        shapes: ShapesLike = None,
+        output_shapes: ShapesLike = None,
+        *,
+        state: StateLike,
+        **options: Unpack[LaneOptions],
+    ) -> StatefulLane: ...
+
+    def lane(
+        self,
+        shapes: ShapesLike = None,
+        output_shapes: ShapesLike = None,
+        *,
+        state: StateLike | None = None,
+        **options: Unpack[LaneOptions],
+    ) -> Lane:
+        """A `Lane` of this session, or with `state` a `StatefulLane`; the arguments are those of `Lane`."""
+        if state is not None:
+            from zrt.lanes.stateful_lane import StatefulLane
+
+            return StatefulLane(self, shapes, output_shapes, state=state, **options)
         from zrt.lanes.lane import Lane
 
         return Lane(self, shapes, output_shapes, **options)

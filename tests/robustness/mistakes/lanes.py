@@ -239,7 +239,7 @@ TAKES: list[Take] = [
     *shaped("Lane.__init__", lambda w, **arguments: zrt.Lane(w.session, **arguments)),
     ("Lane.run", "timeout", TIMEOUT, lambda w, bad: w.lane.run(timeout=bad)),
     ("Lane.run_with", "options", RUN_OPTIONS, lambda w, bad: w.lane.run_with(bad)),
-    ("Lane.run_with", "timeout", TIMEOUT, lambda w, bad: w.lane.run_with(zrt.RunOptions(), bad)),
+    ("Lane.run_with", "timeout", TIMEOUT, lambda w, bad: w.lane.run_with(zrt.RunOptions(), timeout=bad)),
     ("IoBinding.prime", "runs", RUNS, lambda w, bad: w.binding.prime(bad)),
     ("Lane.prime", "runs", RUNS, lambda w, bad: w.lane.prime(bad)),
     ("Lane.run_with_allocator_stats", "allocator", ALLOCATOR, lambda w, bad: w.lane.run_with_allocator_stats(bad)),

@@ -1,6 +1,8 @@
 /* The hot path: one call runs one bound inference. Nothing here allocates. */
 #pragma once
 
+struct zrt_carry;
+
 typedef struct zrt_lane {
     const OrtApi *api;
     OrtSession *session;
@@ -19,7 +21,12 @@ typedef struct zrt_lane {
     size_t output_count;
     const char *const *output_names;
     const OrtMemoryInfo *const *output_memories;
+    /* NULL for a lane without state (state.h). With it, `binding` is that of the last run. */
+    struct zrt_carry *carry;
 } zrt_lane;
+
+/* The steps of one run. The caller holds `busy`. */
+uintptr_t zrt_lane_step(const zrt_lane *lane, const OrtRunOptions *run_options);
 
 /* `lane` is a handle on a zrt_lane. */
 uintptr_t zrt_lane_run(zrt_handle *lane);

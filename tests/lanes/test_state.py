@@ -1,0 +1,332 @@
+"""`State`: read and written as arrays, copied, saved, pickled."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from benches.models.decoder import decoder
+from tests.support.arrays import f32
+from zrt import Session, SessionOptions, StateSnapshot
+from zrt.errors import ClosedError, DTypeError, FileError, NotCopyableError, ShapeError, UnknownNameError
+
+COUNTER = "(float[1] x, float[3] h) => (float[3] y, float[3] hn) { hn = Add(h, x) y = Mul(hn, hn) }"
+KEY = "past_key_values.0.key"
+
+
+def load(text: str) -> Session:
+    return Session(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> test {text}'))
+
+
+@pytest.fixture
+def lane() -> zrt.StatefulLane:
+    lane = load(COUNTER).lane(state={"hn": "h"})
+    lane.inputs["x"][...] = 1
+    return lane
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return Session(decoder(), SessionOptions(log_severity_level="ERROR"))
+
+
+@pytest.fixture
+def steps(session: Session) -> zrt.StatefulLane:
+    """A decoder that has taken three steps."""
+    lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 8))
+    for token in (1, 2, 3):
+        lane.inputs["input_ids"][...] = token
+        lane.run()
+    return lane
+
+
+def same(one: zrt.State, other: zrt.State) -> bool:
+    a, b = one.snapshot(), other.snapshot()
+    counts = (a.steps, a.seen, a.positions) == (b.steps, b.seen, b.positions)
+    return counts and all(np.array_equal(a.arrays[name], b.arrays[name]) for name in one)
+
+
+class TestMapping:
+    def test_is_a_mapping_by_input(self, lane):
+        state = lane.state
+        assert list(state) == ["h"]
+        assert state.names == ("h",)
+        assert len(state) == 1
+        assert "h" in state
+        assert "hn" not in state
+        assert 5 not in state
+        assert dict(state)["h"].tolist() == [0, 0, 0]
+
+    def test_views_are_the_memory_of_the_next_run(self, lane):
+        lane.state["h"][...] = 7
+        lane.run()
+        assert lane.state["h"].tolist() == [8, 8, 8]
+
+    def test_item_assignment_copies(self, lane):
+        array = f32(1, 2, 3)
+        lane.state["h"] = array
+        array[...] = 0
+        lane.run()
+        assert lane.state["h"].tolist() == [2, 3, 4]
+
+    def test_strided_array_may_be_written(self, lane):
+        lane.state["h"] = f32(1, 2, 3, 4, 5, 6)[::2]
+        assert lane.state["h"].tolist() == [1, 3, 5]
+
+    def test_state_equals_itself_alone(self, lane):
+        state = lane.new_state()
+        assert state == state
+        assert state != lane.state
+        assert len({state, lane.state}) == 2
+
+    @pytest.mark.parametrize("name", ["hn", "", 0, None, []])
+    def test_unknown_name(self, lane, name):
+        with pytest.raises(UnknownNameError, match="the state has no input"):
+            lane.state[name]
+
+    @pytest.mark.parametrize(
+        ("content", "error", "words"),
+        [
+            (f32(1, 2), ShapeError, r"state 'h': expected shape \[3\], got \[2\]"),
+            (np.zeros(3), DTypeError, "state 'h': expected float32, got .*float64"),
+            ([1, 2, 3], DTypeError, "state 'h': expected a numpy array, got list"),
+            (None, DTypeError, "state 'h': expected a numpy array"),
+        ],
+    )
+    def test_wrong_content(self, lane, content, error, words):
+        with pytest.raises(error, match=words):
+            lane.state["h"] = content
+        assert lane.state["h"].tolist() == [0, 0, 0]
+
+    @pytest.mark.parametrize("content", [5, None, [f32(1)], "h"])
+    def test_write_takes_a_dict(self, lane, content):
+        with pytest.raises(DTypeError, match="state: expected a dict of arrays"):
+            lane.state.write(content)
+
+    def test_repr(self, steps, lane):
+        assert repr(lane.state) == "State(h: [3])"
+        assert "3 of 8 steps" in repr(steps.state)
+        lane.state.close()
+        assert repr(lane.state) == "State(closed)"
+
+    def test_closed_state(self, lane, tmp_path):
+        state = lane.new_state()
+        state.close()
+        state.close()
+        for call in (
+            lambda: state["h"],
+            lambda: state.write({"h": f32(1, 2, 3)}),
+            state.reset,
+            state.copy,
+            state.snapshot,
+            lambda: state.steps,
+            lambda: state.save(tmp_path / "state.npz"),
+        ):
+            with pytest.raises(ClosedError, match="State is closed"):
+                call()
+
+
+class TestGrowing:
+    def test_views_have_the_steps_so_far(self, steps):
+        assert steps.state[KEY].shape == (1, 2, 3, 8)
+        assert (steps.state.steps, steps.state.seen, steps.state.capacity) == (3, 3, 8)
+
+    def test_writing_changes_the_number_of_steps(self, steps):
+        content = {name: np.ones((1, 2, 5, 8), np.float32) for name in steps.state if name != "attention_mask"}
+        steps.state.write(content)
+        assert (steps.state.steps, steps.state.seen) == (5, 5)
+        assert steps.state[KEY].shape == (1, 2, 5, 8)
+        steps.run()
+        assert steps.inputs["position_ids"].tolist() == [[5]]
+        assert (steps.state[KEY][:, :, :5] == 1).all()
+
+    def test_one_array_alone_cannot_change_the_number_of_steps(self, steps):
+        with pytest.raises(ShapeError, match=r"5 steps need an array for 'past_key_values.0.value' too"):
+            steps.state[KEY] = np.ones((1, 2, 5, 8), np.float32)
+        assert steps.state.steps == 3
+
+    def test_arrays_of_different_steps_are_refused(self, steps):
+        content = {name: np.ones((1, 2, 5, 8), np.float32) for name in steps.state if name != "attention_mask"}
+        content[KEY] = np.ones((1, 2, 4, 8), np.float32)
+        with pytest.raises(ShapeError, match="different numbers of steps"):
+            steps.state.write(content)
+
+    @pytest.mark.parametrize("shape", [(1, 2, 9, 8), (1, 3, 3, 8), (2, 2, 3, 8), (1, 2, 3)])
+    def test_wrong_shape(self, steps, shape):
+        with pytest.raises(ShapeError, match=r"expected shape \[1, 2, 8, 8\] at most"):
+            steps.state[KEY] = np.ones(shape, np.float32)
+
+    def test_reset_forgets_all_steps(self, steps):
+        steps.state.reset()
+        assert steps.state[KEY].shape == (1, 2, 0, 8)
+        assert steps.state.steps == 0
+        steps.run()
+        assert steps.inputs["position_ids"].tolist() == [[0]]
+
+
+class TestCopies:
+    @pytest.mark.parametrize("duplicate", [zrt.State.copy, copy.copy, copy.deepcopy])
+    def test_copy_is_apart(self, lane, duplicate):
+        lane.run()
+        twin = duplicate(lane.state)
+        lane.run()
+        assert twin["h"].tolist() == [1, 1, 1]
+        lane.run(twin)
+        assert twin["h"].tolist() == [2, 2, 2]
+        twin.reset()
+        assert twin["h"].tolist() == [0, 0, 0]
+
+    def test_copy_keeps_the_start(self, lane):
+        state = lane.new_state({"h": f32(4, 4, 4)})
+        lane.run(state)
+        twin = state.copy()
+        twin.reset()
+        assert twin["h"].tolist() == [4, 4, 4]
+
+    def test_copy_of_a_growing_state_goes_on_alike(self, steps):
+        twin = steps.state.copy()
+        assert same(twin, steps.state)
+        steps.run()
+        mine = steps.outputs["logits"].copy()
+        steps.run(twin)
+        assert np.array_equal(steps.outputs["logits"], mine)
+        assert same(twin, steps.state)
+
+    def test_pickle_carries_a_snapshot(self, steps):
+        loaded = pickle.loads(pickle.dumps(steps.state))
+        assert isinstance(loaded, StateSnapshot)
+        twin = steps.new_state(loaded)
+        assert same(twin, steps.state)
+        steps.state.reset()
+        steps.state.write(loaded)
+        assert same(twin, steps.state)
+
+    def test_lane_itself_is_not_copied(self, lane):
+        with pytest.raises(NotCopyableError):
+            copy.copy(lane)
+
+    def test_snapshot_replaces_everything(self, steps):
+        before = steps.state.snapshot()
+        steps.state["attention_mask"][0, 0] = 0
+        steps.state.write(before)
+        assert steps.state["attention_mask"].all()
+
+    @pytest.mark.parametrize("counts", [{"steps": 9}, {"steps": -1}, {"seen": -1}, {"positions": (-1,)}, {"seen": "3"}])
+    def test_wrong_counts_of_a_snapshot(self, steps, counts):
+        content = steps.state.snapshot()
+        fields = {"steps": content.steps, "seen": content.seen, "positions": content.positions} | counts
+        with pytest.raises(zrt.Error):
+            steps.state.write(StateSnapshot(content.arrays, **fields))
+        assert steps.state.steps == 3
+
+    def test_snapshot_without_an_array_is_refused(self, steps):
+        with pytest.raises(ShapeError, match="need an array"):
+            steps.state.write(StateSnapshot({}, 3, 3))
+        assert steps.state.steps == 3
+
+
+class TestFiles:
+    def test_save_and_load(self, steps, tmp_path):
+        path = tmp_path / "state.npz"
+        steps.state.save(path)
+        twin = steps.new_state()
+        twin.load(path)
+        assert same(twin, steps.state)
+
+    def test_open_file(self, lane):
+        lane.run()
+        file = io.BytesIO()
+        lane.state.save(file)
+        file.seek(0)
+        twin = lane.new_state()
+        twin.load(file)
+        assert twin["h"].tolist() == [1, 1, 1]
+
+    def test_types_of_ml_dtypes(self, tmp_path):
+        lane = load("(bfloat16[2] h) => (bfloat16[2] hn) { hn = Identity(h) }").lane(state={"hn": "h"})
+        lane.state["h"] = np.array([1.5, -2], ml_dtypes.bfloat16)
+        lane.state.save(tmp_path / "state.npz")
+        twin = lane.new_state()
+        twin.load(tmp_path / "state.npz")
+        assert twin["h"].dtype == ml_dtypes.bfloat16
+        assert twin["h"].tolist() == [1.5, -2]
+
+    @pytest.mark.parametrize("name", ["file", "allow_pickle", "a/b", "counts"])
+    def test_inputs_of_any_name(self, name, tmp_path):
+        model = onnx.helper.make_model(
+            onnx.helper.make_graph(
+                [onnx.helper.make_node("Neg", [name], ["out"])],
+                "g",
+                [onnx.helper.make_tensor_value_info(name, 1, [2])],
+                [onnx.helper.make_tensor_value_info("out", 1, [2])],
+            ),
+            ir_version=8,
+            opset_imports=[onnx.helper.make_opsetid("", 17)],
+        )
+        lane = Session(model).lane(state={"out": name})
+        lane.state[name] = f32(1, 2)
+        lane.state.save(tmp_path / "s.npz")
+        twin = lane.new_state()
+        twin.load(tmp_path / "s.npz")
+        assert twin[name].tolist() == [1, 2]
+
+    @pytest.mark.parametrize("damage", [b"", b"nothing", b"PK\3\4 and no more"])
+    def test_other_file(self, lane, tmp_path, damage):
+        path = tmp_path / "state.npz"
+        path.write_bytes(damage)
+        with pytest.raises(FileError, match=r"state\.npz"):
+            lane.state.load(path)
+
+    def test_file_of_other_arrays(self, lane, tmp_path):
+        path = tmp_path / "state.npz"
+        np.savez(path, h=f32(1, 2, 3))
+        with pytest.raises(FileError, match="has no state"):
+            lane.state.load(path)
+
+    def test_truncated_file_leaves_the_state(self, steps, tmp_path):
+        path = tmp_path / "state.npz"
+        steps.state.save(path)
+        whole = path.read_bytes()
+        for size in range(0, len(whole), len(whole) // 20):
+            path.write_bytes(whole[:size])
+            with pytest.raises(FileError):
+                steps.state.load(path)
+        assert steps.state.steps == 3
+
+    def test_file_of_another_model(self, lane, steps, tmp_path):
+        path = tmp_path / "state.npz"
+        steps.state.save(path)
+        with pytest.raises(UnknownNameError):
+            lane.state.load(path)
+
+    def test_missing_file_and_folder(self, lane, tmp_path):
+        with pytest.raises(FileError, match="missing"):
+            lane.state.load(tmp_path / "missing.npz")
+        with pytest.raises(FileError, match="missing"):
+            lane.state.save(tmp_path / "missing" / "state.npz")
+
+    @pytest.mark.parametrize("file", [5, None, ["a"]])
+    def test_wrong_file(self, lane, file):
+        with pytest.raises(DTypeError, match="file: expected a path"):
+            lane.state.load(file)
+        with pytest.raises(DTypeError, match="file: expected a path"):
+            lane.state.save(file)
+
+
+def test_state_is_made_by_a_lane():
+    with pytest.raises(DTypeError, match=r"made by StatefulLane\.new_state"):
+        zrt.State(5, 5, 5, None)
+
+
+def test_state_that_was_not_made_is_closed():
+    state = zrt.State.__new__(zrt.State)
+    with pytest.raises(ClosedError):
+        state.reset()
+    assert "not made" in repr(state)

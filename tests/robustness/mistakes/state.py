@@ -1,0 +1,266 @@
+"""Lanes with state, and their states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import zrt
+from tests.robustness.bad import ALLOCATOR, RUN_OPTIONS, RUNS, SESSION, TIMEOUT
+from tests.robustness.mistakes.lanes import LANE_SHAPES, NAME_OF_PORT, laned
+from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, Bad, Kind, Single, Take, World, closed, f32
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    CapacityError,
+    ClosedError,
+    DTypeError,
+    FileError,
+    ModelError,
+    ShapeError,
+    UnknownNameError,
+)
+
+# z = x + y: x counts y up.
+STATE = {"z": "x"}
+
+
+def lane_of(w: World) -> zrt.StatefulLane:
+    lane = w.session.lane(w.shapes, state=STATE)
+    lane.inputs["y"][...] = 1
+    return lane
+
+
+def state_of(w: World) -> zrt.State:
+    return lane_of(w).state
+
+
+def other_state(w: World) -> zrt.State:
+    """A state of the same session and of another shape."""
+    return w.session.lane({"x": (3, 4), "y": (3, 4)}, state=STATE).state
+
+
+DESCRIPTION = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"q": "x"}, UnknownNameError, "output 'q'", "'z'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"z": "q"}, UnknownNameError, "input 'q'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.StatePorts(STATE, initial={"q": f32(2, 4)}), UnknownNameError, "'q'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.StatePorts(STATE, 4, follow={"q": "mask"}), UnknownNameError, "'q'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.StatePorts(STATE, 4, step="q"), UnknownNameError, "'q'"),
+    Bad(Kind.WRONG_SHAPE, lambda w: zrt.StatePorts(STATE, initial={"x": f32(2, 3)}), ShapeError, "'x'"),
+    Bad(Kind.WRONG_DTYPE, lambda w: zrt.StatePorts(STATE, initial={"x": np.zeros((2, 4))}), DTypeError, "'x'"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.StatePorts(STATE, initial={"y": f32(2, 4)}), ArgumentError, "'y'"),
+    Bad(Kind.WRONG_VALUE, lambda w: [zrt.StatePair("z", "x", axis=5)], ArgumentError, "give the capacity"),
+    Bad(Kind.WRONG_VALUE, lambda w: {}, ArgumentError, "state"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"z": 5}, DTypeError, "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: "z", DTypeError, "'z'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "state", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: ["z"], DTypeError, "StatePair", "'z'"),
+]
+
+STATES = [
+    Bad(Kind.WRONG_SHAPE, other_state, ArgumentError, "x: [2, 4]", "x: [3, 4]"),
+    Bad(Kind.CLOSED, lambda w: closed(state_of(w)), ClosedError, "State is closed"),
+    Bad(Kind.WRONG_TYPE, lambda w: "x", DTypeError, "state", "'x'"),
+    Bad(Kind.WRONG_TYPE, lambda w: w.lane, DTypeError, "state", "Lane"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"x": w.array}, DTypeError, "state", "dict"),
+]
+
+CONTENT = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"z": w.array}, UnknownNameError, "'z'", "'x'"),
+    Bad(Kind.WRONG_DTYPE, lambda w: {"x": np.zeros((2, 4))}, DTypeError, "'x'", "float64"),
+    Bad(Kind.WRONG_RANK, lambda w: {"x": f32(8)}, ShapeError, "'x'", "[2, 4]", "[8]"),
+    Bad(Kind.WRONG_SHAPE, lambda w: {"x": f32(2, 3)}, ShapeError, "'x'", "[2, 4]", "[2, 3]"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"x": [1]}, DTypeError, "'x'", "list"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "state", "int"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.StateSnapshot({}, steps=-1), ArgumentError, "steps", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.StateSnapshot({}, seen=-1), ArgumentError, "seen", "-1"),
+]
+
+FILES = [
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "no" / "state.npz", FileError, "state.npz"),
+    Bad(Kind.DIRECTORY, lambda w: w.folder, FileError, "state file"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "file", "int"),
+]
+
+TO_LOAD = [
+    *FILES,
+    Bad(Kind.EMPTY, lambda w: w.file("state.npz", b""), FileError, "state.npz"),
+    Bad(Kind.CORRUPT, lambda w: w.file("state.npz", b"nothing"), FileError, "state.npz"),
+    Bad(Kind.TRUNCATED, lambda w: truncated(w), FileError, "state.npz"),
+]
+
+
+def truncated(w: World) -> Path:
+    path = w.folder / "state.npz"
+    state_of(w).save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    return path
+
+
+SHAPES = [
+    *(bad for bad in LANE_SHAPES if bad.kind not in (Kind.MISSING_INPUT, Kind.HUGE) and bad.words[-1:] != ("2 and 3",)),
+    Bad(Kind.MISSING_INPUT, lambda w: None, ShapeError, "state 'x'", "[n, 4]"),
+    Bad(Kind.WRONG_SHAPE, lambda w: [(2, 4), (3, 4)], ShapeError, "state 'x'", "[2, 4]", "[3, 4]"),
+    Bad(Kind.HUGE, lambda w: {"x": (2**62, 4)}, AllocationError, "state 'x'", str(2**66)),
+]
+
+NAMES = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: "z", UnknownNameError, "'z'", "'x'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: 0, UnknownNameError, "0"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: [], UnknownNameError, "[]"),
+]
+
+CAPACITY = [
+    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "capacity", "0"),
+    Bad(Kind.WRONG_TYPE, lambda w: "8", DTypeError, "capacity", "'8'"),
+    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "capacity", "True"),
+]
+
+WINDOW = [
+    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "window", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: 9, ArgumentError, "window", "9"),
+    Bad(Kind.WRONG_TYPE, lambda w: "1", DTypeError, "window", "'1'"),
+]
+
+FOLLOW = [
+    Bad(Kind.WRONG_VALUE, lambda w: {"x": "nope"}, ArgumentError, "'nope'"),
+    Bad(Kind.WRONG_TYPE, lambda w: {5: "mask"}, DTypeError, "follow", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "follow", "int"),
+]
+
+STEP = [
+    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "step", "0"),
+    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "step", "1.5"),
+]
+
+FLAG = [Bad(Kind.WRONG_TYPE, lambda w: 1, DTypeError, "True or False", "1")]
+
+PAIRS: list[Take] = [
+    ("StatePair.__init__", "output", [Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "output", "int")],
+     lambda w, bad: zrt.StatePair(bad, "x")),
+    ("StatePair.__init__", "no output", [Bad(Kind.WRONG_VALUE, lambda w: None, ArgumentError, "'x'")],
+     lambda w, bad: zrt.StatePair(bad, "x")),
+    ("StatePair.__init__", "input", [Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "input", "None")],
+     lambda w, bad: zrt.StatePair("z", bad)),
+    ("StatePair.__init__", "axis", [Bad(Kind.WRONG_TYPE, lambda w: "2", DTypeError, "axis", "'2'")],
+     lambda w, bad: zrt.StatePair("z", "x", bad)),
+    ("StatePair.__init__", "in_place", FLAG, lambda w, bad: zrt.StatePair("z", "x", once=True, in_place=bad)),
+    ("StatePair.__init__", "once", FLAG, lambda w, bad: zrt.StatePair("z", "x", once=bad)),
+]  # fmt: skip
+
+
+def cached(w: World, **options: Any) -> zrt.StatePorts:
+    return zrt.kv_cache(w.session, **{"capacity": 4, "pairs": [zrt.StatePair("z", "x", axis=0)], **options})
+
+
+TAKES: list[Take] = [
+    ("StatefulLane.__init__", "shapes", SHAPES, lambda w, bad: zrt.StatefulLane(w.session, bad, state=STATE)),
+    *(
+        (call, name, bads, do)
+        for call, name, bads, do in laned(
+            "StatefulLane.__init__", lambda w, **given: zrt.StatefulLane(w.session, w.shapes, state=STATE, **given)
+        )
+        # The only output is the state's.
+        if name != "outputs"
+    ),
+    ("StatefulLane.__init__", "session", SESSION, lambda w, bad: zrt.StatefulLane(bad, w.shapes, state=STATE)),
+    ("StatefulLane.__init__", "state", DESCRIPTION, lambda w, bad: zrt.StatefulLane(w.session, w.shapes, state=bad)),
+    ("Session.lane", "state", DESCRIPTION, lambda w, bad: w.session.lane(w.shapes, state=bad)),
+    ("Runtime.__init__", "state", DESCRIPTION, lambda w, bad: zrt.Runtime(w.session, shapes=w.shapes, state=bad)),
+    ("DynamicRuntime.__init__", "state", DESCRIPTION,
+     lambda w, bad: zrt.DynamicRuntime(w.session, state=bad).lane(w.shapes)),
+    ("StatefulLane.run", "state", STATES, lambda w, bad: lane_of(w).run(bad)),
+    ("StatefulLane.run", "timeout", TIMEOUT, lambda w, bad: lane_of(w).run(timeout=bad)),
+    ("StatefulLane.run_with", "options", RUN_OPTIONS, lambda w, bad: lane_of(w).run_with(bad)),
+    ("StatefulLane.run_with", "state", STATES, lambda w, bad: lane_of(w).run_with(zrt.RunOptions(), bad)),
+    ("StatefulLane.run_with", "timeout", TIMEOUT, lambda w, bad: lane_of(w).run_with(zrt.RunOptions(), timeout=bad)),
+    ("StatefulLane.new_state", "initial", CONTENT, lambda w, bad: lane_of(w).new_state(bad)),
+    ("StatefulLane.prime", "runs", RUNS, lambda w, bad: lane_of(w).prime(bad)),
+    ("StatefulLane.inputs", "name", NAME_OF_PORT, lambda w, bad: lane_of(w).inputs[bad]),
+    ("StatefulLane.outputs", "name", NAME_OF_PORT, lambda w, bad: lane_of(w).outputs[bad]),
+    ("StatefulLane.run_with_allocator_stats", "allocator", ALLOCATOR,
+     lambda w, bad: lane_of(w).run_with_allocator_stats(bad)),
+    ("State.__init__", "layout", [Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "StatefulLane.new_state")],
+     lambda w, bad: zrt.State(bad, None, None, None)),
+    ("State.__getitem__", "name", NAMES, lambda w, bad: state_of(w)[bad]),
+    ("State.write", "content", CONTENT, lambda w, bad: state_of(w).write(bad)),
+    ("State.save", "file", FILES, lambda w, bad: state_of(w).save(bad)),
+    ("State.load", "file", TO_LOAD, lambda w, bad: state_of(w).load(bad)),
+    ("StatePorts.__init__", "pairs", [bad for bad in DESCRIPTION if bad.kind is Kind.WRONG_TYPE],
+     lambda w, bad: zrt.StatePorts(bad)),
+    ("StatePorts.__init__", "capacity", CAPACITY, lambda w, bad: zrt.StatePorts(STATE, bad)),
+    ("StatePorts.__init__", "window", WINDOW, lambda w, bad: zrt.StatePorts(STATE, 8, bad)),
+    ("StatePorts.__init__", "follow", FOLLOW, lambda w, bad: zrt.StatePorts(STATE, 8, follow=bad)),
+    ("StatePorts.__init__", "step", STEP, lambda w, bad: zrt.StatePorts(STATE, 8, step=bad)),
+    ("StatePorts.__init__", "initial", [Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "initial", "int")],
+     lambda w, bad: zrt.StatePorts(STATE, initial=bad)),
+    *PAIRS,
+    ("kv_cache", "session", SESSION, lambda w, bad: zrt.kv_cache(bad, 8)),
+    ("kv_cache", "capacity", CAPACITY, lambda w, bad: cached(w, capacity=bad)),
+    ("kv_cache", "window", WINDOW[::2], lambda w, bad: cached(w, window=bad)),
+    ("kv_cache", "in_place", FLAG, lambda w, bad: cached(w, in_place=bad)),
+    ("kv_cache", "follow", FOLLOW, lambda w, bad: cached(w, follow=bad)),
+    ("kv_cache", "step", STEP, lambda w, bad: cached(w, step=bad)),
+    ("kv_cache", "axis", [Bad(Kind.WRONG_TYPE, lambda w: "2", DTypeError, "axis", "'2'")],
+     lambda w, bad: cached(w, axis=bad)),
+    ("kv_cache", "pairs", [
+        Bad(Kind.UNKNOWN_NAME, lambda w: {"q": "x"}, UnknownNameError, "'q'"),
+        Bad(Kind.UNKNOWN_NAME, lambda w: {"z": "q"}, UnknownNameError, "'q'"),
+        Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "state", "int"),
+    ], lambda w, bad: cached(w, pairs=bad)),
+]  # fmt: skip
+
+
+def full(w: World) -> object:
+    lane = w.session.lane({"y": (1, 4)}, state=zrt.StatePorts([zrt.StatePair("z", "x", axis=0)], 4), trials=False)
+    lane.state.write({"x": f32(4, 4)})
+    return lane.run()
+
+
+SINGLE: list[Single] = [
+    ("kv_cache", Kind.MISSING_INPUT, lambda w: zrt.kv_cache(w.session, 8), ModelError, ("past_key_values", "'x', 'y'")),
+    ("StatefulLane.run", Kind.WRONG_VALUE, full, CapacityError, ("4 of 4 steps",)),
+    (
+        "StatefulLane.__init__",
+        Kind.MISSING_INPUT,
+        lambda w: zrt.StatefulLane(w.session, state=STATE),
+        ShapeError,
+        ("'x'",),
+    ),
+]
+
+CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
+    "StatefulLane.run": lambda w, it: it.run(),
+    "StatefulLane.run_with": lambda w, it: it.run_with(zrt.RunOptions()),
+    "StatefulLane.prime": lambda w, it: it.prime(),
+    "StatefulLane.run_with_allocator_stats": lambda w, it: it.run_with_allocator_stats(),
+    "StatefulLane.session": lambda w, it: it.session,
+    "StatefulLane.inputs": lambda w, it: it.inputs,
+    "StatefulLane.outputs": lambda w, it: it.outputs,
+    "StatefulLane.audit": lambda w, it: it.audit(),
+    "StatefulLane.state": lambda w, it: it.state,
+    "StatefulLane.new_state": lambda w, it: it.new_state(),
+    "StatefulLane.__enter__": lambda w, it: it.__enter__(),
+    "State.__getitem__": lambda w, it: it["x"],
+    "State.write": lambda w, it: it.write({"x": w.array}),
+    "State.reset": lambda w, it: it.reset(),
+    "State.copy": lambda w, it: it.copy(),
+    "State.snapshot": lambda w, it: it.snapshot(),
+    "State.save": lambda w, it: it.save(w.folder / "state.npz"),
+    "State.steps": lambda w, it: it.steps,
+    "State.seen": lambda w, it: it.seen,
+    "State.__enter__": lambda w, it: it.__enter__(),
+}
+
+CLOSABLE: dict[str, Callable[[World], Any]] = {"StatefulLane": lane_of, "State": state_of}
+
+CANNOT_FAIL: dict[str, str] = {
+    "StateSnapshot.__init__": A_RESULT,
+    "StatefulLane.step": A_FACT,
+    "StatePorts.each": A_FACT,
+    **{f"State.{name}": NOTHING for name in ("names", "capacity", "__iter__", "__len__")},
+}

@@ -1,0 +1,467 @@
+"""`State`: what a lane carries from run to run, and `StateSnapshot`, a copy of its content."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import IO, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from zrt._common.arguments import integer, shown, wrong_type
+from zrt._common.public import public
+from zrt._native import ffi, lib, status
+from zrt._native.busy import claimed
+from zrt._native.cdata import new_array, numbers, pointer_to
+from zrt._native.handle import Handle, Owner
+from zrt.errors import AllocationError, DTypeError, FileError, ShapeError, UnknownNameError
+from zrt.lanes.ports import LaneMemory, clear
+from zrt.lanes.state_layout import FIXED, GROWING, IN_PLACE, MASK, ONCE, Layout, Pair
+from zrt.memory import arrays
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo, default_allocator
+from zrt.memory.buffers import SMALLEST_ALIGNMENT, Buffer
+from zrt.types import ElementType, pack
+from zrt.values import Value, symbolic_shapes
+from zrt.values.copy import copy
+from zrt.values.value import at_address
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+File: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
+
+# The names of the arrays in a file: an input may have any name.
+_CONTENT = "state:"
+_COUNTS = "counts"
+
+
+def _closed_block() -> Handle:
+    block = Handle.block("zrt_state")
+    block.pointer.busy = 1
+    return block
+
+
+# A closed state runs on this block, which is always busy, so that a run needs no check of its own.
+_CLOSED = _closed_block()
+
+
+@public
+@dataclass(frozen=True, slots=True)
+class StateSnapshot:
+    """A copy of a state's content: arrays by input, as the next run would read them. It can be pickled.
+
+    `Lane.new_state` makes a state of it, and `State.write` writes it into one.
+    """
+
+    arrays: Mapping[str, Array]
+    steps: int = 0
+    """The steps that the arrays hold."""
+    seen: int = 0
+    """All steps since the start, with those that a window has dropped."""
+    positions: tuple[int, ...] = field(default=())
+    """For each row the position of the next step."""
+
+
+class _Room(NamedTuple):
+    """The memory of a state on one kind of memory."""
+
+    owner: Handle
+    address: int
+
+
+@public
+class State(Owner, Mapping[str, Any]):
+    """What a lane with state carries from run to run; `StatefulLane.new_state` makes one.
+
+    It is a mapping from inputs to what the next run reads: numpy views on the host, `Value` on a device. A view is
+    right until the next run, which reads other memory. Values that one run makes for all later ones are read as copies.
+
+    A state belongs to one run at a time: another thread that uses it gets `BusyError`. It fits all lanes of its session
+    that carry the same inputs with the same shapes, and it may outlive them.
+    """
+
+    __slots__ = ("_layout", "_make", "_start", "_state")
+
+    def __init__(
+        self, layout: Layout, session: Handle, memory: LaneMemory, initial: Mapping[str, Any] | StateSnapshot | None
+    ) -> None:
+        """Users call `StatefulLane.new_state`."""
+        self._handle = None
+        self._state = _CLOSED.reference
+        if not isinstance(layout, Layout):
+            raise DTypeError("a State is made by StatefulLane.new_state")
+        self._layout = layout
+        self._make = (session, memory)
+        rooms, places = _allocate(layout, session, memory)
+        owners = [room.owner for room in rooms.values()]
+        handle = Handle.make(
+            lib.zrt_state_free, [session, layout.handle, *owners], lib.zrt_state_new, "zrt_state", layout.handle.pointer
+        )
+        state = handle.pointer
+        for side, (memory_info, offset) in enumerate(places):
+            state.data[side] = pointer_to(rooms[memory_info].address + offset)
+        status.check(lib.zrt_state_wrap(state))
+        self._handle = handle
+        self._start: StateSnapshot | None = None
+        self._clear(IN_PLACE)
+        if initial is not None:
+            self._write(initial)
+            self._start = self._snapshot()
+        self._state = handle.reference
+
+    def _claimed(self, work: Any, *arguments: Any) -> Any:
+        handle = self._open()
+        return claimed(ffi.addressof(handle.pointer, "busy"), "State", work, *arguments)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs that it holds."""
+        return tuple(self._layout.by_name)
+
+    @property
+    def capacity(self) -> int:
+        """The most steps; 0 where nothing counts steps."""
+        return self._layout.capacity
+
+    @property
+    def steps(self) -> int:
+        """The steps that it holds."""
+        return int(self._open().pointer.steps)
+
+    @property
+    def seen(self) -> int:
+        """All steps since the start, with those that a window has dropped."""
+        return int(self._open().pointer.seen)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._claimed(self._view, self._index(name))
+
+    def __setitem__(self, name: str, content: Array) -> None:
+        self._index(name)
+        self.write({name: content})
+
+    def _index(self, name: object) -> int:
+        index = self._layout.by_name.get(name) if isinstance(name, str) else None
+        if index is None:
+            names = ", ".join(map(repr, self._layout.by_name))
+            raise UnknownNameError(f"the state has no input {shown(name)}; it has {names}")
+        return index
+
+    def _side(self, index: int) -> int:
+        """The number of the buffer that the next run reads."""
+        kind = self._layout.pairs[index].kind
+        return 2 * index + (int(self._open().pointer.turn) if kind in (FIXED, GROWING) else 0)
+
+    def _view(self, index: int) -> Any:
+        pair = self._layout.pairs[index]
+        handle = self._open()
+        state = handle.pointer
+        if pair.kind == ONCE:
+            return self._once(index, pair)
+        address = int(ffi.cast("uintptr_t", state.data[self._side(index)]))
+        shape = pair.dims if pair.kind == MASK else pair.shape(int(state.steps))
+        if not pair.memory.is_host and pair.kind != MASK:
+            return at_address(address, shape, pair.element_type, pair.memory, handle)
+        return arrays.view(handle, address, shape, pair.element_type)
+
+    def _once(self, index: int, pair: Pair) -> Any:
+        value = self._open().pointer.values[2 * index]
+        if not value:
+            return np.empty(pair.dims, pair.element_type.dtype)
+        found = status.describe(value)
+        shape = numbers(found.dims, found.rank)
+        memory = MemoryInfo.read(found.memory)
+        address = int(ffi.cast("uintptr_t", found.data))
+        content = np.empty(shape, pair.element_type.dtype)
+        copy(at_address(address, shape, pair.element_type, memory), Value.from_array(content))
+        return content
+
+    def write(self, content: Mapping[str, Any] | StateSnapshot) -> None:
+        """Writes arrays by input, or a snapshot, into what the next run reads; everything is checked first.
+
+        Inputs that are not named stay as they are. Inputs that grow are written together if their number of steps
+        changes. Raises `UnknownNameError`, `DTypeError` or `ShapeError`, and then nothing is written.
+        """
+        self._claimed(self._write, content)
+
+    def _write(self, content: Mapping[str, Any] | StateSnapshot) -> None:
+        given: Any = content.arrays if isinstance(content, StateSnapshot) else content
+        if not isinstance(given, Mapping):
+            raise wrong_type("state", "a dict of arrays, or a StateSnapshot", content)
+        state = self._open().pointer
+        whole = content if isinstance(content, StateSnapshot) else None
+        checked = []
+        counts = set()
+        for name, array in given.items():
+            index = self._index(name)
+            pair = self._layout.pairs[index]
+            right = _checked(pair, array, self._layout.capacity)
+            checked.append((index, pair, right))
+            if pair.kind == GROWING and pair.axis is not None:
+                counts.add(right.shape[pair.axis])
+        if whole is not None:
+            counts.add(_count(whole.steps, "steps", self._layout.capacity))
+            seen = _count(whole.seen, "seen")
+            positions = [_count(position, "positions") for position in whole.positions]
+        if len(counts) > 1:
+            raise ShapeError(f"state: the arrays have different numbers of steps, {sorted(counts)}")
+        steps = counts.pop() if counts else int(state.steps)
+        if whole is not None or steps != state.steps:
+            for pair in self._layout.pairs:
+                if pair.kind == GROWING and steps and pair.info.name not in given:
+                    raise ShapeError(f"state: {steps} steps need an array for {pair.info.name!r} too")
+            if whole is not None:
+                self._clear()
+            lib.zrt_state_restart(state, steps, 0)
+        for index, pair, right in checked:
+            self._store(index, pair, right)
+        if whole is not None:
+            state.seen = seen
+            for row, position in enumerate(positions[: int(self._layout.handle.pointer.rows)]):
+                state.positions[row] = position
+
+    def _store(self, index: int, pair: Pair, content: Array) -> None:
+        handle = self._open()
+        state = handle.pointer
+        if pair.kind == ONCE:
+            place = ffi.new("void **")
+            dims = new_array("int64_t", content.shape)
+            status.check(lib.zrt_state_once(state, index, default_allocator(), dims, content.ndim, place))
+            address = int(ffi.cast("uintptr_t", place[0]))
+            np.copyto(arrays.view(handle, address, content.shape, pair.element_type), content, casting="equiv")
+            return
+        place_of = self._view(index)
+        if isinstance(place_of, Value):
+            if content.size:
+                copy(_as_value(pair, content), place_of)
+        else:
+            np.copyto(place_of, content, casting="equiv")
+
+    def reset(self) -> None:
+        """Sets it to its start: what was given at first, else zeros and no steps."""
+        self._claimed(self._reset)
+
+    def _reset(self) -> None:
+        if self._start is None:
+            self._clear()
+        else:
+            self._write(self._start)
+
+    def _clear(self, *more: int) -> None:
+        """Forgets all steps, and writes zeros into pairs of one shape; into others of the kinds `more` too."""
+        lib.zrt_state_restart(self._open().pointer, 0, 1)
+        for index, pair in enumerate(self._layout.pairs):
+            if pair.kind == MASK:
+                self._view(index).fill(1)
+            elif pair.kind in more or (pair.kind in (FIXED, IN_PLACE) and pair.axis is None):
+                place = self._view(index)
+                if isinstance(place, Value):
+                    copy(_as_value(pair, np.zeros(pair.dims, pair.element_type.dtype)), place)
+                else:
+                    clear(place)
+
+    def snapshot(self) -> StateSnapshot:
+        """A copy of the content, on the host."""
+        snapshot: StateSnapshot = self._claimed(self._snapshot)
+        return snapshot
+
+    def _snapshot(self) -> StateSnapshot:
+        state = self._open().pointer
+        content = {}
+        for name, index in self._layout.by_name.items():
+            view = self._view(index)
+            pair = self._layout.pairs[index]
+            if pair.kind == ONCE and not state.values[2 * index]:
+                continue
+            content[name] = _to_host(pair, view) if isinstance(view, Value) else view.copy()
+        rows = int(self._layout.handle.pointer.rows)
+        return StateSnapshot(content, int(state.steps), int(state.seen), numbers(state.positions, rows))
+
+    def copy(self) -> State:
+        """Another state with the same content and the same start."""
+        snapshot = self.snapshot()
+        made = type(self)(self._layout, *self._make, snapshot)
+        made._start = self._start
+        return made
+
+    def __copy__(self) -> State:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> State:
+        return self.copy()
+
+    def __reduce_ex__(self, protocol: object) -> Any:
+        # A state belongs to a session, which cannot be pickled: its content can.
+        content = self.snapshot()
+        return StateSnapshot, (content.arrays, content.steps, content.seen, content.positions)
+
+    def save(self, file: File) -> None:
+        """Writes the content into a file of `numpy.savez`, or into an open binary file."""
+        content = self.snapshot()
+        named = {f"{_CONTENT}{name}": _raw(array) for name, array in content.arrays.items()}
+        counts = np.array([content.steps, content.seen, *content.positions], np.int64)
+        try:
+            with _opened(file, "wb") as place:
+                np.savez(place, **{_COUNTS: counts}, **named)  # type: ignore[arg-type]
+        except OSError as error:
+            raise FileError(f"state file {_called(file)}: {error}") from error
+
+    def load(self, file: File) -> None:
+        """Reads the content that `save` wrote. Raises `FileError` for a file that is none."""
+        self.write(self._read(file))
+
+    def _read(self, file: File) -> StateSnapshot:
+        try:
+            with _opened(file, "rb") as place, np.load(place, allow_pickle=False) as archive:
+                found = {name: archive[name] for name in archive.files}
+            counts = [int(number) for number in found.pop(_COUNTS)]
+            named = {name.removeprefix(_CONTENT): _typed(self._layout, name, found[name]) for name in found}
+            return StateSnapshot(named, counts[0], counts[1], tuple(counts[2:]))
+        except DTypeError:
+            raise
+        except Exception as error:
+            # numpy, zipfile and zlib raise errors of many types about a damaged file.
+            raise FileError(f"state file {_called(file)}: it has no state: {error}") from error
+
+    def close(self) -> None:
+        """Closes the state; views of it stay valid."""
+        super().close()
+        self._state = _CLOSED.reference
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._layout.by_name)
+
+    def __len__(self) -> int:
+        return len(self._layout.by_name)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name in self._layout.by_name
+
+    # A mapping would compare the contents.
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        if self._handle is None:
+            return "State(closed)"
+        held = f", {self.steps} of {self.capacity} steps" if self.capacity else ""
+        return f"State({', '.join(map(str, self._layout.pairs))}{held})"
+
+
+def _allocate(
+    layout: Layout, session: Handle, memory: LaneMemory
+) -> tuple[dict[MemoryInfo, _Room], list[tuple[MemoryInfo, int]]]:
+    """One allocation on each kind of memory, and for each side of each pair its memory and offset."""
+    ends: dict[MemoryInfo, int] = {}
+    places: list[tuple[MemoryInfo, int]] = []
+    for pair in layout.pairs:
+        where = _place(pair, memory)
+        alignment = SMALLEST_ALIGNMENT
+        if _in_buffers(where, memory):
+            alignment = memory.policy.resolve(pair.nbytes).alignment
+        for side in range(2):
+            if side and (pair.kind in (IN_PLACE, ONCE) or (pair.kind == MASK and pair.blocks == 1)):
+                places.append(places[-1])
+                continue
+            start = -(-ends.get(where, 0) // alignment) * alignment
+            places.append((where, start))
+            ends[where] = start + pair.nbytes
+    return {where: _room(where, end, session, memory) for where, end in ends.items()}, places
+
+
+def _place(pair: Pair, memory: LaneMemory) -> MemoryInfo:
+    """The memory of a pair: on a device that of the session, on the host that of the lane."""
+    if pair.kind != MASK and not pair.memory.is_host:
+        return pair.memory
+    return memory.memory if memory.kind == "allocated" and memory.memory.is_host else CPU
+
+
+def _in_buffers(where: MemoryInfo, memory: LaneMemory) -> bool:
+    return where == CPU and memory.kind == "buffers"
+
+
+def _room(where: MemoryInfo, size: int, session: Handle, memory: LaneMemory) -> _Room:
+    if _in_buffers(where, memory):
+        try:
+            buffer = Buffer((size,), ElementType.UINT8, memory.policy)
+        except AllocationError as error:
+            raise status.about("state", error) from error
+        return _Room(buffer._open(), buffer.address)
+    # Its memory may begin anywhere.
+    made = Allocator.of(session, where).allocate(size + SMALLEST_ALIGNMENT)
+    return _Room(made._open(), -(-made.address // SMALLEST_ALIGNMENT) * SMALLEST_ALIGNMENT)
+
+
+def _opened(file: File, mode: str) -> AbstractContextManager[IO[bytes]]:
+    """The file of that name, or an open one, which stays open."""
+    if isinstance(file, (str, os.PathLike)):
+        return open(file, mode)
+    if not hasattr(file, "read" if mode == "rb" else "write"):
+        raise wrong_type("file", "a path or a binary file", file)
+    return nullcontext(file)
+
+
+def _called(file: File) -> str:
+    return repr(os.fspath(file)) if isinstance(file, (str, os.PathLike)) else shown(file)
+
+
+def _count(number: object, subject: str, high: int = 2**62) -> int:
+    return integer(number, f"state: {subject}", 0, high)
+
+
+def _checked(pair: Pair, array: object, capacity: int) -> Array:
+    """The array, if it has the type and a shape of the pair."""
+    subject = f"state {pair.info.name!r}"
+    if not isinstance(array, np.ndarray):
+        raise wrong_type(subject, "a numpy array", array)
+    array = arrays.plain(array, subject)
+    kind = pair.element_type
+    if kind.packed and array.dtype == kind.dtype and array.shape == pair.dims:
+        return pack(array, kind)
+    wanted = np.dtype(np.uint8) if kind.packed else kind.dtype
+    if array.dtype.newbyteorder("=") != wanted:
+        raise DTypeError(f"{subject}: expected {wanted}, got {shown(array.dtype)}")
+    shape = (pair.nbytes,) if kind.packed else pair.dims
+    given = array.shape
+    fits = given == shape
+    if pair.kind == GROWING and pair.axis is not None and len(given) == len(shape):
+        steps = given[pair.axis]
+        fits = given == pair.shape(steps) and steps <= capacity
+    elif pair.kind == ONCE:
+        fits = symbolic_shapes.fits(pair.info, given)
+    if not fits:
+        most = " at most" if pair.kind == GROWING else ""
+        raise ShapeError(f"{subject}: expected shape {list(shape)}{most}, got {list(given)}")
+    return array
+
+
+def _as_value(pair: Pair, content: Array) -> Value:
+    content = arrays.native(content)
+    if pair.element_type.packed:
+        return Value.from_packed(content, pair.element_type, pair.dims)
+    return Value.from_array(content)
+
+
+def _to_host(pair: Pair, value: Value) -> Array:
+    """A copy of a tensor on a device."""
+    packed = pair.element_type.packed
+    content = np.empty(value.nbytes, np.uint8) if packed else np.empty(value.shape, pair.element_type.dtype)
+    if content.size:
+        copy(value, _as_value(pair, content))
+    return content
+
+
+def _raw(array: Array) -> Array:
+    """An array of one of numpy's own types: those of ml_dtypes cannot be read from a file."""
+    return array.view(f"u{array.dtype.itemsize}") if array.dtype.kind == "V" else array
+
+
+def _typed(layout: Layout, name: str, array: Array) -> Array:
+    index = layout.by_name.get(name.removeprefix(_CONTENT))
+    kind = None if index is None else layout.pairs[index].element_type
+    if kind is None or kind.packed or kind.dtype is None or kind.dtype.kind != "V":
+        return array
+    return array.view(kind.dtype) if array.dtype.itemsize == kind.dtype.itemsize else array

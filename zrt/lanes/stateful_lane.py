@@ -1,0 +1,333 @@
+"""`StatefulLane`: a lane whose runs carry a state, from outputs to the inputs of the next run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from zrt._common.arguments import integer, wrong_type
+from zrt._common.public import public
+from zrt._native import lib, ort_messages
+from zrt._native.busy import claimed
+from zrt._native.cdata import NULL, new_array, pointer_to
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.errors import ArgumentError, BusyError, CapacityError, ClosedError, Error, ShapeError, UnsupportedError
+from zrt.lanes import lane_shapes, state_layout
+from zrt.lanes.audit import LaneAudit, PortAudit
+from zrt.lanes.lane import Lane, Reader, bind_ports, leave
+from zrt.lanes.lane_options import LaneOptions
+from zrt.lanes.lane_shapes import LaneShapes, ShapesLike
+from zrt.lanes.ports import LaneMemory, Port, Ports
+from zrt.lanes.state import State, StateSnapshot
+from zrt.lanes.state_layout import GROWING, ONCE, Carried, Layout, Pair
+from zrt.lanes.state_ports import StateLike, StatePorts, as_ports
+from zrt.loading.run_options import RunOptions
+from zrt.session.bound_run import BoundOutputs, busy_flag
+from zrt.session.session import Session
+from zrt.values import Value
+
+_run = lib.zrt_lane_run_state
+
+
+class _MismatchError(ShapeError):
+    """An output has another shape than its input takes."""
+
+
+class _StateReader(Reader):
+    """Reads the outputs of a lane with two bindings: those of the last run."""
+
+    __slots__ = ("_sides",)
+
+    def __init__(
+        self,
+        block: Handle,
+        bindings: Sequence[Handle],
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
+        unread: int,
+    ) -> None:
+        sides = []
+        for binding in bindings:
+            super().__init__(block, binding, inputs, outputs, unread)
+            sides.append((binding, self._bound))
+        self._sides: list[tuple[Handle, BoundOutputs]] = sides
+
+    def values(self) -> list[Value | None]:
+        return claimed(busy_flag(self._block), "Lane", self._latest)
+
+    def _latest(self) -> list[Value | None]:
+        latest = self._block.pointer.binding
+        return next(bound for binding, bound in self._sides if binding.pointer == latest).values()
+
+    def forget(self) -> None:
+        for binding, _ in self._sides:
+            self._binding = binding
+            super().forget()
+
+
+@public
+class StatefulLane(Lane):
+    """A `Lane` whose runs carry a state: some outputs of a run are inputs of the next one, and nothing is copied.
+
+    `Session.lane` makes one where it is given `state`: a dict from outputs to inputs, `StatePorts`, or what `kv_cache`
+    found. These inputs and outputs are not among `inputs` and `outputs`: the lane's own `state` has them, and each
+    state that `new_state` makes. Other arguments are those of `Lane`.
+
+    A run that fails or is terminated leaves the state as it was. On a device the state stays there.
+    """
+
+    __slots__ = ("_carried", "_carried_inputs", "_carried_outputs", "_carrier", "_initial", "_memory", "_own", "_sides")
+
+    def __init__(
+        self,
+        session: Session,
+        shapes: ShapesLike = None,
+        output_shapes: ShapesLike = None,
+        *,
+        state: StateLike,
+        **options: Unpack[LaneOptions],
+    ) -> None:
+        if not isinstance(session, Session):
+            raise wrong_type("session", "a Session", session)
+        ports = as_ports(state)
+        carried = state_layout.resolve(session, ports, shapes, output_shapes)
+        _require_possible(session, ports, carried.layout)
+        self._carried: Carried = carried
+        self._carried_inputs, self._carried_outputs = carried.inputs, carried.outputs
+        self._initial = ports.initial or None
+        self._own: State | None = None
+        super().__init__(session, carried.shapes, carried.output_shapes, **options)
+
+    def _build(
+        self,
+        session: Session,
+        owner: Handle,
+        shapes: LaneShapes,
+        where_in: LaneMemory,
+        where_out: LaneMemory,
+        rebind_inputs: bool | None,
+        synchronize: bool | None,
+    ) -> None:
+        self._memory = where_in
+        super()._build(session, owner, shapes, where_in, where_out, rebind_inputs, synchronize)
+        bound, block = self._opened(), self._open()
+        # `zrt_lane_run` would run the binding without a state.
+        block.pointer.incomplete = 1
+        block.pointer.carry = self._carrier.pointer
+        reader = _StateReader(block, self._sides, bound.ports_in, bound.ports_out, len(self._carried_outputs))
+        self._bound = bound._replace(
+            reader=reader,
+            inputs=Ports("input", bound.ports_in, reader.read),
+            outputs=Ports("output", bound.ports_out, reader.read),
+        )
+        if self._own is None:
+            self._own = State(self._carried.layout, owner, where_in, self._initial)
+
+    def _carry(
+        self, owner: Handle, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]
+    ) -> list[Handle]:
+        table = api()
+        carried = self._carried
+        second = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
+        bind_ports(second, ports_in, ports_out)
+        self._sides = binding, second
+        for side in self._sides:
+            # Their number stays the same, so that the others can be read before the first run.
+            for pair in carried.layout.pairs:
+                if pair.output is not None:
+                    leave(side, pair.output, pair.memory)
+        rows = new_array("zrt_follower", len(carried.followers))
+        ports = {port.info.name: port for port in ports_in}
+        for row, follower in zip(rows, carried.followers, strict=True):
+            view = ports[follower.name].view
+            if not isinstance(view, np.ndarray):
+                raise UnsupportedError(
+                    f"follow {follower.name!r}: the lane writes it on the host, and it lies on a device: "
+                    "inputs=LaneMemory.buffers()"
+                )
+            row.kind, row.width = follower.kind, view.dtype.itemsize
+            row.columns = view.shape[-1] if view.ndim else 1
+            row.rows = view.size // row.columns if view.size else 0
+            row.data = pointer_to(int(view.__array_interface__["data"][0]))
+        handles = [port.handle() for port in ports_in]
+        self._carrier = Handle.block(
+            "struct zrt_carry", [carried.layout.handle, *self._sides, Handle.pin(rows), *handles]
+        )
+        carry = self._carrier.pointer
+        carry.layout = carried.layout.handle.pointer
+        carry.bindings = [side.pointer for side in self._sides]
+        carry.step = carried.step
+        carry.own_outputs = len(ports_out)
+        carry.follower_count, carry.followers = len(rows), rows
+        return [self._carrier]
+
+    def _runs_on_zeros(self) -> bool:
+        try:
+            self.run_with(lane_shapes.quiet())
+        except _MismatchError:
+            raise
+        except Error:
+            return False
+        finally:
+            self.state.reset()
+        self._forget_run()
+        return True
+
+    @property
+    def state(self) -> State:
+        """The lane's own state, on which `run` without another state runs."""
+        own = self._own
+        if own is None:
+            raise self._closed()
+        return own
+
+    def new_state(self, initial: Mapping[str, Any] | StateSnapshot | None = None) -> State:
+        """A new state for this lane, and for every lane of its session that carries the same inputs.
+
+        `initial` has arrays by input, or is a snapshot; by default the state begins as the lane's own did.
+        `State.reset` sets it to this start again.
+        """
+        owner = self._opened().owner
+        return State(self._carried.layout, owner, self._memory, self._initial if initial is None else initial)
+
+    @property
+    def step(self) -> int:
+        """The steps that a run adds to a state that grows."""
+        return self._carried.step
+
+    def run(self, state: State | None = None, *, timeout: float | None = None) -> None:
+        """Runs the model on the data in `inputs` and on a state, by default the lane's own, and moves the state on.
+
+        A run that a `timeout` ends leaves the state as it was. Raises `BusyError` if another thread uses the lane or
+        the state, `ArgumentError` for a state that does not fit the lane, and `CapacityError` for one that has no room
+        for another run.
+        """
+        moved: Any = self._own if state is None else state
+        try:
+            carried = moved._state
+        except AttributeError:
+            raise self._no_state(moved) from None
+        code = _run(self._reference, carried, NULL) if timeout is None else self._run_limited(None, timeout, carried)
+        if code:
+            raise self._failed(code, moved)
+
+    def run_with(self, options: RunOptions, state: State | None = None, *, timeout: float | None = None) -> None:
+        """`run` under `RunOptions`: a tag, log settings, and `RunOptions.terminate` from another thread."""
+        if options is None:
+            raise wrong_type("options", "RunOptions", options)
+        moved: Any = self._own if state is None else state
+        try:
+            carried = moved._state
+        except AttributeError:
+            raise self._no_state(moved) from None
+        code = self._run_limited(options, timeout, carried)
+        if code:
+            raise self._failed(code, moved)
+
+    def _no_state(self, given: object) -> Error:
+        self._opened()
+        return wrong_type("state", "a State", given)
+
+    def _failed(self, code: int, state: State) -> Error:
+        if code == lib.ZRT_STATE_BUSY:
+            if state.closed:
+                return ClosedError("this State is closed")
+            return BusyError("this State is in use by another run or thread")
+        layout = self._carried.layout
+        if code == lib.ZRT_STATE_FOREIGN:
+            difference = layout.difference(state._layout) or "it is of another session than this lane"
+            return ArgumentError(f"state: it does not fit: {difference}")
+        if code == lib.ZRT_STATE_FULL:
+            return CapacityError(
+                f"state: it holds {state.steps} of {layout.capacity} steps, which leaves no room for {self.step}; "
+                "reset it, or give a larger capacity or a window"
+            )
+        return self._failure(code)
+
+    def _failure(self, code: int) -> Error:
+        error = super()._failure(code)
+        found = ort_messages.COMPUTED_OUTPUT_SHAPE.search(error)
+        for pair in self._carried.layout.pairs:
+            if found is not None and pair.output == found[1]:
+                made = [int(dim) for dim in found[2].split(",") if dim]
+                return _MismatchError(
+                    f"state {pair.info.name!r}: the model makes {made} as output {pair.output!r}, and its next value "
+                    f"is {self._next(pair)}"
+                )
+        return error
+
+    def _next(self, pair: Pair) -> str:
+        if pair.kind != GROWING:
+            return str(list(pair.dims))
+        return f"longer than the last one by {self.step} along axis {pair.axis} (`step` says how much)"
+
+    def prime(self, runs: int = 1) -> None:
+        """Runs the lane `runs` times on a state of no use afterwards, so that ORT plans its memory for these shapes."""
+        state = self.new_state()
+        for _ in range(integer(runs, "runs")):
+            try:
+                self.run(state)
+            except CapacityError:
+                state.reset()
+                self.run(state)
+
+    def audit(self) -> LaneAudit:
+        """Reports what each run does, as for other lanes; `LaneAudit.state` has the inputs of the lane's own state."""
+        audit = super().audit()
+        return replace(audit, state=tuple(_audit(self.state, name) for name in self.state))
+
+    def close(self) -> None:
+        """Closes the lane and its own state; other states stay open, and views stay valid."""
+        super().close()
+        self._own = None
+
+    def __repr__(self) -> str:
+        own = self._own
+        if self._bound is None or own is None:
+            return "StatefulLane(closed)"
+        return f"{super().__repr__()[:-1]}; {own!r})"
+
+
+def _require_possible(session: Session, ports: StatePorts, layout: Layout) -> None:
+    if session._captures:
+        raise UnsupportedError(
+            "state: this session captures graphs, whose replay uses the same memory in every run; load it without"
+        )
+    for pair in layout.pairs:
+        if ports.window and pair.axis is not None and not pair.memory.is_host:
+            raise UnsupportedError(
+                f"window: {pair.info.name!r} lies on {pair.memory.name}, and a window is for the host"
+            )
+
+
+def _audit(state: State, name: str) -> PortAudit:
+    pair = state._layout.pairs[state._layout.by_name[name]]
+    view = None if pair.kind == ONCE else state[name]
+    if isinstance(view, Value):
+        address: int | None = view.address
+    else:
+        address = int(view.__array_interface__["data"][0]) if view is not None and view.size else None
+    return PortAudit(
+        name=name,
+        element_type=pair.element_type,
+        shape=None if view is None else tuple(view.shape),
+        nbytes=pair.nbytes,
+        memory=pair.memory,
+        kind="state",
+        address=None if isinstance(view, Value) else address,
+        ort_address=address,
+        alignment=min(address & -address, 1 << 21) if address else None,
+        policy="",
+        rebound=False,
+        copies="",
+        allocates="the first run of a state makes it" if pair.kind == ONCE and pair.output is not None else "",
+    )
+
+
+def make_lane(session: Session, *, state: StateLike | None = None, **options: Any) -> Lane:
+    """A `Lane`, or a `StatefulLane` where `state` is given."""
+    return Lane(session, **options) if state is None else StatefulLane(session, state=state, **options)
