@@ -23,6 +23,7 @@ __all__ = [
     "Error",
     "FailError",
     "FileError",
+    "ForkedError",
     "InvalidArgumentError",
     "InvalidGraphError",
     "InvalidProtobufError",
@@ -229,6 +230,10 @@ class UnsupportedError(ZrtError, NotImplementedError):
 
 class ClosedError(ZrtError, ValueError):
     """A method was called on an object that was closed, or that is no longer valid."""
+
+
+class ForkedError(ZrtError, RuntimeError):
+    """A session that was made before a fork is used in the child. The parent alone has its threads."""
 
 
 class NotCopyableError(ZrtError, TypeError):

@@ -451,6 +451,10 @@ def test_forked_child_runs_the_session_of_its_parent(script: Any) -> None:
     script("fork_with_session.py")
 
 
+def test_session_with_threads_refuses_to_run_in_a_forked_child(script: Any) -> None:
+    script("fork_with_pool.py")
+
+
 def test_interpreter_may_end_during_runs(script: Any) -> None:
     assert script("exit_during_runs.py").stderr == ""
 

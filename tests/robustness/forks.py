@@ -5,6 +5,7 @@ Argument 1 is the name of the use, argument 2 the number of threads of the sessi
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import sys
@@ -26,6 +27,11 @@ made.inputs["image"][...] = 1
 bound = one.binding()
 bound.bind_input("image", images["image"])
 bound.bind_output("logits")
+rebound = one.lane({"image": (4, 1, 28, 28)}, rebind_inputs=True)
+prepared = one.prepare(images)
+prepared.run()
+runtime = zrt.DynamicRuntime(one)
+runtime.lane([(4, 1, 28, 28)]).run()
 view = made.outputs["logits"]
 value = zrt.Value.allocate((4,), np.float32, one.allocator())
 wanted = one.run(images)[0]
@@ -38,6 +44,44 @@ def keep_own():
     global kept
     kept = zrt.Session(many, zrt.SessionOptions(intra_op_num_threads=threads))
     same(kept.run(images)[0], wanted)
+
+
+def refused():
+    """Each use of the parent's session raises."""
+    values = {"image": zrt.Value.from_array(images["image"])}
+    run_options = zrt.RunOptions(tag="child")
+    uses = {
+        "run": lambda: one.run(images),
+        "run, in order": lambda: one.run([images["image"]]),
+        "run, of another shape": lambda: one.run({"image": images["image"][:1]}),
+        "run, of a strided array": lambda: one.run({"image": images["image"][:, :, ::-1]}),
+        "run, with options": lambda: one.run(images, options=run_options),
+        "run, of some outputs": lambda: one.run(images, ["logits"]),
+        "run_values": lambda: one.run_values(values),
+        "submit": lambda: one.submit(images),
+        "submit_values": lambda: one.submit_values(values),
+        "run_async": lambda: asyncio.run(one.run_async(images)),
+        "prepare": lambda: one.prepare(images),
+        "prepared": prepared.run,
+        "prepared, with options": lambda: prepared.run(run_options),
+        "lane": lambda: one.lane({"image": (1, 1, 28, 28)}),
+        "lane of before": made.run,
+        "lane of before, with options": lambda: made.run_with(run_options),
+        "lane of before, bound again": lambda: rebound.run(),
+        "binding": one.binding,
+        "binding of before": bound.run,
+        "runtime": lambda: runtime.lane([(4, 1, 28, 28)]).run(),
+        "runtime, other shapes": lambda: runtime.lane([(2, 1, 28, 28)]),
+        "allocator": one.allocator,
+        "profile": lambda: one.profile(images),
+        "with": one.__enter__,
+    }
+    for name, use in uses.items():
+        try:
+            use()
+        except zrt.errors.ForkedError:
+            continue
+        raise AssertionError(f"{name}: no error")
 
 
 def in_child():
@@ -73,10 +117,9 @@ def in_child():
         else:
             keep_own()
     elif use == "run":
-        same(one.run(images)[0], wanted)
-        made.run()
-        bound.run()
-        one.lane({"image": (1, 1, 28, 28)}).run()
+        refused()
+        keep_own()
+        refused()
     elif use == "fork":
         ended = os.fork()
         if ended:

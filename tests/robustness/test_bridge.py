@@ -59,8 +59,7 @@ def test_fork_while_a_loop_waits_for_runs(child: Child, threads: int) -> None:
 
 
 @both
-def test_session_from_before_a_fork_runs_in_the_child(child: Child, threads: int) -> None:
-    """As with `run`: it works where the session needs none of the parent's threads."""
+def test_session_from_before_a_fork_refuses_asynchronous_runs(child: Child, threads: int) -> None:
     child("bridge/session_before_fork.py", arguments=[threads])
 
 

@@ -24,7 +24,6 @@ def fork(child: Child, tmp_path: Path) -> Callable[..., str]:
     return run
 
 
-# A session with a pool of threads does not run in the child: its threads stay in the parent.
 @needs_fork
 @pytest.mark.parametrize(
     ("use", "threads"),
@@ -40,13 +39,16 @@ def fork(child: Child, tmp_path: Path) -> Callable[..., str]:
             "own, in a thread",
             "own, then fork",
             "fork",
+            "run",
         )
         for threads in (1, 3)
-    ]
-    + [("run", 1)],
+    ],
 )
 def test_fork_after_use(fork: Callable[..., str], use: str, threads: int) -> None:
-    """A child that exits, or that uses objects of its own, neither hangs nor crashes; the parent goes on."""
+    """A child that exits, or that uses objects of its own, neither hangs nor crashes; the parent goes on.
+
+    The parent's sessions refuse to run in the child.
+    """
     fork("fork.py", use, threads)
 
 
@@ -59,6 +61,12 @@ def test_fork_before_the_first_session(fork: Callable[..., str], made: str) -> N
 @needs_fork
 def test_fork_during_runs(fork: Callable[..., str]) -> None:
     fork("fork_during_runs.py", "exit", 2)
+
+
+@needs_fork
+def test_fork_during_the_imports_of_the_first_submit(fork: Callable[..., str]) -> None:
+    """The child imports those modules anew: no thread of its own ends the imports of the parent."""
+    fork("fork_in_first_submit.py")
 
 
 @needs_fork

@@ -67,6 +67,7 @@ DECLARATIONS = (
     "src/editor.h",
     "src/dlpack.h",
     "src/compile.h",
+    "src/forks.h",
 )
 SOURCES = (
     "src/handle.c",
@@ -93,6 +94,7 @@ SOURCES = (
     "src/editor.c",
     "src/dlpack.c",
     "src/compile.c",
+    "src/forks.c",
     "src/operator.c",
 )
 

@@ -102,11 +102,11 @@ class Handle:
         """A pointer that ORT keeps to the end of the process, with nothing to release."""
         return cls(None, pointer)
 
-    def holding(self, *others: Handle) -> Handle:
+    def holding(self, *others: Handle) -> Self:
         """A handle on the same pointer that also keeps `others` alive; they are released after it."""
         # A block releases its last parent first.
         block = Handle.block("char", [*others, self])
-        return Handle(block.reference, self.pointer, block.kept)
+        return type(self)(block.reference, self.pointer, block.kept)
 
     @classmethod
     def pin(cls, thing: object) -> Handle:

@@ -7,14 +7,20 @@ from typing import Any
 from zrt._native import callback_errors, ffi, lib, ort_messages
 from zrt._native.cdata import numbers
 from zrt._native.library import api
-from zrt.errors import ArgumentError, BusyError, Error, OrtError, TerminatedError, TimeoutError
+from zrt.errors import ArgumentError, BusyError, Error, ForkedError, OrtError, TerminatedError, TimeoutError
 
 BUSY = lib.ZRT_BUSY
 MISALIGNED = lib.ZRT_MISALIGNED
 INCOMPLETE = lib.ZRT_INCOMPLETE
+FORKED = lib.ZRT_FORKED
 LEFT = lib.ZRT_LEFT
 TIMEOUT = lib.ZRT_TIMEOUT
 INTERRUPTED = lib.ZRT_INTERRUPTED
+
+FROM_BEFORE_A_FORK = (
+    "this session was made before this process was forked, and its threads exist in the parent only: load it in this "
+    "process (zrt.SessionSpec.shared does so once), or start processes by spawn or forkserver"
+)
 
 
 class MisalignedError(ArgumentError):
@@ -42,6 +48,8 @@ def to_error(code: Any, owner: str = "") -> Error:
         return TimeoutError("the run has not ended within its timeout")
     if code == INTERRUPTED:
         return TerminatedError("an interrupt (SIGINT) ended the run")
+    if code == FORKED:
+        return ForkedError(FROM_BEFORE_A_FORK)
     table = api()
     status = ffi.cast("OrtStatus *", code)
     try:

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from zrt._common.arguments import text, wrong_type
 from zrt._native import ffi, lib, status
@@ -163,10 +163,9 @@ class PoolOptions(Handle):
         self.crew = self.pools = None
         self.entries = {}
 
-    def holding(self, *others: Handle) -> PoolOptions:
+    def holding(self, *others: Handle) -> Self:
         """The same options, which keep these other handles alive too."""
-        base = super().holding(*others)
-        held = PoolOptions(base.reference, self.pointer, base.kept)
+        held = super().holding(*others)
         held.crew, held.pools = self.crew, self.pools
         return held
 

@@ -12,6 +12,7 @@ from zrt._common.public import public
 from zrt._native import callback_errors, ffi, status
 from zrt._native.busy import claimed
 from zrt._native.cdata import NULL, sizeof
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
@@ -89,10 +90,10 @@ class GraphEdit(Owner, Graph):
         else the edited model is loaded anew. `engine` is as for `session`. The edit stays open after a mistake that zrt
         detects, and is closed after an error of ONNX Runtime.
         """
-        handle = self._open()
+        handle: Any = self._open()
         return claimed(self._busy, "GraphEdit", self._finalize, handle, engine)
 
-    def _finalize(self, handle: Handle, wanted: str | None) -> Session:
+    def _finalize(self, handle: SessionHandle, wanted: str | None) -> Session:
         self._open()
         model = Graph._finished(self)
         engine = Engine.because(self._reasons(model)).insisted(wanted)
@@ -129,7 +130,7 @@ class GraphEdit(Owner, Graph):
         same_outputs = [info.name for info in graph.output] == self._base_outputs
         return ([] if same_inputs else list(graph.input)), ([] if same_outputs else list(graph.output))
 
-    def _apply(self, handle: Handle, model: Any) -> Session:
+    def _apply(self, handle: SessionHandle, model: Any) -> Session:
         editor = editor_api()
         assembly = Assembly()
         inputs, outputs = self._changed(model.graph)
@@ -185,7 +186,7 @@ class GraphEdit(Owner, Graph):
 
 def _open_session(
     source: model_source.Source, settings: PoolOptions, lenders: list[Handle], kernels: set[object]
-) -> Handle:
+) -> SessionHandle:
     """The ``OrtSession`` of a model, open for additions."""
     editor = editor_api()
     environment = current().pointer

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from zrt._native import callback_errors, status
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt.environment.environment import current
 from zrt.environment.thread_factory import PoolOptions
@@ -58,7 +59,7 @@ def add(assembly: Assembly, initializers: Iterable[Any], borrowed: Borrowed) -> 
 
 def _through_editor(
     model: Any, borrowed: Borrowed, settings: PoolOptions, options: SessionOptions, subject: str
-) -> Handle:
+) -> SessionHandle:
     try:
         assembly = Assembly()
         assembly.values(model.graph.input, outputs=False)
@@ -82,11 +83,11 @@ def _through_editor(
 
 def _through_bytes(
     model: Any, borrowed: Borrowed, settings: PoolOptions, options: SessionOptions, subject: str
-) -> Handle:
+) -> SessionHandle:
     if borrowed:
         # The model does not hold the borrowed weights: pass them with the options.
         options = replace(options, initializers={**options.initializers, **borrowed})
     with model_source.Source(model) as source:
         source.subject = subject
-        session: Handle = load_model(source, settings, options)
+        session: SessionHandle = load_model(source, settings, options)
         return session

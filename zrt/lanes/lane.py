@@ -13,6 +13,7 @@ from zrt._common.arguments import boolean, integer, wrong_type
 from zrt._common.public import public
 from zrt._native import lib, ort_messages, status
 from zrt._native.busy import claimed
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnsupportedError
@@ -104,7 +105,7 @@ class _Bound(NamedTuple):
     """Everything that an open lane holds, in one attribute, so that another thread sees all of it or nothing."""
 
     session: Session
-    owner: Handle
+    owner: SessionHandle
     reader: Reader
     ports_in: Sequence[Port]
     ports_out: Sequence[Port]
@@ -188,7 +189,7 @@ class Lane(Owner):
     def _build(
         self,
         session: Session,
-        owner: Handle,
+        owner: SessionHandle,
         shapes: LaneShapes,
         where_in: LaneMemory,
         where_out: LaneMemory,

@@ -13,6 +13,7 @@ from zrt._common.public import public
 from zrt._native import lib, ort_messages
 from zrt._native.busy import claimed
 from zrt._native.cdata import NULL, new_array, pointer_to
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import ArgumentError, BusyError, CapacityError, ClosedError, Error, ShapeError, UnsupportedError
@@ -105,7 +106,7 @@ class StatefulLane(Lane):
     def _build(
         self,
         session: Session,
-        owner: Handle,
+        owner: SessionHandle,
         shapes: LaneShapes,
         where_in: LaneMemory,
         where_out: LaneMemory,

@@ -10,6 +10,7 @@ from zrt._common.arguments import path_bytes, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native import callback_errors, ort_messages, status
 from zrt._native.cdata import release, sizeof
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
@@ -78,7 +79,7 @@ def load_error(source: Source, error: Error) -> Error:
 
 def create_session(
     source: Source, options: PoolOptions, container: Handle | None = None, lent: Sequence[Handle] = ()
-) -> Handle:
+) -> SessionHandle:
     """An ``OrtSession`` of the model, which keeps alive the container and the weights that it was `lent`."""
     table = api()
     environment = current().pointer
@@ -129,10 +130,10 @@ def make_session(
     kept: tuple[object, ...],
     function: Any,
     *arguments: Any,
-) -> Handle:
+) -> SessionHandle:
     """A new ``OrtSession`` from a function of the table; it keeps `parents`, its threads' owners and `kept` alive."""
     parents = [*parents, *_pools(options)]
-    session = Handle.make(api().ReleaseSession, parents, function, "OrtSession", *arguments, kept=kept)
+    session = SessionHandle.make(api().ReleaseSession, parents, function, "OrtSession", *arguments, kept=kept)
     try:
         settle_threads(options, subject)
     except BaseException:

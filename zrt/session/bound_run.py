@@ -7,8 +7,8 @@ from typing import Any
 
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, new_array, strings
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
-from zrt._native.library import api
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo
 from zrt.session.deadlines import end_of
@@ -18,7 +18,7 @@ from zrt.values.type_info import ValueInfo
 
 
 def lane_block(
-    session: Handle,
+    session: SessionHandle,
     binding: Handle,
     run_options: Handle,
     *,
@@ -40,7 +40,7 @@ def lane_block(
     values = [value for _, value in rebound]
     block = Handle.block("zrt_lane", [session, binding, run_options, kept, *values, *memories, *parents])
     lane = block.pointer
-    lane.api = api()
+    lane.api = session.table.pointer
     lane.session = session.pointer
     lane.binding = binding.pointer
     lane.run_options = run_options.pointer

@@ -9,8 +9,8 @@ import numpy as np
 
 from zrt._native import lib, ort_messages, status
 from zrt._native.cdata import NULL, from_buffer, new_array, strings
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
-from zrt._native.library import api
 from zrt.errors import AllocationError
 from zrt.loading.run_options import RunOptions
 from zrt.session.outputs import MadeOutputs, Wanted
@@ -56,7 +56,7 @@ class Call:
 
     handle: Handle
     """The ``zrt_call``."""
-    session: Handle
+    session: SessionHandle
     """The session that the call runs."""
     outputs: tuple[Wanted, ...]
     """The outputs to compute."""
@@ -67,7 +67,7 @@ class Call:
 
     def __init__(
         self,
-        session: Handle,
+        session: SessionHandle,
         run_options: Handle,
         memory: Handle,
         inputs: Sequence[tuple[ValueInfo, Shape]],
@@ -84,7 +84,7 @@ class Call:
         output_tensors = _tensors([(wanted.info.element_type, wanted.shape) for wanted in outputs], kept)
         block = Handle.block("zrt_call", [session, run_options, memory, Handle.pin(kept)])
         call = block.pointer
-        call.api = api()
+        call.api = session.table.pointer
         call.session = session.pointer
         call.run_options = run_options.pointer
         call.memory = memory.pointer

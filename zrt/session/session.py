@@ -12,6 +12,7 @@ from zrt._common.arguments import entries, integer, shown, wrong_type
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import NULL, from_buffer, strings
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import (
@@ -105,6 +106,7 @@ class Session(Owner):
         "providers",
     )
 
+    _handle: SessionHandle | None
     inputs: tuple[ValueInfo, ...]
     """The inputs that a run must feed, in the model's order."""
     outputs: tuple[ValueInfo, ...]
@@ -145,14 +147,16 @@ class Session(Owner):
         self._adopt(handle, chosen, opsets)
 
     @classmethod
-    def adopt(cls, handle: Handle, chosen: ProvidersLike) -> Session:
+    def adopt(cls, handle: SessionHandle, chosen: ProvidersLike) -> Session:
         """A session that owns an ``OrtSession``, which another module of zrt loaded on the `chosen` providers."""
         session = cls.__new__(cls)
         session._handle = None
         session._adopt(handle, parse(chosen))
         return session
 
-    def _adopt(self, handle: Handle, chosen: DefaultSelection, opsets: Callable[[], dict[str, int]] = dict) -> None:
+    def _adopt(
+        self, handle: SessionHandle, chosen: DefaultSelection, opsets: Callable[[], dict[str, int]] = dict
+    ) -> None:
         """Takes ownership of a loaded ``OrtSession``."""
         self._metadata: ModelMetadata | None = None
         self._opsets = opsets
@@ -199,6 +203,11 @@ class Session(Owner):
             "a Session stands for one thing in ONNX Runtime: no copy, no pickle; zrt.SessionSpec is its recipe, to be "
             "sent to another process and loaded there"
         )
+
+    def _open(self) -> SessionHandle:
+        handle: SessionHandle = super()._open()  # type: ignore[assignment]  # `load` makes them
+        handle.check()
+        return handle
 
     def close(self) -> None:
         """Closes the session; its lanes and the runs in progress are not affected."""
@@ -410,6 +419,7 @@ class Session(Owner):
 
     def _ready(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> async_runs.Ready:
         self._check_replay(options)
+        self._open()
         latest = self._latest
         memory = None if latest is None or outputs is not None else latest.memory_of(feeds)
         if latest is None or memory is None or not aligned(feeds):

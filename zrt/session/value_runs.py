@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import text, wrong_type
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt.session.call import Call
 from zrt.session.outputs import MadeOutputs, Wanted
@@ -56,7 +57,7 @@ class ValueCall(Call):
     __slots__ = ("_fed",)
 
     def __init__(
-        self, session: Handle, run_options: Handle, memory: Handle, fed: tuple[str, ...], outputs: Sequence[str]
+        self, session: SessionHandle, run_options: Handle, memory: Handle, fed: tuple[str, ...], outputs: Sequence[str]
     ) -> None:
         wanted = [Wanted(_unknown(name), None) for name in outputs]
         super().__init__(session, run_options, memory, [(_unknown(name), ()) for name in fed], wanted, (), set())

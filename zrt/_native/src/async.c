@@ -52,8 +52,13 @@ static void in_child(void) {
 }
 
 int zrt_run_open(size_t limit) {
+    static int opened;
     most = limit;
-    return pthread_atfork(before_fork, in_parent, in_child);
+    if (opened)
+        return 0;
+    int failed = pthread_atfork(before_fork, in_parent, in_child);
+    opened = !failed;
+    return failed;
 }
 
 static int open_pipe(int *ends) {

@@ -42,7 +42,8 @@ typedef struct zrt_run {
     OrtValue **outputs;
 } zrt_run;
 
-/* Call it once, before the other functions; `workers` is the largest number of threads. Returns 0 or an errno. */
+/* Call it before the other functions; another call only sets `workers`, the largest number of threads. Returns 0 or an
+   errno. */
 int zrt_run_open(size_t workers);
 
 /* Stores an inbox. Returns a code (code.h). */

@@ -51,7 +51,12 @@ static void in_child(void) {
 }
 
 int zrt_bridge_open(void) {
-    return pthread_atfork(before_fork, in_parent, in_child);
+    static int opened;
+    if (opened)
+        return 0;
+    int failed = pthread_atfork(before_fork, in_parent, in_child);
+    opened = !failed;
+    return failed;
 }
 
 int zrt_bridge_push(zrt_message *message) {

@@ -5,7 +5,7 @@
 /* The kinds of messages: a zrt_log (log.h) or a zrt_run (async.h). */
 enum { ZRT_MESSAGE_LOG = 0, ZRT_MESSAGE_RUN = 1 };
 
-/* Call it once, before the other functions. Returns 0 or an errno. */
+/* Call it before the other functions; a second call does nothing. Returns 0 or an errno. */
 int zrt_bridge_open(void);
 
 /* Queues a message and takes ownership of it. Returns 0 after zrt_bridge_end: the caller still owns the message then.

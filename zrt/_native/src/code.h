@@ -4,7 +4,8 @@
 /* A run returns one of these codes, or the address of an OrtStatus, which the caller releases. ZRT_BUSY: another thread
    uses the lane. ZRT_MISALIGNED: the memory of a feed is misaligned, and nothing ran. ZRT_INCOMPLETE: an input or every
    output may be unbound, and nothing ran. ZRT_LEFT: the run succeeded, and Python has to collect outputs that ONNX
-   Runtime allocated. ZRT_TIMEOUT, ZRT_INTERRUPTED: its deadline or an interrupt ended the run. Of a run on a state:
+   Runtime allocated. ZRT_TIMEOUT, ZRT_INTERRUPTED: its deadline or an interrupt ended the run. ZRT_FORKED:
+   the session was made before a fork, in the parent, and nothing ran. Of a run on a state:
    ZRT_STATE_BUSY: another run or thread uses the state. ZRT_STATE_FOREIGN: the state does not fit the lane.
    ZRT_STATE_FULL: it has no room for the steps of the run. ZRT_LAST: the largest. */
 enum {
@@ -18,5 +19,6 @@ enum {
     ZRT_STATE_BUSY = 7,
     ZRT_STATE_FOREIGN = 8,
     ZRT_STATE_FULL = 9,
-    ZRT_LAST = 9
+    ZRT_FORKED = 10,
+    ZRT_LAST = 10
 };

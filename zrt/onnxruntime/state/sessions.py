@@ -19,6 +19,7 @@ from zrt.onnxruntime.state.devices import OrtDevice, OrtEpDevice, OrtMemoryInfo
 from zrt.onnxruntime.state.values import OrtValue
 from zrt.onnxruntime.state.vectors import OrtValueVector
 from zrt.session.session import Session
+from zrt.types import ExecutionMode
 from zrt.values import Value
 
 if TYPE_CHECKING:
@@ -155,7 +156,11 @@ class InferenceSession:
             while True:
                 providers = selection.to_zrt()
                 try:
-                    return Session(self._model, options, providers, strict=strict() and selection.names_others())
+                    session = Session(self._model, options, providers, strict=strict() and selection.names_others())
+                    if _has_no_threads(options):
+                        # As in the official package, whose users load such a session before they fork.
+                        session._open().run_in_children()
+                    return session
                 except ProviderError as error:
                     if strict():
                         raise
@@ -328,6 +333,12 @@ class InferenceSession:
                     f"{provider} does not support TunableOp." if known else f"Cannot find execution provider {provider}"
                 )
                 raise RuntimeError(f"Error in execution: {reason}")
+
+
+def _has_no_threads(options: SessionOptions) -> bool:
+    """Whether a session with these options runs on the caller's thread alone."""
+    alone = options.use_per_session_threads and options.intra_op_num_threads == 1
+    return alone and options.execution_mode in (ExecutionMode.SEQUENTIAL, ExecutionMode.SEQUENTIAL.name)
 
 
 def _write(source: Value | None, target: OrtValue) -> None:

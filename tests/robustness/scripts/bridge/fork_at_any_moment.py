@@ -10,10 +10,6 @@ import time
 import zrt
 from tests.robustness.prologue import ADD, FEEDS, SUM, session
 
-# `submit` imports it at its first call: a fork during that import in another thread would leave Python's import lock
-# held in the child.
-from zrt.session import async_runs as async_runs
-
 stop = False
 one = zrt.Session(ADD, zrt.SessionOptions(intra_op_num_threads=1, logger="x", log_severity_level="VERBOSE"))
 latest = [None] * 4

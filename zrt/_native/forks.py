@@ -1,0 +1,105 @@
+"""Forks: sessions refuse to run in a child of the process that made them, and half-done imports do not block it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from functools import cache
+from typing import Any
+
+from zrt._native import ffi, lib, status
+from zrt._native.handle import Handle
+from zrt._native.library import api
+
+# Weak references to the locks of the imports that are under way, by the names of the modules. Python has no public way
+# to them.
+_imports: dict[str, Any] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
+
+
+class RunTable:
+    """A copy of ORT's function table, through which the sessions of one process run.
+
+    In a forked child its run functions refuse to run. So no run has to check whether its session is the parent's.
+    """
+
+    __slots__ = ("lost", "pointer")
+
+    pointer: Any
+    """The ``OrtApi``."""
+    lost: bool
+    """Whether this process is a child of the one that made the table."""
+
+    def __init__(self) -> None:
+        self.pointer = ffi.new("OrtApi *", api()[0])
+        self.lost = False
+
+
+# C code has their addresses: they live to the end of the process.
+_tables: list[RunTable] = []
+_lost: list[RunTable] = []
+
+
+def _table() -> RunTable:
+    """The table of the sessions that this process makes."""
+    if not _tables:
+        # Two threads may both get here: their tables are equally good.
+        _tables.append(RunTable())
+    return _tables[0]
+
+
+@cache
+def _table_of_children() -> RunTable:
+    """The table that no fork changes."""
+    return RunTable()
+
+
+class SessionHandle(Handle):
+    """A handle on an ``OrtSession``, and the table through which it runs."""
+
+    __slots__ = ("table",)
+
+    table: RunTable
+
+    def __init__(self, reference: Any, pointer: Any, kept: tuple[object, ...] = ()) -> None:
+        super().__init__(reference, pointer, kept)
+        self.table = _table()
+
+    def run_in_children(self) -> None:
+        """Lets forked children run the session too. Call it only for one without threads."""
+        self.table = _table_of_children()
+
+    def check(self) -> None:
+        """Raises `ForkedError` if the session was made before a fork."""
+        if self.table.lost:
+            raise status.to_error(status.FORKED)
+
+
+def _free_imports() -> None:
+    """Lets the child import anew the modules that other threads of the parent were importing, for zrt, at the fork.
+
+    No thread of the child ends those imports, and without this their locks stay locked. zrt imports many modules at
+    their first use only, so that such a fork is not rare.
+    """
+    here = threading.get_ident()
+    locks = [(name, lock) for name, reference in list(_imports.items()) if (lock := reference()) is not None]
+    stuck = {lock.owner for name, lock in locks if name.startswith("zrt.")} - {None, here}
+    for name, lock in locks:
+        if lock.owner in stuck or (lock.owner is None and name.startswith("zrt.")):
+            _imports.pop(name, None)
+            module = sys.modules.get(name)
+            if getattr(getattr(module, "__spec__", None), "_initializing", False):
+                del sys.modules[name]
+
+
+def _in_child() -> None:
+    for table in _tables:
+        table.lost = True
+        lib.zrt_forks_refuse(table.pointer)
+    _lost.extend(_tables)
+    _tables.clear()
+    _free_imports()
+
+
+os.register_at_fork(after_in_child=_in_child)
