@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 import zrt
 import zrt.onnxruntime as ort
-from zrt import custom_ops, errors, graph, providers
+from zrt import custom_ops, errors, graph, providers, serving
 
 Array = npt.NDArray[np.float32]
 
@@ -431,6 +431,15 @@ def operators() -> zrt.SessionOptions:
     domain = zrt.CustomOpDomain("my.ops", [Scale(), Add()])
     assert_type(custom_ops.CustomOpDomain("others", []), zrt.CustomOpDomain)
     return zrt.SessionOptions(custom_ops=[domain])
+
+
+def served() -> serving.Application:
+    spec = zrt.SessionSpec("model.onnx")
+    app = serving.application({"a": spec, "b": {"1": "model.onnx", "2": zrt.Session("model.onnx")}}, max_wait=200)
+    app.load()
+    assert_type(app.ready, bool)
+    app.close()
+    return app
 
 
 def drop_in(image: Array) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from zrt.bench.synthetic import InputShapeError
-from zrt.cli import bench, compile, info, inspect, profile, run
+from zrt.cli import bench, compile, info, inspect, profile, run, serve
 from zrt.cli.common import CommandError, UsageError
 from zrt.errors import Error
 from zrt.version import __version__
@@ -22,12 +22,12 @@ USED_WRONGLY = 2
 INTERRUPTED = 130
 NOBODY_READS = 141
 
-COMMANDS = (bench, compile, info, inspect, profile, run)
+COMMANDS = (bench, compile, info, inspect, profile, run, serve)
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line; ``arguments.command`` is the function that carries it out."""
-    parser = argparse.ArgumentParser(prog="zrt", description="Measure, look into and try out ONNX models.")
+    parser = argparse.ArgumentParser(prog="zrt", description="Measure, look into, try out and serve ONNX models.")
     parser.add_argument("--version", action="version", version=f"zrt {__version__}")
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
     for module in COMMANDS:

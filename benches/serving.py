@@ -1,0 +1,219 @@
+"""Requests per second of `zrt.serving` beside the same application that calls onnxruntime's `run` for each request.
+
+`python -m benches.serving` starts a server for each contender and measures them in turns, with 1, 8 and 64 clients in a
+process of their own. It needs the group `serving`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnxruntime
+
+import zrt
+from zrt.serving import Application, application, server
+from zrt.serving.batches import Array, Results
+from zrt.serving.model import ServedModel
+
+ROOT = Path(__file__).parents[1]
+CLIENTS = (1, 8, 64)
+CONTENDERS = ("zrt", "onnxruntime")
+DIGITS = ROOT / "zrt" / "models" / "digits.onnx"
+
+
+class PerRequest(ServedModel):
+    """A model whose requests each call onnxruntime's `run` in a thread of asyncio's."""
+
+    session: onnxruntime.InferenceSession
+
+    async def answer(self, feeds: dict[str, Array], finish: Callable[[Results], Any], deadline: float | None) -> Any:
+        names = list(self.signature.outputs)
+        return await asyncio.to_thread(lambda: finish(dict(zip(names, self.session.run(names, feeds), strict=True))))
+
+
+def application_of(contender: str, model: Path, threads: int, max_batch: int) -> Application:
+    """The application to measure, with its model loaded."""
+    spec = zrt.SessionSpec(model, zrt.SessionOptions(intra_op_num_threads=threads))
+    made = application({"model": spec}, max_batch=max_batch)
+    made.load()
+    if contender == "onnxruntime":
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        served = made._load().find("model", None)
+        served.__class__ = PerRequest
+        served.session = onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
+    return made
+
+
+def serve(contender: str, model: Path, threads: int, max_batch: int) -> None:
+    """A server: prints its port when it takes requests."""
+    listening = server.listen("127.0.0.1", 0)
+    made = application_of(contender, model, threads, max_batch)
+    server.serve(made, listening, None, False, lambda: print(listening.getsockname()[1], flush=True))
+
+
+def request_of(feeds: dict[str, Array]) -> bytes:
+    """An HTTP request with binary tensors, for binary results."""
+    inputs, blocks = [], []
+    for name, array in feeds.items():
+        block = array.tobytes()
+        inputs.append(
+            {
+                "name": name,
+                "shape": array.shape,
+                "datatype": "FP32",
+                "parameters": {"binary_data_size": len(block)},
+            }
+        )
+        blocks.append(block)
+    text = json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
+    size = len(text) + sum(map(len, blocks))
+    head = (
+        "POST /v2/models/model/infer HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        f"Content-Length: {size}\r\nInference-Header-Content-Length: {len(text)}\r\n\r\n"
+    )
+    return b"".join((head.encode(), text, *blocks))
+
+
+class Client(asyncio.Protocol):
+    """One connection that sends the next request when the last one is answered."""
+
+    def __init__(self, request: bytes, until: float, ended: Callable[[], None]) -> None:
+        self.request = request
+        self.until = until
+        self.ended = ended
+        self.seconds: list[float] = []
+        self.data = b""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        self._next()
+
+    def _next(self) -> None:
+        self.sent = time.perf_counter()
+        self.transport.write(self.request)
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+        head, found, rest = self.data.partition(b"\r\n\r\n")
+        if not found:
+            return
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(self.data.decode(errors="replace"))
+        length = int(head.lower().split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
+        if len(rest) < length:
+            return
+        now = time.perf_counter()
+        self.seconds.append(now - self.sent)
+        self.data = b""
+        if now < self.until:
+            self._next()
+        else:
+            self.transport.close()
+            self.ended()
+
+
+async def load(port: int, clients: int, seconds: float, request: bytes) -> tuple[float, list[float]]:
+    """The requests per second of that many clients, and the seconds of each request."""
+    loop = asyncio.get_running_loop()
+    done = asyncio.Semaphore(0)
+    begin = time.perf_counter()
+    made = []
+    for _ in range(clients):
+        _, client = await loop.create_connection(
+            lambda: Client(request, begin + seconds, done.release), "127.0.0.1", port
+        )
+        made.append(client)
+    for _ in range(clients):
+        await done.acquire()
+    took = time.perf_counter() - begin
+    times = [one for client in made for one in client.seconds]
+    return len(times) / took, times
+
+
+class Figures(NamedTuple):
+    """Requests per second of each round, and the seconds of all requests."""
+
+    rates: list[float]
+    seconds: list[float]
+
+
+def measure(model: Path, feeds: dict[str, Array], rounds: int, seconds: float, threads: int, max_batch: int) -> None:
+    """Measures every contender in turns, and prints a row for each number of clients."""
+    request = request_of(feeds)
+    servers, ports = {}, {}
+    for contender in CONTENDERS:
+        call = [sys.executable, "-m", "benches.serving", "--serve"]
+        call.append(json.dumps([contender, str(model), threads, max_batch]))
+        servers[contender] = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        line = servers[contender].stdout
+        assert line is not None
+        ports[contender] = int(line.readline())
+    try:
+        for clients in CLIENTS:
+            found = {contender: Figures([], []) for contender in CONTENDERS}
+            for contender in CONTENDERS:
+                asyncio.run(load(ports[contender], clients, seconds / 2, request))
+            for turn in range(rounds):
+                for contender in CONTENDERS if turn % 2 else reversed(CONTENDERS):
+                    rate, times = asyncio.run(load(ports[contender], clients, seconds, request))
+                    found[contender].rates.append(rate)
+                    found[contender].seconds.extend(times)
+            print(row(model.stem, clients, found), flush=True)
+    finally:
+        for process in servers.values():
+            process.terminate()
+            process.wait()
+
+
+def row(name: str, clients: int, found: dict[str, Figures]) -> str:
+    """A line of the table."""
+    ratio = statistics.median(
+        ours / theirs for ours, theirs in zip(found["zrt"].rates, found["onnxruntime"].rates, strict=True)
+    )
+    cells = [name, str(clients)]
+    for contender in CONTENDERS:
+        times = found[contender].seconds
+        p50, p99 = np.percentile(times, [50, 99]) * 1e3
+        cells.append(f"{statistics.median(found[contender].rates):,.0f} ({p50:.2f}, {p99:.2f})")
+    return "| " + " | ".join([*cells, f"{ratio:.2f}"]) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each round")
+    parser.add_argument("--threads", type=int, default=1, help="within an operator")
+    parser.add_argument("--max-batch", type=int, default=32)
+    parser.add_argument("--serve", type=json.loads, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.serve:
+        contender, model, threads, max_batch = arguments.serve
+        serve(contender, Path(model), threads, max_batch)
+        return
+    print("| model | clients | zrt, requests a second (p50, p99 in ms) | onnxruntime | ratio |")
+    print("|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for model, feeds in models(Path(folder)):
+            measure(model, feeds, arguments.rounds, arguments.seconds, arguments.threads, arguments.max_batch)
+
+
+def models(folder: Path) -> list[tuple[Path, dict[str, Array]]]:
+    """The models to serve, each with the feeds of a request of one row."""
+    generator = np.random.default_rng(0)
+    return [(DIGITS, {"image": generator.random((1, 1, 8, 8), np.float32)})]
+
+
+if __name__ == "__main__":
+    main()

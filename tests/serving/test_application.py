@@ -1,0 +1,190 @@
+"""`zrt.serving.application` checks its arguments, and makes plain data until it loads."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zrt
+from zrt.errors import ArgumentError, DTypeError, ModelNotFoundError, NotCopyableError, UnsupportedError
+from zrt.serving import Application, application
+
+MODEL = Path(zrt.__file__).parent / "models" / "digits.onnx"
+
+BAD: dict[str, tuple[Any, dict[str, Any], type[zrt.Error], list[str]]] = {
+    "models no dict": ([MODEL], {}, DTypeError, ["models", "dict"]),
+    "no models": ({}, {}, ArgumentError, ["models"]),
+    "name no string": ({5: MODEL}, {}, DTypeError, ["models", "5"]),
+    "name empty": ({"": MODEL}, {}, ArgumentError, ["models", "''"]),
+    "name with a slash": ({"a/b": MODEL}, {}, ArgumentError, ["models", "'a/b'"]),
+    "name with a newline": ({"a\n": MODEL}, {}, ArgumentError, ["models", "'a\\n'"]),
+    "no versions": ({"m": {}}, {}, ArgumentError, ["models['m']", "versions"]),
+    "version no string": ({"m": {1: MODEL}}, {}, DTypeError, ["models['m']", "1"]),
+    "model of a wrong type": ({"m": 5}, {}, DTypeError, ["5"]),
+    "model None": ({"m": None}, {}, DTypeError, ["None"]),
+    "max_batch 0": ({"m": MODEL}, {"max_batch": 0}, ArgumentError, ["max_batch"]),
+    "max_batch True": ({"m": MODEL}, {"max_batch": True}, DTypeError, ["max_batch"]),
+    "max_wait negative": ({"m": MODEL}, {"max_wait": -1}, ArgumentError, ["max_wait"]),
+    "max_wait no int": ({"m": MODEL}, {"max_wait": 0.5}, DTypeError, ["max_wait"]),
+    "lanes 0": ({"m": MODEL}, {"lanes": 0}, ArgumentError, ["lanes"]),
+    "max_queue 0": ({"m": MODEL}, {"max_queue": 0}, ArgumentError, ["max_queue"]),
+    "max_body 0": ({"m": MODEL}, {"max_body": 0}, ArgumentError, ["max_body"]),
+    "max_body huge": ({"m": MODEL}, {"max_body": 2**80}, ArgumentError, ["max_body"]),
+    "timeout 0": ({"m": MODEL}, {"timeout": 0}, ArgumentError, ["timeout"]),
+    "timeout negative": ({"m": MODEL}, {"timeout": -1.0}, ArgumentError, ["timeout"]),
+    "timeout NaN": ({"m": MODEL}, {"timeout": float("nan")}, ArgumentError, ["timeout"]),
+    "timeout a string": ({"m": MODEL}, {"timeout": "1"}, DTypeError, ["timeout"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_argument_raises_by_name(case: str) -> None:
+    models, settings, error, words = BAD[case]
+    with pytest.raises(error) as caught:
+        application(models, **settings)
+    assert type(caught.value) is error
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("package", ["starlette", "prometheus_client"])
+def test_missing_package_is_named_with_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zrt.serving.asgi.NEEDED", (package,))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UnsupportedError, match=rf'{package} package: pip install "zrt\[serve\]"'):
+        application({"m": MODEL})
+
+
+def test_import_of_zrt_and_of_serving_loads_no_server(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    python(
+        """
+        import sys
+        import zrt
+        assert not any(name.startswith("zrt.serving") for name in sys.modules)
+        import zrt.serving
+        assert not {"starlette", "uvicorn", "prometheus_client", "asyncio"} & set(sys.modules)
+        """
+    )
+
+
+@pytest.fixture
+def _installed() -> None:
+    for package in ("starlette", "prometheus_client"):
+        pytest.importorskip(package, reason=f"{package} is not installed: pip install --group serving")
+
+
+@pytest.mark.usefixtures("_installed")
+class TestApplication:
+    def test_nothing_is_loaded_before_load(self) -> None:
+        app = application({"m": "no such file.onnx"})
+        assert not app.ready
+        with pytest.raises(ModelNotFoundError, match="no such file"):
+            app.load()
+        assert not app.ready
+        app.close()
+
+    def test_load_and_close_may_be_repeated(self) -> None:
+        app = application({"m": MODEL, "n": {"a": MODEL, "b": MODEL}})
+        for _ in range(2):
+            app.load()
+            app.load()
+            assert app.ready
+            app.close()
+            app.close()
+            assert not app.ready
+        assert app.models == ("m", "n")
+        assert repr(app) == "Application(m, n)"
+
+    def test_sessions_stay_open(self, double: zrt.Session) -> None:
+        app = application({"m": double})
+        app.load()
+        app.close()
+        assert not double.closed
+
+    def test_closed_session_is_refused_at_load(self, double: zrt.Session) -> None:
+        double.close()
+        app = application({"m": double})
+        with pytest.raises(zrt.errors.ClosedError):
+            app.load()
+
+    def test_application_can_be_pickled_unless_it_has_a_session(self, double: zrt.Session) -> None:
+        app = application({"m": {"1": zrt.SessionSpec(MODEL)}, "n": MODEL}, max_batch=3)
+        app.load()
+        copy = pickle.loads(pickle.dumps(app))
+        assert isinstance(copy, Application)
+        assert (copy.models, copy._settings, copy.ready) == (app.models, app._settings, False)
+        app.close()
+        with pytest.raises(NotCopyableError, match="SessionSpec"):
+            pickle.dumps(application({"m": double}))
+
+    def test_server_that_says_nothing_of_its_start_gets_answers(self, double: zrt.Session) -> None:
+        """ASGI leaves the lifespan to the server."""
+        app = application({"m": double})
+
+        async def ask(method: str, path: str, body: bytes) -> tuple[int, bytes]:
+            sent: list[Any] = []
+
+            async def receive() -> Any:
+                return {"type": "http.request", "body": body}
+
+            async def send(message: Any) -> None:
+                sent.append(message)
+
+            scope = {"type": "http", "method": method, "path": path, "headers": [], "query_string": b""}
+            await app(scope, receive, send)
+            return sent[0]["status"], sent[1]["body"]
+
+        text = b'{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 4], "data": [1, 2, 3, 4]}]}'
+        for _ in range(2):
+            # Each time another event loop.
+            status, body = asyncio.run(ask("POST", "/v2/models/m/infer", text))
+            assert (status, b"[2.0,4.0,6.0,8.0]" in body) == (200, True)
+        assert asyncio.run(ask("GET", "/v2/health/ready", b""))[0] == 200
+        app.close()
+        assert asyncio.run(ask("GET", "/v2/health/ready", b""))[0] == 503
+        assert asyncio.run(ask("POST", "/v2/models/m/infer", text))[0] == 503
+
+    def test_client_that_leaves_gets_no_answer(self, double: zrt.Session) -> None:
+        app = application({"m": double})
+
+        async def leave() -> None:
+            async def receive() -> Any:
+                return {"type": "http.disconnect"}
+
+            async def send(message: Any) -> None:
+                raise AssertionError(message)
+
+            path = "/v2/models/m/infer"
+            await app({"type": "http", "method": "POST", "path": path, "headers": []}, receive, send)
+
+        asyncio.run(leave())
+        app.close()
+
+    def test_cancelled_request_leaves_the_queue(self, loop: zrt.Session, eventually: Callable[..., None]) -> None:
+        app = application({"m": loop}, lanes=1)
+        app.load()
+        model = app._load().find("m", None)
+
+        async def cancel() -> None:
+            feeds = {"n": np.array(2**62), "x": np.ones(4, np.float32)}
+            running = [asyncio.create_task(model.answer(feeds, dict, None)) for _ in range(2)]
+            while len(model.batches) != 1:
+                await asyncio.sleep(0.001)
+            running[1].cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running[1]
+            assert len(model.batches) == 0
+            # The run of the first one ends too: otherwise `close` would not return.
+            running[0].cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running[0]
+
+        asyncio.run(cancel())
+        app.close()

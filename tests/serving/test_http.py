@@ -1,0 +1,309 @@
+"""The server over HTTP: addresses, statuses, limits, deadlines, metrics, and its end."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import struct
+import threading
+import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zrt
+from tests.serving import wire
+from tests.serving.conftest import Server
+
+
+def floats(*rows: list[float]) -> list[dict[str, Any]]:
+    return [{"name": "x", "datatype": "FP32", "shape": [len(rows), len(rows[0])], "data": list(rows)}]
+
+
+def endless(steps: int = 2**62) -> list[dict[str, Any]]:
+    return [
+        {"name": "n", "datatype": "INT64", "shape": [], "data": [steps]},
+        {"name": "x", "datatype": "FP32", "shape": [1], "data": [1]},
+    ]
+
+
+@pytest.fixture
+def server(serve: Callable[..., Server], double: zrt.Session) -> Server:
+    return serve({"m": double})
+
+
+class TestAddresses:
+    def test_server_and_model_are_live_and_ready(self, server: Server) -> None:
+        assert server.ask("GET", "/v2/health/live").json == {"live": True}
+        assert server.ask("GET", "/v2/health/ready").json == {"ready": True}
+        assert server.ask("GET", "/v2/models/m/ready").json == {"name": "m", "ready": True}
+        assert server.ask("GET", "/v2/models/m/versions/1/ready").status == 200
+
+    def test_metadata(self, server: Server) -> None:
+        assert server.ask("GET", "/v2").json == {
+            "name": "zrt",
+            "version": zrt.__version__,
+            "extensions": ["binary_tensor_data"],
+        }
+        found = server.ask("GET", "/v2/models/m").json
+        assert found == server.ask("GET", "/v2/models/m/versions/1").json
+        assert found["inputs"] == [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}]
+        assert found["versions"] == ["1"]
+
+    def test_versions_are_apart(
+        self, serve: Callable[..., Server], double: zrt.Session, load: Callable[..., zrt.Session]
+    ) -> None:
+        negate = load("(float[n, 4] x) => (float[n, 4] y) { y = Neg(x) }")
+        server = serve({"m": {"1": double, "beta": negate}})
+        body = {"inputs": floats([1, 2, 3, 4])}
+        for path, version, wanted in (
+            ("/versions/1", "1", [2, 4, 6, 8]),
+            ("/versions/beta", "beta", [-1, -2, -3, -4]),
+            ("", "beta", [-1, -2, -3, -4]),
+        ):
+            answer = server.ask("POST", f"/v2/models/m{path}/infer", body).json
+            assert (answer["model_version"], answer["outputs"][0]["data"]) == (version, wanted)
+        assert server.ask("GET", "/v2/models/m").json["versions"] == ["1", "beta"]
+
+    @pytest.mark.parametrize(
+        ("method", "path", "status", "words"),
+        [
+            ("GET", "/v2/models/q", 404, "'q'"),
+            ("GET", "/v2/models/q/ready", 404, "'q'"),
+            ("POST", "/v2/models/q/infer", 404, "'q'"),
+            ("POST", "/v2/models/m/versions/2/infer", 404, "'2'; it has '1'"),
+            ("GET", "/v3", 404, "/v3"),
+            ("GET", "/", 404, "/"),
+            ("GET", "/v2/models/m/infer", 405, "GET"),
+            ("POST", "/v2", 405, "POST"),
+            ("POST", "/v2/models/m/infer", 400, "JSON"),
+        ],
+    )
+    def test_wrong_address_gets_an_error(self, server: Server, method: str, path: str, status: int, words: str) -> None:
+        answer = server.ask(method, path, b"" if method == "POST" else None)
+        assert answer.status == status
+        assert list(answer.json) == ["error"]
+        assert words in answer.json["error"]
+
+
+class TestInfer:
+    @pytest.mark.parametrize("datatype", sorted(wire.DTYPES))
+    @pytest.mark.parametrize("binary", [True, False], ids=["binary", "json"])
+    def test_every_datatype_goes_there_and_back(
+        self, serve: Callable[..., Server], load: Callable[..., zrt.Session], datatype: str, binary: bool
+    ) -> None:
+        kind = wire.ONNX_NAMES[datatype]
+        server = serve({"m": load(f"({kind}[n, 2] x) => ({kind}[n, 2] y) {{ y = Identity(x) }}")})
+        array = np.array([[0, 1], [1, 0]]).astype(wire.DTYPES[datatype])
+        if datatype == "BYTES":
+            array = np.array([["", "ü"], ["a\0b", "\U0001f600"]], object)
+        described, data = wire.tensor("x", datatype, array, binary)
+        text = json.dumps({"inputs": [described], "parameters": {"binary_data_output": binary}}).encode()
+        headers = {"Inference-Header-Content-Length": str(len(text))} if binary else {}
+        for _ in range(3):
+            answer = server.ask("POST", "/v2/models/m/infer", text + data, headers)
+            assert answer.status == 200, answer.body
+            size = answer.headers.get("inference-header-content-length")
+            assert (size is not None) == binary
+            got = wire.read(answer.body, None if size is None else int(size))["y"]
+            assert (got.dtype, got.tolist()) == (array.dtype, array.tolist())
+
+    def test_chosen_outputs_come_in_the_asked_order(
+        self, serve: Callable[..., Server], load: Callable[..., zrt.Session]
+    ) -> None:
+        text = "(float[n] x) => (float[n] a, float[n] b, float[n] c) { a = Neg(x) b = Abs(x) c = Add(x, x) }"
+        server = serve({"m": load(text)})
+        tensor = {"name": "x", "datatype": "FP32", "shape": [1], "data": [-3]}
+        answer = server.infer("m", [tensor], outputs=[{"name": "c"}, {"name": "a"}], id="42")
+        assert [(one["name"], one["data"]) for one in answer.json["outputs"]] == [("c", [-6]), ("a", [3])]
+        assert answer.json["id"] == "42"
+
+    def test_many_clients_get_their_own_answers(self, serve: Callable[..., Server], double: zrt.Session) -> None:
+        server = serve({"m": double}, max_wait=500, max_batch=8)
+
+        def ask(index: int) -> None:
+            answer = server.infer("m", floats(*[[index, row, 0, 1] for row in range(1 + index % 3)]))
+            data = np.reshape(answer.json["outputs"][0]["data"], (-1, 4))
+            assert data.tolist() == [[2 * index, 2 * row, 0, 2] for row in range(1 + index % 3)]
+
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(ask, range(200)))
+        assert server.metrics()['zrt_batch_rows_count{model="m",version="1"}'] < 200
+
+    def test_bad_request_among_others_does_not_spoil_them(
+        self, serve: Callable[..., Server], pick: zrt.Session
+    ) -> None:
+        server = serve({"m": pick}, max_wait=2000)
+
+        def ask(index: int) -> tuple[int, Any]:
+            tensor = {"name": "i", "datatype": "INT64", "shape": [1], "data": [index]}
+            answer = server.infer("m", [tensor])
+            return answer.status, answer.json
+
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(ask, [0, 1, 2, 9] * 20))
+        for index, (status, document) in enumerate(answers):
+            if index % 4 == 3:
+                assert status == 400
+                assert "9" in document["error"]
+            else:
+                assert (status, document["outputs"][0]["data"]) == (200, [10 * (index % 4 + 1)])
+
+    def test_model_that_fails_is_status_500(
+        self, serve: Callable[..., Server], load: Callable[..., zrt.Session]
+    ) -> None:
+        text = "(float[k, 3] x, int64[2] s) => (float[a, b] y) { y = Reshape(x, s) }"
+        server = serve({"m": load(text)})
+        shape = {"name": "s", "datatype": "INT64", "shape": [2], "data": [7, 7]}
+        answer = server.infer("m", [*floats([1, 2, 3]), shape])
+        assert answer.status == 500
+        assert "Reshape" in answer.json["error"]
+        assert server.infer("m", [*floats([1, 2, 3]), shape | {"data": [3, 1]}]).status == 200
+
+    def test_connection_serves_several_requests(self, server: Server) -> None:
+        connection = server.connect()
+        good = {"inputs": floats([1, 2, 3, 4])}
+        for status, body in ((200, good), (400, {}), (200, good)):
+            connection.request("POST", "/v2/models/m/infer", json.dumps(body))
+            response = connection.getresponse()
+            response.read()
+            assert response.status == status
+        connection.close()
+
+
+class TestCodings:
+    @pytest.mark.parametrize("coding", ["gzip", "deflate"])
+    def test_large_answer_is_compressed_where_the_client_accepts_it(self, server: Server, coding: str) -> None:
+        tensors = floats(*[[1, 2, 3, 4]] * 1000)
+        answer = server.infer("m", tensors, {"Accept-Encoding": coding})
+        assert answer.headers["content-encoding"] == coding
+        assert len(answer.body) < 1000
+        plain = zlib.decompress(answer.body, 47)
+        assert plain == server.infer("m", tensors).body
+        small = server.infer("m", floats([1, 2, 3, 4]), {"Accept-Encoding": coding})
+        assert "content-encoding" not in small.headers
+
+    def test_compressed_request_is_read(self, server: Server) -> None:
+        body = gzip.compress(json.dumps({"inputs": floats([1, 2, 3, 4])}).encode())
+        answer = server.ask("POST", "/v2/models/m/infer", body, {"Content-Encoding": "gzip"})
+        assert answer.json["outputs"][0]["data"] == [2, 4, 6, 8]
+        assert server.ask("POST", "/v2/models/m/infer", b"x", {"Content-Encoding": "gzip"}).status == 400
+        assert server.ask("POST", "/v2/models/m/infer", b"x", {"Content-Encoding": "br"}).status == 415
+
+
+class TestLimits:
+    def test_large_body_is_refused_before_and_while_it_is_read(
+        self, serve: Callable[..., Server], double: zrt.Session
+    ) -> None:
+        server = serve({"m": double}, max_body=1000)
+        assert server.infer("m", floats([1, 2, 3, 4])).status == 200
+        answer = server.infer("m", floats(*[[1, 2, 3, 4]] * 100))
+        assert (answer.status, answer.json) == (413, {"error": "the body has more than 1000 bytes"})
+        connection = server.connect()
+        connection.request("POST", "/v2/models/m/infer", iter([b" " * 600] * 3), encode_chunked=True)
+        assert connection.getresponse().status == 413
+        connection.close()
+        bomb = gzip.compress(b" " * 100_000)
+        assert server.ask("POST", "/v2/models/m/infer", bomb, {"Content-Encoding": "gzip"}).status == 413
+        assert server.infer("m", floats([1, 2, 3, 4])).status == 200
+
+    def test_full_queue_is_status_503(
+        self, serve: Callable[..., Server], loop: zrt.Session, eventually: Callable[..., None]
+    ) -> None:
+        server = serve({"m": loop}, lanes=1, max_queue=2)
+        waiting = server.application._load().find("m", None).batches
+        with ThreadPoolExecutor(4) as pool:
+            # One runs and two wait; the first ends when its deadline passes.
+            first = pool.submit(server.infer, "m", endless(), parameters={"timeout": 2_000_000})
+            eventually(lambda: server.taken("m") == 1)
+            others = [pool.submit(server.infer, "m", endless(3)) for _ in range(2)]
+            eventually(lambda: len(waiting) == 2 or first.done())
+            refused = server.infer("m", endless(3))
+            assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+            assert "2 requests wait" in refused.json["error"]
+            assert first.result().status == 504
+            assert [other.result().status for other in others] == [200, 200]
+
+    @pytest.mark.parametrize("how", ["parameter", "header", "server"])
+    def test_deadline_is_status_504_and_ends_the_run(
+        self, serve: Callable[..., Server], loop: zrt.Session, how: str
+    ) -> None:
+        server = serve({"m": loop}, lanes=1, timeout=0.05 if how == "server" else 60)
+        more = {"parameters": {"timeout": 50_000}} if how == "parameter" else {}
+        headers = {"Inference-Timeout": "50000"} if how == "header" else {}
+        answer = server.infer("m", endless(), headers, **more)
+        assert (answer.status, "deadline" in answer.json["error"]) == (504, True)
+        # The lane is free again.
+        assert server.infer("m", endless(3)).json["outputs"][0]["data"] == [8]
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("Inference-Header-Content-Length", "x"),
+            ("Inference-Header-Content-Length", "-1"),
+            ("Inference-Header-Content-Length", "9" * 50),
+            ("Inference-Header-Content-Length", "5000"),
+            ("Inference-Timeout", "1.5"),
+        ],
+    )
+    def test_wrong_header_is_status_400(self, server: Server, name: str, text: str) -> None:
+        answer = server.infer("m", floats([1, 2, 3, 4]), {name: text})
+        assert answer.status == 400
+        assert name in answer.json["error"]
+
+
+class TestMetrics:
+    def test_metrics_count_requests_rows_runs_and_misses(self, server: Server) -> None:
+        for _ in range(3):
+            server.infer("m", floats([1, 2, 3, 4], [5, 6, 7, 8]))
+        server.infer("m", [])
+        server.ask("POST", "/v2/models/q/infer", {})
+        answer = server.ask("GET", "/metrics")
+        assert answer.headers["content-type"].startswith("text/plain; version=")
+        found = server.metrics()
+        labels = '{model="m",version="1"}'
+        assert found['zrt_requests_total{model="m",status="200",version="1"}'] == 3
+        assert found['zrt_requests_total{model="m",status="400",version="1"}'] == 1
+        assert found[f"zrt_rows_total{labels}"] == 6
+        assert found[f"zrt_batch_rows_count{labels}"] == found[f"zrt_run_seconds_count{labels}"] == 3
+        assert found[f"zrt_queue_seconds_count{labels}"] == 3
+        # A thread that meets the shapes for the second time makes a lane.
+        assert 2 <= found[f"zrt_bucket_misses_total{labels}"] <= 3
+        assert found[f"zrt_waiting_requests{labels}"] == 0
+        assert not any('model="q"' in name for name in found)
+
+    def test_metrics_come_as_openmetrics_where_asked(self, server: Server) -> None:
+        answer = server.ask("GET", "/metrics", headers={"Accept": "application/openmetrics-text"})
+        assert answer.headers["content-type"].startswith("application/openmetrics-text")
+        assert answer.body.endswith(b"# EOF\n")
+
+
+class TestEnd:
+    def test_requests_in_progress_are_answered(
+        self, serve: Callable[..., Server], loop: zrt.Session, eventually: Callable[..., None]
+    ) -> None:
+        server = serve({"m": loop}, lanes=1)
+        waiting = server.application._load().find("m", None).batches
+        with ThreadPoolExecutor(4) as pool:
+            # Runs of a second or so, one after another.
+            asked = [pool.submit(server.infer, "m", endless(300_000)) for _ in range(4)]
+            eventually(lambda: server.taken("m") + len(waiting) == 4)
+            server.end()
+            assert [one.result().status for one in asked] == [200] * 4
+        with pytest.raises(ConnectionError):
+            server.ask("GET", "/v2/health/live")
+        names = [thread.name for thread in threading.enumerate()]
+        assert not any(name.startswith("zrt-serve-m") for name in names)
+
+    def test_client_that_goes_away_disturbs_nobody(self, server: Server) -> None:
+        half_a_body = b"POST /v2/models/m/infer HTTP/1.1\r\nContent-Length: 100\r\n\r\n{"
+        for text in (half_a_body, b"POST /v2/mod", b"\0\xff\r\n"):
+            with socket.create_connection(("127.0.0.1", server.port)) as half:
+                half.sendall(text)
+                # Ends with a reset.
+                half.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        assert server.infer("m", floats([1, 2, 3, 4])).status == 200

@@ -1,0 +1,142 @@
+"""``zrt serve``: serves models over HTTP by the Open Inference Protocol."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zrt.cli import common
+from zrt.errors import ArgumentError
+from zrt.session.spec import SessionSpec
+
+if TYPE_CHECKING:
+    from zrt.serving import Application
+
+SUMMARY = "Serve models over HTTP by the Open Inference Protocol."
+
+DEFAULT_THREADS = 0
+GRACE = 30
+LAST_PORT = 65535
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``zrt serve``."""
+    parser.add_argument(
+        "models",
+        nargs="*",
+        metavar="MODEL",
+        help="an ONNX file, by the name of the file, or NAME=FILE, or NAME:VERSION=FILE; without any what ZRT_MODEL "
+        "names, else the digit classifier inside zrt",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1)")
+    parser.add_argument("--port", type=_port, default=8000, help="the port; 0: any free one (default: 8000)")
+    whole = common.integer_argument
+    for option, low, metavar, meaning in (
+        ("--max-batch", 1, "ROWS", "the most rows of requests that share a run; 1: none do"),
+        ("--max-wait", 0, "MICROSECONDS", "how long a request may wait for others to share its run"),
+        ("--lanes", 1, "N", "the runs of a model at the same time"),
+        ("--max-queue", 1, "N", "the most requests of a model that wait; further ones get status 503"),
+        ("--max-body", 1, "BYTES", "the most bytes of a request's body; larger ones get status 413"),
+    ):
+        parser.add_argument(option, type=whole(low), metavar=metavar, help=meaning)
+    parser.add_argument(
+        "--timeout", type=_seconds, metavar="SECONDS", help="a request that takes longer gets status 504"
+    )
+    parser.add_argument(
+        "--grace",
+        type=whole(0),
+        default=GRACE,
+        metavar="SECONDS",
+        help=f"how long the requests in progress may take after SIGTERM (default: {GRACE})",
+    )
+    parser.add_argument("--access-log", action="store_true", help="log each request to standard error")
+    common.add_provider(parser)
+    common.add_threads(parser, DEFAULT_THREADS)
+    common.add_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt serve``."""
+    common.require("uvicorn", "serve", "zrt serve")
+    served = make_application(arguments)
+    from zrt.serving import server
+
+    served.load()
+    try:
+        listening = server.listen(arguments.host, arguments.port)
+    except (OSError, UnicodeError) as error:
+        raise common.CommandError(f"{arguments.host}, port {arguments.port}: {error}") from None
+    host, port = listening.getsockname()[:2]
+    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def started() -> None:
+        if arguments.json:
+            common.print_json({"address": address, "models": list(served.models)})
+        else:
+            print(f"zrt serves {', '.join(served.models)} at {address}/v2")
+        sys.stdout.flush()
+
+    try:
+        server.serve(served, listening, arguments.grace, arguments.access_log, started)
+    finally:
+        served.close()
+    return 0
+
+
+def make_application(arguments: argparse.Namespace) -> Application:
+    """The application that the command line describes; nothing is loaded yet."""
+    from zrt import serving
+
+    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    providers = common.chosen_providers(arguments.provider, options)
+    models: dict[str, dict[str, SessionSpec]] = {}
+    for name, version, path in map(_named, arguments.models) if arguments.models else [_default()]:
+        versions = models.setdefault(name, {})
+        if version in versions:
+            raise common.UsageError(f"MODEL gives {name!r} twice")
+        versions[version] = SessionSpec(path, options.session, providers or None)
+    given = {
+        name: getattr(arguments, name)
+        for name in ("max_batch", "max_wait", "lanes", "max_queue", "max_body", "timeout")
+        if getattr(arguments, name) is not None
+    }
+    try:
+        return serving.application(models, **given)
+    except ArgumentError as error:
+        raise common.UsageError(str(error)) from None
+
+
+def _named(text: str) -> tuple[str, str, Path]:
+    """``NAME:VERSION=FILE``, ``NAME=FILE`` or a file as a name, a version and a path."""
+    name, given, path = text.rpartition("=")
+    if not given:
+        return Path(text).stem, "1", Path(text)
+    name, _, version = name.partition(":")
+    if not name or not path:
+        raise common.UsageError(f"{text!r} is no model: expected FILE, NAME=FILE or NAME:VERSION=FILE")
+    return name, version or "1", Path(path)
+
+
+def _default() -> tuple[str, str, Path]:
+    path = common.chosen_model(None)
+    return path.stem, "1", path
+
+
+def _port(text: str) -> int:
+    number = common.integer_argument(0)(text)
+    if number > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text}: there are no ports above {LAST_PORT}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    """A duration in seconds, above 0."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds, got {text!r}")
+    return seconds

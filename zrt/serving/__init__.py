@@ -1,0 +1,10 @@
+"""Serves models over HTTP by the Open Inference Protocol: `application` makes an ASGI application.
+
+It needs starlette, uvicorn and prometheus-client: ``pip install "zrt[serve]"``.
+"""
+
+from __future__ import annotations
+
+from zrt.serving.asgi import Application, application
+
+__all__ = ["Application", "application"]

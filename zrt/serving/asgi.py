@@ -1,0 +1,166 @@
+"""`Application`: models behind an ASGI interface, which are loaded when the server starts."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from zrt._common.arguments import shown, wrong_type
+from zrt._common.public import public_in
+from zrt.errors import ArgumentError, UnsupportedError
+from zrt.loading.model_source import Model
+from zrt.serving import settings
+from zrt.serving.settings import Settings
+from zrt.session.session import Session
+from zrt.session.spec import SessionSpec
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from zrt.serving.loaded import Loaded
+
+Served: TypeAlias = "SessionSpec | Session | Model"
+Versions: TypeAlias = "dict[str, SessionSpec | Session]"
+Scope: TypeAlias = "MutableMapping[str, Any]"
+Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
+Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
+
+public = public_in("zrt.serving")
+
+# The packages that every server needs; uvicorn is one of several servers.
+NEEDED = ("starlette", "prometheus_client")
+
+ONLY_VERSION = "1"
+
+
+@public
+class Application:
+    """An ASGI application that answers requests of the Open Inference Protocol; `application` makes one.
+
+    It is plain data until `load`, which a server calls when it starts: it may be pickled and sent to another process if
+    no model was given as a `Session`.
+    """
+
+    def __init__(self, models: dict[str, Versions], chosen: Settings) -> None:
+        self._models = models
+        self._settings = chosen
+        self._lock = threading.Lock()
+        self._loaded: Loaded | None = None
+        self._routes: Starlette | None = None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models."""
+        return tuple(self._models)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the models are loaded, and requests are taken."""
+        return self._loaded is not None and not self._loaded.closed
+
+    def load(self) -> None:
+        """Loads the models now, and starts their threads; a second call does nothing.
+
+        A server does this when it starts. Raises the errors of `Session`, and `UnsupportedError` for a model with an
+        input that the protocol does not have.
+        """
+        self._load()
+
+    def _load(self) -> Loaded:
+        from zrt.serving.loaded import Loaded
+
+        with self._lock:
+            if self._loaded is None or self._loaded.closed:
+                self._loaded = Loaded(self._models, self._settings)
+            return self._loaded
+
+    def close(self) -> None:
+        """Refuses further requests, and returns when those that were taken are answered; closing twice is fine.
+
+        A server does this when it ends. The sessions stay open.
+        """
+        with self._lock:
+            if self._loaded is not None:
+                self._loaded.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request of an ASGI server."""
+        if self._routes is None:
+            from zrt.serving import routes
+
+            self._routes = routes.make(self._load, self.close, self._settings)
+        await self._routes(scope, receive, send)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Application, (self._models, self._settings)
+
+    def __repr__(self) -> str:
+        return f"Application({', '.join(self._models)})"
+
+
+@public
+def application(
+    models: Mapping[str, Served | Mapping[str, Served]],
+    *,
+    max_batch: int = settings.MAX_BATCH,
+    max_wait: int = settings.MAX_WAIT,
+    lanes: int = settings.LANES,
+    max_queue: int = settings.MAX_QUEUE,
+    max_body: int = settings.MAX_BODY,
+    timeout: float | None = None,
+) -> Application:
+    """An ASGI application that serves models by the Open Inference Protocol.
+
+    `models` gives a model for each name: a `SessionSpec`, a model that `Session` takes (a path, bytes or an
+    ``onnx.ModelProto``), or a `Session`, which stays the caller's. Instead of one model there may be a dict of
+    versions; requests without a version get the last of them.
+
+    Requests of a model whose first axis is open in every input and output share runs of at most `max_batch` rows. A
+    request waits at most `max_wait` microseconds for others to share its run. `lanes` is the number of runs of a model
+    at the same time.
+
+    At most `max_queue` requests of a model wait; further ones are refused (status 503). A body has at most `max_body`
+    bytes (413). A request that has no answer after `timeout` seconds is refused (504); a request may ask for less.
+
+    Raises `UnsupportedError` if starlette or prometheus-client is missing: ``pip install "zrt[serve]"``. The models are
+    loaded by `Application.load`, or when the server starts.
+    """
+    if not isinstance(models, Mapping):
+        raise wrong_type("models", "a dict of models by name", models)
+    if not models:
+        raise ArgumentError("models: there are none")
+    sources = {_name(name, "models"): _versions(name, source) for name, source in models.items()}
+    chosen = Settings.checked(
+        max_batch=max_batch,
+        max_wait=max_wait,
+        lanes=lanes,
+        max_queue=max_queue,
+        max_body=max_body,
+        timeout=timeout,
+    )
+    for package in NEEDED:
+        if importlib.util.find_spec(package) is None:
+            raise UnsupportedError(f'serving needs the {package} package: pip install "zrt[serve]"')
+    return Application(sources, chosen)
+
+
+def _versions(name: str, given: Any) -> Versions:
+    if not isinstance(given, Mapping):
+        return {ONLY_VERSION: _source(given)}
+    if not given:
+        raise ArgumentError(f"models[{name!r}]: there are no versions")
+    return {_name(version, f"models[{name!r}]"): _source(source) for version, source in given.items()}
+
+
+def _source(given: Any) -> SessionSpec | Session:
+    return given if isinstance(given, (SessionSpec, Session)) else SessionSpec(given)
+
+
+def _name(name: Any, subject: str) -> str:
+    if not isinstance(name, str):
+        raise wrong_type(subject, "names", name)
+    if not name or "/" in name or not name.isprintable():
+        raise ArgumentError(f"{subject}: {shown(name)} cannot be a part of an address")
+    return name

@@ -1,0 +1,161 @@
+"""`Batches`: the bounded queue of a model's requests, from which its threads take batches."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from zrt.serving.request_error import UNAVAILABLE, RequestError
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Results: TypeAlias = "dict[str, Array]"
+
+clock = time.perf_counter
+
+
+class Job:
+    """A request's feeds on their way to a run.
+
+    A thread of the model's calls `finish` with the results, whose memory is its own only during the call. `future` gets
+    the value of `finish`, on the thread of its event loop.
+    """
+
+    __slots__ = ("arrived", "feeds", "finish", "future", "key", "rows")
+
+    def __init__(
+        self,
+        feeds: dict[str, Array],
+        finish: Callable[[Results], Any],
+        future: asyncio.Future[Any],
+        rows: int = 1,
+        key: Hashable = None,
+    ) -> None:
+        self.feeds = feeds
+        self.finish = finish
+        self.future = future
+        self.rows = rows
+        self.key = key
+        """Jobs with equal keys may share a run; None for a job that shares none."""
+        self.arrived = clock()
+
+
+class Group:
+    """The waiting jobs of one key."""
+
+    __slots__ = ("jobs", "rows")
+
+    def __init__(self) -> None:
+        self.jobs: deque[Job] = deque()
+        self.rows = 0
+
+
+class Batches:
+    """Jobs that wait for a thread, in groups that may share a run.
+
+    A group is ready when it has `max_batch` rows, or when its first job has waited `max_wait` seconds. Of several ready
+    groups the one that has waited longest is first. `max_queue` is the most jobs that wait.
+    """
+
+    def __init__(self, max_batch: int, max_wait: float, max_queue: int) -> None:
+        self.max_batch = max_batch
+        self.max_wait = max_wait
+        self.max_queue = max_queue
+        self._groups: dict[Hashable, Group] = {}
+        self._count = 0
+        self._closed = False
+        self._changed = threading.Condition(threading.Lock())
+
+    def __len__(self) -> int:
+        return self._count
+
+    def put(self, job: Job) -> None:
+        """Adds a job; raises `RequestError` if the queue is full or closed. `wake` must follow."""
+        with self._changed:
+            if self._closed:
+                raise RequestError(UNAVAILABLE, "the server is shutting down")
+            if self._count >= self.max_queue:
+                raise RequestError(UNAVAILABLE, f"{self._count} requests wait already: try again later")
+            key = _group_key(job)
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = Group()
+            group.jobs.append(job)
+            group.rows += job.rows
+            self._count += 1
+
+    def wake(self) -> None:
+        """Lets a thread look for a batch after `put`: once for several jobs that came together."""
+        with self._changed:
+            self._changed.notify()
+
+    def take(self) -> list[Job] | None:
+        """Waits for the next batch; None after `close`, when no job is left."""
+        with self._changed:
+            while True:
+                if not self._groups:
+                    if self._closed:
+                        return None
+                    self._changed.wait()
+                    continue
+                now = clock()
+                ready = [group for group in self._groups.values() if self._due(group) <= now]
+                if ready:
+                    return self._cut(min(ready, key=_first_arrived))
+                self._changed.wait(max(0.0, min(map(self._due, self._groups.values())) - now))
+
+    def _due(self, group: Group) -> float:
+        """The time from which a group is ready."""
+        first = group.jobs[0]
+        if self._closed or first.key is None or group.rows >= self.max_batch:
+            return 0.0
+        return first.arrived + self.max_wait
+
+    def _cut(self, group: Group) -> list[Job]:
+        """Takes the first jobs of a group, as many as fit into a batch."""
+        first = group.jobs.popleft()
+        batch, rows = [first], first.rows
+        while group.jobs and rows + group.jobs[0].rows <= self.max_batch:
+            job = group.jobs.popleft()
+            batch.append(job)
+            rows += job.rows
+        group.rows -= rows
+        self._count -= len(batch)
+        if not group.jobs:
+            del self._groups[_group_key(first)]
+        if self._groups:
+            # The notice of these jobs may have woken this thread.
+            self._changed.notify()
+        return batch
+
+    def drop(self, job: Job) -> None:
+        """Takes back a job that nobody waits for any more, if no thread has taken it."""
+        with self._changed:
+            key = _group_key(job)
+            group = self._groups.get(key)
+            if group is None or job not in group.jobs:
+                return
+            group.jobs.remove(job)
+            group.rows -= job.rows
+            self._count -= 1
+            if not group.jobs:
+                del self._groups[key]
+
+    def close(self) -> None:
+        """Refuses further jobs; those that wait are ready at once."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+def _group_key(job: Job) -> Hashable:
+    return job if job.key is None else job.key
+
+
+def _first_arrived(group: Group) -> float:
+    return group.jobs[0].arrived

@@ -1,0 +1,154 @@
+"""`Infer`: the answers to requests that run a model."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+
+from zrt.errors import Error
+from zrt.serving import codings
+from zrt.serving.batches import Results
+from zrt.serving.build import build
+from zrt.serving.loaded import Loaded
+from zrt.serving.model import ServedModel
+from zrt.serving.parse import InferRequest, parse, timeout
+from zrt.serving.request_error import BAD_REQUEST, FAILED, UNAVAILABLE, RequestError, of_error
+from zrt.serving.settings import COMPRESS_FROM, Settings
+
+Scope: TypeAlias = "MutableMapping[str, Any]"
+Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
+Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
+
+logger = logging.getLogger("zrt.serving")
+
+JSON_SIZE = "Inference-Header-Content-Length"
+TIMEOUT = "Inference-Timeout"
+
+# A body of this size or more is read on another thread, so that the event loop goes on.
+LARGE = 1 << 16
+
+
+class Answer(NamedTuple):
+    """The body of a response."""
+
+    body: bytes
+    json_size: int | None
+    coding: str | None
+
+
+class Infer:
+    """An ASGI application for the addresses that end in ``/infer``: a request has none of starlette's objects."""
+
+    def __init__(self, loaded: Callable[[], Awaitable[Loaded]], settings: Settings) -> None:
+        self._loaded = loaded
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        model = None
+        try:
+            path = scope["path_params"]
+            model = (await self._loaded()).find(path["model"], path.get("version"))
+            answer = await self._answer(model, Headers(scope=scope), receive)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            response = failure(error)
+            if model is not None:
+                model.metrics.answered(response.status_code)
+            await response(scope, receive, send)
+            return
+        model.metrics.answered(200)
+        headers = [(b"content-length", str(len(answer.body)).encode())]
+        if answer.json_size is None:
+            headers.append((b"content-type", b"application/json"))
+        else:
+            headers.append((b"content-type", b"application/octet-stream"))
+            headers.append((JSON_SIZE.lower().encode(), str(answer.json_size).encode()))
+        if answer.coding is not None:
+            headers.append((b"content-encoding", answer.coding.encode()))
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _answer(self, model: ServedModel, headers: Headers, receive: Receive) -> Answer:
+        loop = asyncio.get_running_loop()
+        arrived = loop.time()
+        limit = self._settings.max_body
+        body = await _read(receive, headers.get("content-length"), limit)
+        decoding = headers.get("content-encoding", "")
+        read = partial(_parse, body, decoding, limit, _number(headers, JSON_SIZE), model)
+        request = await (asyncio.to_thread(read) if decoding or len(body) >= LARGE else _now(read))
+        allowed = [request.timeout, timeout(_number(headers, TIMEOUT)), self._settings.timeout]
+        soonest = min((seconds for seconds in allowed if seconds is not None), default=None)
+        coding = codings.accepted(headers.get("accept-encoding", ""))
+        answer: Answer = await model.answer(
+            request.feeds,
+            partial(_finish, model, request, coding),
+            None if soonest is None else arrived + soonest,
+        )
+        return answer
+
+
+async def _now(call: Callable[[], InferRequest]) -> InferRequest:
+    return call()
+
+
+def _parse(body: bytes, coding: str, limit: int, json_size: int | None, model: ServedModel) -> InferRequest:
+    return parse(codings.decode(body, coding, limit), json_size, model.signature)
+
+
+def _finish(model: ServedModel, request: InferRequest, coding: str | None, results: Results) -> Answer:
+    """Writes the response; a thread of the model's calls it."""
+    body, json_size = build(model.name, model.version, model.signature, request, results)
+    if coding is None or len(body) < COMPRESS_FROM:
+        return Answer(body, json_size, None)
+    return Answer(codings.encode(body, coding), json_size, coding)
+
+
+async def _read(receive: Receive, declared: str | None, limit: int) -> bytes:
+    """The body of a request, at most `limit` bytes."""
+    if declared is not None and declared.isdecimal() and int(declared) > limit:
+        raise codings.too_large(limit)
+    chunks: list[bytes] = []
+    size = 0
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size > limit:
+            raise codings.too_large(limit)
+        chunks.append(chunk)
+        more = message.get("more_body", False)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _number(headers: Headers, name: str) -> int | None:
+    """A header's whole number."""
+    text = headers.get(name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise RequestError(BAD_REQUEST, f"{name}: expected a whole number, got {text[:80]!r}")
+    return int(text)
+
+
+def failure(error: Exception) -> Response:
+    """The response to a request that failed."""
+    if isinstance(error, Error):
+        error = of_error(error)
+    if not isinstance(error, RequestError):
+        logger.error("a request failed", exc_info=error)
+        error = RequestError(FAILED, "the server failed: its log has the reason")
+    # A client that the server is too busy for may come again.
+    headers = {"Retry-After": "1"} if error.status == UNAVAILABLE else None
+    return JSONResponse({"error": str(error)}, error.status, headers)

@@ -1,0 +1,64 @@
+"""`Loaded`: the models of an application that runs, and its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from zrt.serving.metrics import Metrics
+from zrt.serving.model import ServedModel
+from zrt.serving.request_error import NOT_FOUND, RequestError
+from zrt.serving.settings import Settings
+from zrt.session.session import Session
+from zrt.session.spec import SessionSpec
+
+Sources: TypeAlias = "Mapping[str, Mapping[str, SessionSpec | Session]]"
+
+
+class Loaded:
+    """Every version of every model, loaded and with its threads."""
+
+    def __init__(self, sources: Sources, settings: Settings) -> None:
+        self.metrics = Metrics()
+        self.closed = False
+        self._models = {
+            name: {
+                version: ServedModel(name, version, _session(source), settings, self.metrics)
+                for version, source in versions.items()
+            }
+            for name, versions in sources.items()
+        }
+        for model in self._each():
+            model.start()
+
+    def find(self, name: str, version: str | None) -> ServedModel:
+        """A model; without a version the last one. Raises `RequestError` if there is none."""
+        versions = self._models.get(name)
+        if versions is None:
+            raise RequestError(NOT_FOUND, f"there is no model {name[:80]!r}")
+        if version is None:
+            return versions[next(reversed(versions))]
+        if version not in versions:
+            raise RequestError(
+                NOT_FOUND, f"model {name!r} has no version {version[:80]!r}; it has {', '.join(map(repr, versions))}"
+            )
+        return versions[version]
+
+    def versions(self, name: str) -> list[str]:
+        """The versions of a model."""
+        return list(self._models[name])
+
+    def close(self) -> None:
+        """Refuses further requests, and returns when those that were taken have run."""
+        self.closed = True
+        for model in self._each():
+            model.batches.close()
+        for model in self._each():
+            model.close()
+
+    def _each(self) -> list[ServedModel]:
+        return [model for versions in self._models.values() for model in versions.values()]
+
+
+def _session(source: SessionSpec | Session) -> Session:
+    return source.shared() if isinstance(source, SessionSpec) else source

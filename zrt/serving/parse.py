@@ -1,0 +1,301 @@
+"""Reads requests of the Open Inference Protocol: JSON, with binary data after it or without."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from zrt._common.arguments import shown
+from zrt.errors import Error
+from zrt.serving.request_error import BAD_REQUEST, RequestError
+from zrt.serving.signature import DATATYPES, Signature
+from zrt.types import ElementType
+from zrt.values import symbolic_shapes
+from zrt.values.type_info import ValueInfo
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+_LENGTH = struct.Struct("<I")
+
+_FLOATS = (ElementType.FLOAT16, ElementType.BFLOAT16, ElementType.FLOAT, ElementType.DOUBLE)
+
+
+@dataclass(slots=True)
+class InferRequest:
+    """A request that fits the model."""
+
+    id: str | None
+    feeds: dict[str, Array]
+    outputs: dict[str, bool]
+    """The outputs to return, and whether each one is returned as binary data."""
+    timeout: float | None
+    """The seconds in which the client wants its answer."""
+
+
+def parse(body: bytes, json_size: int | None, signature: Signature) -> InferRequest:
+    """The request in a body; raises `RequestError` for one that does not fit the protocol or the model.
+
+    `json_size` is the number of bytes of JSON, after which binary data follow; None means that all is JSON, and 0
+    that all is the data of the model's only input.
+    """
+    if json_size == 0:
+        return _raw(body, signature)
+    if json_size is not None and not 0 < json_size <= len(body):
+        raise _bad(f"Inference-Header-Content-Length is {json_size}, the body has {len(body)} bytes")
+    try:
+        document = json.loads(body if json_size is None else body[:json_size])
+    except (ValueError, RecursionError) as error:
+        raise _bad(f"the request's JSON cannot be read: {error}") from None
+    if not isinstance(document, dict):
+        raise _bad("the request's JSON is no object")
+    given = document.get("id")
+    if given is not None and not isinstance(given, str):
+        raise _bad(f"id: expected a string, got {shown(given)}")
+    parameters = _parameters(document, "the request")
+    binary = memoryview(body)[len(body) if json_size is None else json_size :]
+    return InferRequest(
+        given,
+        _feeds(document.get("inputs"), binary, signature),
+        _outputs(document.get("outputs"), _flag(parameters, "binary_data_output", "the request"), signature),
+        timeout(parameters.get("timeout")),
+    )
+
+
+def timeout(microseconds: Any) -> float | None:
+    """The seconds of a timeout in microseconds; None and 0 mean that there is none."""
+    if microseconds is None:
+        return None
+    if isinstance(microseconds, bool) or not isinstance(microseconds, int) or microseconds < 0:
+        raise _bad(f"timeout: expected microseconds, got {shown(microseconds)}")
+    return min(microseconds, 2**53) / 1e6 or None
+
+
+def _bad(message: str) -> RequestError:
+    return RequestError(BAD_REQUEST, message)
+
+
+def _feeds(tensors: Any, binary: memoryview, signature: Signature) -> dict[str, Array]:
+    if not isinstance(tensors, list):
+        raise _bad(f"inputs: expected a list of tensors, got {shown(tensors)}")
+    feeds: dict[str, Array] = {}
+    begin = 0
+    for tensor in tensors:
+        name = tensor.get("name") if isinstance(tensor, dict) else None
+        info = signature.inputs.get(name) if isinstance(name, str) else None
+        if info is None or name is None:
+            raise _bad(f"inputs: the model has no input {shown(name)}; it has {', '.join(map(repr, signature.inputs))}")
+        subject = f"input {name!r}"
+        if name in feeds:
+            raise _bad(f"{subject} is there twice")
+        wanted, shape = DATATYPES[info.element_type], _shape(tensor.get("shape"), info, subject)
+        if tensor.get("datatype") != wanted:
+            raise _bad(f"{subject}: the model takes {wanted}, got {shown(tensor.get('datatype'))}")
+        parameters = _parameters(tensor, subject)
+        size = parameters.get("binary_data_size")
+        if size is None:
+            if "data" not in tensor:
+                raise _bad(f"{subject} has neither data nor a binary_data_size")
+            feeds[name] = _from_json(tensor["data"], info, shape, subject)
+            continue
+        if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= len(binary) - begin:
+            raise _bad(
+                f"{subject}: binary_data_size is {shown(size)}, and {len(binary) - begin} bytes of binary data are left"
+            )
+        feeds[name] = _from_bytes(binary[begin : begin + size], info, shape, subject)
+        begin += size
+    if begin != len(binary):
+        raise _bad(f"{len(binary) - begin} bytes of binary data belong to no input")
+    missing = [repr(name) for name in signature.inputs if name not in feeds]
+    if missing:
+        raise _bad(f"inputs: {', '.join(missing)} is missing")
+    return feeds
+
+
+def _shape(dims: Any, info: ValueInfo, subject: str) -> tuple[int, ...]:
+    if not isinstance(dims, list) or not all(type(dim) is int and 0 <= dim < 2**63 for dim in dims):
+        raise _bad(f"{subject}: expected a shape, a list of sizes, got {shown(dims)}")
+    shape = tuple(dims)
+    try:
+        symbolic_shapes.check(info, shape, subject)
+    except Error as error:
+        raise _bad(str(error)) from None
+    return shape
+
+
+def _outputs(wanted: Any, binary: bool, signature: Signature) -> dict[str, bool]:
+    if wanted is None or wanted == []:
+        return dict.fromkeys(signature.outputs, binary)
+    if not isinstance(wanted, list):
+        raise _bad(f"outputs: expected a list, got {shown(wanted)}")
+    chosen: dict[str, bool] = {}
+    for output in wanted:
+        name = output.get("name") if isinstance(output, dict) else None
+        if not isinstance(name, str) or name not in signature.outputs:
+            names = ", ".join(map(repr, signature.outputs))
+            raise _bad(f"outputs: the model has no output {shown(name)}; it has {names}")
+        subject = f"output {name!r}"
+        if name in chosen:
+            raise _bad(f"{subject} is there twice")
+        parameters = _parameters(output, subject)
+        if parameters.get("classification"):
+            raise _bad(f"{subject}: classification is not supported")
+        chosen[name] = _flag(parameters, "binary_data", subject, binary)
+    return chosen
+
+
+def _parameters(holder: Mapping[str, Any], subject: str) -> Mapping[str, Any]:
+    parameters = holder.get("parameters")
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, dict):
+        raise _bad(f"{subject}: expected an object of parameters, got {shown(parameters)}")
+    if "shared_memory_region" in parameters:
+        raise _bad(f"{subject}: shared memory is not supported")
+    return parameters
+
+
+def _flag(parameters: Mapping[str, Any], name: str, subject: str, default: bool = False) -> bool:
+    flag = parameters.get(name, default)
+    if not isinstance(flag, bool):
+        raise _bad(f"{subject}: {name} is true or false, got {shown(flag)}")
+    return flag
+
+
+def _from_bytes(data: memoryview, info: ValueInfo, shape: tuple[int, ...], subject: str) -> Array:
+    if info.element_type is ElementType.STRING:
+        return _text_array(_texts(data, subject), shape, subject)
+    dtype = info.element_type.dtype
+    if len(data) != math.prod(shape) * dtype.itemsize:
+        raise _bad(
+            f"{subject}: shape {list(shape)} of {DATATYPES[info.element_type]} has "
+            f"{math.prod(shape) * dtype.itemsize} bytes, got {len(data)}"
+        )
+    if info.element_type is ElementType.BOOL:
+        # Bytes other than 0 and 1 are true.
+        return _shaped(np.frombuffer(data, np.uint8) != 0, shape, subject)
+    return _shaped(np.frombuffer(data, dtype), shape, subject)
+
+
+def _texts(data: memoryview, subject: str) -> list[str]:
+    """The strings of binary data: before each one stands its length in four bytes."""
+    found: list[str] = []
+    begin = 0
+    while begin < len(data):
+        start = begin + _LENGTH.size
+        if start > len(data):
+            raise _bad(f"{subject}: the data end within the length of string {len(found)}")
+        begin = start + _LENGTH.unpack_from(data, start - _LENGTH.size)[0]
+        if begin > len(data):
+            raise _bad(f"{subject}: the data end within string {len(found)}")
+        try:
+            found.append(str(data[start:begin], "utf-8"))
+        except UnicodeDecodeError as error:
+            raise _bad(f"{subject}: string {len(found)} is no UTF-8: {error.reason}") from None
+    return found
+
+
+def _text_array(texts: list[str], shape: tuple[int, ...], subject: str) -> Array:
+    if len(texts) != math.prod(shape):
+        raise _bad(f"{subject}: shape {list(shape)} has {math.prod(shape)} elements, got {len(texts)}")
+    array = np.empty(len(texts), object)
+    array[:] = texts
+    return _shaped(array, shape, subject)
+
+
+def _shaped(array: Array, shape: tuple[int, ...], subject: str) -> Array:
+    try:
+        return array.reshape(shape)
+    except (ValueError, OverflowError) as error:
+        # Sizes beside a 0 may be too large for numpy.
+        raise _bad(f"{subject}: {error}") from None
+
+
+def _from_json(data: Any, info: ValueInfo, shape: tuple[int, ...], subject: str) -> Array:
+    """Data of JSON, nested as the shape says or flat."""
+    wanted = info.element_type
+    if wanted is ElementType.STRING:
+        return _text_array(_json_texts(data, subject), shape, subject)
+    try:
+        raw = np.array(data)
+        if raw.dtype == object and wanted in _FLOATS:
+            # null stands for NaN.
+            raw = np.array(data, np.float64)
+        elif raw.dtype.kind == "f" and wanted is ElementType.UINT64 and _are_integers(data):
+            # numpy makes floats of integers on both sides of 2**63.
+            raw = np.array(data, np.uint64)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise _bad(f"{subject}: the data are no tensor: {error}") from None
+    if raw.size != math.prod(shape):
+        raise _bad(f"{subject}: shape {list(shape)} has {math.prod(shape)} elements, got {raw.size}")
+    if raw.shape != shape and raw.ndim > 1:
+        raise _bad(f"{subject}: the shape is {list(shape)}, the data are nested as {list(raw.shape)}")
+    if raw.size:
+        _check_kind(raw, wanted, subject)
+    with np.errstate(over="ignore"):
+        return _shaped(raw.astype(wanted.dtype), shape, subject)
+
+
+def _are_integers(data: Any) -> bool:
+    return all(type(each) is int for each in np.array(data, object).flat)
+
+
+def _check_kind(raw: Array, wanted: ElementType, subject: str) -> None:
+    """Raises if numbers of JSON do not fit the element type."""
+    name = DATATYPES[wanted]
+    kinds = "b" if wanted is ElementType.BOOL else "iuf" if wanted in _FLOATS else "iu"
+    if raw.dtype.kind not in kinds:
+        expected = {"b": "true and false", "iu": "whole numbers", "iuf": "numbers"}[kinds]
+        raise _bad(f"{subject}: expected {expected} for {name}, got {shown(raw.item(0))} and the like")
+    if kinds == "iu":
+        limits = np.iinfo(wanted.dtype)
+        low, high = int(raw.min()), int(raw.max())
+        if low < limits.min or high > limits.max:
+            raise _bad(f"{subject}: {low if low < limits.min else high} does not fit {name}")
+
+
+def _json_texts(data: Any, subject: str) -> list[str]:
+    """The strings of a nested list, in order."""
+    found: list[str] = []
+    rest = [data]
+    while rest:
+        each = rest.pop()
+        if isinstance(each, list):
+            rest.extend(reversed(each))
+        elif isinstance(each, str):
+            found.append(each)
+        else:
+            raise _bad(f"{subject}: expected strings for BYTES, got {shown(each)}")
+    try:
+        "".join(found).encode()
+    except UnicodeEncodeError as error:
+        raise _bad(f"{subject}: a string cannot be written as UTF-8: {error.reason}") from None
+    return found
+
+
+def _raw(body: bytes, signature: Signature) -> InferRequest:
+    """A request without JSON: the body is the data of the model's only input, and all outputs come as binary data."""
+    if len(signature.inputs) != 1:
+        raise _bad(f"a request without JSON needs a model of one input; this one has {len(signature.inputs)}")
+    [info] = signature.inputs.values()
+    subject = f"input {info.name!r}"
+    open_sizes = [axis for axis, dim in enumerate(info.shape or ()) if not isinstance(dim, int)]
+    if info.shape is None or len(open_sizes) > 1:
+        raise _bad(f"{subject}: a request without JSON needs a shape with at most one open size")
+    sizes = [dim if isinstance(dim, int) else 1 for dim in info.shape]
+    if info.element_type is ElementType.STRING:
+        try:
+            array = _text_array([str(body, "utf-8")], tuple(sizes), subject)
+        except UnicodeDecodeError as error:
+            raise _bad(f"{subject} is no UTF-8: {error.reason}") from None
+    else:
+        row = math.prod(sizes) * info.element_type.dtype.itemsize
+        for axis in open_sizes:
+            sizes[axis] = len(body) // row if row else 0
+        array = _from_bytes(memoryview(body), info, tuple(sizes), subject)
+    return InferRequest(None, {info.name: array}, dict.fromkeys(signature.outputs, True), None)

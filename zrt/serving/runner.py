@@ -1,0 +1,238 @@
+"""`Runner`: runs batches of one model on one thread, on lanes where their shapes recur."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from zrt.errors import Error, TerminatedError
+from zrt.lanes.dynamic_runtime import DynamicRuntime
+from zrt.loading.run_options import RunOptions
+from zrt.serving.batches import Array, Job, Results, clock
+from zrt.serving.signature import Signature
+from zrt.session.session import Session
+from zrt.values.symbolic_shapes import Shape
+
+if TYPE_CHECKING:
+    from zrt.serving.metrics import ModelMetrics
+
+Shapes: TypeAlias = "dict[str, Shape]"
+
+# The shapes that a runner remembers, to make a lane when they come again.
+SHAPES_KEPT = 1024
+
+# The rows of a request may differ between a run alone and a shared one by this part of the largest value: kernels add
+# in another order, and quantized models have scales that depend on the batch.
+TOLERANCE = 0.02
+
+
+class Batching:
+    """Whether the requests of a model share runs; the model's runners share this object.
+
+    The model's declaration allows it, and the first shared run proves it: the rows of its first and its last request
+    are those of runs alone. Otherwise no run is shared from then on.
+    """
+
+    __slots__ = ("allowed", "proven", "refuted")
+
+    def __init__(self, allowed: bool) -> None:
+        self.allowed = allowed
+        self.proven = False
+        self.refuted = ""
+        """The reason why a run showed that requests cannot share runs."""
+
+    def refute(self, reason: str) -> None:
+        """Ends the sharing of runs."""
+        self.refuted = self.refuted or reason
+        self.allowed = False
+
+
+class _NotSharedError(Exception):
+    """A run showed that the requests of the model cannot share runs."""
+
+
+class _Made(NamedTuple):
+    """The outputs of a run, and the number of its rows."""
+
+    outputs: Results
+    rows: int
+
+
+class Runner:
+    """The lanes of one thread, and the runs on them.
+
+    A lane is made when its shapes come for the second time. Until then, and for models with strings, the session itself
+    runs. Only one thread calls `run`; `give_up` may be called from any.
+    """
+
+    def __init__(
+        self, session: Session, signature: Signature, batching: Batching, max_batch: int, metrics: ModelMetrics
+    ) -> None:
+        self._session = session
+        self._signature = signature
+        self._outputs = list(signature.outputs)
+        self._batching = batching
+        self._max_batch = max_batch
+        self._metrics = metrics
+        self._runtime = DynamicRuntime(session)
+        # The shapes that came, and whether they may have a lane.
+        self._known: OrderedDict[tuple[Shape, ...], bool] = OrderedDict()
+        self._options = RunOptions()
+        self._current: Sequence[Job] = ()
+        self._lock = threading.Lock()
+
+    def run(self, jobs: Sequence[Job]) -> list[Any]:
+        """Runs jobs, together where that is possible: the value of each job's `finish`, or its exception."""
+        with self._lock:
+            self._current = jobs
+        try:
+            return self._run(jobs)
+        finally:
+            with self._lock:
+                self._current = ()
+                if self._options.terminated:
+                    self._options.reset()
+
+    def give_up(self) -> None:
+        """Ends the run in progress if nobody waits for any of its jobs."""
+        with self._lock:
+            if self._current and all(job.future.done() for job in self._current):
+                self._options.terminate()
+
+    def close(self) -> None:
+        """Releases the lanes."""
+        self._runtime.close()
+
+    def _run(self, jobs: Sequence[Job]) -> list[Any]:
+        if jobs[0].key is not None and self._batching.allowed and (len(jobs) > 1 or self._batching.proven):
+            try:
+                return self._together(jobs)
+            except _NotSharedError as reason:
+                self._batching.refute(str(reason))
+            except TerminatedError as error:
+                return [error] * len(jobs)
+            except Error:
+                # Some job is the cause, and the others must not suffer from it.
+                pass
+        return [self._alone(job) for job in jobs]
+
+    def _alone(self, job: Job) -> Any:
+        if job.future.done():
+            return None
+        try:
+            return _finished(job, self._compute([job], job.rows, exact=True).outputs)
+        except Error as error:
+            return error
+
+    def _together(self, jobs: Sequence[Job]) -> list[Any]:
+        """The values of jobs that share a run."""
+        rows = sum(job.rows for job in jobs)
+        proven = self._batching.proven
+        made = self._compute(jobs, bucket_size(rows, self._max_batch) if proven else rows)
+        for name, array in made.outputs.items():
+            if array.shape[:1] != (made.rows,):
+                raise _NotSharedError(f"output {name!r} has shape {list(array.shape)} after a run of {made.rows} rows")
+        results, begin = [], 0
+        for job in jobs:
+            end = begin + job.rows
+            results.append({name: array[begin:end] for name, array in made.outputs.items()})
+            begin = end
+        if not proven:
+            # Of rows that depend on those before or after them, one of these differs.
+            for place in (0, -1):
+                self._prove(jobs[place], results[place])
+            self._batching.proven = True
+        return [_finished(job, each) for job, each in zip(jobs, results, strict=True)]
+
+    def _prove(self, job: Job, shared: Results) -> None:
+        """Compares the results of a job in a shared run with those of a run alone."""
+        alone = self._session.run(job.feeds, self._outputs, self._options)
+        for name, array in zip(self._outputs, alone, strict=True):
+            if not same(shared[name], np.asarray(array)):
+                raise _NotSharedError(f"output {name!r} of a request has other values when the request shares a run")
+
+    def _compute(self, jobs: Sequence[Job], size: int, exact: bool = False) -> _Made:
+        """Runs the rows of all jobs; on a lane these are `size` rows, at whose end the last one repeats.
+
+        With `exact` the one job has its own shapes.
+        """
+        hit = False
+        begin = clock()
+        feeds = jobs[0].feeds
+        try:
+            if self._signature.lanes:
+                shapes = {name: array.shape if exact else (size, *array.shape[1:]) for name, array in feeds.items()}
+                made, hit = self._on_lane(jobs, shapes)
+                if made is not None:
+                    return _Made(made, size)
+            if len(jobs) > 1:
+                feeds = {name: np.concatenate([job.feeds[name] for job in jobs]) for name in feeds}
+            results = self._session.run(feeds, self._outputs, self._options)
+            outputs = dict(zip(self._outputs, map(np.asarray, results), strict=True))
+            return _Made(outputs, sum(job.rows for job in jobs))
+        finally:
+            self._metrics.ran(sum(job.rows for job in jobs), clock() - begin, hit)
+
+    def _on_lane(self, jobs: Sequence[Job], shapes: Shapes) -> tuple[Results | None, bool]:
+        """The outputs of a run on the lane for these shapes, and whether that lane was there; None without a lane."""
+        key = tuple(shapes.values())
+        allowed = self._known.get(key)
+        if allowed is None:
+            if len(self._known) >= SHAPES_KEPT:
+                self._known.popitem(last=False)
+            self._known[key] = True
+            return None, False
+        if not allowed:
+            return None, False
+        self._known.move_to_end(key)
+        misses = self._runtime.counters.misses
+        try:
+            lane = self._runtime.lane(shapes)
+        except Error:
+            # The session may still run these feeds, and says what is wrong with them otherwise.
+            self._known[key] = False
+            return None, False
+        _fill(lane.inputs, jobs)
+        lane.run_with(self._options)
+        return {name: np.asarray(lane.outputs[name]) for name in self._outputs}, misses == self._runtime.counters.misses
+
+
+def _finished(job: Job, results: Results) -> Any:
+    try:
+        return job.finish(results)
+    except Exception as error:
+        return error
+
+
+def _fill(inputs: Any, jobs: Sequence[Job]) -> None:
+    """Writes the rows of all jobs into a lane's inputs, and repeats the last row in the room after them."""
+    for name, first in jobs[0].feeds.items():
+        memory: Array = inputs[name]
+        if memory.shape == first.shape:
+            memory[...] = first
+            continue
+        rows = sum(job.rows for job in jobs)
+        np.concatenate([job.feeds[name] for job in jobs], out=memory[:rows])
+        memory[rows:] = memory[rows - 1]
+
+
+def bucket_size(rows: int, most: int) -> int:
+    """The rows of the lane for a batch: the next of 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on, at most `most`."""
+    size = 1 << (rows - 1).bit_length()
+    return min(size * 3 // 4 if size >= 4 and rows <= size * 3 // 4 else size, most)
+
+
+def same(shared: Array, alone: Array) -> bool:
+    """Whether the rows of a shared run are those of a run alone, up to rounding."""
+    if shared.shape != alone.shape:
+        return False
+    if shared.dtype.kind in "biuO":
+        return np.array_equal(shared, alone)
+    # The kind of bfloat16 is none of numpy's.
+    left, right = shared.astype(np.float64), alone.astype(np.float64)
+    largest = np.abs(right[np.isfinite(right)]).max(initial=0.0)
+    return np.allclose(left, right, rtol=0, atol=TOLERANCE * largest, equal_nan=True)

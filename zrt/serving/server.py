@@ -1,0 +1,63 @@
+"""Runs an application with uvicorn, until a signal ends it."""
+
+from __future__ import annotations
+
+import copy
+import signal
+import socket
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+from uvicorn.config import LOGGING_CONFIG
+
+from zrt.serving.asgi import Application
+
+BACKLOG = 2048
+
+
+class _TerminatedError(BaseException):
+    """SIGTERM came outside of uvicorn's own care for it."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections; raises `OSError` if the address cannot be used."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+
+
+def serve(
+    application: Application, listening: socket.socket, grace: int | None, access_log: bool, started: Callable[[], None]
+) -> None:
+    """Serves until SIGTERM or SIGINT, then finishes the requests that it took, for at most `grace` seconds.
+
+    `started` is called before the first request. SIGINT raises `KeyboardInterrupt` at the end, as it does elsewhere.
+    """
+
+    def terminated(_: int, __: FrameType | None) -> None:
+        raise _TerminatedError
+
+    log = copy.deepcopy(LOGGING_CONFIG)
+    # Standard output is the caller's.
+    log["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    config = uvicorn.Config(
+        application,
+        lifespan="on",
+        log_config=log,
+        log_level="info" if access_log else "warning",
+        access_log=access_log,
+        timeout_graceful_shutdown=grace,
+        server_header=False,
+        # Nothing asks for the client's address.
+        proxy_headers=False,
+    )
+    before = signal.signal(signal.SIGTERM, terminated)
+    try:
+        started()
+        # uvicorn sends itself the signal again after it has handled it.
+        uvicorn.Server(config).run(sockets=[listening])
+    except _TerminatedError:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        listening.close()
