@@ -1,12 +1,12 @@
 """Packs all that the proof on a GPU needs into one folder, which a machine without a network unpacks and runs.
 
-    python nix/apps/gpu-proof/pack.py FOLDER --wheel onnxruntime_gpu-1.27.0-….whl --extra cffi-….whl --extra pytest
+    python nix/apps/gpu-proof/pack.py FOLDER --wheel onnxruntime_gpu-1.27.0-….whl --extra cffi-….whl
     python nix/apps/gpu-proof/pack.py FOLDER --built result/lib/python3.13/site-packages --extra cffi-….whl
 
 With `--wheel` it is about the official library: that wheel, for the Python of the other machine, and this repository's
 zrt. With `--built` it is about a zrt with a core of its own and the providers beside its extension. An extra is a wheel
-or a package of this Python; the other machine uses it where it has no such package. The models come from the packages
-of `benches.real`. The folder holds the scripts and one archive; then, on the other machine:
+for the other machine, which uses it where it has no such package; pytest and its needs are always packed. The models
+come from the packages of `benches.real`. The folder holds the scripts and one archive; then, on the other machine:
 
     python3 FOLDER/proof.py --report REPORT
 """
@@ -31,6 +31,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 SCRIPTS = ("proof.py", "items.py", "worker.py")
+PYTEST = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
 LIMIT = 60 * 10**6
 REAL = ("voice activity, settled shapes", "type of a file", "OCR: find text")
 # A header of a container of GPU code, and the kinds of its entries.
@@ -159,7 +160,7 @@ def main() -> None:
     kind.add_argument("--wheel", type=Path, help="the official wheel of onnxruntime-gpu")
     kind.add_argument("--built", type=Path, help="the folder with the package zrt that has a core of its own")
     parser.add_argument("--architecture", type=int, default=90, help="the GPU's, as 90 for 9.0 (default: 90)")
-    parser.add_argument("--extra", action="append", default=[], help="a wheel, or a package of this Python")
+    parser.add_argument("--extra", action="append", default=[], type=Path, help="a wheel for the other machine")
     parser.add_argument("--real", nargs="*", default=REAL, help="the names of models of benches.real")
     given = parser.parse_args()
     given.folder.mkdir(parents=True)
@@ -180,11 +181,10 @@ def main() -> None:
             if not kept:
                 raise SystemExit(f"pack: {file.name} has no code for architecture {given.architecture}")
         for extra in given.extra:
-            if extra.endswith(".whl"):
-                wheel(Path(extra), content / "fallback" / Path(extra).name.partition("-")[0])
-            else:
-                (content / "fallback" / extra).mkdir()
-                package(extra, content / "fallback" / extra)
+            wheel(extra, content / "fallback" / extra.name.partition("-")[0])
+        for name in PYTEST:
+            (content / "fallback" / name).mkdir()
+            package(name, content / "fallback" / name)
         for name in ("tests", "benches"):
             shutil.copytree(ROOT / name, content / "source" / name, ignore=LEFT_OUT)
         shutil.copy(ROOT / "pyproject.toml", content / "source")

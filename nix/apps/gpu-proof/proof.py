@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import textwrap
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
@@ -329,6 +330,7 @@ def markdown(found: dict[str, Any]) -> str:
         f"{found['summary']}. Machine: {gpus}. Library: {found['library']}, architecture {found['architecture']}, "
         f"ONNX Runtime {found['onnxruntime']}.",
         "",
+        *([f"Nothing was proved: {found['reason']}.", ""] if found["reason"] else []),
         "| item | status | figures |",
         "|---|---|---|",
     ]
@@ -362,11 +364,13 @@ def main() -> int:
         other = Packed(given.against.resolve(), Path(scratch, "other"), provider) if given.against else None
         info = packed.data("-m", "zrt", "info", "--json")
         state = info["providers"].get("CUDAExecutionProvider", {"reason": "this library has no CUDA"})
-        without = None if given.dry else state["reason"]
+        reason = None if given.dry else state["reason"]
+        without = reason and "CUDA cannot be used here: " + textwrap.shorten(reason, 80, placeholder=" …")
         report = Report(given.dry)
         carry_out(packed, other, report, without)
         found = {
             "summary": report.summary(),
+            "reason": reason,
             "machine": machine(),
             "library": packed.facts["library"],
             "architecture": packed.facts["architecture"],
@@ -377,7 +381,7 @@ def main() -> int:
     (given.report / "report.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     (given.report / "report.md").write_text(markdown(found), encoding="utf-8")
     if without:
-        print(f"gpu-proof: nothing was proved: {without}", file=sys.stderr)
+        print(f"gpu-proof: nothing was proved: {reason}", file=sys.stderr)
     print(report.summary())
     if without:
         return NO_GPU
