@@ -10,7 +10,7 @@ import zrt as package
 from zrt import available_providers, providers
 from zrt._native import library as native
 from zrt._native.library import NEWEST_TESTED, library
-from zrt.environment import cuda_parts
+from zrt.environment import cpu_limits, cuda_parts
 from zrt.environment.cuda_parts import Part
 
 
@@ -30,6 +30,19 @@ def test_json_has_all_facts(zrt_json):
     assert platform.python_version() in found["machine"]["python"]
     assert found["machine"]["processor"]
     assert set(found["mode"]) == {"core", "extension", "gil"}
+
+
+def test_threads_and_the_limits_behind_them(zrt_json, zrt, monkeypatch):
+    monkeypatch.setattr(cpu_limits, "affinity", lambda: 6)
+    monkeypatch.setattr(cpu_limits, "quota", lambda: 2.5)
+    monkeypatch.setattr(cpu_limits, "_machine", lambda: 8)
+    monkeypatch.setattr(cpu_limits, "_cores", lambda: 8)
+    assert zrt_json("info")["threads"] == {"affinity": 6, "quota": 2.5, "cpus": 2, "session": 2}
+    assert "2 in a session; affinity to 6 CPUs, a quota of 2.5 CPUs" in zrt("info")
+    monkeypatch.setattr(cpu_limits, "affinity", lambda: 8)
+    monkeypatch.setattr(cpu_limits, "quota", lambda: None)
+    assert zrt_json("info")["threads"] == {"affinity": 8, "quota": None, "cpus": 8, "session": None}
+    assert "as many as ONNX Runtime chooses in a session; affinity to 8 CPUs, no quota" in zrt("info")
 
 
 def test_each_provider_is_usable_or_has_a_reason(zrt_json):

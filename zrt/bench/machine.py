@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from zrt._native.library import library
+from zrt.environment.cpu_limits import affinity
 from zrt.version import __version__
 
 
@@ -82,9 +83,7 @@ def processor() -> str:
 
 def usable_cores() -> int:
     """The cores that this process may run on."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return affinity()
 
 
 def resident_bytes() -> int:

@@ -12,7 +12,7 @@ from zrt._native import _ort, library
 from zrt.bench import machine
 from zrt.cli import common
 from zrt.cli.units import plural
-from zrt.environment import cuda_parts, devices
+from zrt.environment import cpu_limits, cuda_parts, devices
 
 SUMMARY = "Say which ONNX Runtime is in use, what it can run on, and on which machine."
 
@@ -49,6 +49,12 @@ def describe() -> dict[str, Any]:
         "hardware": [_hardware(device) for device in devices.hardware_devices()],
         "devices": [_device(device) for device in devices.ep_devices()],
         "machine": asdict(machine.describe()),
+        "threads": {
+            "affinity": cpu_limits.affinity(),
+            "quota": cpu_limits.quota(),
+            "cpus": cpu_limits.cpus(),
+            "session": cpu_limits.pool_threads() or None,
+        },
     }
 
 
@@ -98,6 +104,7 @@ def _show(found: dict[str, Any]) -> None:
             ("Python", f"{host['python']}, {threads}, numpy {host['numpy']}"),
             ("processor", f"{host['processor']}, {plural(host['cores'], 'core')}, {host['architecture']}"),
             ("system", host["system"]),
+            ("threads", _threads(found["threads"])),
         ),
         soft_wrap=True,
     )
@@ -113,6 +120,13 @@ def _show(found: dict[str, Any]) -> None:
         number = f"{device['vendor_id']:04x}:{device['device_id']:04x}"
         made.add_row(device["type"], device["vendor"], number, ", ".join(offers) or "none")
     out.print(made)
+
+
+def _threads(found: dict[str, Any]) -> str:
+    """The CPUs that the process may use, and the threads of a session that leaves their number open."""
+    granted = "no quota" if found["quota"] is None else f"a quota of {found['quota']:g} CPUs"
+    made = "as many as ONNX Runtime chooses" if found["session"] is None else str(found["session"])
+    return f"{made} in a session; affinity to {plural(found['affinity'], 'CPU')}, {granted}"
 
 
 def _show_cuda(search: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from zrt._common.arguments import boolean, integer
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.library import api
+from zrt.environment.cpu_limits import pool_threads
 from zrt.environment.thread_factory import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affinities
 from zrt.errors import ArgumentError, Error
 
@@ -62,13 +63,10 @@ class ThreadingOptions:
     def _calls(self, table: Any) -> list[tuple[Any, ...]]:
         """Each field's name, the function of the table that sets it, and its arguments."""
         threads = integer(self.intra_op_num_threads, "intra_op_num_threads", 0, MOST_THREADS)
+        between = integer(self.inter_op_num_threads, "inter_op_num_threads", 0, MOST_THREADS)
         calls: list[tuple[Any, ...]] = [
-            ("intra_op_num_threads", table.SetGlobalIntraOpNumThreads, threads),
-            (
-                "inter_op_num_threads",
-                table.SetGlobalInterOpNumThreads,
-                integer(self.inter_op_num_threads, "inter_op_num_threads", 0, MOST_THREADS),
-            ),
+            ("intra_op_num_threads", table.SetGlobalIntraOpNumThreads, threads or pool_threads()),
+            ("inter_op_num_threads", table.SetGlobalInterOpNumThreads, between or pool_threads()),
         ]
         if self.allow_spinning is not None:
             spinning = boolean(self.allow_spinning, "allow_spinning")

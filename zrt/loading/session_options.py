@@ -16,6 +16,7 @@ from zrt._native.cdata import from_buffer
 from zrt._native.handle import Handle
 from zrt._native.later import later
 from zrt._native.library import api
+from zrt.environment.cpu_limits import pool_threads
 from zrt.environment.thread_factory import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affinities
 from zrt.errors import ArgumentError, DTypeError
 from zrt.loading.option_fields import (
@@ -63,9 +64,10 @@ class SessionOptions(OptionData):
     )
     """How much the graph is rewritten at load."""
     intra_op_num_threads: int = number("SetIntraOpNumThreads", MOST_THREADS, default=0)
-    """Threads within an operator; 0: one for each core, 1: the caller's own and no pool."""
+    """Threads within an operator; 1: the caller's own and no pool. 0: one for each core of the machine, or for each CPU
+    that the process may use where its affinity mask or the quota of its cgroup says less."""
     inter_op_num_threads: int = number("SetInterOpNumThreads", MOST_THREADS, default=0)
-    """Threads between operators, where `execution_mode` is PARALLEL; 0: one for each core."""
+    """Threads between operators, where `execution_mode` is PARALLEL; 0: as for `intra_op_num_threads`."""
     execution_mode: ExecutionMode | str = choice(
         "SetSessionExecutionMode", ExecutionMode, default=ExecutionMode.SEQUENTIAL
     )
@@ -195,7 +197,8 @@ class SessionOptions(OptionData):
         """The calls that set the fields; those of `config_entries` come last, so that they take precedence."""
         if self.use_per_session_threads is False:
             self._refuse_threads()
-        calls = calls_of(self)
+        calls = self._open_pools() if self.use_per_session_threads else []
+        calls += calls_of(self)
         if self.intra_op_thread_affinities is not None:
             subject = "intra_op_thread_affinities"
             affinity = affinities(self.intra_op_thread_affinities, subject, self.intra_op_num_threads)
@@ -204,6 +207,15 @@ class SessionOptions(OptionData):
         for key, value in entries(self.config_entries, "config_entries"):
             calls.append(Call(f"config_entries[{key.decode()!r}]", "AddSessionConfigEntry", (key, value)))
         return calls
+
+    def _open_pools(self) -> list[Call]:
+        """The calls that fit pools of no given size to the CPUs that the process may use, where those are fewer."""
+        threads = pool_threads()
+        pools = (
+            ("intra_op_num_threads", "SetIntraOpNumThreads", self.intra_op_num_threads),
+            ("inter_op_num_threads", "SetInterOpNumThreads", self.inter_op_num_threads),
+        )
+        return [Call(name, function, (threads,)) for name, function, given in pools if threads and given == 0]
 
     def _refuse_threads(self) -> None:
         """Refuses the settings of the session's own threads, where it has none."""

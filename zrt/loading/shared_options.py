@@ -8,6 +8,7 @@ from functools import cache
 from operator import attrgetter, is_
 from typing import Any
 
+from zrt.environment.cpu_limits import pool_threads
 from zrt.environment.thread_factory import PoolOptions
 from zrt.loading.session_options import SessionOptions
 from zrt.types import ExecutionMode, GraphOptimizationLevel, LogSeverity
@@ -23,8 +24,8 @@ _values = attrgetter(*(item.name for item in _FIELDS if item.default is not MISS
 _containers = attrgetter(*(item.name for item in _FIELDS if item.default is MISSING))
 _KINDS = tuple(map(type, _containers(SessionOptions())))
 
-# The latest fields that were shared, with their options.
-_latest: tuple[tuple[Any, ...], PoolOptions] | None = None
+# The latest fields that were shared and the threads of pools that leave them open, with their options.
+_latest: tuple[tuple[Any, ...], int, PoolOptions] | None = None
 
 
 def shared_options(options: SessionOptions | None) -> PoolOptions | None:
@@ -34,26 +35,28 @@ def shared_options(options: SessionOptions | None) -> PoolOptions | None:
     that can change, but for the switch that cancels loads: ONNX Runtime's own options share it too.
     """
     global _latest
+    threads = pool_threads()
     if options is None:
-        return _default()
+        return _default(threads)
     containers = _containers(options)
     if tuple(map(type, containers)) != _KINDS or any(containers):
         return None
     values = _values(options)
     latest = _latest
     switch = options.load_cancellation
-    if latest is not None and all(map(is_, values, latest[0])) and (switch is None or not switch.closed):
-        return latest[1]
+    known = latest is not None and latest[1] == threads and all(map(is_, values, latest[0]))
+    if latest is not None and known and (switch is None or not switch.closed):
+        return latest[2]
     plain = all(type(value) in _PLAIN for value in values if value is not switch)
     if not plain or not options.use_per_session_threads or _ALONE(options) != (None, None, None):
         return None
     handle = options.handle()
-    _latest = values, handle
+    _latest = values, threads, handle
     return handle
 
 
 @cache
-def _default() -> PoolOptions:
+def _default(_threads: int) -> PoolOptions:
     return SessionOptions().handle()
 
 

@@ -18,6 +18,7 @@ from zrt._native import bridge, ffi, lib, status
 from zrt._native.cdata import NULL, new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
+from zrt.environment import cpu_limits
 from zrt.errors import AllocationError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.session.call import Call, Result
@@ -46,7 +47,7 @@ _inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[Inbox
 _registered = False
 _ended = False
 
-if lib.zrt_run_open(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1):
+if lib.zrt_run_open(cpu_limits.cpus()):
     raise AllocationError("no memory for the fork handlers of asynchronous runs")
 
 

@@ -1,0 +1,165 @@
+"""The CPUs that a process may use, and the threads that its sessions make."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from zrt.environment import cpu_limits
+from zrt.environment.cpu_limits import quota
+
+Script = Callable[..., subprocess.CompletedProcess[str]]
+
+needs_affinity = pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity") or (os.cpu_count() or 1) < 2, reason="needs an affinity mask and two CPUs"
+)
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Callable[..., float | None]:
+    """Reads the quota of a made-up system: the lines of /proc/self/cgroup, and the files below /sys/fs/cgroup."""
+
+    def read(lines: str, **files: str) -> float | None:
+        quota.cache_clear()
+        mounts = tmp_path / "mounts"
+        for name, content in files.items():
+            file = mounts / name.replace("__", "/").replace("_dot_", ".").replace("_and_", ",")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+        (tmp_path / "cgroup").write_text(lines)
+        return quota(str(tmp_path / "cgroup"), str(mounts))
+
+    return read
+
+
+class TestQuota:
+    """The quota of cgroups of both versions."""
+
+    @pytest.mark.parametrize(
+        ("content", "expected"),
+        [
+            ("max 100000\n", None),
+            ("200000 100000\n", 2),
+            ("150000 100000\n", 1.5),
+            ("5000 100000\n", 0.05),
+            ("50000 25000\n", 2),
+            ("200000\n", 2),
+            ("", None),
+            ("0 100000\n", None),
+            ("100000 0\n", None),
+            ("many few\n", None),
+        ],
+    )
+    def test_version_2(self, system: Callable[..., float | None], content: str, expected: float | None) -> None:
+        assert system("0::/\n", cpu_dot_max=content) == expected
+
+    @pytest.mark.parametrize(
+        ("granted", "period", "expected"),
+        [("-1", "100000", None), ("250000", "100000", 2.5), ("50000", "", None), ("", "100000", None)],
+    )
+    def test_version_1(
+        self, system: Callable[..., float | None], granted: str, period: str, expected: float | None
+    ) -> None:
+        files = {"cpu_and_cpuacct__cpu_dot_cfs_quota_us": granted, "cpu_and_cpuacct__cpu_dot_cfs_period_us": period}
+        assert system("5:memory:/a\n4:cpu,cpuacct:/\n1:name=systemd:/\n", **files) == expected
+
+    def test_smallest_of_the_groups_around_it(self, system: Callable[..., float | None]) -> None:
+        files = {
+            "pod__box__cpu_dot_max": "400000 100000",
+            "pod__cpu_dot_max": "150000 100000",
+            "cpu_dot_max": "max 100000",
+        }
+        assert system("0::/pod/box\n", **files) == 1.5
+
+    def test_container_that_sees_the_path_of_the_host(self, system: Callable[..., float | None]) -> None:
+        files = {"cpu__cpu_dot_cfs_quota_us": "300000", "cpu__cpu_dot_cfs_period_us": "100000"}
+        assert system("3:cpu,cpuacct:/docker/1234\n0::/../docker\n", **files) == 3
+
+    def test_both_versions_side_by_side(self, system: Callable[..., float | None]) -> None:
+        files = {
+            "unified__a__cpu_dot_max": "200000 100000",
+            "cpu__a__cpu_dot_cfs_quota_us": "300000",
+            "cpu__a__cpu_dot_cfs_period_us": "100000",
+        }
+        assert system("2:cpu:/a\n0::/a\n", **files) == 2
+
+    @pytest.mark.parametrize("lines", ["", "nonsense\n", "1:cpu\n", "::\n", "0::\n"])
+    def test_no_limit_where_nothing_can_be_read(self, system: Callable[..., float | None], lines: str) -> None:
+        assert system(lines) is None
+
+    def test_no_limit_on_other_systems(self, tmp_path: Path) -> None:
+        assert quota(str(tmp_path / "none"), str(tmp_path)) is None
+
+
+class TestRules:
+    """From the limits to the threads of a pool."""
+
+    @pytest.fixture(autouse=True)
+    def forget(self) -> Iterator[None]:
+        yield
+        for cached in (quota, cpu_limits._machine, cpu_limits._cores):
+            cached.cache_clear()
+
+    @pytest.mark.parametrize(
+        ("machine", "cores", "mask", "granted", "cpus", "threads"),
+        [
+            (16, 16, 16, None, 16, 0),
+            (16, 16, 4, None, 4, 4),
+            (16, 16, 16, 4.0, 4, 4),
+            (16, 16, 16, 2.9, 2, 2),
+            (16, 16, 16, 0.3, 1, 1),
+            (16, 16, 4, 2.0, 2, 2),
+            (16, 16, 2, 4.0, 2, 2),
+            (16, 16, 16, 64.0, 16, 0),
+            # ONNX Runtime makes 8 threads here.
+            (16, 8, 16, 12.0, 12, 0),
+            (16, 8, 16, 8.0, 8, 0),
+            (16, 8, 16, 6.0, 6, 6),
+            (16, 8, 12, None, 12, 8),
+            (1, 1, 1, None, 1, 0),
+        ],
+    )
+    def test_threads(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        machine: int,
+        cores: int,
+        mask: int,
+        granted: float | None,
+        cpus: int,
+        threads: int,
+    ) -> None:
+        monkeypatch.setattr(os, "cpu_count", lambda: machine)
+        monkeypatch.setattr(cpu_limits, "affinity", lambda: mask)
+        with monkeypatch.context() as patch:
+            patch.setattr(cpu_limits, "_read", lambda path: str(int(cores < machine)))
+            cpu_limits._machine.cache_clear()
+            cpu_limits._cores.cache_clear()
+            cpu_limits._cores()
+        monkeypatch.setattr(cpu_limits, "quota", lambda: granted)
+        assert cpu_limits.cpus() == cpus
+        assert cpu_limits.pool_threads() == threads
+
+
+class TestSessions:
+    """The threads that sessions really make, in processes with limits."""
+
+    @needs_affinity
+    @pytest.mark.parametrize("pools", ["session", "environment"])
+    def test_affinity_mask(self, script: Script, pools: str) -> None:
+        script("limited_threads.py", pools, "affinity")
+
+    @pytest.mark.parametrize("pools", ["session", "environment"])
+    def test_quota_of_a_cgroup(self, script: Script, pools: str) -> None:
+        """In a real cgroup, where this process may make one."""
+        done = script("limited_threads.py", pools, "cgroup")
+        if "no cgroup" in done.stdout:
+            pytest.skip(done.stdout.strip())
+
+    @needs_affinity
+    def test_mask_that_changes_between_loads(self, script: Script) -> None:
+        script("changing_affinity.py")
