@@ -58,6 +58,9 @@ class Nix:
             # ONNX's own small models, which some distributions leave out of their package.
             models = "onnx/backend/test/data/light"
             self.bound.append(f"{Path(onnx.origin).parents[1] / models}:/usr/lib/python3/dist-packages/{models}")
+        nvidia = os.environ.get("ZRT_NVIDIA")
+        if nvidia:
+            self.bound.append(f"{nvidia}:/opt/nvidia")
         shutil.copytree(ROOT / "tests" / "nix" / "nixpkgs-stub", self.stand_in)
 
     def with_sources(self, name: str) -> Nix:
@@ -126,7 +129,8 @@ class Nix:
         return f"""
           let
             pkgs = stand-in {{ system = "x86_64-linux"; }};
-            stand-in = import {self.inside(self.stand_in)};
+            stand-in-folder = {self.inside(self.stand_in)};
+            stand-in = import stand-in-folder;
             nix = {self.inside(self.checkout)}/nix;
           in {text}
         """
@@ -181,6 +185,17 @@ def builder(nix: Nix) -> Nix:
         for text in ("LICENSE", "ThirdPartyNotices.txt"):
             archive.add(capi.parent / text, f"{top}/{text}")
     return other
+
+
+@pytest.fixture(scope="session")
+def cuda(nix: Nix) -> Nix:
+    """Nix with a stand-in whose CUDA compiler and runtime can be built."""
+    folder = Path(os.environ.get("ZRT_NVIDIA", "/opt/nvidia") if nix.apart else "/opt/nvidia")
+    for line in (nix.stand_in / "cuda" / "requirements.txt").read_text().splitlines():
+        name = line.partition("==")[0].replace("-", "_")
+        if not line.startswith("#") and not list(folder.glob(f"{name}-*.dist-info")):
+            pytest.skip(f"NVIDIA's Python package {line} is not in {folder}; .ci/nix puts it into a folder")
+    return nix
 
 
 @pytest.fixture(scope="session")

@@ -78,6 +78,19 @@ class TestRecipe:
           install(TARGETS onnxruntime_${name})
         endforeach()
         archive(onnxruntime_mlas kernel.S)
+        if(onnxruntime_USE_CUDA)
+          enable_language(CXX)
+          enable_language(CUDA)
+          find_package(CUDAToolkit REQUIRED)
+          file(WRITE ${CMAKE_BINARY_DIR}/shared.c "int shared;\\n")
+          add_library(onnxruntime_providers_shared MODULE ${CMAKE_BINARY_DIR}/shared.c)
+          add_library(onnxruntime_providers_cuda MODULE provider.cu)
+          target_compile_definitions(onnxruntime_providers_cuda PRIVATE COMPILER="${CMAKE_CUDA_COMPILER}")
+          set_target_properties(onnxruntime_providers_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Shared)
+          target_link_libraries(onnxruntime_providers_cuda CUDA::cudart CUDA::cuda_driver)
+          install(TARGETS onnxruntime_providers_shared onnxruntime_providers_cuda
+            LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+        endif()
         foreach(name onnx onnx_proto protobuf-lite cpuinfo flatbuffers absl_base)
           archive(${name})
         endforeach()
@@ -89,6 +102,22 @@ class TestRecipe:
         install(FILES ../LICENSE DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/onnxruntime)
     """
 
+    # A kernel, and in the constant data the compiler's path, which no library may keep.
+    PROVIDER = """
+        #include <cuda.h>
+        #include <cuda/std/type_traits>
+        __global__ void twice(float *values) {
+          static_assert(cuda::std::is_same_v<decltype(values[0] * 2), float>);
+          values[threadIdx.x] *= 2;
+        }
+        extern "C" const char *compiled_by() { return COMPILER; }
+        extern "C" int run(float *values, int count) {
+          twice<<<1, count>>>(values);
+          int version;
+          return cudaGetLastError() + cuDriverGetVersion(&version);
+        }
+    """
+
     @pytest.fixture(scope="class")
     @classmethod
     def made_up(cls, nix: Any) -> Any:
@@ -96,7 +125,7 @@ class TestRecipe:
         other = nix.with_sources("nixpkgs-with-made-up-source")
         sources = other.stand_in / "sources"
         facts = nix.evaluate(
-            "packages.x86_64-linux.onnxruntime-cpu",
+            "packages.x86_64-linux.onnxruntime-cuda-hybrid",
             "p: { inherit (p.pins) version; names = map (e: e.name) p.mirror.entries; }",
         )
         rows = []
@@ -107,6 +136,7 @@ class TestRecipe:
         files = {
             "cmake/CMakeLists.txt": cls.CMAKE,
             "cmake/deps.txt": "".join(rows),
+            "cmake/provider.cu": cls.PROVIDER,
             "cmake/kernel.S": ".globl kernel\nkernel:\n  ret\n",
             "include/onnxruntime_c_api.h": "#define ORT_API_VERSION 27\n",
             "include/endian.h": "#error not public\n",
@@ -141,6 +171,46 @@ class TestRecipe:
         symbols = made_up.plain("store", "cat", done.stdout.strip())
         assert "0000000000000030 T kernel" in symbols
         assert len(re.findall(r"T function_of_", symbols)) == 17
+
+    def test_recipe_with_cuda_makes_a_provider_that_finds_the_driver(self, cuda: Any, made_up: Any) -> None:
+        done = made_up.build_expression("""
+          let
+            pkgs' = stand-in { system = "x86_64-linux"; config.allowUnfreePredicate = _: true; };
+            set = pkgs'.cudaPackages_13;
+            # In the place of the large libraries, which nothing here calls, is the runtime.
+            large = pkgs.lib.genAttrs [ "cuda_nvrtc" "cudnn" "libcublas" "libcufft" "libcurand" ] (_: set.cuda_cudart);
+            core = import (nix + /onnxruntime) {
+              pkgs = pkgs';
+              cuda = true;
+              cudaPackages = set // large;
+              cudaArchitectures = [ "90" "90-virtual" ];
+              maxJobs = 1;
+            };
+          in pkgs.runCommand "facts" { } ''
+            provider=${core}/lib/libonnxruntime_providers_cuda.so
+            mkdir $out
+            ls ${core}/lib >$out/files
+            readelf -d $provider >$out/dynamic
+            readelf -SW $provider >$out/sections
+            strings $provider | grep bin/nvcc >$out/compiler
+          ''
+        """)
+        assert done.returncode == 0, done.stderr
+        files, dynamic, sections, named = (
+            made_up.plain("store", "cat", f"{done.stdout.strip()}/{name}")
+            for name in ("files", "dynamic", "sections", "compiler")
+        )
+        assert files.split() == [
+            "libonnxruntime.a",
+            "libonnxruntime_providers_cuda.so",
+            "libonnxruntime_providers_shared.so",
+            "pkgconfig",
+        ]
+        assert {"libcuda.so.1", "libcudart.so.13"} <= set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
+        [path] = re.findall(r"RUNPATH.*\[(.*)\]", dynamic)
+        assert re.fullmatch(r"/run/opengl-driver/lib:/nix/store/\w+-cuda_cudart-13\.0-lib/lib", path)
+        assert ".nv_fatbin" in sections
+        assert named == f"/nix/store/{'e' * 32}-cuda_nvcc-13.0/bin/nvcc\n"
 
 
 class TestStaticCore:

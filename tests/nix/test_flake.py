@@ -256,18 +256,18 @@ class TestOnnxruntime:
         flags = package["flags"]
         assert flags["onnxruntime_USE_CUDA"] is True
         assert flags["onnxruntime_NVCC_THREADS"] == "1"
-        assert flags["onnxruntime_CUDNN_HOME"].endswith("-cudnn-13.2")
+        assert flags["onnxruntime_CUDNN_HOME"].endswith("-cudnn-13.0-dev")
         # The last one is PTX, which later GPUs compile.
         assert flags["CMAKE_CUDA_ARCHITECTURES"] == ";".join(pins["cuda"]["architectures"])
         assert flags["CMAKE_CUDA_ARCHITECTURES"].endswith("-virtual")
         assert flags["onnxruntime_BUILD_SHARED_LIB"] is False
         assert "CUDAToolkit_ROOT" not in flags
-        hooks = {name.removesuffix("-13.2") for name in package["hooks"]}
+        hooks = {name.removesuffix("-13.0") for name in package["hooks"]}
         assert hooks == {"cmake", "ninja", "python3-3.14", "cuda_nvcc"} | {
             "auto-add-driver-runpath-hook",
             "remove-references-to",
         }
-        inputs = {name.removesuffix("-13.2") for name in package["inputs"]}
+        inputs = {name.removesuffix("-13.0") for name in package["inputs"]}
         assert inputs == {"cuda_cudart", "cuda_cccl", "libcublas", "libcurand", "libcufft", "cuda_nvrtc", "cudnn"}
         assert package["features"] == ["big-parallel"]
         assert "NIX_BUILD_CORES=8" in package["preBuild"]
@@ -291,7 +291,7 @@ class TestOnnxruntime:
         ("cuda = true; cudaPackages = pkgs.cudaPackages_13_3;", "cudaPackages is CUDA 13.3; ONNX Runtime"),
         ("cuda = true; cudaPackages = null;", "this nixpkgs has no CUDA set"),
         ("cuda = true; cudaPackages = { };", "is not a CUDA set of nixpkgs"),
-        ('cuda = true; cudaPackages = removeAttrs pkgs.cudaPackages_13 [ "cudnn" ];', "(CUDA 13.2) lacks cudnn"),
+        ('cuda = true; cudaPackages = removeAttrs pkgs.cudaPackages_13 [ "cudnn" ];', "(CUDA 13.0) lacks cudnn"),
         ("cuda = true;", "has an unfree license"),
         ('linkage = "dynamic";', "linkage must be one of static, shared"),
         ("coreml = true;", "CoreML is there on macOS only"),

@@ -130,7 +130,9 @@ let
             '';
           };
 
-      autoAddDriverRunpath = hook "auto-add-driver-runpath-hook";
+      autoAddDriverRunpath = runCommand "auto-add-driver-runpath-hook" { } ''
+        install -D -m 644 ${./add-driver-runpath.sh} "$out/nix-support/setup-hook"
+      '';
       autoPatchelfHook = hook "auto-patchelf-hook";
       bubblewrap = runCommand "bubblewrap" { } ''
         install -D -m 755 ${./bwrap.sh} "$out/bin/bwrap"
@@ -145,7 +147,9 @@ let
       patchelf = tool "patchelf" [ "patchelf" ];
       pkg-config = tool "pkg-config" [ "pkg-config" ];
       pkgsStatic.busybox = tool "busybox" [ "busybox" ];
-      removeReferencesTo = tool "remove-references-to" [ "remove-references-to" ];
+      removeReferencesTo = runCommand "remove-references-to" { } ''
+        install -D -m 755 ${./remove-references-to.sh} "$out/bin/remove-references-to"
+      '';
       ruff = tool "ruff" [ "ruff" ];
       shellcheck = tool "shellcheck" [ "shellcheck" ];
 
@@ -160,7 +164,7 @@ let
     // lib.optionalAttrs platform.isLinux {
       cudaPackages_13 = import ./cuda.nix {
         inherit lib stdenv;
-        version = "13.2";
+        version = "13.0";
       };
       # The flake must refuse this one: it is too new for the pinned release.
       cudaPackages_13_3 = import ./cuda.nix {

@@ -8,6 +8,12 @@ source "$stdenv/setup"
 export HOME=$TMPDIR LC_ALL=C.UTF-8 SOURCE_DATE_EPOCH=315532800 PYTHONDONTWRITEBYTECODE=1
 cd "$TMPDIR"
 
+postFixupHooks=()
+for input in ${nativeBuildInputs:-}; do
+  # shellcheck source=/dev/null
+  [ ! -e "$input/nix-support/setup-hook" ] || source "$input/nix-support/setup-hook"
+done
+
 runHook() {
   eval "${!1:-}"
 }
@@ -41,7 +47,8 @@ unpack() {
   cd source
 }
 
-# Wraps the compilers like nixpkgs, with the default hardening flags that the derivation does not disable.
+# Wraps the compilers like nixpkgs: with the default hardening flags that the derivation does not disable, and with
+# the headers and libraries of its inputs.
 harden() {
   local -A hardening=(
     [format]='-Wformat -Wformat-security -Werror=format-security'
@@ -60,6 +67,10 @@ harden() {
       *) flags+=" ${hardening[$name]}" ;;
     esac
   done
+  for name in $libraries; do
+    [ ! -d "$name/include" ] || flags+=" -isystem $name/include"
+    [ ! -d "$name/lib" ] || flags+=" -L$name/lib -Wl,-rpath,$name/lib"
+  done
   mkdir "$TMPDIR/compilers"
   for name in gcc g++; do
     # Where the machine has several compilers, prefer the major version that nixpkgs uses.
@@ -76,6 +87,9 @@ configure() {
   harden
   find . \( -name '*.cmake' -o -name '*.cmake.in' -o -name CMakeLists.txt \) -type f \
     -exec sed -i 's^/usr\([ /]\|$\)^/var/empty\1^g; s^/opt\([ /]\|$\)^/var/empty\1^g' {} +
+  # shellcheck disable=SC2086
+  CMAKE_PREFIX_PATH=$(printf '%s:' $libraries)
+  export CMAKE_PREFIX_PATH
   mkdir build
   cd build
   # shellcheck disable=SC2086
@@ -105,6 +119,15 @@ install_() {
   runHook postInstall
 }
 
+# Libraries keep no run path that they do not need.
+fixup() {
+  [ -n "${cmakeFlags:-}" ] || return 0
+  local library
+  for library in "$out"/lib/*.so; do
+    patchelf --shrink-rpath --allowed-rpath-prefixes /nix/store "$library"
+  done
+}
+
 if [ -n "${buildCommand:-}" ] || [ -n "${buildCommandPath:-}" ]; then
   eval "$buildCommand"
   exit
@@ -115,5 +138,9 @@ runHook postPatch
 [ -n "${dontConfigure:-}" ] || phase configurePhase configure
 [ -n "${dontBuild:-}" ] || phase buildPhase build
 phase installPhase install_
+fixup
 runHook postFixup
+for hook in "${postFixupHooks[@]}"; do
+  "$hook"
+done
 [ -z "${doCheck:-}${doInstallCheck:-}" ] || phase installCheckPhase true

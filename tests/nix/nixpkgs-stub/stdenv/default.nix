@@ -27,7 +27,9 @@ rec {
         // {
           inherit name;
           inherit (platform) system;
-          outputs = [ "out" ];
+          outputs = attributes.outputs or [ "out" ];
+          # The headers are what a build takes; they propagate the rest.
+          buildInputs = map lib.getDev (attributes.buildInputs or [ ]);
           stdenv = ./environment;
           builder = "/bin/bash";
           args = [

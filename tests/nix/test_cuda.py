@@ -1,0 +1,70 @@
+"""The CUDA set of the stand-in for nixpkgs, made of NVIDIA's Python packages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def unfree(text: str) -> str:
+    """Code in which `set` is the CUDA set, with its licence allowed."""
+    return f"""
+      let set = (stand-in {{ system = "x86_64-linux"; config.allowUnfreePredicate = _: true; }}).cudaPackages_13;
+      in {text}
+    """
+
+
+class TestParts:
+    @pytest.mark.parametrize(
+        ("part", "files"),
+        [
+            ("cuda_nvcc", {"./bin/nvcc", "./bin/ptxas", "./nvvm/bin/cicc", "./nix-support/setup-hook"}),
+            ("cuda_cudart.dev", {"./include/cuda_runtime.h", "./include/crt/host_config.h"}),
+            ("cuda_cudart.lib", {"./lib/libcudart.so", "./lib/libcudart.so.13", "./lib/stubs/libcuda.so"}),
+            ("cuda_cccl.dev", {"./include/cub/cub.cuh", "./include/cuda/std/type_traits", "./include/nv/target"}),
+        ],
+    )
+    def test_part_has_its_files(self, cuda: Any, part: str, files: set[str]) -> None:
+        done = cuda.build_expression(unfree(f"set.{part}"))
+        assert done.returncode == 0, done.stderr
+        path = next(line for line in done.stdout.split() if line.endswith(part.partition(".")[2] or "13.0"))
+        assert files <= set(cuda.plain("store", "ls", "--recursive", path).split())
+
+    def test_part_without_its_package_says_which_one(self, nix: Any) -> None:
+        done = nix.build_expression("""
+          (import (stand-in-folder + /cuda.nix) {
+            inherit (pkgs) lib;
+            inherit (stand-in { system = "x86_64-linux"; config.allowUnfreePredicate = _: true; }) stdenv;
+            version = "13.0";
+            installed = "/nowhere";
+          }).cudnn
+        """)
+        assert done.returncode != 0
+        assert "pip has not installed nvidia_cudnn_cu13 into /nowhere" in done.stderr
+
+
+class TestCompiler:
+    KERNEL = """
+        #include <cub/block/block_reduce.cuh>
+        __global__ void kernel(float *values) { values[threadIdx.x] += 1; }
+    """
+
+    def test_kernel_for_one_architecture_is_compiled(self, cuda: Any) -> None:
+        """Compiles with the set's nvcc and headers, and with the newest compiler of the machine that nvcc agrees to."""
+        done = cuda.build_expression(
+            unfree(f"""
+              pkgs.runCommand "kernel" {{ code = ''{self.KERNEL}''; }} ''
+                echo "$code" >kernel.cu
+                compiler=$(command -v g++-15 || command -v g++)
+                headers="-I ${{set.cuda_cudart.dev}}/include -I ${{set.cuda_cccl.dev}}/include"
+                ${{set.cuda_nvcc}}/bin/nvcc -ccbin "$compiler" -arch=sm_90 -cubin $headers -o kernel.cubin kernel.cu
+                readelf -hW kernel.cubin >$out
+              ''
+            """)
+        )
+        assert done.returncode == 0, done.stderr
+        header = cuda.plain("store", "cat", done.stdout.strip())
+        assert "NVIDIA CUDA architecture" in header
