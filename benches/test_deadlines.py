@@ -22,7 +22,7 @@ def group(model_file: Callable[[str], Path]) -> Group:
     work = Workload.of(model_file("add"))
     session = work.session()
     lane, prepared, options = work.lane(session), session.prepare(work.inputs), zrt.RunOptions(tag="one")
-    limited = partial(lane.run, SECONDS)
+    limited = partial(lane.run, timeout=SECONDS)
     limited_run = partial(session.run, options=options, timeout=SECONDS)
     entries = [
         lane_entry("lane", lane, work.expected),

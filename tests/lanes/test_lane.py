@@ -345,7 +345,9 @@ class TestMemory:
 
     def test_wrong_arguments_raise(self):
         session = Session(models.add())
-        with pytest.raises(DTypeError, match="inputs: expected a LaneMemory, got MemoryInfo"):
+        with pytest.raises(
+            DTypeError, match="inputs: expected a LaneMemory or a dict of memories by name, got MemoryInfo"
+        ):
             session.lane(inputs=MemoryInfo.cpu())
         with pytest.raises(DTypeError, match="outputs: expected a MemoryInfo, got str"):
             session.lane(outputs=LaneMemory.allocated("Cpu"))

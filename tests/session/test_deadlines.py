@@ -39,7 +39,7 @@ def run_lane(session, feeds, options=None, timeout=None):
     if options is None:
         lane.run(timeout=timeout)
     else:
-        lane.run_with(options, timeout)
+        lane.run_with(options, timeout=timeout)
     return [lane.outputs["y"]]
 
 

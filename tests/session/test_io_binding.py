@@ -172,6 +172,11 @@ class TestRun:
         with pytest.raises(ArgumentError, match=message):
             binding.run(*arguments)
 
+    def test_sequence_is_no_memory_for_a_tensor(self, load):
+        binding = load("(float x) => (float y) { y = Neg(x) }").binding()
+        with pytest.raises(DTypeError, match=r"output 'y': expected float32\[\], got a sequence"):
+            binding.bind_output("y", zrt.Value.from_sequence([f32(1)]))
+
     def test_clear_unbinds(self, add):
         binding = add.binding()
         into = np.zeros(1, np.float32)

@@ -23,7 +23,8 @@ class PortAudit:
     nbytes: int
     memory: MemoryInfo
     kind: str
-    """"buffers", "allocated" or "left", as in `LaneMemory`; "state" for an input that a state holds."""
+    """"buffers", "allocated" or "left", as in `LaneMemory`; "state" for an input that a state holds, "given" for memory
+    of the caller's."""
     address: int | None
     """The address of the lane's view; None if there is no numpy view."""
     ort_address: int | None
@@ -38,6 +39,12 @@ class PortAudit:
     """Why each run copies it; "" if no run does."""
     allocates: str
     """Why each run returns another tensor, mostly a newly allocated one; "" if it is always the same tensor."""
+    owner: str = "lane"
+    """Whose memory it is: "lane", "caller", or "ORT" for an output that is left to it."""
+    shared_with: tuple[str, ...] = ()
+    """The other inputs of the lane that lie on the same bytes of the caller's memory."""
+    slots: int = 1
+    """The number of memories between which the port can be moved (`Lane.slots`)."""
 
 
 @public

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +19,10 @@ from zrt._native.library import api
 from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnsupportedError
 from zrt.lanes import lane_shapes
 from zrt.lanes.audit import LaneAudit, PortAudit
+from zrt.lanes.given_memory import MemoryLike, Places, places, refuse_overlaps, sharers, with_shapes
 from zrt.lanes.lane_shapes import LaneShapes, PortShape, ShapesLike
-from zrt.lanes.ports import LaneMemory, Port, Ports, View, checked_memory, clear, make_port, view
+from zrt.lanes.ports import LaneMemory, Port, Ports, View, clear, view
+from zrt.lanes.slots import Slots
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import Allocator, MemoryInfo, session_memories
 from zrt.memory.arena import AllocatorStats
@@ -74,7 +76,7 @@ class Reader:
         self._binding = binding
         self._infos = [port.info for port in outputs]
         self._left = [(port.info, port.where.memory) for port in outputs if port.value is None]
-        keepers = [port.handle() for port in (*inputs, *outputs) if port.value is not None]
+        keepers = [handle for port in (*inputs, *outputs) for handle in port.handles()]
         places = [(port.info, port.where.memory) for port in outputs]
         self._bound = BoundOutputs(binding, places, keepers, {port.info.name for port in inputs}, unread)
 
@@ -115,6 +117,7 @@ class _Bound(NamedTuple):
     outputs: Ports
     options: RunOptions | None
     """Those of the lane's own captured graph."""
+    slots: Slots
 
 
 @public
@@ -129,9 +132,13 @@ class Lane(Owner):
     The first lane of a session with new shapes runs once on zeros: shapes with which the model cannot run raise
     `ShapeError`. `trials=False` makes no run and takes the shapes as they are given.
 
-    `inputs` and `outputs` say where the memory lies (`LaneMemory`). `rebind_inputs=True` binds all inputs again
-    before each run; by default this is done for inputs that ORT copies to a device. `synchronize` waits for the
-    devices before and after each run; by default it does if the session or the lane's memory has a device.
+    `inputs` and `outputs` say where the memory lies: a `LaneMemory` for all, or a dict with the memory of single ports.
+    Beside a `LaneMemory` that is memory of the caller's, which needs no shape and is kept alive: an array, a `Buffer`,
+    a `Value`, or a list of these, the port's `slots`. An output must not share memory with another port.
+
+    `rebind_inputs=True` binds all inputs again before each run; by default this is done for inputs that ORT copies to a
+    device. `synchronize` waits for the devices before and after each run; by default it does if the session or the
+    lane's memory has a device.
 
     In a session that captures graphs, each lane has a graph of its own, over memory on the session's device.
 
@@ -155,8 +162,8 @@ class Lane(Owner):
         shapes: ShapesLike = None,
         output_shapes: ShapesLike = None,
         *,
-        inputs: LaneMemory | None = None,
-        outputs: LaneMemory | None = None,
+        inputs: MemoryLike = None,
+        outputs: MemoryLike = None,
         rebind_inputs: bool | None = None,
         synchronize: bool | None = None,
         trials: bool = True,
@@ -167,17 +174,18 @@ class Lane(Owner):
         if not isinstance(session, Session):
             raise wrong_type("session", "a Session", session)
         owner = session._open()
-        where_in, where_out = checked_memory(inputs, owner, "inputs"), checked_memory(outputs, owner, "outputs")
-        if where_in.kind == "left":
-            raise ArgumentError("inputs: only outputs can be left to ORT")
+        where_in, where_out = places(inputs, session, owner, "input"), places(outputs, session, owner, "output")
         resolved = lane_shapes.resolve(
             session,
-            shapes,
-            output_shapes,
-            leave=where_out.kind == "left",
-            on_device=not where_in.memory.is_host,
+            with_shapes(shapes, inputs, session.inputs, "input"),
+            with_shapes(output_shapes, outputs, session.outputs, "output"),
+            leave=where_out.left(session.outputs),
+            on_device=not all(where_in.memory(info.name).is_host for info in session.inputs),
             trials=boolean(trials, "trials"),
         )
+        if resolved.key is not None and (where_in.given or where_out.given):
+            # The lane's own run on zeros would overwrite the caller's data.
+            resolved = LaneShapes(resolved.inputs, lane_shapes.find_by_trials(session, resolved.key))
         self._build(session, owner, resolved, where_in, where_out, rebind_inputs, synchronize)
         key = resolved.key
         if key is not None and self._runs_on_zeros():
@@ -191,15 +199,15 @@ class Lane(Owner):
         session: Session,
         owner: SessionHandle,
         shapes: LaneShapes,
-        where_in: LaneMemory,
-        where_out: LaneMemory,
+        where_in: Places,
+        where_out: Places,
         rebind_inputs: bool | None,
         synchronize: bool | None,
     ) -> None:
         """Makes the memory of every port, and binds it."""
         # An input without a shape is one that no memory can be bound for: `make_port` raises the error.
         ports_in = [
-            make_port(session, info, port.shape or (), where_in, f"input {info.name!r}")
+            where_in.port(session, info, port.shape or (), f"input {info.name!r}")
             for info, port in zip(session.inputs, shapes.inputs, strict=True)
             if info.name not in self._carried_inputs
         ]
@@ -209,6 +217,7 @@ class Lane(Owner):
             if info.name not in self._carried_outputs
         ]
 
+        refuse_overlaps(ports_in, ports_out)
         table = api()
         binding = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
         bind_ports(binding, ports_in, ports_out)
@@ -222,8 +231,8 @@ class Lane(Owner):
         if rebind_inputs is not None:
             copied = ports_in if boolean(rebind_inputs, "rebind_inputs") else []
         if synchronize is None:
-            places = [port.where.memory for port in (*ports_in, *ports_out)]
-            synchronize = len(session.providers) > 1 or not all(memory.is_host for memory in places)
+            memories = [port.where.memory for port in (*ports_in, *ports_out)]
+            synchronize = len(session.providers) > 1 or not all(memory.is_host for memory in memories)
         self.rebound = frozenset(port.info.name for port in copied)
         self.synchronize = boolean(synchronize, "synchronize")
         options = RunOptions(gpu_graph_id=next(_graphs)) if session._captures else None
@@ -237,12 +246,13 @@ class Lane(Owner):
             rebound=[(port.info.name, port.handle()) for port in copied],
             left=[(port.info.name, port.where.memory) for port in ports_out if port.value is None],
             parents=[
-                *(port.handle() for port in (*ports_in, *ports_out) if port.value is not None),
+                *(handle for port in (*ports_in, *ports_out) for handle in port.handles()),
                 *self._carry(owner, binding, ports_in, ports_out),
             ],
         )
         self._reference = self._handle.reference
         reader = Reader(self._handle, binding, ports_in, ports_out)
+        slots = Slots(self._handle, ports_in, ports_out, copied)
         self._bound = _Bound(
             session,
             owner,
@@ -251,9 +261,10 @@ class Lane(Owner):
             ports_out,
             places_in,
             places_out,
-            Ports("input", ports_in, reader.read),
-            Ports("output", ports_out, reader.read),
+            Ports("input", ports_in, slots.reading(ports_in, reader.read)),
+            Ports("output", ports_out, slots.reading(ports_out, reader.read)),
             options,
+            slots,
         )
 
     def _carry(
@@ -359,19 +370,29 @@ class Lane(Owner):
         """The memory that ORT writes: the same views after every run, except for outputs that are left to ORT."""
         return self._opened().outputs
 
+    @property
+    def slots(self) -> Slots:
+        """The ports that were given several memories; ``lane.slots["image"] = 2`` moves one to its third."""
+        return self._opened().slots
+
     def audit(self) -> LaneAudit:
         """Reports what each run does: addresses, bytes, memory, and every copy and allocation.
 
         For set-up and tests: it allocates.
         """
         bound = self._opened()
+        shared = sharers(bound.ports_in)
+        ports_in, ports_out = map(bound.slots.in_use, (bound.ports_in, bound.ports_out))
         inputs = tuple(
-            _audit(port, port.value, f"ORT reads it on {place.name}", place, port.info.name in self.rebound)
-            for port, place in zip(bound.ports_in, bound.places_in, strict=True)
+            replace(
+                _audit(port, port.value, f"ORT reads it on {place.name}", place, port.info.name in self.rebound),
+                shared_with=tuple(sorted(shared.get(port.info.name, ()))),
+            )
+            for port, place in zip(ports_in, bound.places_in, strict=True)
         )
         outputs = tuple(
             _audit(port, value, f"ORT writes it on {place.name}", place)
-            for port, value, place in zip(bound.ports_out, bound.reader.values(), bound.places_out, strict=True)
+            for port, value, place in zip(ports_out, bound.reader.values(), bound.places_out, strict=True)
         )
         return LaneAudit(inputs, outputs, self.synchronize)
 
@@ -404,11 +425,14 @@ def _describe(port: Port) -> str:
     return str(port.info) if port.value is None else f"{port.info.name}: {list(port.value.shape)}"
 
 
-def _output_port(session: Session, info: ValueInfo, port: PortShape, where: LaneMemory) -> Port:
+def _output_port(session: Session, info: ValueInfo, port: PortShape, where: Places) -> Port:
     """The port of an output: memory of its shape, or left to ORT with the reason."""
-    if port.shape is None:
-        return Port(info, LaneMemory.left(where.memory), why=port.why)
-    return make_port(session, info, port.shape, where, f"output {info.name!r}")
+    subject = f"output {info.name!r}"
+    if port.shape is not None:
+        return where.port(session, info, port.shape, subject)
+    if info.name in where.given:
+        raise UnsupportedError(f"{subject}: {port.why}, so it cannot have memory of yours")
+    return Port(info, LaneMemory.left(where.memory(info.name)), why=port.why)
 
 
 def bind_ports(binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
@@ -456,4 +480,6 @@ def _audit(port: Port, value: Value | None, does: str, place: MemoryInfo, reboun
         rebound=rebound,
         copies=copies,
         allocates=port.why,
+        owner="caller" if port.slots else "lane" if port.value is not None else "ORT",
+        slots=len(port.slots) or 1,
     )

@@ -7,16 +7,16 @@ from typing import TypedDict
 
 from zrt._common.arguments import shown
 from zrt.errors import DTypeError
+from zrt.lanes.given_memory import MemoryLike
 from zrt.lanes.lane_shapes import ShapesLike
-from zrt.lanes.ports import LaneMemory
 from zrt.lanes.state_ports import StateLike
 
 
 class LaneOptions(TypedDict, total=False):
     """The keyword arguments of `Lane`, without the shapes."""
 
-    inputs: LaneMemory | None
-    outputs: LaneMemory | None
+    inputs: MemoryLike
+    outputs: MemoryLike
     rebind_inputs: bool | None
     synchronize: bool | None
     trials: bool

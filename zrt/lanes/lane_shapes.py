@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
@@ -67,7 +67,7 @@ def resolve(
     shapes: ShapesLike,
     output_shapes: ShapesLike,
     *,
-    leave: bool = False,
+    leave: bool | Collection[str] = False,
     on_device: bool = False,
     trials: bool = True,
 ) -> LaneShapes:
@@ -75,15 +75,18 @@ def resolve(
 
     An input's shape is given, or follows from the model's declaration and the given ones; anything else is a
     `ShapeError`, as are inputs that contradict each other. An output's shape is given, or follows from the inputs'
-    shapes, or is found by trial runs; with `leave` every output is left to ORT. Nothing is tried with inputs
-    `on_device`. Without `trials` nothing is tried, and inputs may contradict each other.
+    shapes, or is found by trial runs; `leave` names the outputs that are left to ORT, or is True for all of them.
+    Nothing is tried with inputs `on_device`. Without `trials` nothing is tried, and inputs may contradict each other.
     """
     fed = tuple(input_shapes(session, shapes))
     inputs = tuple(_port_shape(unbindable(info), shape) for info, shape in zip(session.inputs, fed, strict=True))
     given = by_name(output_shapes, session.outputs, "output")
     sizes = symbolic_shapes.bind(session.inputs, fed)
-    declared = (_declared(session, info, given, sizes) for info in session.outputs)
-    outputs = (PortShape(None, "left to ORT"),) * len(session.outputs) if leave else tuple(declared)
+    left = session.output_names if leave is True else leave or ()
+    outputs = tuple(
+        PortShape(None, "left to ORT") if info.name in left else _declared(session, info, given, sizes)
+        for info in session.outputs
+    )
     if trials:
         _require_agreement(session, fed)
     if not trials or on_device or any(port.why for port in inputs):

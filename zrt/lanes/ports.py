@@ -37,7 +37,8 @@ View: TypeAlias = "np.ndarray[Any, Any] | Value"
 class LaneMemory:
     """Where a lane's inputs or outputs live. Make one with its class methods."""
 
-    kind: Literal["buffers", "allocated", "left"] = "buffers"
+    kind: Literal["buffers", "allocated", "left", "given"] = "buffers"
+    """Users make the first three; a port on memory of the caller's is of the kind "given"."""
     policy: BufferPolicy = BufferPolicy.AUTO
     memory: MemoryInfo = CPU
 
@@ -70,11 +71,17 @@ class Port:
     view: View | None = None
     buffer: Buffer | None = None
     why: str = ""
+    slots: tuple[Value, ...] = ()
+    """The values over the memory that the caller gave; `value` is the first one."""
 
     def handle(self) -> Handle:
         """The bound value's handle."""
         assert self.value is not None
         return self.value._open()
+
+    def handles(self) -> list[Handle]:
+        """The handles of all values that can be bound."""
+        return [slot._open() for slot in self.slots] if self.slots else [] if self.value is None else [self.handle()]
 
 
 def view(value: Value) -> View:

@@ -19,10 +19,11 @@ from zrt._native.library import api
 from zrt.errors import ArgumentError, BusyError, CapacityError, ClosedError, Error, ShapeError, UnsupportedError
 from zrt.lanes import lane_shapes, state_layout
 from zrt.lanes.audit import LaneAudit, PortAudit
+from zrt.lanes.given_memory import Places, with_shapes
 from zrt.lanes.lane import Lane, Reader, bind_ports, leave
 from zrt.lanes.lane_options import LaneOptions
 from zrt.lanes.lane_shapes import LaneShapes, ShapesLike
-from zrt.lanes.ports import LaneMemory, Port, Ports
+from zrt.lanes.ports import Port, Ports
 from zrt.lanes.state import State, StateSnapshot
 from zrt.lanes.state_layout import GROWING, ONCE, Carried, Layout, Pair
 from zrt.lanes.state_ports import StateLike, StatePorts, as_ports
@@ -95,6 +96,8 @@ class StatefulLane(Lane):
         if not isinstance(session, Session):
             raise wrong_type("session", "a Session", session)
         ports = as_ports(state)
+        shapes = with_shapes(shapes, options.get("inputs"), session.inputs, "input")
+        output_shapes = with_shapes(output_shapes, options.get("outputs"), session.outputs, "output")
         carried = state_layout.resolve(session, ports, shapes, output_shapes)
         _require_possible(session, ports, carried.layout)
         self._carried: Carried = carried
@@ -108,12 +111,14 @@ class StatefulLane(Lane):
         session: Session,
         owner: SessionHandle,
         shapes: LaneShapes,
-        where_in: LaneMemory,
-        where_out: LaneMemory,
+        where_in: Places,
+        where_out: Places,
         rebind_inputs: bool | None,
         synchronize: bool | None,
     ) -> None:
-        self._memory = where_in
+        where_in.refuse(self._carried_inputs, "input")
+        where_out.refuse(self._carried_outputs, "output")
+        self._memory = where_in.default
         super()._build(session, owner, shapes, where_in, where_out, rebind_inputs, synchronize)
         bound, block = self._opened(), self._open()
         # `zrt_lane_run` would run the binding without a state.
@@ -122,11 +127,11 @@ class StatefulLane(Lane):
         reader = _StateReader(block, self._sides, bound.ports_in, bound.ports_out, len(self._carried_outputs))
         self._bound = bound._replace(
             reader=reader,
-            inputs=Ports("input", bound.ports_in, reader.read),
-            outputs=Ports("output", bound.ports_out, reader.read),
+            inputs=Ports("input", bound.ports_in, bound.slots.reading(bound.ports_in, reader.read)),
+            outputs=Ports("output", bound.ports_out, bound.slots.reading(bound.ports_out, reader.read)),
         )
         if self._own is None:
-            self._own = State(self._carried.layout, owner, where_in, self._initial)
+            self._own = State(self._carried.layout, owner, where_in.default, self._initial)
 
     def _carry(
         self, owner: Handle, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]
@@ -145,6 +150,8 @@ class StatefulLane(Lane):
         ports = {port.info.name: port for port in ports_in}
         for row, follower in zip(rows, carried.followers, strict=True):
             view = ports[follower.name].view
+            if ports[follower.name].slots and not (isinstance(view, np.ndarray) and view.flags.writeable):
+                raise ArgumentError(f"follow {follower.name!r}: the lane writes it, so it takes one writeable memory")
             if not isinstance(view, np.ndarray):
                 raise UnsupportedError(
                     f"follow {follower.name!r}: the lane writes it on the host, and it lies on a device: "

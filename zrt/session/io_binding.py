@@ -20,6 +20,7 @@ from zrt.errors import (
     AllocationError,
     ArgumentError,
     ClosedError,
+    DTypeError,
     Error,
     ShapeError,
     UnknownNameError,
@@ -34,7 +35,7 @@ from zrt.session.session import Session
 from zrt.types import ElementType, ValueKind, creation_code
 from zrt.values import Value, as_value
 from zrt.values.symbolic_shapes import check
-from zrt.values.type_info import ValueInfo, is_plain
+from zrt.values.type_info import ValueInfo, format_type, is_plain, phrase
 
 run_lane = lib.zrt_lane_run
 rebind_in_c = lib.zrt_lane_rebind
@@ -44,6 +45,8 @@ def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer
     """A value over `place` for ORT to write an output into; raises for a wrong type or shape."""
     check_kind(info, subject)
     value = as_value(place, subject)
+    if not value.is_tensor:
+        raise DTypeError(f"{subject}: expected {format_type(info)}, got {phrase(value.kind)}")
     if not value.writeable:
         raise ArgumentError(f"{subject}: the array is read-only")
     check_type(info, value.element_type, subject)

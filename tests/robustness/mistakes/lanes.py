@@ -180,6 +180,22 @@ LANE_MEMORY = [
     Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "LaneMemory", "int"),
 ]
 
+GIVEN_INPUT = [Bad(kind, make, error, "input 'x'", *words) for kind, make, error, *words in ARRAY]
+
+GIVEN_OUTPUT = [
+    *(Bad(kind, make, error, "output 'z'", *words) for kind, make, error, *words in ARRAY),
+    Bad(Kind.WRONG_VALUE, lambda w: READ_ONLY, ArgumentError, "output 'z'", "read-only"),
+]
+
+SLOT = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("q", 0), UnknownNameError, "'q'", "'x'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("y", 0), UnknownNameError, "'y'", "'x'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ([], 0), UnknownNameError, "[]"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("x", 2), OutOfRangeError, "slot 2 of 'x'"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("x", -1), OutOfRangeError, "slot -1 of 'x'"),
+    Bad(Kind.WRONG_TYPE, lambda w: ("x", "1"), DTypeError, "slot of 'x'", "'1'"),
+]
+
 INPUT_MEMORY = [*LANE_MEMORY, Bad(Kind.WRONG_VALUE, lambda w: zrt.LaneMemory.left(), ArgumentError, "inputs")]
 
 OUTPUT_MEMORY = [
@@ -227,7 +243,21 @@ def replicate(kind: Any, **more: Any) -> Callable[..., object]:
 
 SHAPES_OF_LANES = {"shapes": {"x": (2, 4), "y": (2, 4)}}
 
+
+def move(w: World, name: Any, slot: Any) -> None:
+    w.session.lane(inputs={"x": [f32(2, 4), f32(2, 4)]}).slots[name] = slot
+
+
 TAKES: list[Take] = [
+    *(
+        row
+        for call, do in (("Session.lane", zrt.Session.lane), ("Lane.__init__", zrt.Lane))
+        for row in (
+            (call, "inputs['x']", GIVEN_INPUT, lambda w, bad, do=do: do(w.session, w.shapes, inputs={"x": bad})),
+            (call, "outputs['z']", GIVEN_OUTPUT, lambda w, bad, do=do: do(w.session, w.shapes, outputs={"z": bad})),
+        )
+    ),
+    ("Lane.slots", "name and slot", SLOT, lambda w, bad: move(w, *bad)),
     *shaped("Session.lane", lambda w, **arguments: w.session.lane(**arguments)),
     ("IoBinding.__init__", "session", SESSION, lambda w, bad: zrt.IoBinding(bad)),
     ("IoBinding.bind_input", "name and feed", BOUND_INPUT, lambda w, bad: w.binding.bind_input(*bad)),

@@ -5,6 +5,7 @@
 #include "handle.h"
 #include "code.h"
 #include "lane.h"
+#include "state.h"
 
 #define RETURN_CODE_IF_FAILED(expression)                                                                              \
     do {                                                                                                               \
@@ -76,6 +77,25 @@ uintptr_t zrt_lane_rebind(zrt_handle *handle, const zrt_slot *slot, void *memory
     uintptr_t result = rebind(lane, slot, memory);
     give(&lane->busy);
     return result;
+}
+
+uintptr_t zrt_lane_move(zrt_handle *handle, zrt_ring *ring, size_t index) {
+    zrt_lane *lane = handle->pointer;
+    if (take(&lane->busy))
+        return ZRT_BUSY;
+    OrtValue *value = ring->values[index];
+    OrtIoBinding *const *bindings = lane->carry == NULL ? &lane->binding : lane->carry->bindings;
+    OrtStatus *status = NULL;
+    for (size_t i = 0; i < (lane->carry == NULL ? 1 : 2) && status == NULL; i++)
+        status = ring->is_output ? lane->api->BindOutput(bindings[i], ring->name, value)
+                                 : lane->api->BindInput(bindings[i], ring->name, value);
+    if (status == NULL) {
+        ring->current = index;
+        if (ring->again)
+            lane->input_values[ring->place] = value;
+    }
+    give(&lane->busy);
+    return (uintptr_t)status;
 }
 
 int zrt_claim_begin(zrt_claim *claim, int *busy) {

@@ -15,7 +15,7 @@ typedef struct zrt_lane {
     /* Inputs to bind again before each run: binding copies them to a device. */
     size_t input_count;
     const char *const *input_names;
-    OrtValue *const *input_values;
+    OrtValue **input_values;
     /* Outputs to bind to a device again before each run: else ORT takes the last run's tensor for the caller's memory.
      */
     size_t output_count;
@@ -49,6 +49,20 @@ typedef struct zrt_slot {
 
 /* Binds other memory to an input or output; the caller keeps it alive while it is bound. */
 uintptr_t zrt_lane_rebind(zrt_handle *lane, const zrt_slot *slot, void *memory);
+
+/* An input or output with several values over memory of the caller's, of which one is bound. */
+typedef struct zrt_ring {
+    const char *name;
+    OrtValue *const *values;
+    size_t current;
+    int is_output;
+    /* Whether the lane binds it again before each run, and its place among those inputs. */
+    int again;
+    size_t place;
+} zrt_ring;
+
+/* Binds another of the values; the caller keeps them alive. */
+uintptr_t zrt_lane_move(zrt_handle *lane, zrt_ring *ring, size_t index);
 
 /* A claim of Python on the object that a busy flag guards. An interrupt may come between any two calls in Python, so
    the claim itself knows whether it holds the flag: ending it is always correct, also before it began, and twice. */
