@@ -394,3 +394,11 @@ class TestProcesses:
         self, script: Callable[..., subprocess.CompletedProcess[str]], path: Path, method: str
     ) -> None:
         script("spec_in_pool.py", method, path)
+
+    @pytest.mark.slow
+    @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's count of shared pages")
+    def test_weights_in_a_file_are_in_memory_once(
+        self, script: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+    ) -> None:
+        """Four processes over 100 MB of weights take at most 1.4 times the memory of one."""
+        assert float(script("weights_in_processes.py", tmp_path).stdout) <= 1.4
