@@ -10,7 +10,6 @@ import os
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -21,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zrt
+from zrt._common.records import record
 from zrt._common.serialization import OptionData, _kind, _kinds, data_field
 from zrt.errors import ArgumentError, DTypeError, FileError, UnknownNameError, UnsupportedError
 from zrt.providers import CPU, CUDA, known
@@ -136,7 +136,7 @@ class TestRoundTrip:
         assert options.to_dict()["config_entries"] == {"session.disable_prepacking": "1"}
 
 
-@dataclass(slots=True, kw_only=True)
+@record(kw_only=True)
 class Later(zrt.SessionOptions):
     """Options with fields of every kind."""
 

@@ -14,7 +14,7 @@ from zrt import providers
 from zrt._native import ffi
 from zrt._native.handle import Handle
 from zrt.environment import cuda_parts
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ProviderError, UnsupportedError
 from zrt.providers import appending, attach, config_entries
 

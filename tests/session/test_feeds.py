@@ -16,7 +16,7 @@ from zrt.errors import (
     UnknownNameError,
     UnsupportedError,
 )
-from zrt.session import feeds
+from zrt.session import feeds, value_feeds
 from zrt.types import ElementType, ValueKind
 from zrt.values.type_info import ValueInfo
 
@@ -96,11 +96,11 @@ class TestRightArray:
 class TestRightValue:
     def test_value_shares_the_feeds_memory(self):
         array = np.ones((3, 2), np.float32)
-        assert feeds.right_value(X, array).address == array.ctypes.data
+        assert value_feeds.right_value(X, array).address == array.ctypes.data
         buffer = zrt.Buffer((3, 2), np.float32)
-        assert feeds.right_value(X, buffer).address == buffer.address
+        assert value_feeds.right_value(X, buffer).address == buffer.address
         value = zrt.Value.from_array(array)
-        assert feeds.right_value(X, value) is value
+        assert value_feeds.right_value(X, value) is value
 
     @pytest.mark.parametrize(
         ("info", "feed", "error", "message"),
@@ -118,10 +118,10 @@ class TestRightValue:
     )
     def test_bad_feeds_raise(self, info, feed, error, message):
         with pytest.raises(error, match=message):
-            feeds.right_value(info, feed)
+            value_feeds.right_value(info, feed)
 
     def test_closed_value_raises(self):
         value = zrt.Value.from_array(np.ones((3, 2), np.float32))
         value.close()
         with pytest.raises(ClosedError, match="input 'x': this Value is closed"):
-            feeds.right_value(X, value)
+            value_feeds.right_value(X, value)

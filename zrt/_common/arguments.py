@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import os
 import reprlib
-import threading
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, TypeVar
@@ -81,6 +80,8 @@ def seconds(value: Any, subject: str) -> float:
     """A duration in seconds, not negative."""
     if isinstance(value, bool) or not issubclass(type(value), (int, float)):
         raise wrong_type(subject, "seconds", value)
+    import threading
+
     if not 0 <= value <= threading.TIMEOUT_MAX:
         raise ArgumentError(f"{subject}: {shown(value)} seconds cannot be waited for")
     return float(value)

@@ -6,17 +6,16 @@ import math
 import os
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, field, fields
 from enum import Enum
-from functools import cache
 from typing import Any, Literal, Self, Union, get_args, get_origin
 
 from zrt._common.arguments import choose, path_bytes, text, wrong_type
+from zrt._common.records import Field, field, fields
 from zrt.errors import ArgumentError, UnknownNameError, UnsupportedError
 
 
 def data_field(kind: Any, **arguments: Any) -> Any:
-    """A dataclass field that `OptionData` reads and writes as `kind`; `arguments` are those of `dataclasses.field`.
+    """A field of a record that `OptionData` reads and writes as `kind`; `arguments` are those of `Field`.
 
     `kind` is bool, int, float, str, `os.PathLike`, an enum, a `Literal`, a list or a mapping of these, or a union.
     `object` stands for values that cannot be written as data; a field without a kind is one of them.
@@ -59,7 +58,7 @@ class OptionData:
         items = cls._data_fields()
         require_keys(data, items, cls.__name__)
         for name, item in items.items():
-            if item.default is MISSING and item.default_factory is MISSING and name not in data:
+            if item.required and name not in data:
                 raise ArgumentError(f"{cls.__name__}: {name} is missing")
         made = cls(
             **{name: checked(value, _kind(items[name]), f"{cls.__name__}.{name}") for name, value in data.items()}
@@ -106,9 +105,9 @@ class OptionData:
         return cls.from_dict(data)
 
     @classmethod
-    def _data_fields(cls) -> Mapping[str, Field[Any]]:
-        """The fields by name. A class that is not a dataclass overrides this."""
-        return _fields_of(cls)  # type: ignore[arg-type]  # a class is hashable
+    def _data_fields(cls) -> Mapping[str, Field]:
+        """The fields by name. A class that is not a record overrides this."""
+        return fields(cls)
 
     def addresses(self) -> tuple[str, ...]:
         """The names of the fields that hold an address: a number that is valid in this process only."""
@@ -120,11 +119,6 @@ class OptionData:
 
     def _check(self) -> None:
         """Raises the errors that using the options would raise."""
-
-
-@cache
-def _fields_of(kind: Any) -> Mapping[str, Field[Any]]:
-    return {item.name: item for item in fields(kind)}
 
 
 def require_keys(data: Any, known: Mapping[str, Any], subject: str) -> None:
@@ -156,11 +150,11 @@ def _kinds(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if union else (kind,)
 
 
-def _kind(item: Field[Any]) -> Any:
+def _kind(item: Field) -> Any:
     return item.metadata.get("data", object)
 
 
-def _left_out(value: Any, item: Field[Any]) -> bool:
+def _left_out(value: Any, item: Field) -> bool:
     """Whether to write nothing: for None, and for the default of a field that cannot be data."""
     if value is None:
         return item.default is None

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 import threading
-from dataclasses import dataclass
 from typing import Any
 
+from zrt._common.records import record
 from zrt._native import ffi, lib, library_files, preload
 from zrt._native.library_files import DISTRIBUTIONS, FILE_PATTERN, LOADER_NAMES, METADATA_SUFFIX
 from zrt.errors import LibraryError
@@ -47,7 +47,7 @@ STRUCTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Library:
     """The ONNX Runtime in use; there is one per process.
 

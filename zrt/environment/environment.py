@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from copy import copy
-from dataclasses import replace
+from contextlib import AbstractContextManager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,7 +14,6 @@ from zrt._native import ffi, lib, preload, status
 from zrt._native.cdata import NULL, new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.environment import allocator_registry, provider_libraries
 from zrt.errors import ArgumentError, Error, NotCopyableError, ProviderError, UnsupportedError
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, write_pairs
 from zrt.types import AllocatorType, LogSeverity
@@ -82,7 +80,11 @@ class Environment:
             if not isinstance(threading, ThreadingOptions):
                 raise wrong_type("threading", "ThreadingOptions", threading)
         # A copy: later changes to the caller's object must not change the settings that are compared.
-        pools = copy(threading)
+        pools = None
+        if threading is not None:
+            from copy import copy
+
+            pools = copy(threading)
         given = entries({} if config_entries is None else config_entries, "config_entries")
         config = {key.decode(): entry.decode() for key, entry in given}
         settings = (log_id, severity, chosen, pools, config)
@@ -153,6 +155,8 @@ class Environment:
 
         Not tested on hardware: CUDA.
         """
+        from dataclasses import replace
+
         from zrt.memory.arena import ArenaConfig
 
         if not isinstance(memory, MemoryInfo):
@@ -163,7 +167,7 @@ class Environment:
         config = (arena or ArenaConfig()).handle()
         where = (memory if arena is None else replace(memory, allocator_type=AllocatorType.ARENA)).handle()
         register = api().CreateAndRegisterAllocatorV2
-        with provider_libraries.freeing([allocator_registry.place_of(where.pointer)], f"memory {memory.name!r}"):
+        with _freeing(where, f"memory {memory.name!r}"):
             status.check(register(self.pointer, provider, where.pointer, config.pointer, NULL, NULL, 0))
 
     @staticmethod
@@ -191,7 +195,7 @@ class Environment:
         if not isinstance(memory, MemoryInfo):
             raise wrong_type("memory", "a MemoryInfo", memory)
         where = memory.handle()
-        with provider_libraries.freeing([allocator_registry.place_of(where.pointer)], f"memory {memory.name!r}"):
+        with _freeing(where, f"memory {memory.name!r}"):
             try:
                 status.check(api().UnregisterAllocator(self.pointer, where.pointer))
             except Error as error:
@@ -235,6 +239,8 @@ class Environment:
         Raises `ProviderNotFoundError` if the file does not exist, `ProviderError` if it is no provider library or
         fails to initialize, `ArgumentError` for a name that is taken, `BusyError` while a session is loaded by policy.
         """
+        from zrt.environment import provider_libraries
+
         provider_libraries.register(self.pointer, name, path)
 
     def unregister_provider_library(self, name: str) -> None:
@@ -243,16 +249,27 @@ class Environment:
         Raises `BusyError` while sessions (or their lanes and values), streams or options that use it are alive: ONNX
         Runtime would unload the code that they run. Raises `UnknownNameError` if no library has that name.
         """
+        from zrt.environment import provider_libraries
+
         provider_libraries.unregister(self.pointer, name)
 
     @property
     def provider_libraries(self) -> dict[str, str]:
         """The path of each registered provider library, by its name."""
+        from zrt.environment import provider_libraries
+
         return provider_libraries.registered()
 
     def __repr__(self) -> str:
         more = _with(self.logger, self.threading, self.config_entries)
         return f"Environment(log_id={self.log_id!r}, log_severity={self.log_severity.name}{more})"
+
+
+def _freeing(memory: Handle, subject: str) -> AbstractContextManager[None]:
+    """Lets its block free the environment's allocator of this memory, which is the subject of a `BusyError`."""
+    from zrt.environment import allocator_registry, provider_libraries
+
+    return provider_libraries.freeing([allocator_registry.place_of(memory.pointer)], subject)
 
 
 def _with(logger: logging.Logger | None, threading: ThreadingOptions | None, config: dict[str, str]) -> str:

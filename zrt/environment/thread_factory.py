@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 from zrt._common.arguments import text, wrong_type
 from zrt._native import ffi, lib, status
@@ -19,8 +19,6 @@ from zrt.errors import ArgumentError, CallbackError
 
 ThreadFactory: TypeAlias = Callable[[Callable[[], None]], object]
 
-# ONNX Runtime hangs or ends the process when the system has no thread left, so larger numbers are refused.
-MOST_THREADS = 1024
 
 # Seconds in which a factory's thread must start; without a limit ORT would wait forever for a missing thread.
 PATIENCE = 10.0
@@ -145,29 +143,6 @@ class Crew(Carrier):
             return
         message = str(error) if isinstance(error, CallbackError) else f"thread_factory raised {describe(error)}"
         raise as_callback_error(error, f"{subject}: {message}")
-
-
-class PoolOptions(Handle):
-    """Options of ORT's that create thread pools, with the crew that makes their threads or with the pools to share."""
-
-    __slots__ = ("crew", "entries", "pools")
-
-    crew: Crew | None
-    entries: dict[bytes, bool]
-    """Whether ORT has a config entry of that key, where `has_entry` or `add_entry` found out."""
-    pools: Handle | None
-    """The handle of the environment's pools, for a session that uses those."""
-
-    def __init__(self, reference: Any, pointer: Any, kept: tuple[object, ...] = ()) -> None:
-        super().__init__(reference, pointer, kept)
-        self.crew = self.pools = None
-        self.entries = {}
-
-    def holding(self, *others: Handle) -> Self:
-        """The same options, which keep these other handles alive too."""
-        held = super().holding(*others)
-        held.crew, held.pools = self.crew, self.pools
-        return held
 
 
 @callback()

@@ -10,7 +10,8 @@ from zrt._common.public import public
 from zrt._native import status
 from zrt._native.library import api
 from zrt.environment.cpu_limits import pool_threads
-from zrt.environment.thread_factory import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affinities
+from zrt.environment.pool_options import MOST_THREADS, PoolOptions
+from zrt.environment.thread_factory import Crew, ThreadFactory, affinities
 from zrt.errors import ArgumentError, Error
 
 

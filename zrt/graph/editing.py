@@ -15,7 +15,7 @@ from zrt._native.cdata import NULL, sizeof
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt.environment.environment import current
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.errors import CallbackError, Error, FailError, UnknownNameError
 from zrt.graph import model_proto
 from zrt.graph.builder import Graph

@@ -10,7 +10,7 @@ from zrt._native import callback_errors, status
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt.environment.environment import current
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.errors import CallbackError, Error
 from zrt.graph.editor import Assembly, Borrowed, editor_api
 from zrt.graph.engine import EDITOR, Engine

@@ -16,7 +16,7 @@ from zrt._native import status
 from zrt._native.cdata import from_buffer, pointer_to, release, sizeof, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.loading.model_source import Source
 from zrt.loading.session_options import SessionOptions

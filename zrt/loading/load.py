@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import path_bytes, wrong_type
 from zrt._common.config_keys import SessionConfigKey
-from zrt._native import callback_errors, ort_messages, status
+from zrt._native import callback_errors, status
 from zrt._native.cdata import release, sizeof
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ArgumentError, CallbackError, Error, ModelError, ModelNotFoundError
 from zrt.loading.model_source import Source
 from zrt.loading.session_options import SessionOptions
@@ -69,6 +69,8 @@ def data_of(source: Source, options: PoolOptions) -> Any:
 
 def load_error(source: Source, error: Error) -> Error:
     """The exception for a model that ONNX Runtime did not load."""
+    from zrt._native import ort_messages
+
     if ort_messages.NEWER_MODEL.matches(error):
         return ModelError(
             f"{source.subject} is written in a newer form than this library reads ({error}): "

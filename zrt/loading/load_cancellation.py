@@ -8,7 +8,7 @@ from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 
 
 @public

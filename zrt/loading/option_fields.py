@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
 from enum import IntEnum
 from functools import cache
 from typing import Any, NamedTuple
 
 from zrt._common.arguments import INT32_MAX, boolean, choose, integer, path_bytes, text, wrong_type
+from zrt._common.records import field
 from zrt._common.serialization import OptionData, data_field
 from zrt._native import status
 from zrt._native.handle import Handle

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from zrt._common.arguments import path_bytes, text, wrong_type
 from zrt._common.public import public
+from zrt._common.records import field, record
 from zrt._common.serialization import OptionData, checked, require_keys
 from zrt._native import status
 from zrt.errors import ArgumentError, DTypeError, Error, FileError
@@ -19,7 +19,7 @@ from zrt.providers import Provider, ProviderLike, known
 
 
 @public
-@dataclass(slots=True, kw_only=True)
+@record(kw_only=True)
 class Options(OptionData):
     """The options of a session, of its runs, and its providers, as one document.
 

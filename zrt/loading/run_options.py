@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import Field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import entries, integer, path_bytes, require_folder, wrong_type
 from zrt._common.config_keys import RunConfigKey
 from zrt._common.public import public
+from zrt._common.records import Field
 from zrt._common.serialization import OptionData, data_field
 from zrt._native import status
 from zrt._native.handle import Handle, Owner
@@ -74,7 +74,7 @@ def _prefix(value: Any, name: str) -> bytes:
     return prefix
 
 
-_FIELDS: dict[str, Field[Any]] = {
+_FIELDS: dict[str, Field] = {
     "tag": string("RunOptionsSetRunTag"),
     "log_severity_level": choice("RunOptionsSetRunLogSeverityLevel", LogSeverity),
     "log_verbosity_level": number("RunOptionsSetRunLogVerbosityLevel"),
@@ -164,7 +164,7 @@ class RunOptions(OptionData, Owner):
         self._handle = handle
 
     @classmethod
-    def _data_fields(cls) -> Mapping[str, Field[Any]]:
+    def _data_fields(cls) -> Mapping[str, Field]:
         return _FIELDS
 
     @staticmethod

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import entries, path_bytes, require_folder, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
+from zrt._common.records import record
 from zrt._common.serialization import OptionData, data_field
 from zrt._native import status
 from zrt._native.cdata import from_buffer
 from zrt._native.handle import Handle
-from zrt._native.later import later
 from zrt._native.library import api
 from zrt.environment.cpu_limits import pool_threads
-from zrt.environment.thread_factory import MOST_THREADS, Crew, PoolOptions, ThreadFactory, affinities
+from zrt.environment.pool_options import MOST_THREADS, PoolOptions
 from zrt.errors import ArgumentError, DTypeError
 from zrt.loading.option_fields import (
     Call,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     import logging
 
     from zrt.custom_ops import CustomOpDomain
+    from zrt.environment.thread_factory import ThreadFactory
     from zrt.loading.caller_weights import PrepackedWeights
     from zrt.loading.load_cancellation import LoadCancellation
 
@@ -52,7 +52,7 @@ def _log_to(value: Any, name: str) -> list[Call]:
 
 
 @public
-@dataclass(slots=True, kw_only=True)
+@record(kw_only=True)
 class SessionOptions(OptionData):
     """How a session is loaded and run (``OrtSessionOptions``).
 
@@ -149,7 +149,11 @@ class SessionOptions(OptionData):
         It does not contain the weights, which depend on the model: see `zrt.loading.load.load_model`.
         """
         table = api()
-        crew = None if self.thread_factory is None else Crew(self.thread_factory)
+        crew = None
+        if self.thread_factory is not None:
+            from zrt.environment.thread_factory import Crew
+
+            crew = Crew(self.thread_factory)
         domains = self._domains()
         source = self.weightless_source_model
         if source is not None and not isinstance(source, bytes):
@@ -162,6 +166,8 @@ class SessionOptions(OptionData):
         calls += [Call("custom_op_libraries", "RegisterCustomOpsLibrary_V2", (file,)) for file in self._libraries()]
         apply(handle, calls, "SessionOptions")
         if source is not None:
+            from zrt._native.later import later
+
             give = later("SessionOptionsSetWeightlessSourceModelBuffer", "weightless_source_model")
             status.check(give(handle.pointer, from_buffer(source), len(source)))
         if crew is not None:
@@ -200,6 +206,8 @@ class SessionOptions(OptionData):
         calls = self._open_pools() if self.use_per_session_threads else []
         calls += calls_of(self)
         if self.intra_op_thread_affinities is not None:
+            from zrt.environment.thread_factory import affinities
+
             subject = "intra_op_thread_affinities"
             affinity = affinities(self.intra_op_thread_affinities, subject, self.intra_op_num_threads)
             key = SessionConfigKey.INTRA_OP_THREAD_AFFINITIES.encode()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import MISSING, fields
 from functools import cache
 from operator import attrgetter, is_
 from typing import Any
 
+from zrt._common.records import MISSING, fields
 from zrt.environment.cpu_limits import pool_threads
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.loading.session_options import SessionOptions
 from zrt.types import ExecutionMode, GraphOptimizationLevel, LogSeverity
 
@@ -19,9 +19,9 @@ _PLAIN = frozenset((bool, int, str, type(None), ExecutionMode, GraphOptimization
 # With another value than the default, each of these does more in a load than to set an option.
 _ALONE = attrgetter("logger", "optimized_model_filepath", "profile_file_prefix")
 
-_FIELDS = fields(SessionOptions)
-_values = attrgetter(*(item.name for item in _FIELDS if item.default is not MISSING))
-_containers = attrgetter(*(item.name for item in _FIELDS if item.default is MISSING))
+_FIELDS = fields(SessionOptions).items()
+_values = attrgetter(*(name for name, item in _FIELDS if item.default is not MISSING))
+_containers = attrgetter(*(name for name, item in _FIELDS if item.default is MISSING))
 _KINDS = tuple(map(type, _containers(SessionOptions())))
 
 # The latest fields that were shared and the threads of pools that leave them open, with their options.

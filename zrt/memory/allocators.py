@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from zrt._common.arguments import boolean, choose, entries, integer, text, wrong_type
 from zrt._common.public import public
+from zrt._common.records import field, record
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import address_of, new_array
 from zrt._native.handle import Handle, Owner
@@ -49,7 +49,7 @@ _STATS_SINCE = 23
 
 
 @public
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class MemoryInfo:
     """A kind of memory on a device, as ``OrtMemoryInfo`` describes it.
 

@@ -6,13 +6,13 @@ import mmap
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
 from zrt._common.arguments import wrong_type
 from zrt._common.public import public
+from zrt._common.records import record
 from zrt._native import lib
 from zrt._native.cdata import address_of
 from zrt._native.handle import Handle, Owner
@@ -30,7 +30,7 @@ HUGE_PAGE: Final = 2 * MIB
 
 
 @public
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class BufferPolicy:
     """The kind of memory that a buffer allocates; every combination works.
 

@@ -11,7 +11,7 @@ from zrt._native.cdata import from_buffer
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.environment import current
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.errors import Error
 from zrt.providers import known
 from zrt.providers.attach import ByKeys

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from zrt._common.arguments import entries
 from zrt._common.public import public_in
+from zrt._common.records import fields, record
 from zrt._common.serialization import OptionData, data_field
 from zrt.environment import cuda_parts
 from zrt.environment.environment import current
@@ -18,7 +18,7 @@ from zrt.providers.option import Option, Route
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class Provider(OptionData):
     """The base of the typed providers.
 
@@ -41,14 +41,14 @@ class Provider(OptionData):
     extra: Mapping[str, str] = data_field(Mapping[str, str], default_factory=dict)
 
     def __repr__(self) -> str:
-        given = {item.name: getattr(self, item.name) for item in fields(self)}
+        given = {name: getattr(self, name) for name in fields(self)}
         shown = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None and value != {})
         return f"{type(self).__name__}({shown})"
 
     @classmethod
     def options(cls) -> dict[str, Option]:
         """The options by field name."""
-        return {item.name: item.metadata["option"] for item in fields(cls) if "option" in item.metadata}
+        return {name: item.metadata["option"] for name, item in fields(cls).items() if "option" in item.metadata}
 
     @classmethod
     def by_key(cls) -> dict[str, tuple[str, Option]]:

@@ -6,7 +6,7 @@ from zrt._common.config_keys import SessionConfigKey
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.memory.allocators import read_pairs
 
 # The folder with the external weights of a model in memory; ORT ignores it for a model from a path.

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native.handle import Handle
-from zrt.environment import provider_libraries
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.providers.config_entries import has_entry
 
 if TYPE_CHECKING:
@@ -45,8 +44,12 @@ class DefaultSelection:
 
         An exception of a policy is raised as the cause of the failed load.
         """
-        # The options own the libraries of their devices.
-        return provider_libraries.selecting() if has_entry(options, ENV_ALLOCATORS) else nullcontext(options)
+        if not has_entry(options, ENV_ALLOCATORS):
+            # The options own the libraries of their devices.
+            return nullcontext(options)
+        from zrt.environment import provider_libraries
+
+        return provider_libraries.selecting()
 
     def asked(self) -> list[str]:
         """The names of the given providers; empty for a policy."""

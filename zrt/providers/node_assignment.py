@@ -11,7 +11,7 @@ from zrt._common.config_keys import SessionConfigKey
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ArgumentError, ProviderError
 from zrt.providers.config_entries import add_entry
 from zrt.providers.vendors.cpu import CPU

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from zrt._common.arguments import INT32_MAX, boolean, integer, path_bytes, text, wrong_type
+from zrt._common.records import field, record
 from zrt.errors import ArgumentError
 
 UINT64_MAX = 2**64 - 1
@@ -30,7 +30,7 @@ class Route(Enum):
     DROPPED = "nowhere: ORT's C API reads it and drops it"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Option:
     """The option of a field of a typed provider."""
 

@@ -17,7 +17,7 @@ from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.environment import current
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
 from zrt.memory.allocators import read_pairs
 from zrt.providers import node_assignment

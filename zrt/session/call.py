@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from zrt._native import lib, ort_messages, status
+from zrt._native import lib, status
 from zrt._native.cdata import NULL, from_buffer, new_array, strings
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
@@ -184,6 +184,9 @@ class Call:
 
         In that case ORT allocates these outputs from now on, in this call and in the session's calls to come.
         """
+        # Deferred: most models declare their outputs rightly.
+        from zrt._native import ort_messages
+
         error = status.to_error(code)
         if (made is not None and not made.binds) or not ort_messages.declares_wrongly(error):
             try:

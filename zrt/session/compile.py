@@ -20,7 +20,7 @@ from zrt._native.handle import Handle
 from zrt._native.later import later
 from zrt._native.library import api, library
 from zrt.environment.environment import current
-from zrt.environment.thread_factory import PoolOptions
+from zrt.environment.pool_options import PoolOptions
 from zrt.errors import AllocationError, ArgumentError, ClosedError, Error, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.initializers import Initializer

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from zrt._common.arguments import seconds
-from zrt._native import ffi, lib, ort_messages
+from zrt._native import lib
 from zrt.errors import AllocationError
 
-_words = ffi.new("char[]", ort_messages.RUN_TERMINATED.words.encode())
-
-if lib.zrt_watch_open(threading.main_thread().ident, _words):
-    raise AllocationError("no memory for the fork handlers of deadlines")
+_lock = threading.Lock()
+_opened = False
 
 
 def end_of(timeout: float | None) -> int:
     """The time at which a run that starts now ends, for C; 0 if `timeout` is None. Raises for no number of seconds."""
-    return 0 if timeout is None else int(lib.zrt_watch_end_in(seconds(timeout, "timeout")))
+    if timeout is None:
+        return 0
+    limit = seconds(timeout, "timeout")
+    if not _opened:
+        _open()
+    return int(lib.zrt_watch_end_in(limit))
+
+
+def _open() -> None:
+    """Prepares watch.c for the first deadline of the process."""
+    global _opened
+    # Deferred: most processes have no deadline.
+    from zrt._native import ort_messages
+
+    with _lock:
+        words = ort_messages.RUN_TERMINATED.words.encode()
+        if lib.zrt_watch_open(threading.main_thread().ident, words):
+            raise AllocationError("no memory for deadlines")
+        _opened = True
+
+
+def _forked() -> None:
+    # Another thread may have held the lock when the process forked.
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)

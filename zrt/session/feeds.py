@@ -10,10 +10,9 @@ import numpy as np
 from zrt._common.arguments import shown, wrong_type
 from zrt.errors import AllocationError, ArgumentError, DTypeError, UnknownNameError, UnsupportedError
 from zrt.memory import arrays
-from zrt.memory.buffers import Buffer
-from zrt.types import ElementType, ValueKind, pack
-from zrt.values import Value, as_value, symbolic_shapes
-from zrt.values.type_info import ValueInfo, content, format_type, is_plain, phrase, type_name
+from zrt.types import ElementType, ValueKind
+from zrt.values import symbolic_shapes
+from zrt.values.type_info import ValueInfo, is_plain, phrase, type_name
 
 Feeds: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
 
@@ -62,10 +61,13 @@ def aligned(feeds: Feeds) -> bool:
 
 def _adopted(info: ValueInfo, feed: Any) -> Any:
     """The feed, or a value over its memory if it is a tensor of another library."""
-    if isinstance(feed, (np.ndarray, Value)) or not hasattr(type(feed), "__dlpack__"):
+    if isinstance(feed, np.ndarray) or not hasattr(type(feed), "__dlpack__"):
         return feed
     from zrt.interop import dlpack
+    from zrt.values import Value
 
+    if isinstance(feed, Value):
+        return feed
     return dlpack.as_feed(feed, f"input {info.name!r}")
 
 
@@ -86,7 +88,7 @@ def check_type(info: ValueInfo, element_type: ElementType, subject: str) -> None
 def right_array(info: ValueInfo, feed: Any) -> np.ndarray[Any, Any]:
     """The feed as an array that ORT can read: contiguous, aligned, native, of the model's type and shape."""
     subject = f"input {info.name!r}"
-    array = _as_array(info, feed, subject)
+    array = as_array(info, feed, subject)
     symbolic_shapes.check(info, array.shape, subject)
     try:
         return arrays.native(array)
@@ -94,7 +96,19 @@ def right_array(info: ValueInfo, feed: Any) -> np.ndarray[Any, Any]:
         raise AllocationError(f"{subject}: {error}") from error
 
 
-def _as_array(info: ValueInfo, feed: Any, subject: str) -> np.ndarray[Any, Any]:
+def need_values(fed: Sequence[tuple[ValueInfo, Any]]) -> bool:
+    """Whether a feed is a `Value` or a `Buffer`, or its input takes no plain array: the run then feeds values."""
+    if all(type(feed) is np.ndarray and is_plain(info) for info, feed in fed):
+        # Most processes feed arrays only, and need neither class.
+        return False
+    from zrt.memory.buffers import Buffer
+    from zrt.values import Value
+
+    return any(isinstance(feed, (Value, Buffer)) or not is_plain(info) for info, feed in fed)
+
+
+def as_array(info: ValueInfo, feed: Any, subject: str) -> np.ndarray[Any, Any]:
+    """The feed as an array of the model's type, whatever its shape and its layout in memory."""
     arrays.check_unmasked(feed, subject)
     try:
         array = np.asarray(feed)
@@ -104,45 +118,3 @@ def _as_array(info: ValueInfo, feed: Any, subject: str) -> np.ndarray[Any, Any]:
         raise DTypeError(f"{subject}: expected {type_name(info.element_type)}, got objects ({type(feed).__name__})")
     check_type(info, arrays.element_type_of(array, subject), subject)
     return array
-
-
-def right_value(info: ValueInfo, feed: Any) -> Value:
-    """The feed as a value over its own memory; raises if that would need a copy."""
-    subject = f"input {info.name!r}"
-    wanted = content(info)
-    if not isinstance(feed, Value):
-        check_kind(wanted, subject)
-    value = as_value(feed, subject)
-    if value.kind is not wanted.kind:
-        raise DTypeError(f"{subject}: expected {format_type(wanted)}, got {phrase(value.kind)}")
-    if value.is_tensor:
-        check_type(wanted, value.element_type, subject)
-    elif (value.element_type, value.key_type) != (wanted.element_type, wanted.key_type):
-        raise DTypeError(f"{subject}: expected {format_type(wanted)}, got {value!r}")
-    if value.kind in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
-        symbolic_shapes.check(wanted, value.shape, subject)
-    return value
-
-
-def made_value(info: ValueInfo, feed: Any) -> Value:
-    """The feed as a value, with a copy if it needs one: any feed for any kind of input."""
-    if isinstance(feed, (Value, Buffer)):
-        return right_value(info, feed)
-    subject = f"input {info.name!r}"
-    wanted = content(info)
-    if is_plain(wanted):
-        made = Value.from_array(right_array(wanted, feed), subject)
-    elif wanted.kind is ValueKind.TENSOR and wanted.element_type is ElementType.STRING:
-        made = Value.from_strings(feed, None, subject)
-    elif wanted.kind is ValueKind.TENSOR:
-        array = _as_array(wanted, feed, subject)
-        made = Value.from_packed(pack(array, wanted.element_type), wanted.element_type, array.shape, subject)
-    elif wanted.kind is ValueKind.SPARSE_TENSOR:
-        made = Value.from_sparse(feed, subject=subject)
-    elif wanted.kind is ValueKind.SEQUENCE:
-        made = Value.from_sequence(feed, wanted.element_type, wanted.key_type or None, subject)
-    elif wanted.kind is ValueKind.MAP:
-        made = Value.from_map(feed, wanted.key_type, wanted.element_type, subject)
-    else:
-        raise UnsupportedError(f"{subject} is {phrase(wanted.kind)}, of which no value can be made")
-    return right_value(info, made)

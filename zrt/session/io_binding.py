@@ -30,8 +30,9 @@ from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import CPU, MemoryInfo, cpu_memory, handle_of, require_memory
 from zrt.memory.buffers import Buffer
 from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block, run_limited
-from zrt.session.feeds import check_kind, check_type, names_of, right_value
+from zrt.session.feeds import check_kind, check_type, names_of
 from zrt.session.session import Session
+from zrt.session.value_feeds import right_value
 from zrt.types import ElementType, ValueKind, creation_code
 from zrt.values import Value, as_value
 from zrt.values.symbolic_shapes import check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from zrt._native.library import api
 from zrt.errors import AllocationError
 from zrt.memory.allocators import CPU, MemoryInfo
 from zrt.types import ValueKind, nbytes
-from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, is_plain
+
+if TYPE_CHECKING:
+    from zrt.values import Value
 
 if lib.zrt_arrays_open(id(np.ndarray)):
     raise AllocationError("no memory for the type of the memory of outputs")
@@ -93,6 +95,9 @@ class MadeOutputs:
 
     def take(self, index: int, parents: Sequence[Handle], memory: MemoryInfo = CPU) -> Value:
         """The value of an output that waits; it keeps `parents` alive. `memory` is the place of other than tensors."""
+        # Deferred: most runs return arrays only.
+        from zrt.values import Value
+
         handle = Handle.own(NULL, api().ReleaseValue, parents)
         lib.zrt_made_move(self.pointer, index, handle.reference)
         handle.pointer = pointer_to(address_of(handle.reference.pointer), "OrtValue")
@@ -123,5 +128,5 @@ def _object(value: Value, shared: bool) -> Any:
     if not value.is_tensor:
         return value
     if value.element_type.packed:
-        return Value.from_packed(value.numpy().copy(), value.element_type, value.shape) if shared else value
+        return type(value).from_packed(value.numpy().copy(), value.element_type, value.shape) if shared else value
     return value.numpy().copy() if shared else value.numpy()

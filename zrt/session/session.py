@@ -27,14 +27,13 @@ from zrt.loading.load import load_model, prepare_options
 from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory, default_allocator, has_device, take_string
-from zrt.memory.buffers import Buffer
 from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.session.call import Call, Result, key_of, run_arrays
 from zrt.session.deadlines import end_of
-from zrt.session.feeds import Feeds, aligned, by_name, made_value, names_of, right_array, right_value
+from zrt.session.feeds import Feeds, aligned, by_name, names_of, need_values, right_array
 from zrt.session.outputs import Wanted
-from zrt.values import Value, symbolic_shapes
-from zrt.values.type_info import ValueInfo, is_plain, read_session
+from zrt.values import symbolic_shapes
+from zrt.values.type_info import ValueInfo, read_session
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from zrt.session.placement import Placement
     from zrt.session.prepared_run import PreparedRun
     from zrt.session.profile import Profile
+    from zrt.values import Value
     from zrt.values.model_metadata import ModelMetadata
 
 LEFT = status.LEFT
@@ -324,7 +324,9 @@ class Session(Owner):
         """The arguments of `Call.run` before the options: the call, its inputs, and the handles that own values."""
         wanted = self._wanted(outputs)
         fed = by_name(given, self.inputs, self.initializers)
-        if any(isinstance(feed, (Value, Buffer)) or not is_plain(info) for info, feed in fed):
+        if need_values(fed):
+            from zrt.session.value_feeds import made_value
+
             owner = self._open()
             values = [made_value(info, feed) for info, feed in fed]
             for (info, _), value in zip(fed, values, strict=True):
@@ -498,6 +500,7 @@ class Session(Owner):
         A feed that would need a copy raises `ArgumentError` or `DTypeError`.
         """
         from zrt.session.prepared_run import PreparedRun
+        from zrt.session.value_feeds import right_value
 
         if self._captures:
             raise UnsupportedError(REPLAYS)

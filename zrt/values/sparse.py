@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from zrt._common.arguments import choose, wrong_type
 from zrt._common.public import public
+from zrt._common.records import record
 from zrt._native import cdata, ffi, lib, status
 from zrt._native.cdata import NULL, address_of, from_buffer, new_array
 from zrt._native.handle import Handle
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 
 @public
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, eq=False)
 class SparseTensor:
     """A sparse tensor in numpy arrays: `shape` is the dense one, and elements without a value are 0.
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -290,10 +291,23 @@ static void in_child(void) {
 }
 
 int zrt_watch_open(unsigned long thread, const char *words) {
+    static int opened;
+    if (opened)
+        return 0;
+    char *copy = strdup(words);
+    if (copy == NULL)
+        return ENOMEM;
     main_thread = (pthread_t)thread;
-    ended_words = words;
     int error = open_condition();
-    return error != 0 ? error : pthread_atfork(before_fork, in_parent, in_child);
+    if (error == 0)
+        error = pthread_atfork(before_fork, in_parent, in_child);
+    if (error != 0) {
+        free(copy);
+        return error;
+    }
+    ended_words = copy;
+    opened = 1;
+    return 0;
 }
 
 uint64_t zrt_watch_end_in(double seconds) {

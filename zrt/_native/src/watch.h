@@ -26,8 +26,9 @@ typedef struct zrt_watch {
     struct zrt_watch *outer;
 } zrt_watch;
 
-/* Call it once, before the other functions. `main_thread` is Python's number of its main thread; a failure with `words`
-   in its message, which must stay, is that of a run that was ended. Returns 0 or an errno. */
+/* Call it before the other functions, from one thread at a time; later calls do nothing. `main_thread` is Python's
+   number of its main thread; a failure with `words` in its message is that of a run that was ended. Returns 0 or an
+   errno. */
 int zrt_watch_open(unsigned long main_thread, const char *words);
 
 /* The time in so many seconds, for `end`. */

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from os import PathLike
 from typing import ClassVar
 
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider
 from zrt.providers.option import ARENA_STRATEGIES, address, choice, flag, number, path, size, string
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class MIGraphX(Provider):
     """AMD GPUs through MIGraphX.
 
@@ -43,7 +43,7 @@ class MIGraphX(Provider):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class ROCM(Provider):
     """AMD GPUs through ROCm: ONNX Runtime has removed it, and its C API still has the options.
 
@@ -73,7 +73,7 @@ class ROCM(Provider):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class VitisAI(Provider):
     """AMD NPUs and adaptive devices through Vitis AI, whose own keys (`config_file` ...) go into `extra`.
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from os import PathLike
 from typing import ClassVar
 
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt.providers.base import Provider
 from zrt.providers.option import choice, flag, path
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class CoreML(Provider):
     """Apple's CPUs, GPUs and Neural Engine through Core ML.
 

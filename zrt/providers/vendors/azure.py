@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt.providers.base import Provider
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class Azure(Provider):
     """Operators that call models in the cloud; all other nodes run on the CPU. It has no options."""
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt._native.handle import Handle
 from zrt.errors import ProviderError
 from zrt.providers.attach import Attach
@@ -22,7 +22,7 @@ class _NotAppended:
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class CPU(Provider):
     """ONNX Runtime's own kernels on the CPU: every session has this provider, as the last one."""
 

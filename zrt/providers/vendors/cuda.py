@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from zrt._common.arguments import integer
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt._native import ffi, status
 from zrt._native.cdata import pointer_to, sizeof
 from zrt._native.handle import Handle
@@ -65,7 +65,7 @@ class _Attach(ThroughObject):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class CUDA(Provider):
     """NVIDIA GPUs through CUDA and cuDNN.
 
@@ -173,7 +173,7 @@ def _require(subject: str) -> None:
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class CUDAPlugin(Provider):
     """The CUDA provider that is a plugin library; sessions use it through its devices (`EpDevice`).
 

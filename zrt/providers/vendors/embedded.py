@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt.errors import ProviderError
 from zrt.providers.attach import Attach, ByFunction
 from zrt.providers.base import Provider
@@ -47,7 +47,7 @@ def _fast_math(settings: Mapping[str, str]) -> tuple[Any, ...]:
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class XNNPACK(Provider):
     """CPUs through XNNPACK.
 
@@ -62,7 +62,7 @@ class XNNPACK(Provider):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class NNAPI(Provider):
     """Android's Neural Networks API.
 
@@ -87,7 +87,7 @@ class NNAPI(Provider):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class ACL(Provider):
     """Arm CPUs through the Arm Compute Library.
 
@@ -103,7 +103,7 @@ class ACL(Provider):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class RKNPU(Provider):
     """Rockchip's NPUs; it has no options.
 
@@ -117,7 +117,7 @@ class RKNPU(Provider):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class VSINPU(Provider):
     """VeriSilicon's NPUs; it has no options.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider
 from zrt.providers.option import ARENA_STRATEGIES, choice, flag, listed, number, size, string
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class CANN(Provider):
     """Huawei's Ascend NPUs through CANN.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from os import PathLike
 from typing import Any, ClassVar
 
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider
 from zrt.providers.option import address, choice, document, flag, number, path, string
@@ -16,7 +16,7 @@ WORDS = ("false", "true")
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class OpenVINO(Provider):
     """Intel CPUs, GPUs and NPUs through OpenVINO.
 
@@ -48,7 +48,7 @@ class OpenVINO(Provider):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class DNNL(Provider):
     """CPUs through oneDNN.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import PathLike
 from typing import ClassVar
 
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt.providers.base import Provider
 from zrt.providers.option import choice, flag, listed, number, path
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class QNN(Provider):
     """Qualcomm's NPUs, GPUs and CPUs through the AI Engine Direct SDK.
 
@@ -69,7 +69,7 @@ class QNN(Provider):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class SNPE(Provider):
     """Qualcomm's older SDK, which QNN replaces.
 

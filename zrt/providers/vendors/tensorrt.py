@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import PathLike
 from typing import ClassVar
 
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt.providers.attach import Attach, ThroughObject
 from zrt.providers.base import Provider
 from zrt.providers.option import address, flag, listed, number, path, size, string
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class TensorRT(Provider):
     """NVIDIA GPUs through TensorRT, which compiles subgraphs into engines.
 
@@ -87,7 +87,7 @@ class TensorRT(Provider):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class NvTensorRTRTX(Provider):
     """NVIDIA RTX GPUs through TensorRT for RTX.
 

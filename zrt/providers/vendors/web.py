@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt.providers.base import Provider
 from zrt.providers.option import Route, address, choice, flag, listed, number, size
 
@@ -14,7 +14,7 @@ CACHES = ("disabled", "lazyRelease", "simple", "bucket")
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class WebGPU(Provider):
     """GPUs of any make through WebGPU (Dawn).
 
@@ -63,7 +63,7 @@ class WebGPU(Provider):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class WebNN(Provider):
     """The devices of a browser's WebNN.
 
@@ -78,7 +78,7 @@ class WebNN(Provider):
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class JS(Provider):
     """Kernels in JavaScript over a browser's WebGPU.
 

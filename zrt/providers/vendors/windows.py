@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from zrt._common.public import public_in
+from zrt._common.records import record
 from zrt.providers.base import Provider
 from zrt.providers.option import Route, choice, flag, number
 
@@ -13,7 +13,7 @@ CONFIG = "onnxruntime/core/providers/dml/dml_session_options_config_keys.h"
 
 
 @public_in("zrt.providers")
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+@record(frozen=True, kw_only=True, repr=False)
 class DML(Provider):
     """GPUs of any make through DirectML.
 
