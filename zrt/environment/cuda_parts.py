@@ -187,10 +187,10 @@ def _library(name: str, file: str, requirement: str, folders: list[str]) -> Part
             found = ctypes.CDLL(path)
         except OSError as error:
             return Part(name, file, path, problem=_failure(file, error), mend=mend)
-    try:
-        return Part(name, file, path or _file_of(found, _symbol(_stem(file))), _version(found, _stem(file)))
-    except AttributeError as error:
-        return Part(name, file, path, problem=f"is not {name}: {error}", mend=mend)
+    symbol = _symbol(_stem(file))
+    # A replacement of NVIDIA's library need not tell its version.
+    version = _version(found, _stem(file)) if hasattr(found, symbol) else None
+    return Part(name, file, path or _file_of(found, symbol), version)
 
 
 def _failure(file: str, error: OSError) -> str:
