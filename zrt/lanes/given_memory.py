@@ -16,9 +16,10 @@ from zrt.lanes.lane_shapes import ShapesLike, by_name
 from zrt.lanes.ports import LaneMemory, Port, checked_memory, make_port, unbindable, view
 from zrt.memory.allocators import MemoryInfo
 from zrt.memory.buffers import Buffer
-from zrt.session.feeds import names_of, right_value
+from zrt.session.feeds import names_of
 from zrt.session.io_binding import writable_value
 from zrt.session.session import Session
+from zrt.session.value_feeds import right_value
 from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo
