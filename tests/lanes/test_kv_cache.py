@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -43,6 +45,14 @@ def step(lane: zrt.StatefulLane, ids: np.ndarray, state: zrt.State | None = None
     lane.inputs["input_ids"][...] = ids
     lane.run(state)
     return lane.outputs["logits"].copy()
+
+
+def resident() -> int:
+    """The bytes of this process that are in memory."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+    except OSError:
+        pytest.skip("this system has no /proc/self/statm")
 
 
 class TestDecoding:
@@ -92,6 +102,36 @@ class TestDecoding:
         for row, first in enumerate((0, 2, 4)):
             np.testing.assert_allclose(found[row, first:], expected[row, first:], atol=1e-5)
         assert generate.inputs["position_ids"].tolist() == [[8], [6], [4]]
+
+    def test_state_may_go_back(self, session):
+        caches = zrt.kv_cache(session, 12)
+        lane = session.lane({"input_ids": (2, 1)}, state=caches)
+        lane.state["attention_mask"][0, :2] = 0
+        ids = tokens(8, rows=2)
+        logits = [step(lane, ids[:, place : place + 1]) for place in range(8)]
+        lane.state.write({name: lane.state[name][:, :, :5] for name in CACHES})
+        assert (lane.state.steps, lane.state.seen) == (5, 5)
+        for place in range(5, 8):
+            assert np.array_equal(step(lane, ids[:, place : place + 1]), logits[place])
+        assert lane.inputs["position_ids"].tolist() == [[5], [7]]
+
+    @pytest.mark.parametrize(("rows", "count"), [(0, 1), (1, 0)])
+    def test_nothing_to_decode(self, session, rows, count):
+        lane = session.lane({"input_ids": (rows, count)}, state=zrt.kv_cache(session, 4))
+        lane.run()
+        lane.run()
+        assert lane.state.steps == 2 * count
+        assert lane.state.copy()[CACHES[0]].shape == (rows, HEADS, 2 * count, HEAD)
+
+    def test_resident_memory_is_flat(self, session):
+        lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 2000))
+        taken = []
+        for _ in range(3):
+            for _ in range(2000):
+                lane.run()
+            taken.append(resident())
+            lane.state.reset()
+        assert taken[-1] - taken[0] < 1 << 18
 
     def test_many_states(self, session):
         lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, 6))
@@ -461,6 +501,38 @@ test (float[1, 2] x, float[rows, 2] past_0, int64 total_sequence_length)
     present_0 = ScatterND(past_0, indices, x)
 }
 """
+
+
+class TestGroupQueryAttention:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def grouped(cls) -> Session:
+        return Session(decoder(LAYERS, HEADS, HEAD, words=WORDS, grouped=True), QUIET)
+
+    @pytest.mark.parametrize("in_place", [True, False])
+    def test_tokens_equal_those_of_a_run_without_cache(self, grouped, session, in_place):
+        caches = zrt.kv_cache(grouped, 16, in_place=in_place)
+        prefill = grouped.lane({"input_ids": (1, 5)}, state=caches)
+        generate = grouped.lane({"input_ids": (1, 1)}, state=caches)
+        ids = tokens(16)
+        expected = plain(session, ids)
+        state = prefill.new_state()
+        np.testing.assert_allclose(step(prefill, ids[:, :5], state)[0], expected[0, :5], atol=1e-5)
+        for place in range(5, 16):
+            logits = step(generate, ids[:, place : place + 1], state)
+            np.testing.assert_allclose(logits[0, 0], expected[0, place], atol=1e-5)
+        with pytest.raises(CapacityError):
+            generate.run(state)
+
+    def test_window_in_place(self, grouped):
+        apart = grouped.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(grouped, 6, window=2))
+        shared = grouped.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(grouped, 6, window=2, in_place=True))
+        for token in tokens(15)[0]:
+            np.testing.assert_allclose(step(shared, token), step(apart, token), atol=1e-5)
+        assert shared.state.steps == apart.state.steps
+        steps = apart.state.steps
+        for name in CACHES:
+            np.testing.assert_allclose(shared.state[name][:, :, :steps], apart.state[name], atol=1e-6)
 
 
 class TestInPlace:

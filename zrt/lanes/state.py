@@ -88,7 +88,7 @@ class State(Owner, Mapping[str, Any]):
         """Users call `StatefulLane.new_state`."""
         self._handle = None
         self._state = _CLOSED.reference
-        if not isinstance(layout, Layout):
+        if not isinstance(layout, Layout) or not isinstance(session, Handle) or not isinstance(memory, LaneMemory):
             raise DTypeError("a State is made by StatefulLane.new_state")
         self._layout = layout
         self._make = (session, memory)
@@ -202,6 +202,8 @@ class State(Owner, Mapping[str, Any]):
         if whole is not None:
             counts.add(_count(whole.steps, "steps", self._layout.capacity))
             seen = _count(whole.seen, "seen")
+            if not isinstance(whole.positions, tuple):
+                raise wrong_type("state: positions", "a tuple of ints", whole.positions)
             positions = [_count(position, "positions") for position in whole.positions]
         if len(counts) > 1:
             raise ShapeError(f"state: the arrays have different numbers of steps, {sorted(counts)}")
@@ -212,6 +214,10 @@ class State(Owner, Mapping[str, Any]):
                     raise ShapeError(f"state: {steps} steps need an array for {pair.info.name!r} too")
             if whole is not None:
                 self._clear()
+            # The mask tells the positions.
+            checked.sort(key=lambda each: each[1].kind != MASK)
+            while checked and checked[0][1].kind == MASK:
+                self._store(*checked.pop(0))
             lib.zrt_state_restart(state, steps, 0)
         for index, pair, right in checked:
             self._store(index, pair, right)

@@ -272,9 +272,9 @@ def _pair(
         declared = given if given is not None else info.shape
         if declared is None:
             raise ShapeError(f"{subject}: its rank is open; give its shape in shapes")
-        # Empty before the first run: a size that is not known is 0.
+        # Empty before the first run: a size that is not known is 0. A shape without open sizes holds zeros.
         first = [dim if isinstance(dim, int) else known.get(dim or "", 0) for dim in declared]
-        if first:
+        if info.static_shape is None and first:
             first[axis if axis is not None else max(len(first) - 2, 0)] = 0
         return Pair(ONCE, info, pair.output, tuple(first), None, memory)
     dims = _dims(info, known, given, axis, capacity, subject)

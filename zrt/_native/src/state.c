@@ -71,6 +71,20 @@ OrtStatus *zrt_state_wrap(zrt_state *state) {
     return NULL;
 }
 
+/* Whether the mask counts a step in a row. */
+static int counts(const zrt_state *state, size_t row, int64_t column) {
+    const zrt_layout *layout = state->layout;
+    if (layout->mask == layout->count)
+        return 1;
+    const zrt_pair *pair = &layout->pairs[layout->mask];
+    const char *element = (const char *)state->data[2 * layout->mask] +
+                          (row * (size_t)layout->capacity + (size_t)column) * pair->step_bytes;
+    for (size_t i = 0; i < pair->step_bytes; i++)
+        if (element[i] != 0)
+            return 1;
+    return 0;
+}
+
 void zrt_state_restart(zrt_state *state, int64_t steps, int forget) {
     const zrt_layout *layout = state->layout;
     for (size_t i = 0; i < layout->count; i++) {
@@ -81,8 +95,11 @@ void zrt_state_restart(zrt_state *state, int64_t steps, int forget) {
             drop(state, 2 * i + 1);
     }
     state->steps = state->seen = steps;
-    for (size_t row = 0; row < layout->rows; row++)
-        state->positions[row] = steps;
+    for (size_t row = 0; row < layout->rows; row++) {
+        state->positions[row] = 0;
+        for (int64_t column = 0; column < steps; column++)
+            state->positions[row] += counts(state, row, column);
+    }
 }
 
 OrtStatus *zrt_state_once(
@@ -141,19 +158,6 @@ static int make_room(zrt_state *state, int64_t step) {
     int64_t count = (over + layout->window - 1) / layout->window * layout->window;
     slide(state, count < state->steps ? count : state->steps);
     return 1;
-}
-
-static int counts(const zrt_state *state, size_t row, int64_t column) {
-    const zrt_layout *layout = state->layout;
-    if (layout->mask == layout->count)
-        return 1;
-    const zrt_pair *pair = &layout->pairs[layout->mask];
-    const char *element = (const char *)state->data[2 * layout->mask] +
-                          (row * (size_t)layout->capacity + (size_t)column) * pair->step_bytes;
-    for (size_t i = 0; i < pair->step_bytes; i++)
-        if (element[i] != 0)
-            return 1;
-    return 0;
 }
 
 static void store(const zrt_follower *follower, size_t index, int64_t number) {
@@ -221,7 +225,7 @@ static OrtStatus *bind(const zrt_state *state, OrtIoBinding *binding, int same, 
             continue;
         case ZRT_PAIR_MASK:
             RETURN_IF_FAILED(wrap_mask(state, i, total));
-            RETURN_IF_FAILED(api->BindInput(binding, pair->input, state->values[2 * i + (pair->blocks > 1)]));
+            RETURN_IF_FAILED(api->BindInput(binding, pair->input, state->values[2 * i + (pair->blocks != 1)]));
             continue;
         default:
             if (same)
