@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
@@ -109,7 +111,17 @@ def _device_for(memory: MemoryInfo) -> tuple[int, int]:
 
 
 def as_feed(thing: Any, subject: str) -> Any:
-    """Another library's tensor as a feed: a value over its memory, or else `thing` itself where numpy can read it."""
+    """Another library's tensor as a feed: an array or a value over its memory, or else `thing` where numpy reads it."""
+    arrays.check_unmasked(thing, subject)
+    try:
+        if thing.__dlpack_device__()[0] == Device.CPU:
+            array = np.from_dlpack(thing)
+            # A run on arrays takes a fifth of the time of one on values.
+            if array.flags.c_contiguous:
+                return array
+    except Exception:
+        # numpy lacks the tensor's type, for example. `from_dlpack` raises an error that says more.
+        pass
     try:
         return from_dlpack(thing, subject=subject)
     except Error:
