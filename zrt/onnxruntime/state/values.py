@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -352,6 +353,10 @@ class OrtValue(NotPickled):
 
     def to_dlpack(self) -> Any:
         """A DLPack capsule over the tensor's memory, which the capsule keeps alive; bool becomes uint8."""
+        if self._array is not None and self._array.dtype != np.bool_:
+            # numpy exports no array of ml_dtypes, and none that is read-only.
+            with suppress(BufferError):
+                return self._array.__dlpack__()
         value = self._tensor("Only tensor type OrtValues are supported")
         if value.element_type is ElementType.BOOL and value.memory.is_host:
             value = Value.from_array(value.numpy().view(np.uint8))
@@ -363,6 +368,8 @@ class OrtValue(NotPickled):
         return self.to_dlpack()
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        if self._array is not None:
+            return (1, 0)
         value = self._tensor("Only tensor type OrtValues are supported")
         return (1, 0) if value.memory.is_host else value.__dlpack_device__()
 
