@@ -7,6 +7,7 @@ import json
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -111,33 +112,44 @@ class TestReport:
 class TestTests:
     """The item of the tests marked `gpu`, with a pytest that writes this result."""
 
-    @staticmethod
-    def outcome(*cases: str) -> Any:
+    @pytest.fixture
+    def outcome(self, tmp_path: Path) -> Callable[..., Any]:
+        tests = tmp_path / "source" / "tests" / "room"
+        tests.mkdir(parents=True)
+        for name, text in (("test_gpu.py", "@pytest.mark.gpu"), ("test_cpu.py", "import scipy")):
+            (tests / name).write_text(text)
+
         def run(*arguments: str, **_: object) -> SimpleNamespace:
+            assert arguments[-1] == str(tests / "test_gpu.py")
+            assert str(tests / "test_cpu.py") not in arguments
             [file] = [each.partition("=")[2] for each in arguments if each.startswith("--junitxml=")]
-            Path(file).write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
+            Path(file).write_text(f"<testsuites><testsuite>{''.join(self.cases)}</testsuite></testsuites>")
             return SimpleNamespace(returncode=0, stdout="", stderr="")
 
-        return proof.gpu_tests(SimpleNamespace(run=run))
+        def of(*cases: str) -> Any:
+            self.cases = cases
+            return proof.gpu_tests(SimpleNamespace(run=run, root=tmp_path))
+
+        return of
 
     GOOD = '<testcase classname="a" name="good"/>'
     SKIPPED = '<testcase classname="a" name="later"><skipped message="no cupy"/></testcase>'
     BAD = '<testcase classname="a" name="bad"><failure message="1 == 2"/></testcase>'
     BROKEN = '<testcase classname="a" name="broken"><error message="no fixture"/></testcase>'
 
-    def test_skipped_tests_are_listed(self) -> None:
-        assert self.outcome(self.GOOD, self.SKIPPED) == {"passed": 1, "failed": {}, "skipped": {"a.later": "no cupy"}}
+    def test_skipped_tests_are_listed(self, outcome: Callable[..., Any]) -> None:
+        assert outcome(self.GOOD, self.SKIPPED) == {"passed": 1, "failed": {}, "skipped": {"a.later": "no cupy"}}
 
     @pytest.mark.parametrize(("bad", "message"), [(BAD, "1 == 2"), (BROKEN, "no fixture")], ids=["failure", "error"])
-    def test_failures_fail(self, bad: str, message: str) -> None:
+    def test_failures_fail(self, outcome: Callable[..., Any], bad: str, message: str) -> None:
         with pytest.raises(proof.FailedError, match="1 tests failed") as caught:
-            self.outcome(self.GOOD, bad)
+            outcome(self.GOOD, bad)
         assert list(caught.value.figures["failed"].values()) == [message]
 
     @pytest.mark.parametrize(("cases", "reason"), [([SKIPPED], "no cupy"), ([], "there are none")], ids=["all", "none"])
-    def test_skipped_tests_alone_do_not_pass(self, cases: list[str], reason: str) -> None:
+    def test_skipped_tests_alone_do_not_pass(self, outcome: Callable[..., Any], cases: list[str], reason: str) -> None:
         with pytest.raises(proof.SkippedError, match=reason):
-            self.outcome(*cases)
+            outcome(*cases)
 
 
 def test_ratios_are_of_each_round() -> None:
