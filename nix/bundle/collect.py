@@ -70,7 +70,8 @@ class Bundle:
         for family in FAMILIES:
             if source.name.startswith(family):
                 for sibling in sorted(source.parent.glob(f"{family}*.so.*")):
-                    if not (self.lib / sibling.name).exists():
+                    # NVRTC's other builds, of the same size: nothing loads them unless a program is linked to them.
+                    if ".alt." not in sibling.name and not (self.lib / sibling.name).exists():
                         self.copy(sibling, self.lib / sibling.name)
 
     def tree(self, source: Path, target: Path, leave_out: tuple[str, ...] = ()) -> None:

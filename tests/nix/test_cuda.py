@@ -68,3 +68,28 @@ class TestCompiler:
         assert done.returncode == 0, done.stderr
         header = cuda.plain("store", "cat", done.stdout.strip())
         assert "NVIDIA CUDA architecture" in header
+
+
+class TestBundle:
+    def test_bundle_has_a_library_with_its_parts(self, nix: Any) -> None:
+        """The parts are loaded by name, so nothing lists them; NVRTC's second build is no part of the first."""
+        done = nix.build_expression("""
+          pkgs.runCommand "bundled" { nativeBuildInputs = [ pkgs.patchelf pkgs.python3 ]; } ''
+            mkdir libraries
+            touch empty.c
+            for name in libnvrtc.so.13 libnvrtc.alt.so.13 libnvrtc-builtins.so.13.0 libother.so.1; do
+              gcc -shared -nostdlib -Wl,-soname,$name -o libraries/$name empty.c
+            done
+            gcc -shared -nostdlib -Wl,--no-as-needed,-rpath,$PWD/libraries -o user.so empty.c libraries/libnvrtc.so.13
+            PYTHONPATH=${nix}/bundle python3 -B -c '
+            from pathlib import Path
+            from collect import Bundle
+            bundle = Bundle(Path("bundle"), Path("nowhere"))
+            bundle.copy(Path("user.so"), bundle.lib / "python" / "user.so")
+            '
+            { ls bundle/lib; patchelf --print-rpath bundle/lib/python/user.so; } >$out
+          ''
+        """)
+        assert done.returncode == 0, done.stderr
+        listed = nix.plain("store", "cat", done.stdout.strip()).split()
+        assert listed == ["libnvrtc-builtins.so.13.0", "libnvrtc.so.13", "python", "$ORIGIN/.."]
