@@ -20,7 +20,7 @@ uint64_t zrt_clock(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-uintptr_t zrt_lane_step(const zrt_lane *lane, const OrtRunOptions *run_options) {
+static inline uintptr_t run(const zrt_lane *lane, const OrtRunOptions *run_options) {
     const OrtApi *api = lane->api;
     for (size_t i = 0; i < lane->input_count; i++)
         RETURN_CODE_IF_FAILED(api->BindInput(lane->binding, lane->input_names[i], lane->input_values[i]));
@@ -32,6 +32,10 @@ uintptr_t zrt_lane_step(const zrt_lane *lane, const OrtRunOptions *run_options) 
     if (lane->synchronize)
         RETURN_CODE_IF_FAILED(api->SynchronizeBoundOutputs(lane->binding));
     return ZRT_OK;
+}
+
+uintptr_t zrt_lane_step(const zrt_lane *lane, const OrtRunOptions *run_options) {
+    return run(lane, run_options);
 }
 
 static int take(int *busy) {
@@ -46,7 +50,7 @@ uintptr_t zrt_lane_run_with(zrt_handle *handle, const OrtRunOptions *run_options
     zrt_lane *lane = handle->pointer;
     if (__builtin_expect(take(&lane->busy), 0))
         return ZRT_BUSY;
-    uintptr_t result = __builtin_expect(lane->incomplete, 0) ? ZRT_INCOMPLETE : zrt_lane_step(lane, run_options);
+    uintptr_t result = __builtin_expect(lane->incomplete, 0) ? ZRT_INCOMPLETE : run(lane, run_options);
     give(&lane->busy);
     return result;
 }
