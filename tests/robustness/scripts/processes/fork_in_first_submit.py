@@ -39,6 +39,8 @@ if not process:
     faulthandler.dump_traceback_later(60, exit=True)
     mine = session(zrt.SessionOptions(intra_op_num_threads=1))
     assert mine.submit(FEEDS).result(30)[0].tolist() == SUM.tolist()
+    # Its watchdog is a thread, for which the next child would wait at its end.
+    faulthandler.cancel_dump_traceback_later()
     # The child's threads and handlers of forks are whole, too.
     other = os.fork()
     if not other:
