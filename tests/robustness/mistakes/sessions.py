@@ -91,6 +91,16 @@ def metadata_of_a_deleted_file(w: World) -> zrt.ModelMetadata:
 
 
 SINGLE: list[Single] = [
+    *(
+        (
+            f"SessionSpec.{name}",
+            Kind.MISSING_FILE,
+            lambda w, name=name: getattr(zrt.SessionSpec(w.folder / "none.onnx"), name)(),
+            ModelNotFoundError,
+            ("none.onnx",),
+        )
+        for name in ("load", "shared")
+    ),
     (
         "ModelMetadata.opsets",
         Kind.MISSING_FILE,
@@ -162,6 +172,10 @@ CANNOT_FAIL: dict[str, str] = {
     "PreparedRun.__init__": INSIDE,
     "RunOptions.opened": INSIDE,
     "Session.adopt": INSIDE,
+    **{
+        f"SessionSpec.{name}": A_FACT
+        for name in ("allow", "external_data_dir", "model", "options", "providers", "strict")
+    },
     "Session.metadata": A_FACT,
     "SessionOptions.__init__": "its arguments are checked where it is used: see SESSION_OPTIONS",
     "available_providers": NOTHING,
