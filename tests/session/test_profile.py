@@ -342,4 +342,6 @@ class TestOwnTimes:
 def test_profile_of_the_shipped_model():
     model = onnx.load(Path(zrt.__file__).with_name("models") / "digits.onnx")
     rows = zrt.Session(model).profile([np.zeros((4, 1, 8, 8), np.float32)], runs=3).by_operator()
-    assert {row.name: row.calls for row in rows}["Conv"] == 6
+    calls = {row.name: row.calls for row in rows}
+    # ONNX Runtime fuses them with the Relu after them: on x86 into its own Conv, on ARM into FusedConv.
+    assert calls.get("Conv", 0) + calls.get("FusedConv", 0) == 6
