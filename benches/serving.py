@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -19,9 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import onnx
 import onnxruntime
 
 import zrt
+from benches.models import build
 from zrt.serving import Application, application, server
 from zrt.serving.batches import Array, Results
 from zrt.serving.model import ServedModel
@@ -29,6 +32,8 @@ from zrt.serving.model import ServedModel
 ROOT = Path(__file__).parents[1]
 CLIENTS = (1, 8, 64)
 CONTENDERS = ("zrt", "onnxruntime")
+# Beside the digits: the name in `benches.models`, the input, and the shape of one row.
+MODELS = (("cnn", "image", (1, 1, 28, 28)), ("mlp", "x", (1, 512)), ("squeezenet", "data_0", (1, 3, 224, 224)))
 DIGITS = ROOT / "zrt" / "models" / "digits.onnx"
 
 
@@ -42,10 +47,10 @@ class PerRequest(ServedModel):
         return await asyncio.to_thread(lambda: finish(dict(zip(names, self.session.run(names, feeds), strict=True))))
 
 
-def application_of(contender: str, model: Path, threads: int, max_batch: int) -> Application:
+def application_of(contender: str, model: Path, threads: int, settings: dict[str, int]) -> Application:
     """The application to measure, with its model loaded."""
     spec = zrt.SessionSpec(model, zrt.SessionOptions(intra_op_num_threads=threads))
-    made = application({"model": spec}, max_batch=max_batch)
+    made = application({"model": spec}, **settings)
     made.load()
     if contender == "onnxruntime":
         options = onnxruntime.SessionOptions()
@@ -56,10 +61,10 @@ def application_of(contender: str, model: Path, threads: int, max_batch: int) ->
     return made
 
 
-def serve(contender: str, model: Path, threads: int, max_batch: int) -> None:
+def serve(contender: str, model: Path, threads: int, settings: dict[str, int]) -> None:
     """A server: prints its port when it takes requests."""
     listening = server.listen("127.0.0.1", 0)
-    made = application_of(contender, model, threads, max_batch)
+    made = application_of(contender, model, threads, settings)
     server.serve(made, listening, None, False, lambda: print(listening.getsockname()[1], flush=True))
 
 
@@ -143,31 +148,40 @@ async def load(port: int, clients: int, seconds: float, request: bytes) -> tuple
 
 
 class Figures(NamedTuple):
-    """Requests per second of each round, and the seconds of all requests."""
+    """Requests per second of each round, the seconds of all requests, and the server's CPU seconds of each round."""
 
     rates: list[float]
     seconds: list[float]
+    cpu: list[float]
 
 
-def measure(model: Path, feeds: dict[str, Array], rounds: int, seconds: float, threads: int, max_batch: int) -> None:
+def cpu_seconds(process: int) -> float:
+    """The CPU time that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(model: Path, feeds: dict[str, Array], how: argparse.Namespace, settings: dict[str, int]) -> None:
     """Measures every contender in turns, and prints a row for each number of clients."""
     request = request_of(feeds)
     servers, ports = {}, {}
     for contender in CONTENDERS:
         call = [sys.executable, "-m", "benches.serving", "--serve"]
-        call.append(json.dumps([contender, str(model), threads, max_batch]))
+        call.append(json.dumps([contender, str(model), how.threads, settings]))
         servers[contender] = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         line = servers[contender].stdout
         assert line is not None
         ports[contender] = int(line.readline())
     try:
-        for clients in CLIENTS:
-            found = {contender: Figures([], []) for contender in CONTENDERS}
+        for clients in how.clients:
+            found = {contender: Figures([], [], []) for contender in CONTENDERS}
             for contender in CONTENDERS:
-                asyncio.run(load(ports[contender], clients, seconds / 2, request))
-            for turn in range(rounds):
+                asyncio.run(load(ports[contender], clients, how.seconds / 2, request))
+            for turn in range(how.rounds):
                 for contender in CONTENDERS if turn % 2 else reversed(CONTENDERS):
-                    rate, times = asyncio.run(load(ports[contender], clients, seconds, request))
+                    before = cpu_seconds(servers[contender].pid)
+                    rate, times = asyncio.run(load(ports[contender], clients, how.seconds, request))
+                    found[contender].cpu.append(cpu_seconds(servers[contender].pid) - before)
                     found[contender].rates.append(rate)
                     found[contender].seconds.extend(times)
             print(row(model.stem, clients, found), flush=True)
@@ -186,12 +200,16 @@ def row(name: str, clients: int, found: dict[str, Figures]) -> str:
     for contender in CONTENDERS:
         times = found[contender].seconds
         p50, p99 = np.percentile(times, [50, 99]) * 1e3
-        cells.append(f"{statistics.median(found[contender].rates):,.0f} ({p50:.2f}, {p99:.2f})")
+        cpu = sum(found[contender].cpu) / len(times) * 1e3
+        cells.append(f"{statistics.median(found[contender].rates):,.0f} ({p50:.2f}, {p99:.2f}, {cpu:.2f})")
     return "| " + " | ".join([*cells, f"{ratio:.2f}"]) + " |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("models", nargs="*", help="some of digits, cnn, mlp, squeezenet (default: all)")
+    parser.add_argument("--clients", type=int, nargs="*", default=CLIENTS)
+    parser.add_argument("--lanes", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each round")
     parser.add_argument("--threads", type=int, default=1, help="within an operator")
@@ -199,20 +217,26 @@ def main() -> None:
     parser.add_argument("--serve", type=json.loads, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
-        contender, model, threads, max_batch = arguments.serve
-        serve(contender, Path(model), threads, max_batch)
+        contender, model, threads, settings = arguments.serve
+        serve(contender, Path(model), threads, settings)
         return
-    print("| model | clients | zrt, requests a second (p50, p99 in ms) | onnxruntime | ratio |")
+    print("| model | clients | zrt: requests a second (p50, p99, CPU, ms) | onnxruntime | ratio |")
     print("|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        for model, feeds in models(Path(folder)):
-            measure(model, feeds, arguments.rounds, arguments.seconds, arguments.threads, arguments.max_batch)
+        for model, feeds in models(Path(folder), arguments.models):
+            settings = {"max_batch": arguments.max_batch, "lanes": arguments.lanes}
+            measure(model, feeds, arguments, settings)
 
 
-def models(folder: Path) -> list[tuple[Path, dict[str, Array]]]:
+def models(folder: Path, names: list[str]) -> list[tuple[Path, dict[str, Array]]]:
     """The models to serve, each with the feeds of a request of one row."""
     generator = np.random.default_rng(0)
-    return [(DIGITS, {"image": generator.random((1, 1, 8, 8), np.float32)})]
+    found = [(DIGITS, {"image": generator.random((1, 1, 8, 8), np.float32)})]
+    for name, of, row in MODELS:
+        path = folder / f"{name}.onnx"
+        onnx.save(build.MODELS[name](), path)
+        found.append((path, {of: generator.random(row, np.float32)}))
+    return [(path, feeds) for path, feeds in found if not names or path.stem in names]
 
 
 if __name__ == "__main__":
