@@ -82,6 +82,22 @@ def test_other_threads_get_the_jobs_that_one_leaves(background: Callable[..., An
     assert {id(one) for one in taken} == {id(one) for one in jobs}
 
 
+def test_thread_that_worked_last_is_woken_first(
+    background: Callable[..., Any], eventually: Callable[..., None]
+) -> None:
+    batches = Batches(1, 0, 99)
+    first = background(batches.take)
+    eventually(lambda: len(batches._idle) == 1)
+    second = background(batches.take)
+    eventually(lambda: len(batches._idle) == 2)
+    batches.put(job())
+    batches.wake()
+    assert len(second.result()) == 1
+    assert first.running
+    batches.close()
+    assert first.result() is None
+
+
 def test_closed_queue_refuses_and_gives_what_it_has(background: Callable[..., Any]) -> None:
     batches = filled([job()], max_wait=60)
     batches.close()

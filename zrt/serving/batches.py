@@ -69,14 +69,16 @@ class Batches:
         self._groups: dict[Hashable, Group] = {}
         self._count = 0
         self._closed = False
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        # A lock for each thread that waits: its release is the notice.
+        self._idle: list[threading.Lock] = []
 
     def __len__(self) -> int:
         return self._count
 
     def put(self, job: Job) -> None:
         """Adds a job; raises `RequestError` if the queue is full or closed. `wake` must follow."""
-        with self._changed:
+        with self._lock:
             if self._closed:
                 raise RequestError(UNAVAILABLE, "the server is shutting down")
             if self._count >= self.max_queue:
@@ -91,23 +93,41 @@ class Batches:
 
     def wake(self) -> None:
         """Lets a thread look for a batch after `put`: once for several jobs that came together."""
-        with self._changed:
-            self._changed.notify()
+        with self._lock:
+            self._notify()
+
+    def _notify(self) -> None:
+        """Wakes the thread that waits for the shortest time: the memory of its lanes is in the caches."""
+        if self._idle:
+            self._idle.pop().release()
+
+    def _wait(self, seconds: float = -1) -> None:
+        """Lets the lock go until a notice comes, at most for these seconds."""
+        notice = threading.Lock()
+        notice.acquire()
+        self._idle.append(notice)
+        self._lock.release()
+        try:
+            notice.acquire(timeout=seconds)
+        finally:
+            self._lock.acquire()
+            if notice in self._idle:
+                self._idle.remove(notice)
 
     def take(self) -> list[Job] | None:
         """Waits for the next batch; None after `close`, when no job is left."""
-        with self._changed:
+        with self._lock:
             while True:
                 if not self._groups:
                     if self._closed:
                         return None
-                    self._changed.wait()
+                    self._wait()
                     continue
                 now = clock()
                 ready = [group for group in self._groups.values() if self._due(group) <= now]
                 if ready:
                     return self._cut(min(ready, key=_first_arrived))
-                self._changed.wait(max(0.0, min(map(self._due, self._groups.values())) - now))
+                self._wait(max(0.0, min(map(self._due, self._groups.values())) - now))
 
     def _due(self, group: Group) -> float:
         """The time from which a group is ready."""
@@ -130,12 +150,12 @@ class Batches:
             del self._groups[_group_key(first)]
         if self._groups:
             # The notice of these jobs may have woken this thread.
-            self._changed.notify()
+            self._notify()
         return batch
 
     def drop(self, job: Job) -> None:
         """Takes back a job that nobody waits for any more, if no thread has taken it."""
-        with self._changed:
+        with self._lock:
             key = _group_key(job)
             group = self._groups.get(key)
             if group is None or job not in group.jobs:
@@ -148,9 +168,10 @@ class Batches:
 
     def close(self) -> None:
         """Refuses further jobs; those that wait are ready at once."""
-        with self._changed:
+        with self._lock:
             self._closed = True
-            self._changed.notify_all()
+            while self._idle:
+                self._notify()
 
 
 def _group_key(job: Job) -> Hashable:
