@@ -31,7 +31,7 @@ logger = logging.getLogger("zrt.serving")
 JSON_SIZE = "Inference-Header-Content-Length"
 TIMEOUT = "Inference-Timeout"
 
-# A body of this size or more is read on another thread, so that the event loop goes on.
+# As many bytes or more are read on another thread, so that the event loop goes on.
 LARGE = 1 << 16
 
 
@@ -83,8 +83,11 @@ class Infer:
         limit = self._settings.max_body
         body = await _read(receive, headers.get("content-length"), limit)
         decoding = headers.get("content-encoding", "")
-        read = partial(_parse, body, decoding, limit, _number(headers, JSON_SIZE), model)
-        request = await (asyncio.to_thread(read) if decoding or len(body) >= LARGE else _now(read))
+        json_size = _number(headers, JSON_SIZE)
+        read = partial(_parse, body, decoding, limit, json_size, model)
+        # Binary numbers are not read but borrowed, however many there are; strings are read one by one.
+        to_read = len(body) if json_size is None or not model.signature.lanes else json_size
+        request = await asyncio.to_thread(read) if decoding or to_read >= LARGE else read()
         allowed = [request.timeout, timeout(_number(headers, TIMEOUT)), self._settings.timeout]
         soonest = min((seconds for seconds in allowed if seconds is not None), default=None)
         coding = codings.accepted(headers.get("accept-encoding", ""))
@@ -94,10 +97,6 @@ class Infer:
             None if soonest is None else arrived + soonest,
         )
         return answer
-
-
-async def _now(call: Callable[[], InferRequest]) -> InferRequest:
-    return call()
 
 
 def _parse(body: bytes, coding: str, limit: int, json_size: int | None, model: ServedModel) -> InferRequest:
