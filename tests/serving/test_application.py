@@ -167,6 +167,21 @@ class TestApplication:
         asyncio.run(leave())
         app.close()
 
+    def test_loop_that_ended_before_it_woke_a_thread_stops_no_other(self, double: zrt.Session) -> None:
+        app = application({"m": double}, lanes=1)
+        app.load()
+        model = app._load().find("m", None)
+        ended = asyncio.new_event_loop()
+        ended.close()
+        model._waking = ended
+
+        async def ask() -> Any:
+            feeds = {"x": np.ones((1, 4), np.float32)}
+            return await asyncio.wait_for(model.answer(feeds, lambda results: results["y"].tolist(), None), 60)
+
+        assert asyncio.run(ask()) == [[2] * 4]
+        app.close()
+
     def test_cancelled_request_leaves_the_queue(self, loop: zrt.Session, eventually: Callable[..., None]) -> None:
         app = application({"m": loop}, lanes=1)
         app.load()

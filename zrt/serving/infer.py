@@ -34,6 +34,9 @@ TIMEOUT = "Inference-Timeout"
 # As many bytes or more are read on another thread, so that the event loop goes on.
 LARGE = 1 << 16
 
+# The most digits of a header's number.
+LONGEST = 18
+
 
 class Answer(NamedTuple):
     """The body of a response."""
@@ -113,7 +116,7 @@ def _finish(model: ServedModel, request: InferRequest, coding: str | None, resul
 
 async def _read(receive: Receive, declared: str | None, limit: int) -> bytes:
     """The body of a request, at most `limit` bytes."""
-    if declared is not None and declared.isdecimal() and int(declared) > limit:
+    if declared is not None and declared.isdecimal() and (len(declared) > LONGEST or int(declared) > limit):
         raise codings.too_large(limit)
     chunks: list[bytes] = []
     size = 0
@@ -136,7 +139,7 @@ def _number(headers: Headers, name: str) -> int | None:
     text = headers.get(name)
     if text is None:
         return None
-    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+    if not text.isascii() or not text.isdecimal() or len(text) > LONGEST:
         raise RequestError(BAD_REQUEST, f"{name}: expected a whole number, got {text[:80]!r}")
     return int(text)
 

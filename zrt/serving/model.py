@@ -39,7 +39,8 @@ class ServedModel:
             for _ in range(settings.lanes)
         ]
         self._threads: list[threading.Thread] = []
-        self._waking = False
+        # The event loop that is about to wake a thread.
+        self._waking: asyncio.AbstractEventLoop | None = None
 
     def start(self) -> None:
         """Starts the threads."""
@@ -64,9 +65,9 @@ class ServedModel:
         rows, key = self._batch_key(feeds)
         job = Job(feeds, finish, loop.create_future(), rows, key)
         self.batches.put(job)
-        if not self._waking:
+        if self._waking is not loop:
             # After the requests that the loop has read at the same time: these can share a run.
-            self._waking = True
+            self._waking = loop
             loop.call_soon(self._wake)
         timer = None if deadline is None else loop.call_at(deadline, self._expire, job)
         try:
@@ -90,7 +91,7 @@ class ServedModel:
         return rows, tuple(feeds[name].shape[1:] for name in self.signature.inputs)
 
     def _wake(self) -> None:
-        self._waking = False
+        self._waking = None
         self.batches.wake()
 
     def _expire(self, job: Job) -> None:
