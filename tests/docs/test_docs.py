@@ -39,7 +39,10 @@ FENCE = re.compile(r"^```(?P<info>[^`\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | 
 RUNNER = Path(__file__).with_name("scripts") / "run_examples.py"
 
 # The packages that the examples of a page need and the group `dev` lacks.
-NEEDED = {"docs/serving.md": ("starlette", "uvicorn", "prometheus_client", "tritonclient")}
+NEEDED = {
+    "docs/scoring.md": ("pyarrow",),
+    "docs/serving.md": ("starlette", "uvicorn", "prometheus_client", "tritonclient"),
+}
 
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 

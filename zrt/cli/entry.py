@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from zrt.bench.synthetic import InputShapeError
-from zrt.cli import bench, compile, info, inspect, profile, run, serve
+from zrt.cli import bench, compile, info, inspect, profile, run, score, serve
 from zrt.cli.common import CommandError, UsageError
 from zrt.errors import Error
 from zrt.version import __version__
@@ -22,7 +22,7 @@ USED_WRONGLY = 2
 INTERRUPTED = 130
 NOBODY_READS = 141
 
-COMMANDS = (bench, compile, info, inspect, profile, run, serve)
+COMMANDS = (bench, compile, info, inspect, profile, run, score, serve)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich import box
@@ -53,6 +53,38 @@ def facts(*rows: tuple[str, str]) -> Table:
     for word, text in rows:
         made.add_row(word, text)
     return made
+
+
+@contextmanager
+def row_bar(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar of rows with their rate, on standard error if that is a terminal; it takes the number of rows done."""
+    bar = Progress(
+        BarColumn(),
+        TextColumn("{task.completed:,}/{task.total:,} rows"),
+        TextColumn("{task.fields[rate]:,.0f} rows/s"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        auto_refresh=False,
+    )
+    if not bar.console.is_terminal:
+        yield lambda done: None
+        return
+    task = bar.add_task("", total=total, rate=0.0)
+    start = drawn = time.monotonic()
+    first: int | None = None
+
+    def show(done: int) -> None:
+        nonlocal drawn, first
+        now = time.monotonic()
+        first = done if first is None else first
+        bar.update(task, completed=done, rate=(done - first) / max(now - start, 1e-9))
+        if done == total or now - drawn > REFRESH_S:
+            bar.refresh()
+            drawn = now
+
+    with bar:
+        yield show
 
 
 @contextmanager

@@ -1,0 +1,326 @@
+"""``zrt score``: data sets of each format through models, bad rows, interrupted runs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.scoring import models
+from tests.support import processes
+from zrt.cli import main
+from zrt.scoring import parts, score
+
+pa = pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
+import pyarrow.csv  # noqa: E402
+import pyarrow.dataset as datasets  # noqa: E402
+import pyarrow.parquet as parquet  # noqa: E402
+
+ROWS = 1000
+X = np.arange(ROWS * 3, dtype=np.float32).reshape(ROWS, 3) / 7
+K = np.arange(ROWS)
+Y = np.repeat(X.sum(axis=1, keepdims=True) + 1, 2, axis=1)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(models.affine())
+    return path
+
+
+def table(x: Any = None, **more: Any) -> Any:
+    rows = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3) if x is None else x
+    return pa.table({"x": rows, "k": K[: len(rows)], "id": [f"row {k}" for k in K[: len(rows)]], **more})
+
+
+def run(*arguments: object, capsys: Any = None) -> Any:
+    status = main(["score", *map(str, arguments), "--json"])
+    out = capsys.readouterr()
+    return status, json.loads(out.out) if out.out else out.err
+
+
+def check(y: Any, n: Any) -> None:
+    np.testing.assert_allclose(np.array(y, np.float32), Y, rtol=1e-5)
+    np.testing.assert_array_equal(np.array(n), 2 * K)
+
+
+def write(kind: str, path: Path) -> Path:
+    path = path / f"data.{kind}"
+    if kind == "parquet":
+        parquet.write_table(table(), path, row_group_size=300)
+    elif kind == "arrow":
+        with pa.ipc.new_file(str(path), table().schema) as writer:
+            writer.write_table(table(), max_chunksize=300)
+    elif kind == "csv":
+        flat = pa.table({f"x{i}": X[:, i] for i in range(3)} | {"k": K})
+        pyarrow.csv.write_csv(flat, path)
+    elif kind == "npz":
+        np.savez(path, x=X, k=K)
+    return path
+
+
+def read(path: Path) -> tuple[Any, Any]:
+    kind = path.suffix[1:]
+    if kind == "npz":
+        with np.load(path) as found:
+            return found["y"], found["n"]
+    found = datasets.dataset(path, format=kind).to_table()
+    if kind == "csv":
+        return np.stack([found["y_0"], found["y_1"]], axis=1), found["n"]
+    return found["y"].to_pylist(), found["n"]
+
+
+CSV = ("--input", "x0=x", "--input", "x1=x", "--input", "x2=x")
+
+
+class TestFormats:
+    @pytest.mark.parametrize("source", ["parquet", "arrow", "csv", "npz"])
+    @pytest.mark.parametrize("target", ["parquet", "arrow", "csv", "npz"])
+    def test_each_format_to_each(self, model: Path, tmp_path: Path, source: str, target: str, capsys: Any) -> None:
+        data, results = write(source, tmp_path), tmp_path / f"results.{target}"
+        status, found = run(model, data, results, *(CSV if source == "csv" else ()), capsys=capsys)
+        assert (status, found["rows"], found["bad_rows"]) == (0, ROWS, 0)
+        check(*read(results))
+        assert not (tmp_path / f"{results.name}.parts").exists()
+
+    def test_npy(self, tmp_path: Path, capsys: Any) -> None:
+        (tmp_path / "sums.onnx").write_bytes(models.sums())
+        np.save(tmp_path / "x.npy", X)
+        assert run(tmp_path / "sums.onnx", tmp_path / "x.npy", tmp_path / "s.npy", capsys=capsys)[0] == 0
+        np.testing.assert_allclose(np.load(tmp_path / "s.npy"), X.sum(axis=1), rtol=1e-5)
+
+    def test_folders(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        (tmp_path / "data").mkdir()
+        for index in range(4):
+            parquet.write_table(table().slice(index * 250, 250), tmp_path / "data" / f"{index}.parquet")
+        assert run(model, tmp_path / "data", tmp_path / "out", capsys=capsys)[0] == 0
+        found = datasets.dataset(tmp_path / "out", format="parquet").to_table()
+        check(found["y"].to_pylist(), found["n"])
+
+    def test_texts(self, tmp_path: Path, capsys: Any) -> None:
+        (tmp_path / "texts.onnx").write_bytes(models.texts())
+        parquet.write_table(pa.table({"s": ["a", "bé", ""] * 100}), tmp_path / "s.parquet")
+        status, _ = run(tmp_path / "texts.onnx", tmp_path / "s.parquet", tmp_path / "t.parquet", capsys=capsys)
+        assert status == 0
+        assert parquet.read_table(tmp_path / "t.parquet")["t"].to_pylist() == ["a", "bé", ""] * 100
+
+    def test_kept_columns(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        results = tmp_path / "results.parquet"
+        run(model, write("parquet", tmp_path), results, "--keep", "id", capsys=capsys)
+        found = parquet.read_table(results)
+        assert found.column_names == ["id", "y", "n"]
+        assert found["id"].to_pylist() == [f"row {k}" for k in K]
+
+
+class TestBatches:
+    @pytest.mark.parametrize("batch", [1, 7, 64, 2000])
+    def test_fixed_batch_is_padded_and_cut(self, tmp_path: Path, batch: int, capsys: Any) -> None:
+        (tmp_path / "model.onnx").write_bytes(models.affine(batch))
+        results = tmp_path / "results.npz"
+        assert run(tmp_path / "model.onnx", write("npz", tmp_path), results, capsys=capsys)[0] == 0
+        check(*read(results))
+
+    @pytest.mark.parametrize("lanes", [1, 4])
+    def test_open_batch(self, model: Path, tmp_path: Path, lanes: int, capsys: Any) -> None:
+        results = tmp_path / "results.npz"
+        run(model, write("npz", tmp_path), results, "--batch", 3, "--lanes", lanes, capsys=capsys)
+        check(*read(results))
+
+    def test_rows_of_different_lengths(self, tmp_path: Path, capsys: Any) -> None:
+        (tmp_path / "sums.onnx").write_bytes(models.sums())
+        rows = [[1.0] * (1 + number // 3 % 4) for number in range(100)]
+        parquet.write_table(pa.table({"x": rows}), tmp_path / "x.parquet")
+        assert run(tmp_path / "sums.onnx", tmp_path / "x.parquet", tmp_path / "s.npy", capsys=capsys)[0] == 0
+        assert np.load(tmp_path / "s.npy").tolist() == [len(row) for row in rows]
+
+    def test_nested_lists_become_tensors(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        results = tmp_path / "results.parquet"
+        parquet.write_table(table(pa.array(X.tolist())), tmp_path / "x.parquet")
+        assert run(model, tmp_path / "x.parquet", results, capsys=capsys)[0] == 0
+        check(*read(results))
+
+
+BAD = {3: None, 500: [1.0], 501: [1.0, None, 2.0], 999: [1.0] * 4}
+
+
+class TestBadRows:
+    def data(self, tmp_path: Path) -> Path:
+        rows = [BAD.get(number, row) for number, row in enumerate(X.tolist())]
+        parquet.write_table(table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
+        return tmp_path / "bad.parquet"
+
+    def test_are_left_out_and_reported(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        results = tmp_path / "results.parquet"
+        status, found = run(model, self.data(tmp_path), results, "--keep", "k", capsys=capsys)
+        assert (status, found["bad_rows"]) == (1, len(BAD))
+        assert [one["row"] for one in found["bad"]] == list(BAD)
+        assert found["bad"][1]["reason"] == "column 'x': shape [1], not shape [3]"
+        good = [number for number in range(ROWS) if number not in BAD]
+        made = parquet.read_table(results)
+        assert made["k"].to_pylist() == good
+        np.testing.assert_allclose(made["y"].to_pylist(), Y[good], rtol=1e-5)
+
+    def test_have_nulls(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        results = tmp_path / "results.parquet"
+        status, found = run(model, self.data(tmp_path), results, "--skip-bad", "--keep", "id", capsys=capsys)
+        assert (status, found["bad_rows"]) == (0, len(BAD))
+        made = parquet.read_table(results)
+        assert made["id"].to_pylist() == [f"row {k}" for k in K]
+        for name in ("y", "n"):
+            assert [row for row, value in enumerate(made[name].to_pylist()) if value is None] == list(BAD)
+        good = [number for number in range(ROWS) if number not in BAD]
+        np.testing.assert_allclose(made["y"].take(good).to_pylist(), Y[good], rtol=1e-5)
+
+    def test_all_rows_bad(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        parquet.write_table(table(pa.nulls(20, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
+        status, found = run(model, tmp_path / "bad.parquet", tmp_path / "a.parquet", "--skip-bad", capsys=capsys)
+        assert (status, found["bad_rows"]) == (0, 20)
+        assert parquet.read_table(tmp_path / "a.parquet")["y"].to_pylist() == [None] * 20
+        status, found = run(model, tmp_path / "bad.parquet", tmp_path / "b.parquet", capsys=capsys)
+        assert (status, found["bad_rows"]) == (1, 20)
+        empty = parquet.read_table(tmp_path / "b.parquet")
+        assert (empty.num_rows, empty.column_names) == (0, ["y", "n"])
+
+    def test_texts_that_are_no_numbers(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        lines = ["x0,x1,x2,k", "1,2,3,0", "1,two,3,1", "1,,3,2", "1,2,nan,3", "1,2,3,3.5", "4,5,6,5"]
+        (tmp_path / "bad.csv").write_text("\n".join(lines))
+        results = tmp_path / "results.csv"
+        status, found = run(model, tmp_path / "bad.csv", results, *CSV, capsys=capsys)
+        assert (status, [one["row"] for one in found["bad"]]) == (1, [1, 2, 4])
+        assert found["bad"][0]["reason"] == "column 'x1': 'two' is no float32"
+        assert datasets.dataset(results, format="csv").to_table()["n"].to_pylist() == [0, 6, 10]
+
+
+class TestMistakes:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--input", "nope=x"], "no column 'nope'"),
+            (["--input", "x=nope"], "no input 'nope'"),
+            (["--keep", "nope"], "no column 'nope'"),
+            (["--input", "id=k"], ""),
+        ],
+    )
+    def test_of_columns(self, model: Path, tmp_path: Path, arguments: list[str], message: str, capsys: Any) -> None:
+        status, found = run(model, write("parquet", tmp_path), tmp_path / "r.parquet", *arguments, capsys=capsys)
+        if message:
+            assert status == 2
+            assert message in found
+        else:
+            assert (status, found["bad_rows"]) == (1, ROWS)
+
+    def test_column_of_another_kind(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        np.savez(tmp_path / "data.npz", x=X, k=K / 2)
+        status, found = run(model, tmp_path / "data.npz", tmp_path / "r.npz", capsys=capsys)
+        assert status == 1
+        assert "column 'k': float64 cannot be fed as int64 to input 'k'" in found
+
+    @pytest.mark.parametrize(
+        ("target", "arguments", "message"),
+        [
+            ("r.npy", [], "2 outputs"),
+            ("r.npz", ["--keep", "id"], "--keep"),
+            ("r.npz", ["--skip-bad"], "output 'n' has no nulls in numpy"),
+        ],
+    )
+    def test_of_numpy_results(
+        self, model: Path, tmp_path: Path, target: str, arguments: list[str], message: str, capsys: Any
+    ) -> None:
+        status, found = run(model, write("parquet", tmp_path), tmp_path / target, *arguments, capsys=capsys)
+        assert status == 2
+        assert message in found
+
+    def test_missing_and_unreadable_files(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        assert run(model, tmp_path / "none.parquet", tmp_path / "r.parquet", capsys=capsys)[0] == 1
+        assert run(model, tmp_path / "none", tmp_path / "r.parquet", capsys=capsys)[0] == 2
+        (tmp_path / "wrong.parquet").write_bytes(b"nothing")
+        status, found = run(model, tmp_path / "wrong.parquet", tmp_path / "r.parquet", capsys=capsys)
+        assert status == 1
+        assert "wrong.parquet" in found
+
+
+class TestResume:
+    def test_goes_on_after_the_last_complete_part(
+        self, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    ) -> None:
+        data, results = write("parquet", tmp_path), tmp_path / "results.parquet"
+        monkeypatch.setattr(parts, "PART_BYTES", 1000)
+        monkeypatch.setattr(score, "CHUNK_ROWS", 100)
+        with monkeypatch.context() as patch:
+            patch.setattr(parts.Parts, "add", failing_after(parts.Parts.add, 5))
+            with pytest.raises(RuntimeError, match="stopped"):
+                main(["score", str(model), str(data), str(results), "--json", "--batch", "50"])
+        assert "--resume goes on" in capsys.readouterr().err
+        assert not results.exists()
+        complete = sorted((tmp_path / "results.parquet.parts").glob("part-*.parquet"))
+        assert 250 <= sum(parquet.read_table(part).num_rows for part in complete) < ROWS
+        status, found = run(model, data, results, "--batch", 50, capsys=capsys)
+        assert status == 2
+        assert "--resume" in found
+        status, found = run(model, data, results, "--keep", "id", "--resume", capsys=capsys)
+        assert status == 2
+        assert "another run" in found
+        assert run(model, data, results, "--resume", "--batch", 50, capsys=capsys)[0] == 0
+        check(*read(results))
+
+    def test_interrupt_leaves_complete_files(self, tmp_path: Path) -> None:
+        """Ctrl-C in the middle, and once more without an interrupt: every row is there once, in its order."""
+        (tmp_path / "model.onnx").write_bytes(models.affine(1))
+        count = 200_000
+        np.savez(tmp_path / "data.npz", x=np.ones((count, 3), np.float32), k=np.arange(count))
+        command = [
+            *(sys.executable, "-m", "zrt", "score", "model.onnx", "data.npz", "results", "--output-format", "parquet"),
+            *("--json", "--resume"),
+        ]
+        options: dict[str, Any] = {"cwd": tmp_path, "env": processes.environment(), "text": True}
+        # Python leaves SIGINT ignored where its parent had it so.
+        started = subprocess.Popen(
+            command,
+            **options,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        while not (tmp_path / "results").is_dir():
+            time.sleep(0.01)
+        time.sleep(0.3)
+        started.send_signal(signal.SIGINT)
+        _, complaint = started.communicate(timeout=60)
+        assert started.returncode == 130, complaint
+        assert "--resume goes on" in complaint
+        done = json.loads((tmp_path / "results" / parts.MANIFEST).read_text())["done"]
+        assert 0 < done < count
+        subprocess.run(command, **options, check=True, timeout=120)
+        found = datasets.dataset(tmp_path / "results", format="parquet").to_table()
+        assert found["n"].to_pylist() == [2 * number for number in range(count)]
+
+
+def failing_after(add: Callable[..., None], count: int) -> Callable[..., None]:
+    calls = []
+
+    def counted(self: parts.Parts, *arguments: Any) -> None:
+        calls.append(self)
+        if len(calls) > count:
+            raise RuntimeError("stopped")
+        add(self, *arguments)
+
+    return counted
+
+
+def test_text_names_bad_rows(model: Path, tmp_path: Path, capsys: Any) -> None:
+    rows = [None, *X[1:].tolist()]
+    parquet.write_table(table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
+    assert main(["score", str(model), str(tmp_path / "bad.parquet"), str(tmp_path / "r.parquet")]) == 1
+    out = capsys.readouterr().out
+    assert f"{ROWS} rows in" in out
+    assert "rows per second" in out
+    assert "left out, because it cannot be fed: 1 row" in out
+    assert "row 0: column 'x': it is null" in out

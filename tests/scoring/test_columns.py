@@ -1,0 +1,79 @@
+"""Columns as the inputs of a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zrt.errors import DTypeError
+from zrt.scoring.columns import Wanted, fit, fit_each, stack
+
+FLOATS = Wanted("x", np.dtype(np.float32), (2,))
+NUMBER = Wanted("k", np.dtype(np.int32), ())
+OPEN = Wanted("x", np.dtype(np.float32), (None,))
+
+
+def test_array_of_the_right_type_is_not_copied() -> None:
+    rows = np.ones((5, 2), np.float32)
+    assert fit("c", rows, FLOATS).values is rows
+
+
+@pytest.mark.parametrize("shape", [(5, 2, 1), (5, 1, 2)])
+def test_row_of_as_many_numbers_is_reshaped(shape: tuple[int, ...]) -> None:
+    found = fit("c", np.ones(shape, np.float32), FLOATS)
+    assert np.shape(found.values) == (5, 2)
+    assert not found.bad
+
+
+def test_rows_of_another_shape_are_bad() -> None:
+    found = fit("c", np.ones((2, 3), np.float32), FLOATS)
+    assert found.bad == {0: "c: shape [3], not shape [2]", 1: "c: shape [3], not shape [2]"}
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64, np.uint8, bool, np.float16])
+def test_numbers_are_converted(dtype: type) -> None:
+    values = fit("c", np.ones((3, 2), dtype), FLOATS).values
+    assert np.asarray(values).dtype == np.float32
+
+
+def test_column_of_another_kind_raises() -> None:
+    with pytest.raises(DTypeError, match="c: float64 cannot be fed as int32 to input 'k'"):
+        fit("c", np.ones(3), NUMBER)
+
+
+def test_numbers_that_are_too_large_are_bad() -> None:
+    assert fit("c", np.array([1, 2**40, -(2**31)]), NUMBER).bad == {1: "c: a number is too large"}
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "it is null"),
+        ([1.0, None], "it has a null or lists of different lengths"),
+        ([1.0], "shape [1], not shape [2]"),
+        ([[1.0], [2.0, 3.0]], "'[[1.0], [2.0, 3.0]]' is no float32"),
+        (["1", "two"], "\"['1', 'two']\" is no float32"),
+        ({"a": 1}, "it has a null or lists of different lengths"),
+    ],
+)
+def test_objects_that_are_bad(value: Any, reason: str) -> None:
+    found = fit_each("c", [[1, 2], value, ["3", " 4.5"]], FLOATS)
+    assert found.bad == {1: f"c: {reason}"}
+    assert np.asarray(found.values)[[0, 2]].tolist() == [[1, 2], [3, 4.5]]
+
+
+def test_rows_of_different_shapes_stay_apart() -> None:
+    found = fit_each("c", [[1.0], [1.0, 2.0], None], OPEN)
+    assert isinstance(found.values, list)
+    assert [None if row is None else row.tolist() for row in found.values] == [[1], [1, 2], None]
+    assert found.bad == {2: "c: it is null"}
+
+
+def test_columns_side_by_side() -> None:
+    one = fit("a", np.array([1, 2]), Wanted("x", np.dtype(np.float32), ()))
+    other = fit_each("b", [3, None], Wanted("x", np.dtype(np.float32), ()))
+    found = stack([one, other])
+    assert np.asarray(found.values)[0].tolist() == [1, 3]
+    assert found.bad == {1: "b: it is null"}

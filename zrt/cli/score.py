@@ -1,0 +1,179 @@
+"""``zrt score``: a data set through a model."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zrt.cli import common
+from zrt.environment import cpu_limits
+from zrt.errors import ArgumentError, DTypeError, UnsupportedError
+from zrt.session.session import Session
+
+if TYPE_CHECKING:
+    from zrt.scoring.parts import Parts
+    from zrt.scoring.scorer import Scorer
+    from zrt.scoring.sources import Source
+
+SUMMARY = "Score a data set: its rows through a model, in batches on all cores."
+
+FAILED = 1
+DEFAULT_THREADS = 1
+DEFAULT_BATCH = 64
+
+# Text output names at most this many bad rows.
+SHOWN = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``zrt score``."""
+    whole = common.integer_argument(1)
+    formats = ("parquet", "arrow", "csv", "npz", "npy")
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument("model", type=Path, metavar="MODEL", help="an ONNX file")
+    parser.add_argument("source", type=Path, metavar="INPUT", help="a data set: a file, or a folder of files")
+    parser.add_argument("target", type=Path, metavar="OUTPUT", help="the file of the results, or a folder for files")
+    for option, metavar, kind, meaning in (
+        ("--input", "COLUMN=NAME", _column, "the column of an input with another name; columns of one go side by side"),
+        ("--keep", "COLUMN", str, "a column to copy to the results"),
+    ):
+        parser.add_argument(option, **repeated, type=kind, metavar=metavar, help=f"{meaning} (may be repeated)")
+    for option, metavar, meaning in (
+        ("--batch", "ROWS", f"the rows of a run, where the model leaves that open (default: {DEFAULT_BATCH})"),
+        ("--lanes", "N", "the runs at the same time (default: one for each CPU that the process may use)"),
+    ):
+        parser.add_argument(option, type=whole, metavar=metavar, help=meaning)
+    for option, meaning in (
+        ("--input-format", "the format of INPUT (default: by its name)"),
+        ("--output-format", "the format of OUTPUT (default: by its name; in a folder that of INPUT)"),
+    ):
+        parser.add_argument(option, choices=formats, help=meaning)
+    parser.add_argument("--skip-bad", action="store_true", help="write nulls for rows that cannot be fed")
+    parser.add_argument("--resume", action="store_true", help="go on after the last row of an interrupted run")
+    common.add_provider(parser)
+    common.add_threads(parser, DEFAULT_THREADS)
+    common.add_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carries out ``zrt score``."""
+    from zrt.scoring.score import score
+
+    if not arguments.json:
+        common.require_terminal()
+    try:
+        source, scorer, columns, parts = _prepared(arguments)
+    except (ArgumentError, DTypeError, UnsupportedError) as error:
+        raise common.UsageError(str(error)) from None
+    start, before = time.perf_counter(), parts.done
+    try:
+        with _progress(arguments, source.rows) as progress:
+            score(
+                source,
+                scorer,
+                columns,
+                parts,
+                threads=arguments.lanes or cpu_limits.cpus(),
+                keep=arguments.keep,
+                skip_bad=arguments.skip_bad,
+                progress=progress,
+            )
+    except BaseException:
+        print(f"zrt score: {parts.done} of {source.rows} rows are done; --resume goes on after them", file=sys.stderr)
+        raise
+    seconds = time.perf_counter() - start
+    found = {
+        "rows": source.rows,
+        "bad_rows": parts.bad_count,
+        "bad": [{"row": row, "reason": reason} for row, reason in parts.bad],
+        "seconds": seconds,
+        "rows_per_second": (source.rows - before) / seconds,
+    }
+    parts.finish(arguments.target if _is_file(arguments) else None)
+    if arguments.json:
+        common.print_json(found)
+    else:
+        _show(found, arguments.skip_bad)
+    return FAILED if parts.bad_count and not arguments.skip_bad else 0
+
+
+def _prepared(arguments: argparse.Namespace) -> tuple[Source, Scorer, dict[str, list[str]], Parts]:
+    """The data set, the model, the columns of its inputs, and the results so far."""
+    from zrt.scoring import sources
+    from zrt.scoring.parts import Parts
+    from zrt.scoring.scorer import Scorer, check_columns
+
+    kind = sources.format_of(arguments.source, arguments.input_format)
+    made = arguments.output_format or (sources.format_of(arguments.target, None) if _is_file(arguments) else kind)
+    for each in {kind, made} - set(sources.NUMPY):
+        common.require("pyarrow", "score", f"a data set in {each}")
+    source = sources.open_source(arguments.source, kind)
+    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    providers = common.chosen_providers(arguments.provider, options)
+    session = Session(arguments.model, options.session, providers or None)
+    scorer = Scorer(session, arguments.batch or DEFAULT_BATCH)
+    columns = sources.input_columns(arguments.input, source, session.input_names, kind)
+    check_columns(scorer, columns, source.names, arguments.keep)
+    if made in sources.NUMPY:
+        sources.check_numpy(session.outputs, made, arguments.keep, arguments.skip_bad)
+    target = arguments.target
+    folder = target.with_name(f"{target.name}.parts") if _is_file(arguments) else target
+    recipe = {
+        "model": _file(arguments.model),
+        "input": [*_file(arguments.source), source.rows],
+        "columns": columns,
+        "keep": arguments.keep,
+        "skip_bad": arguments.skip_bad,
+        "format": made,
+    }
+    return source, scorer, columns, Parts(folder, made, recipe, resume=arguments.resume)
+
+
+def _is_file(arguments: argparse.Namespace) -> bool:
+    """Whether OUTPUT is one file: its name has the suffix of a format."""
+    from zrt.scoring import sources
+
+    return arguments.target.suffix.lower() in sources.SUFFIXES and not arguments.target.is_dir()
+
+
+def _file(path: Path) -> list[Any]:
+    """What tells a file from its later versions."""
+    found = path.stat()
+    return [str(path.absolute()), found.st_size, found.st_mtime_ns]
+
+
+def _progress(arguments: argparse.Namespace, rows: int) -> AbstractContextManager[Callable[[int], None]]:
+    if arguments.json:
+        return nullcontext(lambda done: None)
+    from zrt.cli.terminal import row_bar
+
+    return row_bar(rows)
+
+
+def _show(found: dict[str, Any], skip_bad: bool) -> None:
+    from zrt.cli.terminal import console
+    from zrt.cli.units import plural
+
+    out = console()
+    speed = f"{found['rows_per_second']:,.0f} rows per second"
+    out.print(f"{plural(found['rows'], 'row')} in {found['seconds']:.1f} s, {speed}")
+    if not found["bad_rows"]:
+        return
+    fate = "written as nulls" if skip_bad else "left out"
+    out.print(f"{fate}, because it cannot be fed: {plural(found['bad_rows'], 'row')}", soft_wrap=True)
+    for one in found["bad"][:SHOWN]:
+        out.print(f"  row {one['row']}: {one['reason']}", soft_wrap=True)
+    if found["bad_rows"] > SHOWN:
+        out.print(f"  and {found['bad_rows'] - SHOWN} more")
+
+
+def _column(text: str) -> tuple[str, str]:
+    column, given, name = text.rpartition("=")
+    if not (column and given and name):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected COLUMN=NAME, such as pixels=image")
+    return column, name

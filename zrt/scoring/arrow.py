@@ -1,0 +1,92 @@
+"""Arrow's columns as rows for a model, and results as Arrow's columns. Needs the pyarrow package."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from zrt.scoring.columns import Array, Rows, Wanted, fit, fit_each
+
+
+def rows_of(column: Any, subject: str, wanted: Wanted) -> Rows:
+    """The rows of a column (`pyarrow.Array`)."""
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if wanted.dtype.kind != "O" and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        column = _parsed(column, wanted)
+    array = _plain(column)
+    if array is None:
+        return fit_each(subject, column.to_pylist(), wanted)
+    return fit(subject, array, wanted)
+
+
+def _parsed(column: Any, wanted: Wanted) -> Any:
+    """A column of texts as numbers, if all of them are."""
+    try:
+        return pc.cast(column, pa.int64() if wanted.dtype.kind in "iu" else pa.float64())
+    except pa.ArrowInvalid:
+        return column
+
+
+def _plain(column: Any) -> Array | None:
+    """A column without nulls, whose rows all have the same shape, as one array; None for any other."""
+    sizes = [len(column)]
+    while True:
+        if column.null_count:
+            return None
+        kind = column.type
+        if pa.types.is_fixed_size_list(kind):
+            sizes.append(kind.list_size)
+        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            lengths = pc.min_max(pc.list_value_length(column)).as_py()
+            if lengths["min"] is None or lengths["min"] != lengths["max"]:
+                return None
+            sizes.append(lengths["min"])
+        else:
+            break
+        column = column.flatten()
+    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+        return None
+    flat: Array = column.to_numpy(zero_copy_only=False)
+    return flat.reshape(sizes)
+
+
+def table_of(results: Mapping[str, Array], count: int, null: Array | None, kept: Mapping[str, Any]) -> Any:
+    """The results of `count` rows as a table: kept columns, then outputs. `null` marks rows without results."""
+    columns = dict(kept)
+    for name, array in results.items():
+        columns[name] = _column(array, null)
+    return pa.table(columns)
+
+
+def _column(array: Array, null: Array | None) -> Any:
+    if array.dtype.kind == "O":
+        flat = pa.array(array.ravel().tolist(), pa.string())
+    else:
+        flat = pa.array(np.ascontiguousarray(array).ravel())
+    for size in reversed(array.shape[1:]):
+        flat = pa.FixedSizeListArray.from_arrays(flat, size)
+    if null is None:
+        return flat
+    return pc.if_else(pa.array(~null), flat, pa.nulls(len(flat), flat.type))
+
+
+def flattened(table: Any) -> Any:
+    """A table for CSV, which has no lists: an element a column, named like ``probabilities_0``."""
+    columns: dict[str, Any] = {}
+    for name in table.column_names:
+        pieces = {name: table[name].combine_chunks()}
+        while any(pa.types.is_fixed_size_list(piece.type) for piece in pieces.values()):
+            pieces = {
+                f"{key}_{index}": pc.list_element(piece, index)
+                for key, piece in pieces.items()
+                for index in range(piece.type.list_size)
+            }
+        columns.update(pieces)
+    return pa.table(columns)

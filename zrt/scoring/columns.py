@@ -1,0 +1,106 @@
+"""Columns of a data set as the inputs of a model: arrays whose first axis is the rows, and the rows that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zrt.errors import DTypeError
+
+Array = np.ndarray[Any, Any]
+
+
+class Wanted(NamedTuple):
+    """What an input takes of each row."""
+
+    name: str
+    dtype: np.dtype[Any]
+    row: tuple[int | None, ...]
+    """The shape of one row; None stands for an open size."""
+
+
+class Rows(NamedTuple):
+    """The values of some rows, one for each, and the reason of each row that cannot be fed."""
+
+    values: Array | list[Array | None]
+    """One array, or an array for each row where their shapes differ."""
+    bad: dict[int, str]
+
+
+def fit(subject: str, array: Array, wanted: Wanted) -> Rows:
+    """Rows of an array whose first axis they are."""
+    row = array.shape[1:]
+    if not matches(row, wanted.row):
+        flat = int(np.prod(row, dtype=np.int64))
+        if None in wanted.row or flat != int(np.prod([size or 0 for size in wanted.row], dtype=np.int64)):
+            return Rows(array, dict.fromkeys(range(len(array)), f"{subject}: {_shape(row)}, not {_shape(wanted.row)}"))
+        array = array.reshape(len(array), *[size or 0 for size in wanted.row])
+    if array.dtype == wanted.dtype:
+        return Rows(array, {})
+    if not np.can_cast(array.dtype, wanted.dtype, "same_kind"):
+        raise DTypeError(f"{subject}: {array.dtype} cannot be fed as {wanted.dtype} to input {wanted.name!r}")
+    converted = array.astype(wanted.dtype)
+    if wanted.dtype.kind not in "iu" or np.can_cast(array.dtype, wanted.dtype):
+        return Rows(converted, {})
+    lost = (converted != array).reshape(len(array), -1).any(axis=1)
+    return Rows(converted, {int(index): f"{subject}: a number is too large" for index in np.flatnonzero(lost)})
+
+
+def fit_each(subject: str, values: Sequence[Any], wanted: Wanted) -> Rows:
+    """Rows of Python objects: numbers, texts, lists of them, None."""
+    made: list[Array | None] = []
+    bad: dict[int, str] = {}
+    for index, value in enumerate(values):
+        found = _one(value, wanted)
+        if isinstance(found, str):
+            bad[index] = f"{subject}: {found}"
+        made.append(None if isinstance(found, str) else found)
+    shapes = {array.shape for array in made if array is not None}
+    if len(shapes) > 1:
+        return Rows(made, bad)
+    filler = np.zeros(shapes.pop() if shapes else [size or 0 for size in wanted.row], wanted.dtype)
+    return Rows(np.stack([filler if array is None else array for array in made]), bad)
+
+
+def _one(value: Any, wanted: Wanted) -> Array | str:
+    """One row as an array, or the reason why there is none."""
+    if value is None:
+        return "it is null"
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind in "US" and wanted.dtype.kind not in "OU":
+            parse: Callable[[Any], Any] = int if wanted.dtype.kind in "iu" else float
+            array = np.array([parse(text) for text in array.ravel()]).reshape(array.shape)
+        if array.dtype.kind == "O" and wanted.dtype.kind != "O":
+            return "it has a null or lists of different lengths"
+        found = fit("", array[None], wanted)
+    except (ValueError, OverflowError):
+        return f"{str(value)[:40]!r} is no {wanted.dtype}"
+    except DTypeError:
+        return f"{array.dtype} cannot be fed as {wanted.dtype}"
+    if found.bad:
+        return found.bad[0].removeprefix(": ")
+    return np.asarray(found.values[0])
+
+
+def stack(parts: Sequence[Rows]) -> Rows:
+    """One input of several columns of numbers, side by side."""
+    if len(parts) == 1:
+        return parts[0]
+    bad: dict[int, str] = {}
+    for part in reversed(parts):
+        bad.update(part.bad)
+    return Rows(np.stack([np.asarray(part.values) for part in parts], axis=1), bad)
+
+
+def matches(row: Sequence[int], wanted: Sequence[int | None]) -> bool:
+    """Whether a row's shape is what an input takes."""
+    return len(row) == len(wanted) and all(
+        size is None or size == given for given, size in zip(row, wanted, strict=True)
+    )
+
+
+def _shape(row: Sequence[int | None]) -> str:
+    return f"shape [{', '.join('?' if size is None else str(size) for size in row)}]"

@@ -1,0 +1,110 @@
+"""`Scorer`: rows through a session in batches, on a lane for each thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from zrt.errors import ArgumentError, ShapeError, UnsupportedError
+from zrt.scoring.columns import Array, Wanted
+from zrt.session.session import Session
+from zrt.types import ValueKind
+
+
+class Scorer:
+    """Runs blocks of rows in batches; any number of threads may use it at once.
+
+    Where the model fixes its first size, that is the batch; else `batch` is. A batch that is not full is filled up with
+    its first row, and the result is cut.
+    """
+
+    def __init__(self, session: Session, batch: int) -> None:
+        self._session = session
+        self._local = threading.local()
+        sizes = set()
+        for info in session.inputs:
+            if info.kind is not ValueKind.TENSOR or not info.shape:
+                raise UnsupportedError(f"input {info.name!r}: rows feed tensors whose first size counts them")
+            if isinstance(info.shape[0], int):
+                sizes.add(info.shape[0])
+        if len(sizes) > 1:
+            raise UnsupportedError(f"the inputs have different first sizes: {', '.join(map(str, sorted(sizes)))}")
+        for info in session.outputs:
+            if info.kind is not ValueKind.TENSOR:
+                raise UnsupportedError(f"output {info.name!r} is no tensor")
+        self.batch = sizes.pop() if sizes else batch
+        if self.batch < 1:
+            raise UnsupportedError("the model takes batches of 0 rows")
+        self.wanted = tuple(
+            Wanted(
+                info.name,
+                info.element_type.dtype,
+                tuple(s if isinstance(s, int) else None for s in (info.shape or ())[1:]),
+            )
+            for info in session.inputs
+        )
+        infos = (*session.inputs, *session.outputs)
+        self._plain = all(info.element_type.dtype.kind != "O" for info in infos)
+
+    def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs for a block of rows, of which each input has the same number."""
+        count = len(next(iter(feeds.values())))
+        run = self._run_lane if self._plain else self._run_session
+        shapes = {name: (self.batch, *array.shape[1:]) for name, array in feeds.items()}
+        results: dict[str, Array] = {}
+        for start in range(0, count, self.batch):
+            part = {name: array[start : start + self.batch] for name, array in feeds.items()}
+            size = min(self.batch, count - start)
+            for name, array in run(part, size, shapes).items():
+                if array.ndim == 0 or len(array) != self.batch:
+                    raise ShapeError(
+                        f"output {name!r}: shape {list(array.shape)} does not have a row for each of {self.batch}"
+                    )
+                if name not in results:
+                    results[name] = np.empty((count, *array.shape[1:]), array.dtype)
+                try:
+                    results[name][start : start + size] = array[:size]
+                except ValueError:
+                    raise ShapeError(f"output {name!r}: its rows have different shapes") from None
+        return results
+
+    def _run_lane(self, feeds: Mapping[str, Array], size: int, shapes: Mapping[str, Any]) -> Mapping[str, Array]:
+        key = tuple(shapes.values())
+        if getattr(self._local, "key", None) != key:
+            lane = self._session.lane(shapes)
+            self._local.inputs = {name: lane.inputs[name] for name in shapes}
+            self._local.lane, self._local.key = lane, key
+        lane = self._local.lane
+        for name, target in self._local.inputs.items():
+            array = feeds[name]
+            target[:size] = array
+            if size < len(target):
+                target[size:] = array[0]
+        lane.run()
+        return {name: lane.outputs[name] for name in self._session.output_names}
+
+    def _run_session(self, feeds: Mapping[str, Array], size: int, shapes: Mapping[str, Any]) -> Mapping[str, Array]:
+        fed = dict(feeds)
+        if size < self.batch:
+            for name, array in feeds.items():
+                fed[name] = np.concatenate([array, np.repeat(array[:1], self.batch - size, axis=0)])
+        return dict(zip(self._session.output_names, self._session.run(fed), strict=True))
+
+
+def check_columns(
+    scorer: Scorer, columns: Mapping[str, list[str]], given: Sequence[str], keep: Sequence[str] = ()
+) -> None:
+    """Raises unless each input of the model has columns, and the data set has all columns that are named."""
+    names = [wanted.name for wanted in scorer.wanted]
+    for name in columns:
+        if name not in names:
+            raise ArgumentError(f"the model has no input {name!r}; it has {', '.join(map(repr, names))}")
+    for source in [*keep, *(source for sources in columns.values() for source in sources)]:
+        if source not in given:
+            raise ArgumentError(f"the data set has no column {source!r}; it has {', '.join(map(repr, given))}")
+    for name in names:
+        if name not in columns:
+            raise ArgumentError(f"input {name!r} has no column; the data set has {', '.join(map(repr, given))}")

@@ -1,0 +1,179 @@
+"""Data sets to score: Parquet, Arrow and CSV by pyarrow.dataset, and numpy's files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from zrt.errors import ArgumentError, FileError
+from zrt.scoring.columns import Array, Rows, Wanted, fit, stack
+from zrt.values.type_info import ValueInfo
+
+SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".csv": "csv",
+    ".npy": "npy",
+    ".npz": "npz",
+}
+NUMPY = ("npy", "npz")
+
+# What CSV files have in place of a value. "nan" is a number.
+NULLS = ["", "null", "NULL", "NA", "N/A", "#N/A"]
+
+
+class Chunk(NamedTuple):
+    """Consecutive rows: their number in the data set, their columns, and how many they are."""
+
+    first: int
+    size: int
+    columns: Mapping[str, Any]
+
+
+class Source(Protocol):
+    """A data set, read from its first row to its last."""
+
+    names: list[str]
+    rows: int
+
+    def chunks(self, columns: Sequence[str], first: int, size: int) -> Iterator[Chunk]:
+        """The rows from number `first` on, in chunks of at most `size`."""
+
+    def fit(self, chunk: Chunk, sources: Sequence[str], wanted: Wanted) -> Rows:
+        """The rows of an input, from one column or from several side by side."""
+
+
+def format_of(path: Path, given: str | None) -> str:
+    """The format of a file, or of the files in a folder: as given, or by their names."""
+    if given is not None:
+        return given
+    names = [path.name]
+    if path.is_dir():
+        names = sorted(name for _, _, files in os.walk(path) for name in files if not name.startswith((".", "_")))
+    for name in names:
+        found = SUFFIXES.get(Path(name).suffix.lower())
+        if found is not None:
+            return found
+    raise ArgumentError(f"{str(path)!r}: its name does not tell the format; there are {', '.join(SUFFIXES)}")
+
+
+def open_source(path: Path, kind: str) -> Source:
+    """Opens a data set; raises `FileError` where it cannot be read."""
+    if not path.exists():
+        raise FileError(f"{str(path)!r}: there is no such file or folder")
+    return NumpySource(path, kind) if kind in NUMPY else ArrowSource(path, kind)
+
+
+class NumpySource:
+    """A ``.npy`` file is one column without a name, a ``.npz`` file a column for each of its arrays."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        try:
+            if kind == "npy":
+                self._arrays: dict[str, Array] = {"": np.load(path, mmap_mode="r", allow_pickle=False)}
+            else:
+                with np.load(path, allow_pickle=False) as file:
+                    self._arrays = {name: file[name] for name in file.files}
+        except (OSError, ValueError, EOFError) as error:
+            raise FileError(f"{str(path)!r} cannot be read: {error}") from None
+        counts = {name: len(array) if array.ndim else None for name, array in self._arrays.items()}
+        if None in counts.values() or len(set(counts.values())) != 1:
+            raise FileError(f"{str(path)!r}: its arrays do not all have the same number of rows: {counts}")
+        self.names = list(self._arrays)
+        self.rows = len(next(iter(self._arrays.values())))
+
+    def chunks(self, columns: Sequence[str], first: int, size: int) -> Iterator[Chunk]:
+        """The rows from number `first` on, in chunks of at most `size`."""
+        for start in range(first, self.rows, size):
+            count = min(size, self.rows - start)
+            yield Chunk(start, count, {name: self._arrays[name][start : start + count] for name in columns})
+
+    def fit(self, chunk: Chunk, sources: Sequence[str], wanted: Wanted) -> Rows:
+        """The rows of an input."""
+        one = wanted if len(sources) == 1 else Wanted(wanted.name, wanted.dtype, ())
+        return stack([fit(f"column {name!r}", chunk.columns[name], one) for name in sources])
+
+
+class ArrowSource:
+    """A file or a folder of files, as a data set of pyarrow."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.dataset as datasets
+
+        self._path = path
+        self._error = pa.ArrowException
+        try:
+            kept: Any = kind
+            if kind == "csv":
+                # As texts: pyarrow takes the types from the first rows, and a bad row must not end the run.
+                names = datasets.dataset(path, format="csv").schema.names
+                texts = dict.fromkeys(names, pa.string())
+                convert = pyarrow.csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=NULLS)
+                kept = datasets.CsvFileFormat(convert_options=convert)
+            self._dataset = datasets.dataset(path, format=kept)
+            self.names = list(self._dataset.schema.names)
+            self.rows = self._dataset.count_rows()
+        except (pa.ArrowException, OSError) as error:
+            raise FileError(f"{str(path)!r} cannot be read: {error}") from None
+
+    def chunks(self, columns: Sequence[str], first: int, size: int) -> Iterator[Chunk]:
+        """The rows from number `first` on, in chunks of at most `size`."""
+        at = 0
+        try:
+            # Few batches ahead: the rows wait in memory.
+            batches = self._dataset.to_batches(
+                columns=list(columns), batch_size=size, batch_readahead=2, fragment_readahead=1
+            )
+            for batch in batches:
+                skipped = min(max(first - at, 0), batch.num_rows)
+                if skipped < batch.num_rows:
+                    rest = batch.slice(skipped)
+                    named = {name: rest.column(index) for index, name in enumerate(columns)}
+                    yield Chunk(at + skipped, rest.num_rows, named)
+                at += batch.num_rows
+        except (self._error, OSError) as error:
+            raise FileError(f"{str(self._path)!r} cannot be read from row {at}: {error}") from None
+
+    def fit(self, chunk: Chunk, sources: Sequence[str], wanted: Wanted) -> Rows:
+        """The rows of an input."""
+        from zrt.scoring.arrow import rows_of
+
+        one = wanted if len(sources) == 1 else Wanted(wanted.name, wanted.dtype, ())
+        return stack([rows_of(chunk.columns[name], f"column {name!r}", one) for name in sources])
+
+
+def check_numpy(outputs: Sequence[ValueInfo], kind: str, keep: Sequence[str], skip_bad: bool) -> None:
+    """Raises for results that numpy's files cannot hold."""
+    if kind == "npy" and len(outputs) != 1:
+        raise ArgumentError(f"a .npy file holds one array, and the model has {len(outputs)} outputs: use .npz")
+    if keep:
+        raise ArgumentError(f"--keep: {kind} files hold the outputs only")
+    for info in outputs:
+        kind_of_numbers = info.element_type.dtype.kind
+        if kind_of_numbers == "O" or (skip_bad and kind_of_numbers not in "fc"):
+            reason = "has no nulls in numpy" if skip_bad else "is of texts"
+            raise ArgumentError(f"output {info.name!r} {reason}: write Parquet, Arrow or CSV")
+
+
+def input_columns(
+    given: Sequence[tuple[str, str]], source: Source, names: Sequence[str], kind: str
+) -> dict[str, list[str]]:
+    """The columns of each input: as given (pairs of column and input), else by name; a ``.npy`` file has one."""
+    columns: dict[str, list[str]] = {}
+    for column, name in given:
+        columns.setdefault(name, []).append(column)
+    if kind == "npy" and not columns and len(names) == 1:
+        return {names[0]: [""]}
+    for name in names:
+        if name not in columns and name in source.names:
+            columns[name] = [name]
+    return columns
