@@ -18,6 +18,10 @@ from zrt._native.library import api
 _imports: dict[str, Any] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
 
 
+# The last function of ``OrtApi`` that every library has which zrt takes.
+LAST_SLOT = "SessionReleaseCapturedGraph"
+
+
 class RunTable:
     """A copy of ORT's function table, through which the sessions of one process run.
 
@@ -32,7 +36,9 @@ class RunTable:
     """Whether this process is a child of the one that made the table."""
 
     def __init__(self) -> None:
-        self.pointer = ffi.new("OrtApi *", api()[0])
+        self.pointer = ffi.new("OrtApi *")
+        # Of a newer header's OrtApi, an older library has the first slots only.
+        ffi.memmove(self.pointer, api(), ffi.offsetof("OrtApi", LAST_SLOT) + ffi.sizeof("void *"))
         self.lost = False
 
 
@@ -84,9 +90,10 @@ def _free_imports() -> None:
     """
     here = threading.get_ident()
     locks = [(name, lock) for name, reference in list(_imports.items()) if (lock := reference()) is not None]
-    stuck = {lock.owner for name, lock in locks if name.startswith("zrt.")} - {None, here}
+    stuck = {getattr(lock, "owner", None) for name, lock in locks if name.startswith("zrt.")} - {None, here}
     for name, lock in locks:
-        if lock.owner in stuck or (lock.owner is None and name.startswith("zrt.")):
+        owner = getattr(lock, "owner", None)
+        if owner in stuck or (owner is None and name.startswith("zrt.")):
             _imports.pop(name, None)
             module = sys.modules.get(name)
             if getattr(getattr(module, "__spec__", None), "_initializing", False):
