@@ -20,6 +20,7 @@ from zrt.errors import (
     DTypeError,
     FileError,
     ModelError,
+    OutOfRangeError,
     ShapeError,
     UnknownNameError,
 )
@@ -108,6 +109,23 @@ SHAPES = [
     Bad(Kind.HUGE, lambda w: {"x": (2**62, 4)}, AllocationError, "state 'x'", str(2**66)),
 ]
 
+SLOTS = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("x", 0), UnknownNameError, "'y'", "'x'"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("y", 2), OutOfRangeError, "slot 2", "'y'"),
+    Bad(Kind.WRONG_TYPE, lambda w: ("y", "1"), DTypeError, "'y'", "'1'"),
+]
+
+GIVEN_TO_STATE = [
+    Bad(Kind.WRONG_VALUE, lambda w: {"inputs": {"x": w.array}}, ArgumentError, "input 'x'", "state"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"inputs": {"x": zrt.LaneMemory()}}, ArgumentError, "input 'x'", "state"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"outputs": {"z": w.array}}, ArgumentError, "output 'z'", "state"),
+]
+
+
+def move(w: World, name: Any, slot: Any) -> None:
+    w.session.lane(w.shapes, inputs={"y": [w.array, w.array.copy()]}, state=STATE).slots[name] = slot
+
+
 NAMES = [
     Bad(Kind.UNKNOWN_NAME, lambda w: "z", UnknownNameError, "'z'", "'x'"),
     Bad(Kind.UNKNOWN_NAME, lambda w: 0, UnknownNameError, "0"),
@@ -178,6 +196,9 @@ TAKES: list[Take] = [
     ("StatefulLane.run_with", "options", RUN_OPTIONS, lambda w, bad: lane_of(w).run_with(bad)),
     ("StatefulLane.run_with", "state", STATES, lambda w, bad: lane_of(w).run_with(zrt.RunOptions(), bad)),
     ("StatefulLane.run_with", "timeout", TIMEOUT, lambda w, bad: lane_of(w).run_with(zrt.RunOptions(), timeout=bad)),
+    ("StatefulLane.slots", "name and slot", SLOTS, lambda w, bad: move(w, *bad)),
+    ("StatefulLane.__init__", "memory of the state", GIVEN_TO_STATE,
+     lambda w, bad: zrt.StatefulLane(w.session, w.shapes, state=STATE, **bad)),
     ("StatefulLane.new_state", "initial", CONTENT, lambda w, bad: lane_of(w).new_state(bad)),
     ("StatefulLane.prime", "runs", RUNS, lambda w, bad: lane_of(w).prime(bad)),
     ("StatefulLane.inputs", "name", NAME_OF_PORT, lambda w, bad: lane_of(w).inputs[bad]),
@@ -242,6 +263,7 @@ CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "StatefulLane.inputs": lambda w, it: it.inputs,
     "StatefulLane.outputs": lambda w, it: it.outputs,
     "StatefulLane.audit": lambda w, it: it.audit(),
+    "StatefulLane.slots": lambda w, it: it.slots,
     "StatefulLane.state": lambda w, it: it.state,
     "StatefulLane.new_state": lambda w, it: it.new_state(),
     "StatefulLane.__enter__": lambda w, it: it.__enter__(),
