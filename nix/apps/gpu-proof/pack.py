@@ -1,6 +1,6 @@
 """Packs all that the proof on a GPU needs into one folder, which a machine without a network unpacks and runs.
 
-    python nix/apps/gpu-proof/pack.py FOLDER --wheel onnxruntime_gpu-1.27.0-….whl --extra cffi-….whl
+    python nix/apps/gpu-proof/pack.py FOLDER --wheel onnxruntime_gpu-….whl --extra cffi-….whl
     python nix/apps/gpu-proof/pack.py FOLDER --built result/lib/python3.13/site-packages --extra cffi-….whl
 
 With `--wheel` it is about the official library: that wheel, for the Python of the other machine, and this repository's
