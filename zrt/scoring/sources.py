@@ -110,6 +110,9 @@ class ArrowSource:
         import pyarrow.dataset as datasets
 
         self._path = path
+        # By default all row groups of a file are read ahead.
+        few = datasets.ParquetFragmentScanOptions(pre_buffer=False)
+        self._options = {"fragment_scan_options": few} if kind == "parquet" else {}
         self._error = pa.ArrowException
         try:
             kept: Any = kind
@@ -131,7 +134,7 @@ class ArrowSource:
         try:
             # Few batches ahead: the rows wait in memory.
             batches = self._dataset.to_batches(
-                columns=list(columns), batch_size=size, batch_readahead=2, fragment_readahead=1
+                columns=list(columns), batch_size=size, batch_readahead=2, fragment_readahead=1, **self._options
             )
             for batch in batches:
                 skipped = min(max(first - at, 0), batch.num_rows)
