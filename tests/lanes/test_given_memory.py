@@ -112,6 +112,13 @@ class TestMemory:
         lane.run()
         assert lane.outputs["y"] == -3
 
+    def test_subclass_that_reports_another_shape_is_taken_as_its_memory(self, add):
+        class Odd(np.ndarray):
+            shape = (2,)
+
+        lane = add.lane(inputs={"x": f32(1, 2, 3, 4).view(Odd)})
+        assert repr(lane) == "Lane(x: [4], y: [4] -> z: [4])"
+
     def test_packed_types_take_their_bytes_as_a_value(self, load):
         cast = load("(uint4[n] x) => (float[n] y) { y = Cast<to = 1>(x) }", opset=21)
         packed = zrt.Value.from_packed(np.array([0x21, 0x43], np.uint8), "uint4", (4,))
@@ -206,6 +213,59 @@ class TestSharing:
         assert repr(runtime.lane({})) == "Lane(x: [2], y: [2] -> z: [2])"
         with pytest.raises(ShapeError, match=r"input 'x': shapes has \[3\] for it, its memory has \[2\]"):
             runtime.lane({"x": (3,)})
+
+
+class TestState:
+    """Lanes with state, whose `count` the lane writes before each run."""
+
+    @pytest.fixture
+    def session(self, load):
+        return load(
+            "(float[n] x, float[n] sum, int64[1] count) => (float[n] next, float[n] scaled) "
+            "{ factor = Cast<to = 1>(count) next = Add(x, sum) scaled = Mul(next, factor) }"
+        )
+
+    @pytest.fixture
+    def state(self):
+        return zrt.StatePorts(pairs={"next": "sum"}, follow={"count": "total"}, capacity=9)
+
+    def test_shapes_of_the_state_come_from_the_memory(self, session, state):
+        x, count, scaled = f32(1, 2), np.zeros(1, np.int64), f32(0, 0)
+        lane = session.lane(inputs={"x": x, "count": count}, outputs={"scaled": scaled}, state=state)
+        for _ in range(3):
+            lane.run()
+        assert lane.state["sum"].tolist() == [3, 6]
+        assert count.tolist() == [3]
+        assert scaled.tolist() == [9, 18]
+
+    def test_lanes_share_an_input_and_not_their_states(self, session, state):
+        runtime = zrt.Runtime(session, 2, inputs={"x": f32(1)}, state=state)
+        for turns, lane in enumerate(runtime, 1):
+            for _ in range(turns):
+                lane.run()
+        assert [lane.state["sum"].tolist() for lane in runtime] == [[1], [2]]
+
+    def test_ports_of_the_state_take_no_memory(self, session, state):
+        with pytest.raises(ArgumentError, match="input 'sum': the state has its memory"):
+            session.lane(inputs={"sum": f32(1)}, state=state)
+        with pytest.raises(ArgumentError, match="output 'next': the state has its memory"):
+            session.lane({"x": 1}, outputs={"next": f32(1)}, state=state)
+
+    @pytest.mark.parametrize(
+        "memory",
+        [np.frombuffer(bytes(8), np.int64), [np.zeros(1, np.int64), np.zeros(1, np.int64)]],
+        ids=["read-only", "slots"],
+    )
+    def test_input_that_the_lane_writes_takes_one_writeable_memory(self, session, state, memory):
+        with pytest.raises(ArgumentError, match="follow 'count': the lane writes it, so it takes one writeable memory"):
+            session.lane({"x": 1}, inputs={"count": memory}, state=state)
+
+    def test_input_that_the_lane_writes_is_not_shared(self, session, state):
+        count = np.zeros(1, np.int64)
+        with pytest.raises(ArgumentError, match="follow 'count': the lane writes it, another input lies on its"):
+            session.lane(inputs={"x": count.view(np.float32), "count": count}, state=state)
+        with pytest.raises(ArgumentError, match="input 'count': 2 lanes would write into the same memory"):
+            zrt.Runtime(session, 2, shapes={"x": 1}, inputs={"count": count}, state=state)
 
 
 class TestLifetime:

@@ -100,6 +100,19 @@ class TestSlots:
             lane.run()
         assert lane.state["sum"].tolist() == (chunks.sum(axis=0) + chunks[1]).tolist()
 
+    def test_lane_with_state_moves_an_output(self, load):
+        total = load(
+            "(float[n] x, float[n] sum) => (float[n] next, float[n] twice) { next = Add(x, sum) "
+            "twice = Add(next, next) }"
+        )
+        places = np.zeros((3, 2), np.float32)
+        lane = total.lane({"x": 2}, outputs={"twice": list(places)}, state={"next": "sum"})
+        lane.inputs["x"][...] = 1
+        for number in range(3):
+            lane.slots["twice"] = number
+            lane.run()
+        assert places.tolist() == [[2, 2], [4, 4], [6, 6]]
+
     def test_lane_keeps_every_slot_alive(self, add):
         slots = [np.full(4, number, np.float32) for number in range(3)]
         alive = [weakref.ref(slot) for slot in slots]

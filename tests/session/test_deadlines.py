@@ -297,3 +297,11 @@ class TestProcess:
 
     def test_process_ends_during_runs_with_deadlines(self, script):
         assert script("deadline_exit.py").stdout.split() == ["ending"]
+
+    def test_operator_in_python_has_a_deadline_of_its_own(self, script):
+        assert script("deadline_nested.py").stdout.splitlines() == [
+            "TimeoutError",
+            "interrupted",
+            "[1.0, 1.0, 1.0, 1.0]",
+            "interrupted",
+        ]

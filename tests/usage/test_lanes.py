@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -203,3 +204,70 @@ def test_keep_inputs_and_outputs_on_the_gpu():
     zrt.copy(lane.outputs["logits"], logits)
 
     assert np.isfinite(logits).all()
+
+
+def test_run_over_arrays_that_you_have():
+    image, logits = np.ones((1, 1, 28, 28), np.float32), np.zeros((1, 10), np.float32)
+    lane = zrt.Session(build.cnn()).lane(inputs={"image": image}, outputs={"logits": logits})  # no shapes to give
+
+    lane.run()
+    first = logits.copy()
+    image[...] = 0
+    lane.run()
+
+    assert not np.array_equal(logits, first)
+    assert [port.owner for port in lane.audit().inputs] == ["caller"]
+
+
+def test_pipeline_of_two_sessions_without_a_copy():
+    add, double = zrt.Session(build.add(4)), zrt.Session(models.double((4,)))
+    first = add.lane()
+    second = double.lane(inputs={"x": first.outputs["z"]})
+
+    first.inputs["x"][...] = [1, 2, 3, 4]
+    first.inputs["y"][...] = 10
+    first.run()
+    second.run()
+
+    assert second.outputs["y"].tolist() == [22, 24, 26, 28]
+    assert second.audit().inputs[0].address == first.audit().outputs[0].address
+
+
+def test_ring_of_buffers_feeds_a_lane_while_a_thread_fills_it():
+    ring = [np.zeros(4, np.float32) for _ in range(3)]
+    lane = zrt.Session(build.add(4)).lane(inputs={"x": ring})
+    lane.inputs["y"][...] = 100
+    free, filled = SimpleQueue(), SimpleQueue()
+    for slot in range(3):
+        free.put(slot)
+
+    def produce():
+        for number in range(20):
+            slot = free.get()
+            ring[slot][...] = number
+            filled.put(slot)
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    heard = []
+    for _ in range(20):
+        slot = filled.get()
+        lane.slots["x"] = slot  # moves the input there: nothing is copied
+        lane.run()
+        free.put(slot)
+        heard.append(lane.outputs["z"][0])
+    producer.join()
+
+    assert heard == [100 + number for number in range(20)]
+
+
+def test_end_a_lane_that_takes_too_long():
+    lane = zrt.Session(models.counting_loop(), zrt.SessionOptions(log_severity_level="FATAL")).lane()
+    lane.inputs["turns"][...] = 2**40
+
+    with pytest.raises(TimeoutError):
+        lane.run(timeout=0.05)
+
+    lane.inputs["turns"][...] = 3
+    lane.run()
+    assert lane.outputs["end"].tolist() == [3, 3]

@@ -14,6 +14,7 @@ import onnx
 import pytest
 
 import zrt
+from tests.support import models
 from zrt.types import pack
 
 
@@ -199,3 +200,14 @@ class TestBinding:
             binding.bind_input("image", np.zeros((batch, 4), np.float32))
             binding.run()
             assert binding.numpy()["scores"].shape == (batch, 2)
+
+
+def test_end_a_run_that_takes_too_long():
+    session = zrt.Session(models.counting_loop(), zrt.SessionOptions(log_severity_level="FATAL"))
+    feeds = {"turns": np.array(2**40), "start": np.zeros(2, np.float32)}
+
+    with pytest.raises(zrt.errors.TimeoutError):  # the builtin TimeoutError, too
+        session.run(feeds, timeout=0.05)
+
+    feeds["turns"] = np.array(3)
+    assert session.run(feeds, timeout=60)[0].tolist() == [3, 3]

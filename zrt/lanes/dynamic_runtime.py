@@ -15,7 +15,7 @@ from zrt._native.handle import Single
 from zrt.errors import ArgumentError, ClosedError
 from zrt.lanes import lane_sessions, lane_shapes, state_layout
 from zrt.lanes.audit import LaneAudit
-from zrt.lanes.given_memory import refuse_shared_outputs, with_shapes
+from zrt.lanes.given_memory import refuse_shared_writes, with_shapes
 from zrt.lanes.lane import Lane
 from zrt.lanes.lane_options import RuntimeLaneOptions, check_names
 from zrt.lanes.lane_sessions import Factory
@@ -139,7 +139,7 @@ class DynamicRuntime(Single):
             if name in lane_options:
                 raise ArgumentError(f"{name}: give shapes to DynamicRuntime.lane, not to the constructor")
         check_names(lane_options, RuntimeLaneOptions, type(self))
-        refuse_shared_outputs(lane_options.get("outputs"), "all lanes of a DynamicRuntime")
+        refuse_shared_writes(lane_options, "all lanes of a DynamicRuntime")
         self.max_buckets = integer(max_buckets, "max_buckets", 1)
         self.counters = Counters()
         self._sessions: tuple[Session, ...] = tuple(make_sessions())

@@ -14,6 +14,7 @@ from zrt._native.handle import Handle
 from zrt.errors import ArgumentError, Error, ShapeError, UnknownNameError, UnsupportedError
 from zrt.lanes.lane_shapes import ShapesLike, by_name
 from zrt.lanes.ports import LaneMemory, Port, checked_memory, make_port, unbindable, view
+from zrt.lanes.state_ports import as_ports
 from zrt.memory.allocators import MemoryInfo
 from zrt.memory.buffers import Buffer
 from zrt.session.feeds import names_of
@@ -156,16 +157,23 @@ def with_shapes(shapes: ShapesLike, given: MemoryLike, infos: Sequence[ValueInfo
 
 
 def _shapes(given: MemoryLike) -> Iterator[tuple[str, Shape]]:
-    for name, memory in given.items() if isinstance(given, Mapping) else ():
+    for name, memory in list(given.items()) if isinstance(given, Mapping) else ():
         first = memory[0] if isinstance(memory, (list, tuple)) and memory else memory
-        if isinstance(first, (np.ndarray, Buffer, Value)):
-            yield name, tuple(first.shape)
+        if isinstance(first, np.ndarray):
+            # A subclass may report another shape than that of its memory.
+            yield name, np.asarray(first).shape
+        elif isinstance(first, (Buffer, Value)):
+            yield name, first.shape
 
 
-def refuse_shared_outputs(given: MemoryLike, lanes: str) -> None:
-    """Raises if `lanes`, which are several, would write into the same memory of the caller's."""
-    for name, _ in _shapes(given):
-        raise ArgumentError(f"output {name!r}: {lanes} would write into the same memory; give a LaneMemory")
+def refuse_shared_writes(options: Mapping[str, Any], lanes: str) -> None:
+    """Raises if `lanes`, which are several with these arguments, would write into the same memory of the caller's."""
+    state = options.get("state")
+    followed = () if state is None else as_ports(state).follow
+    for role in ("input", "output"):
+        for name, _ in _shapes(options.get(f"{role}s")):
+            if role == "output" or name in followed:
+                raise ArgumentError(f"{role} {name!r}: {lanes} would write into the same memory; give a LaneMemory")
 
 
 class _Span(NamedTuple):

@@ -15,7 +15,7 @@ from zrt._native.handle import Single
 from zrt.errors import ArgumentError, ClosedError, OutOfRangeError
 from zrt.lanes import lane_sessions
 from zrt.lanes.audit import LaneAudit
-from zrt.lanes.given_memory import refuse_shared_outputs
+from zrt.lanes.given_memory import refuse_shared_writes
 from zrt.lanes.lane import Lane
 from zrt.lanes.lane_options import ShapedLaneOptions, check_names
 from zrt.lanes.lane_sessions import Factory
@@ -92,7 +92,7 @@ class Runtime(Single):
         if not sessions:
             raise ArgumentError("sessions: a runtime has at least one lane, and each a session")
         if len(sessions) > 1:
-            refuse_shared_outputs(lane_options.get("outputs"), f"{len(sessions)} lanes")
+            refuse_shared_writes(lane_options, f"{len(sessions)} lanes")
         self.lanes = tuple(make_lane(session, **lane_options) for session in sessions)
 
     @property

@@ -19,7 +19,7 @@ from zrt._native.library import api
 from zrt.errors import ArgumentError, BusyError, CapacityError, ClosedError, Error, ShapeError, UnsupportedError
 from zrt.lanes import lane_shapes, state_layout
 from zrt.lanes.audit import LaneAudit, PortAudit
-from zrt.lanes.given_memory import Places, with_shapes
+from zrt.lanes.given_memory import Places, sharers, with_shapes
 from zrt.lanes.lane import Lane, Reader, bind_ports, leave
 from zrt.lanes.lane_options import LaneOptions
 from zrt.lanes.lane_shapes import LaneShapes, ShapesLike
@@ -147,11 +147,13 @@ class StatefulLane(Lane):
                 if pair.output is not None:
                     leave(side, pair.output, pair.memory)
         rows = new_array("zrt_follower", len(carried.followers))
-        ports = {port.info.name: port for port in ports_in}
+        ports, shared = {port.info.name: port for port in ports_in}, sharers(ports_in)
         for row, follower in zip(rows, carried.followers, strict=True):
             view = ports[follower.name].view
             if ports[follower.name].slots and not (isinstance(view, np.ndarray) and view.flags.writeable):
                 raise ArgumentError(f"follow {follower.name!r}: the lane writes it, so it takes one writeable memory")
+            if follower.name in shared:
+                raise ArgumentError(f"follow {follower.name!r}: the lane writes it, another input lies on its memory")
             if not isinstance(view, np.ndarray):
                 raise UnsupportedError(
                     f"follow {follower.name!r}: the lane writes it on the host, and it lies on a device: "
