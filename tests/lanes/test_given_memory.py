@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support import models
 from zrt import LaneMemory
 from zrt.errors import (
     ArgumentError,
@@ -319,6 +320,88 @@ class TestLifetime:
         gc.collect()
         second.run()
         assert second.outputs["b"].tolist() == [22, 24]
+
+
+class TestDevice:
+    def test_output_on_a_device_is_the_input_of_another_lane(self, negate):
+        first = negate().lane(inputs={"x": f32(1, 2)}, outputs={"y": on_device(negate(), f32(0, 0))})
+        second = negate().lane(inputs={"x": first.outputs["y"]})
+        first.run()
+        second.run()
+        assert second.audit().inputs[0].ort_address == first.audit().outputs[0].ort_address
+        assert not second.audit().inputs[0].memory.is_host
+        assert not second.audit().inputs[0].copies
+        assert second.outputs["y"].tolist() == [1, 2]
+
+    def test_slots_on_a_device_move(self, negate):
+        session = negate()
+        slots = [on_device(session, f32(number, 10)) for number in range(3)]
+        lane = session.lane(inputs={"x": slots})
+        for number in (2, 0, 1):
+            lane.slots["x"] = number
+            lane.run()
+            assert lane.outputs["y"].tolist() == [-number, -10]
+
+    def test_host_memory_of_a_device_session_is_copied_in_each_run(self, negate):
+        slots = [f32(1, 2), f32(3, 4)]
+        lane = negate().lane(inputs={"x": slots})
+        assert lane.rebound == {"x"}
+        assert lane.audit().inputs[0].copies
+        for number in (1, 0, 1):
+            lane.slots["x"] = number
+            slots[number] += 1
+            lane.run()
+            assert lane.outputs["y"].tolist() == (-slots[number]).tolist()
+
+    def test_slots_on_different_memories_are_refused(self, negate):
+        session = negate()
+        with pytest.raises(ArgumentError, match=r"input 'x': slot 1 lies on .*, slot 0 on"):
+            session.lane(inputs={"x": [f32(1, 2), on_device(session, f32(1, 2))]})
+
+    def test_memory_that_the_session_cannot_reach_is_refused(self, negate, add):
+        with pytest.raises(UnsupportedError, match=r"input 'x' lies on .* nothing on a device"):
+            add.lane(inputs={"x": on_device(negate(), f32(1, 2))})
+
+    def test_output_on_the_memory_of_an_input_is_refused(self, negate):
+        session = negate()
+        value = on_device(session, f32(1, 2))
+        with pytest.raises(ArgumentError, match="output 'y': ORT would write it into the memory of input 'x'"):
+            session.lane(inputs={"x": value}, outputs={"y": value})
+
+
+@pytest.mark.gpu
+class TestCuda:
+    def test_pipeline_stays_on_the_gpu(self):
+        cuda = zrt.Session(models.double((4,)), providers=["cuda", "cpu"])
+        memory = LaneMemory.allocated(zrt.MemoryInfo.cuda())
+        first = cuda.lane(inputs=memory, outputs=memory)
+        second = cuda.lane(inputs={"x": first.outputs["y"]})
+        zrt.copy(f32(1, 2, 3, 4), first.inputs["x"])
+        first.run()
+        second.run()
+        assert second.audit().inputs[0].ort_address == first.audit().outputs[0].ort_address
+        assert not second.audit().inputs[0].copies
+        assert second.outputs["y"].tolist() == [4, 8, 12, 16]
+
+    def test_slots_on_the_gpu_move(self):
+        cuda = zrt.Session(models.double((4,)), providers=["cuda", "cpu"])
+        slots = []
+        for number in range(3):
+            slots.append(zrt.Value.allocate((4,), np.float32, cuda.allocator(zrt.MemoryInfo.cuda())))
+            zrt.copy(np.full(4, number, np.float32), slots[-1])
+        lane = cuda.lane(inputs={"x": slots})
+        for number in (2, 0, 1):
+            lane.slots["x"] = number
+            lane.run()
+            assert lane.outputs["y"].tolist() == [2 * number] * 4
+
+
+def on_device(session, array):
+    """A copy of the array on the device of the tests' provider library."""
+    memory = session.placement().inputs[0].memory
+    value = zrt.Value.allocate(array.shape, array.dtype, session.allocator(memory))
+    zrt.copy(array, value)
+    return value
 
 
 class TestErrors:

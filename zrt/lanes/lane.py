@@ -219,8 +219,7 @@ class Lane(Owner):
 
         refuse_overlaps(ports_in, ports_out)
         table = api()
-        binding = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
-        bind_ports(binding, ports_in, ports_out)
+        binding = new_binding(owner, ports_in, ports_out)
         places_in = session_memories(table.SessionGetMemoryInfoForInputs, owner, len(session.inputs))
         places_in = [p for p, i in zip(places_in, session.inputs, strict=True) if i.name not in self._carried_inputs]
         places_out = session_memories(table.SessionGetMemoryInfoForOutputs, owner, len(session.outputs))
@@ -435,9 +434,14 @@ def _output_port(session: Session, info: ValueInfo, port: PortShape, where: Plac
     return Port(info, LaneMemory.left(where.memory(info.name)), why=port.why)
 
 
-def bind_ports(binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
-    """Binds every port, in the session's order."""
+def new_binding(owner: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> Handle:
+    """An ``OrtIoBinding`` over every port, in the session's order.
+
+    It holds the values itself, so it is released before them: the provider of another session may have to free theirs.
+    """
     table = api()
+    parents = [owner, *(handle for port in (*inputs, *outputs) for handle in port.handles())]
+    binding = Handle.make(table.ReleaseIoBinding, parents, table.CreateIoBinding, "OrtIoBinding", owner.pointer)
     for port in inputs:
         status.check(table.BindInput(binding.pointer, port.info.name.encode(), port.handle().pointer))
     for port in outputs:
@@ -445,6 +449,7 @@ def bind_ports(binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port])
             leave(binding, port.info.name, port.where.memory)
         else:
             status.check(table.BindOutput(binding.pointer, port.info.name.encode(), port.handle().pointer))
+    return binding
 
 
 def leave(binding: Handle, name: str, memory: MemoryInfo) -> None:

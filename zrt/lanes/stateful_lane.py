@@ -15,12 +15,11 @@ from zrt._native.busy import claimed
 from zrt._native.cdata import NULL, new_array, pointer_to
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
-from zrt._native.library import api
 from zrt.errors import ArgumentError, BusyError, CapacityError, ClosedError, Error, ShapeError, UnsupportedError
 from zrt.lanes import lane_shapes, state_layout
 from zrt.lanes.audit import LaneAudit, PortAudit
 from zrt.lanes.given_memory import Places, sharers, with_shapes
-from zrt.lanes.lane import Lane, Reader, bind_ports, leave
+from zrt.lanes.lane import Lane, Reader, leave, new_binding
 from zrt.lanes.lane_options import LaneOptions
 from zrt.lanes.lane_shapes import LaneShapes, ShapesLike
 from zrt.lanes.ports import Port, Ports
@@ -136,11 +135,8 @@ class StatefulLane(Lane):
     def _carry(
         self, owner: Handle, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]
     ) -> list[Handle]:
-        table = api()
         carried = self._carried
-        second = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
-        bind_ports(second, ports_in, ports_out)
-        self._sides = binding, second
+        self._sides = binding, new_binding(owner, ports_in, ports_out)
         for side in self._sides:
             # Their number stays the same, so that the others can be read before the first run.
             for pair in carried.layout.pairs:
