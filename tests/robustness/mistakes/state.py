@@ -35,10 +35,6 @@ def lane_of(w: World) -> zrt.StatefulLane:
     return lane
 
 
-def move(w: World, name: Any, slot: Any) -> None:
-    w.session.lane(inputs={"y": [f32(2, 4), f32(2, 4)]}, state=STATE).slots[name] = slot
-
-
 def state_of(w: World) -> zrt.State:
     return lane_of(w).state
 
@@ -179,19 +175,6 @@ def cached(w: World, **options: Any) -> zrt.StatePorts:
     return zrt.kv_cache(w.session, **{"capacity": 4, "pairs": [zrt.StatePair("z", "x", axis=0)], **options})
 
 
-SLOT = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: ("x", 0), UnknownNameError, "'x'", "'y'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: (0, 0), UnknownNameError, "0", "'y'"),
-    Bad(Kind.WRONG_VALUE, lambda w: ("y", 2), OutOfRangeError, "slot 2 of 'y'"),
-    Bad(Kind.WRONG_TYPE, lambda w: ("y", None), DTypeError, "slot of 'y'", "None"),
-]
-
-GIVEN = [
-    Bad(Kind.WRONG_VALUE, lambda w: {"inputs": {"x": f32(2, 4)}}, ArgumentError, "input 'x'", "state"),
-    Bad(Kind.WRONG_VALUE, lambda w: {"outputs": {"z": f32(2, 4)}}, ArgumentError, "output 'z'", "state"),
-    Bad(Kind.WRONG_DTYPE, lambda w: {"inputs": {"y": np.zeros((2, 4))}}, DTypeError, "input 'y'", "float64"),
-]
-
 TAKES: list[Take] = [
     ("StatefulLane.__init__", "shapes", SHAPES, lambda w, bad: zrt.StatefulLane(w.session, bad, state=STATE)),
     *(
@@ -203,8 +186,6 @@ TAKES: list[Take] = [
         if name != "outputs"
     ),
     ("StatefulLane.__init__", "session", SESSION, lambda w, bad: zrt.StatefulLane(bad, w.shapes, state=STATE)),
-    ("StatefulLane.__init__", "memory of ports", GIVEN,
-     lambda w, bad: zrt.StatefulLane(w.session, w.shapes, state=STATE, **bad)),
     ("StatefulLane.__init__", "state", DESCRIPTION, lambda w, bad: zrt.StatefulLane(w.session, w.shapes, state=bad)),
     ("Session.lane", "state", DESCRIPTION, lambda w, bad: w.session.lane(w.shapes, state=bad)),
     ("Runtime.__init__", "state", DESCRIPTION, lambda w, bad: zrt.Runtime(w.session, shapes=w.shapes, state=bad)),
@@ -222,7 +203,6 @@ TAKES: list[Take] = [
     ("StatefulLane.prime", "runs", RUNS, lambda w, bad: lane_of(w).prime(bad)),
     ("StatefulLane.inputs", "name", NAME_OF_PORT, lambda w, bad: lane_of(w).inputs[bad]),
     ("StatefulLane.outputs", "name", NAME_OF_PORT, lambda w, bad: lane_of(w).outputs[bad]),
-    ("StatefulLane.slots", "name and slot", SLOT, lambda w, bad: move(w, *bad)),
     ("StatefulLane.run_with_allocator_stats", "allocator", ALLOCATOR,
      lambda w, bad: lane_of(w).run_with_allocator_stats(bad)),
     ("State.__init__", "layout", [Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "StatefulLane.new_state")],
