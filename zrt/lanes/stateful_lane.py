@@ -34,10 +34,6 @@ from zrt.values import Value
 _run = lib.zrt_lane_run_state
 
 
-class _MismatchError(ShapeError):
-    """An output has another shape than its input takes."""
-
-
 class _StateReader(Reader):
     """Reads the outputs of a lane with two bindings: those of the last run."""
 
@@ -173,15 +169,16 @@ class StatefulLane(Lane):
 
     def _runs_on_zeros(self) -> bool:
         try:
-            self.run_with(lane_shapes.quiet())
-        except _MismatchError:
-            raise
-        except Error:
-            return False
+            code = self._run_limited(lane_shapes.quiet(), None, self.state._state)
         finally:
             self.state.reset()
-        self._forget_run()
-        return True
+        if not code:
+            self._forget_run()
+            return True
+        wrong = self._wrong_next_value(super()._failure(code))
+        if wrong is not None:
+            raise wrong
+        return False
 
     @property
     def state(self) -> State:
@@ -256,15 +253,19 @@ class StatefulLane(Lane):
 
     def _failure(self, code: int) -> Error:
         error = super()._failure(code)
+        return self._wrong_next_value(error) or error
+
+    def _wrong_next_value(self, error: Error) -> ShapeError | None:
+        """The error about a state, if an output that it takes made a run fail."""
         found = ort_messages.COMPUTED_OUTPUT_SHAPE.search(error)
         for pair in self._carried.layout.pairs:
             if found is not None and pair.output == found[1]:
                 made = [int(dim) for dim in found[2].split(",") if dim]
-                return _MismatchError(
+                return ShapeError(
                     f"state {pair.info.name!r}: the model makes {made} as output {pair.output!r}, and its next value "
                     f"is {self._next(pair)}"
                 )
-        return error
+        return None
 
     def _next(self, pair: Pair) -> str:
         if pair.kind != GROWING:
