@@ -59,10 +59,6 @@ def read(capsule: Any) -> Versioned | Plain:
     return Plain.from_address(capsule_pointer(capsule, b"dltensor"))
 
 
-# A consumer may call the deleter at any later time, also while GC frees both in one cycle.
-_lent: list[Foreign] = []
-
-
 class Foreign:
     """A float32 tensor of shape (2, 3) over `memory`, but for the `fields` given; `deleted` counts its deleter's calls.
 
@@ -102,7 +98,6 @@ class Foreign:
         if self.version is None and asked.keys() - {"stream"}:
             raise TypeError("unexpected keyword")
         self.asked = asked
-        _lent.append(self)
         name = b"dltensor" if self.version is None else b"dltensor_versioned"
         # PyCapsule_New borrows the name: a literal outlives the capsule.
         return capsule_new(ctypes.addressof(self.managed), name, None)
