@@ -14,7 +14,7 @@
   linkage ? "static",
   # Link-time optimization; for "shared" alone, since an archive of bytecode suits one compiler only.
   lto ? false,
-  # At most so many compilers at once: those of CUDA take up to 6 GiB each. null leaves it to Nix.
+  # At most so many compilers at once: those of CUDA take 1 to 3 GiB each, for a few files 8. null leaves it to Nix.
   maxJobs ? if cuda then 8 else null,
   # Hardening that costs time in the kernels and that the official library goes without.
   hardeningDisable ? [ "zerocallusedregs" ],
