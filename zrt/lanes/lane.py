@@ -298,7 +298,8 @@ class Lane(Owner):
     def _closed(self) -> ClosedError:
         return ClosedError(f"this {type(self).__name__} is closed")
 
-    def run(self, *, timeout: float | None = None) -> None:
+    # No keyword-only argument: Python would look its default up in each call.
+    def run(self, timeout: float | None = None) -> None:
         """Runs the model on the data in `inputs`, and writes the results to `outputs`.
 
         With a `timeout` in seconds the run ends as soon as the operator is done during which the time passes, and

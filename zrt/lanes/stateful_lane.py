@@ -202,7 +202,9 @@ class StatefulLane(Lane):
         """The steps that a run adds to a state that grows."""
         return self._carried.step
 
-    def run(self, state: State | None = None, *, timeout: float | None = None) -> None:
+    def run(  # type: ignore[override]
+        self, state: State | None = None, timeout: float | None = None
+    ) -> None:
         """Runs the model on the data in `inputs` and on a state, by default the lane's own, and moves the state on.
 
         A run that a `timeout` ends leaves the state as it was. Raises `BusyError` if another thread uses the lane or
