@@ -386,12 +386,6 @@ class TestFeeds:
         x[0] = 5
         assert prepared.run()[0].tolist() == [10, 2, 4, 6]
 
-    def test_host_tensor_becomes_an_array_over_its_memory(self) -> None:
-        x = np.arange(4, dtype=np.float32)
-        fed = dlpack.as_feed(Bare(x), "input 'x'")
-        assert isinstance(fed, np.ndarray)
-        assert np.shares_memory(fed, x)
-
     def test_errors_name_the_input(self, add: zrt.Session) -> None:
         x = np.arange(4, dtype=np.float32)
         with pytest.raises(DTypeError, match="input 'y': expected float32, got int64"):

@@ -57,14 +57,6 @@ def from_dlpack(
     arrays.check_unmasked(thing, subject)
     if copy not in (None, True, False):
         raise wrong_type("copy", "True, False or None", copy)
-    made: Value = _adopt(_exported(thing, subject, device, copy, stream), copy is True, subject)
-    return made
-
-
-def _exported(
-    thing: Any, subject: str, device: MemoryInfo | None = None, copy: bool | None = None, stream: int | None = None
-) -> Any:
-    """The capsule of a tensor; the arguments are those of `from_dlpack`."""
     keywords: dict[str, Any] = {}
     try:
         kind, number = pair(thing.__dlpack_device__(), "__dlpack_device__")
@@ -77,11 +69,12 @@ def _exported(
         if stream is not None:
             check_stream(kind, stream)
             keywords["stream"] = stream
-        return _capsule(thing, keywords)
+        capsule = _capsule(thing, keywords)
     except Error as error:
         raise status.about(subject, error) from error
     except Exception as error:
         raise DLPackError(f"{subject}: {type(thing).__name__} does not export it: {error}") from error
+    return _adopt(capsule, copy is True, subject)
 
 
 def _capsule(thing: Any, keywords: dict[str, Any]) -> Any:
@@ -116,10 +109,9 @@ def _device_for(memory: MemoryInfo) -> tuple[int, int]:
 
 
 def as_feed(thing: Any, subject: str) -> Any:
-    """Another library's tensor as a feed: an array or a value over its memory, or else `thing` where numpy reads it."""
-    arrays.check_unmasked(thing, subject)
+    """Another library's tensor as a feed: a value over its memory, or else `thing` itself where numpy can read it."""
     try:
-        return _adopt(_exported(thing, subject), False, subject, as_array=True)
+        return from_dlpack(thing, subject=subject)
     except Error:
         if not _readable(thing):
             raise
@@ -135,11 +127,8 @@ def _readable(thing: Any) -> bool:
         return False
 
 
-def _adopt(capsule: Any, copy: bool, subject: str, as_array: bool = False) -> Any:
-    """A value over a capsule's tensor; `as_array` an array where it lies on the host and is not packed.
-
-    The capsule is consumed, also where this raises.
-    """
+def _adopt(capsule: Any, copy: bool, subject: str) -> Value:
+    """A value over a capsule's tensor. The capsule is consumed, also where this raises."""
     # The handle exists before it owns the tensor, so that an interrupt in between leaks nothing.
     handle = Handle.own(NULL, _give_back)
     kind = lib.zrt_dlpack_take(id(capsule), handle.reference)
@@ -154,10 +143,10 @@ def _adopt(capsule: Any, copy: bool, subject: str, as_array: bool = False) -> An
     else:
         managed = pointer_to(handle.pointer, "zrt_dl_plain")
         flags = 0
-    return _over(managed.tensor, flags, handle, copy, subject, as_array)
+    return _value(managed.tensor, flags, handle, copy, subject)
 
 
-def _over(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str, as_array: bool) -> Any:
+def _value(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str) -> Value:
     element_type = _element_type(tensor, flags, subject)
     memory = _memory(tensor, subject)
     rank = tensor.ndim
@@ -176,9 +165,6 @@ def _over(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str, as_
     if reason:
         hint = "; copy=True makes one" if memory.is_host and not element_type.packed else ""
         raise DLPackError(f"{subject}: {reason}, and is to be used without a copy{hint}")
-    if as_array and memory.is_host and not element_type.packed:
-        # A run on arrays takes less time than one on values.
-        return arrays.view(handle, address, shape, element_type, writeable)
     made = over(pointer_to(address), size, shape, element_type, [handle], subject, memory)
     return Value(made, writeable)
 
