@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+import zrt
 from tests.robustness.conftest import child as child
 from tests.robustness.conftest import together as together
 from tests.support import compiler
 
 HERE = Path(__file__).parent
-NATIVE = HERE.parents[1] / "zrt" / "_native"
+NATIVE = Path(zrt.__file__).parent / "_native"
 
 
 @pytest.fixture(scope="session")

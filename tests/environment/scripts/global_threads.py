@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import platform
 import re
 import sys
 import time
@@ -145,9 +146,11 @@ def denormals(zero):
     session = session_of_the_environment()
     tiny = np.full_like(FEEDS["x"], 1e-40)
     feeds = {"x": tiny, "y": np.zeros_like(tiny)}
+    # ONNX Runtime changes threads on x86 only.
+    wanted = as_zero and platform.machine() == "x86_64"
     # The caller's own thread keeps denormals, and it may compute a whole run alone: try many runs.
-    found = any(np.any(session.run(feeds)[0] == 0) for _ in range(1000 if as_zero else 20))
-    assert found == as_zero
+    found = any(np.any(session.run(feeds)[0] == 0) for _ in range(1000 if wanted else 20))
+    assert found == wanted
 
 
 def bad_options():
