@@ -14,6 +14,7 @@ from zrt._common.public import public
 from zrt._native import lib, ort_messages, status
 from zrt._native.busy import claimed
 from zrt._native.cdata import from_buffer, new_array, strings
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import (
@@ -89,16 +90,35 @@ class _Bound:
     """
 
     session: Session
-    owner: Handle
+    owner: SessionHandle
     binding: Handle
     block: Handle
-    # Handles of values, or the memory of arrays.
-    inputs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    outputs: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    # Handles of values, or the memory of arrays. `binding` owns a reference to both tables: ORT frees a value on a
+    # device by the allocator of the value's own session, which must be there until ORT's binding lets the value go.
+    inputs: dict[str, tuple[Any, ...]]
+    outputs: dict[str, tuple[Any, ...]]
     left: Any = None
     slots: dict[tuple[bool, str], _Slot] = field(default_factory=dict)
     rebinding: Any = field(default_factory=_new_lock)
     reader: BoundOutputs | None = None
+    counted: bool = False
+
+    def __post_init__(self) -> None:
+        # GC may finalize `binding` before this object, whose `__del__` needs it.
+        lib.zrt_handle_ref(self.binding.reference)
+        self.counted = True
+
+    def __del__(self) -> None:
+        """Unbinds everything: a value that this binding made, and that is bound here, would keep the binding alive."""
+        if getattr(self, "counted", False):
+            # A forked child never releases what its parent made.
+            if not self.owner.table.lost:
+                table = api()
+                table.ClearBoundInputs(self.binding.pointer)
+                table.ClearBoundOutputs(self.binding.pointer)
+            self.inputs.clear()
+            self.outputs.clear()
+            lib.zrt_handle_unref(self.binding.reference)
 
     def claimed(self, work: Callable[..., Any], *arguments: Any) -> Any:
         """Calls `work` while no run and no other thread can use the binding."""
@@ -203,13 +223,13 @@ class _Bound:
         self.block.pointer.incomplete = 1
         api().ClearBoundInputs(self.binding.pointer)
         self._release_outputs(self.inputs)
-        self.inputs = {}
+        self.inputs.clear()
 
     def clear_outputs(self) -> None:
         self.slots = {}
         self.block.pointer.incomplete = 1
         api().ClearBoundOutputs(self.binding.pointer)
-        self.outputs = {}
+        self.outputs.clear()
         self._leave()
 
     def values(self) -> dict[str, Any]:
@@ -261,12 +281,12 @@ class _Bound:
         if name not in self.inputs:
             return
         table = api()
-        kept = {other: values for other, values in self.inputs.items() if other != name}
         table.ClearBoundInputs(self.binding.pointer)
         self._release_outputs([name])
-        for other, values in kept.items():
-            status.check(table.BindInput(self.binding.pointer, other.encode(), values[-1].pointer))
-        self.inputs = kept
+        for other, values in self.inputs.items():
+            if other != name:
+                status.check(table.BindInput(self.binding.pointer, other.encode(), values[-1].pointer))
+        del self.inputs[name]
 
     def _leave(self) -> None:
         """Makes each run return the outputs that ORT allocates to ORT first (see lane.h)."""
@@ -306,10 +326,13 @@ class IoBinding(Owner):
             raise wrong_type("session", "a Session", session)
         table = api()
         owner = session._open()
-        binding = Handle.make(table.ReleaseIoBinding, [owner], table.CreateIoBinding, "OrtIoBinding", owner.pointer)
+        inputs: dict[str, tuple[Any, ...]] = {}
+        outputs: dict[str, tuple[Any, ...]] = {}
+        parents = [owner, Handle.pin((inputs, outputs))]
+        binding = Handle.make(table.ReleaseIoBinding, parents, table.CreateIoBinding, "OrtIoBinding", owner.pointer)
         self._handle = lane_block(owner, binding, session._run_options, synchronize=len(session.providers) > 1)
         self._handle.pointer.incomplete = 1
-        self._bound = _Bound(session, owner, binding, self._handle)
+        self._bound = _Bound(session, owner, binding, self._handle, inputs, outputs)
 
     def _opened(self) -> _Bound:
         bound = self._bound

@@ -1,0 +1,93 @@
+"""`IoBinding` over memory of the tests' provider on a device: values of other sessions, released in any order."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zrt
+
+Negate = Callable[..., zrt.Session]
+
+
+def on_device(session: zrt.Session, *numbers: float) -> zrt.Value:
+    """A tensor in memory of the session's device; only the result keeps the session alive then."""
+    array = np.array(numbers, np.float32)
+    memory = session.placement().inputs[0].memory
+    value = zrt.Value.allocate(array.shape, array.dtype, session.allocator(memory))
+    zrt.copy(array, value)
+    return value
+
+
+def numbers_of(value: zrt.Value) -> list[float]:
+    copied = np.zeros(value.shape, np.float32)
+    zrt.copy(value, copied)
+    return copied.tolist()
+
+
+@pytest.fixture
+def bound(negate: Negate) -> zrt.IoBinding:
+    """A binding after a run, whose input lies in the memory of a session that nothing else keeps alive."""
+    session = negate()
+    binding = session.binding()
+    binding.bind_input("x", on_device(negate(), 1, 2))
+    binding.bind_output("y", session.placement().outputs[0].memory)
+    binding.run()
+    return binding
+
+
+class TestValueOfAnotherSession:
+    """ORT frees such a value by the allocator of a session that must still be there."""
+
+    def test_binding_goes_before_the_value(self, bound: zrt.IoBinding):
+        del bound
+        gc.collect()
+
+    def test_bound_output_goes_after_the_binding(self, negate: Negate):
+        binding = negate().binding()
+        binding.bind_input("x", on_device(negate(), 1, 2))
+        binding.bind_output("y", on_device(negate(), 0, 0))
+        binding.run()
+        del binding
+        gc.collect()
+
+    def test_output_outlives_the_binding(self, bound: zrt.IoBinding):
+        y = bound.outputs()["y"]
+        del bound
+        gc.collect()
+        assert numbers_of(y) == [-1, -2]
+
+    def test_other_input_releases_the_value(self, bound: zrt.IoBinding):
+        bound.bind_input("x", np.array([3, 4], np.float32))
+        gc.collect()
+        bound.run()
+        assert numbers_of(bound.outputs()["y"]) == [-3, -4]
+
+    @pytest.mark.parametrize("keep_output", [False, True])
+    def test_gc_releases_a_binding_in_a_cycle(self, bound: zrt.IoBinding, keep_output: bool):
+        cycle: list[Any] = [bound, bound.outputs() if keep_output else None]
+        cycle.append(cycle)
+        del bound, cycle
+        gc.collect()
+
+    def test_close_releases_the_value(self, bound: zrt.IoBinding):
+        y = bound.outputs()["y"]
+        bound.close()
+        gc.collect()
+        assert numbers_of(y) == [-1, -2]
+
+
+def test_output_that_is_fed_back_is_released_with_the_binding(negate: Negate):
+    # The fixture unregisters the provider's library at the end, which raises while a session of it is alive.
+    session = negate()
+    binding = session.binding()
+    binding.bind_input("x", on_device(session, 1, 2))
+    binding.bind_output("y", session.placement().outputs[0].memory)
+    binding.run()
+    binding.bind_input("x", binding.outputs()["y"])
+    binding.run()
+    assert numbers_of(binding.outputs()["y"]) == [1, 2]
