@@ -7,8 +7,12 @@ that failed, or null.
 import contextlib
 import io
 import json
+import signal
 import sys
 import traceback
+
+# Python leaves SIGINT ignored where its parent had it so, as background jobs of a shell do.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 page, examples = json.load(sys.stdin)
 namespace = {"__name__": "__main__"}
