@@ -306,7 +306,8 @@ def carry_out(packed: Packed, other: Packed | None, report: Report, without: str
     report.item("copies", single("copies", SMALL), without)
     report.item("streams", single("streams", CNN), without)
     report.item("two lanes on two streams", single("two_lanes", CNN), without)
-    report.item("state on the device", single("state", WITH_STATE), without)
+    lacking = None if WITH_STATE in models else f"the folder has no model {WITH_STATE}"
+    report.item("state on the device", single("state", WITH_STATE), without or lacking)
     built, official = _by_kind(packed, other)
     lacking = without or (None if built and official else "takes two folders (--against): one built, one official")
     for model in models:
