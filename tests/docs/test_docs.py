@@ -83,7 +83,8 @@ def run_page(text: str, name: str, folder: Path) -> None:
     __tracebackhide__ = True
     shutil.copy(Path(zrt.__file__).with_name("models") / "digits.onnx", folder / "model.onnx")
     pairs = list(examples(text))
-    environment = dict(os.environ, PYTHONPATH=str(Path(zrt.__file__).parents[1]))
+    # The package that is tested, and `benches`.
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, (Path(zrt.__file__).parents[1], ROOT))))
     done = subprocess.run(
         [sys.executable, "-W", "error", str(RUNNER)],
         input=json.dumps([name, [[fence.line, fence.body] for fence, _ in pairs]]),
