@@ -36,6 +36,7 @@ DROP_IN_IMPORTS = {
 MODELS = ("add", "digits", "cnn", "squeezenet")
 ANSWERS = {
     "zrt": (str(SCRIPTS / "answer_zrt.py"),),
+    "zrt_first": (str(SCRIPTS / "answer_zrt_first.py"),),
     "onnxruntime": (str(SCRIPTS / "answer_onnxruntime.py"),),
     "drop_in": ("-m", "zrt.onnxruntime", str(SCRIPTS / "answer_onnxruntime.py")),
 }
