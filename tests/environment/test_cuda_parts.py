@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import re
 import subprocess
 import sys
@@ -184,7 +185,8 @@ def test_nvidias_python_packages_are_searched_last(machine):
     machine.driver()
     machine.libraries("libcudart.so.13", "libcublas.so.13")
     machine.libraries("libcudart.so.13", "libcudnn.so.9", "libnvrtc.so.13", folder="site/nvidia/cu13/lib")
-    machine.set("PYTHONPATH", machine.root / "site")
+    path = filter(None, [str(machine.root / "site"), os.environ.get("PYTHONPATH")])
+    machine.set("PYTHONPATH", os.pathsep.join(path))
     found = machine.look()
     assert found["error"] is None
     folders = {name: Path(part["path"]).parent.name for name, part in found["parts"].items()}
