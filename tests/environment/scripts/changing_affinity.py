@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import zrt
-from tests.support import models
+from tests.support import models, threads
 
-tasks = Path("/proc/self/task")
 mask = os.sched_getaffinity(0)
 same = zrt.SessionOptions(log_severity_level="FATAL")
 
 
 def made(options: zrt.SessionOptions | None) -> int:
-    before = len(list(tasks.iterdir()))
+    before = threads.count()
     with zrt.Session(models.add(["n"]), options):
-        return len(list(tasks.iterdir())) - before
+        return threads.count() - before
 
 
 zrt.Session(models.add(["n"]), zrt.SessionOptions(intra_op_num_threads=1))

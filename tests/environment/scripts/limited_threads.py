@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import zrt
-from tests.support import models
+from tests.support import models, threads
 
 
 def join_cgroup() -> Path | None:
@@ -38,22 +38,18 @@ def join_cgroup() -> Path | None:
     return folder
 
 
-def threads() -> int:
-    return len(list(Path("/proc/self/task").iterdir()))
-
-
 def made(**options: int) -> int:
     """The threads that a session makes."""
-    before = threads()
+    before = threads.count()
     with zrt.Session(models.add(["n"]), zrt.SessionOptions(**options)):
-        return threads() - before
+        return threads.count() - before
 
 
 def main() -> None:
     if sys.argv[1] == "environment":
-        before = threads()
+        before = threads.count()
         zrt.Environment(threading=zrt.ThreadingOptions())
-        assert threads() == before, threads() - before
+        assert threads.count() == before, threads.count() - before
         return
     made(intra_op_num_threads=1)
     assert made() == 0
