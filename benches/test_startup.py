@@ -40,6 +40,8 @@ ANSWERS = {
     "onnxruntime": (str(SCRIPTS / "answer_onnxruntime.py"),),
     "drop_in": ("-m", "zrt.onnxruntime", str(SCRIPTS / "answer_onnxruntime.py")),
 }
+# The contenders of a load.
+PACKAGES = ("zrt", "onnxruntime", "drop_in")
 INTERFACES = {"onnxruntime": "onnxruntime", "drop_in": DROP_IN}
 MISSING = {} if find_spec("onnxruntime") else {"onnxruntime": "onnxruntime is not installed"}
 
@@ -144,6 +146,6 @@ def loads(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> 
     return Group(f"startup: loading {request.param}", entries, MISSING)
 
 
-@pytest.mark.parametrize("package", ANSWERS)
+@pytest.mark.parametrize("package", PACKAGES)
 def test_load(compare: Compare, loads: Group, package: str) -> None:
     compare(loads, package)

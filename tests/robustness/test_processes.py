@@ -64,9 +64,10 @@ def test_fork_during_runs(fork: Callable[..., str]) -> None:
 
 
 @needs_fork
-def test_fork_during_the_imports_of_the_first_submit(fork: Callable[..., str]) -> None:
+@pytest.mark.parametrize("module", ["asyncio", "asyncio.base_events", "asyncio.runners"])
+def test_fork_during_the_imports_of_the_first_submit(fork: Callable[..., str], module: str) -> None:
     """The child imports those modules anew: no thread of its own ends the imports of the parent."""
-    fork("fork_in_first_submit.py")
+    fork("fork_in_first_submit.py", module)
 
 
 @needs_fork

@@ -97,7 +97,9 @@ def _free_imports() -> None:
             _imports.pop(name, None)
             module = sys.modules.get(name)
             if getattr(getattr(module, "__spec__", None), "_initializing", False):
-                del sys.modules[name]
+                # A package's own code finds the attribute of a submodule only where it is imported anew as well.
+                for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+                    del sys.modules[each]
 
 
 def _in_child() -> None:

@@ -1,4 +1,7 @@
-"""Forks while another thread imports the modules of its first `submit`; the child submits a run too."""
+"""Forks while another thread imports the modules of its first `submit`; the child submits a run too.
+
+Argument 1 is the module of asyncio that the thread is about to import.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,11 @@ under_way = threading.Event()
 
 
 class Slow:
-    """Finds no module; the first search for asyncio takes a while."""
+    """Finds no module; the first search for the module takes a while."""
 
     @staticmethod
     def find_spec(name, *_):
-        if name == "asyncio" and not under_way.is_set():
+        if name == sys.argv[1] and not under_way.is_set():
             under_way.set()
             time.sleep(1)
 
