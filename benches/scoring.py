@@ -154,7 +154,7 @@ def main() -> None:
     report = {
         "batch_ms": spent,
         "rows_per_second": {name: round(rows / min(took)) for name, took in walls.items()},
-        # What other processes do to a busy machine is not in these.
+        # The time that other processes take from a busy machine is not in these.
         "rows_per_cpu_second": {name: round(rows / min(took)) for name, took in works.items()},
     }
     print(json.dumps(report, indent=2))

@@ -1,4 +1,4 @@
-"""What state costs that a lane carries: a step of a voice detector and of decoders, and the switch between states.
+"""The cost of a state that a lane carries: a step of a voice detector and of decoders, a switch between states.
 
 onnxruntime is measured in the two ways in which its users write such a loop: `run`, with the state passed by hand, and
 a binding with `OrtValue`s. The voice detector is in a package: `pip install --no-deps --group real`.
@@ -7,7 +7,7 @@ a binding with `OrtValue`s. The voice detector is in a package: `pip install --n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter_ns as clock
 from typing import Any, NamedTuple
@@ -254,11 +254,11 @@ def switching(tmp_path_factory: pytest.TempPathFactory) -> Group:
     run, run_plain = lane.run, plain.run
     one, other = np.zeros(256, np.float32), np.zeros(256, np.float32)
 
-    def batch(runs: int, each: Callable[[zrt.State], Any]) -> int:
+    def batch(way: Callable[[zrt.State], Any], runs: int) -> int:
         turns = (states * (runs // len(states) + 1))[:runs]
         begun = clock()
         for state in turns:
-            each(state)
+            way(state)
         return clock() - begun
 
     def nothing() -> None:
@@ -272,10 +272,7 @@ def switching(tmp_path_factory: pytest.TempPathFactory) -> Group:
     }
     return Group(
         "a run on a state of 1 KiB",
-        [
-            Entry(contender(key, lambda runs, each=each: batch(runs, each)), nothing)  # type: ignore[misc]
-            for key, each in ways.items()
-        ],
+        [Entry(contender(key, partial(batch, way)), nothing) for key, way in ways.items()],
     )
 
 

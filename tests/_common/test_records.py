@@ -68,7 +68,7 @@ class TestArguments:
 
     def test_keyword_only_record_takes_no_positions(self):
         with pytest.raises(TypeError, match="takes at most 0 positional arguments"):
-            Settings(2)  # type: ignore[misc]
+            Settings(2)
 
     def test_default_that_a_function_makes_is_not_shared(self):
         first, second = Settings(), Settings()
@@ -98,20 +98,20 @@ class TestMethods:
 
     def test_repr_of_a_record_inside_itself_ends(self):
         settings = Settings()
-        settings.names.append(settings)  # type: ignore[arg-type]
+        settings.names.append(settings)
         assert repr(settings) == "Settings(level=1, names=[...])"
 
     def test_frozen_fields_refuse_changes(self):
         point = Point(1)
         with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'x'"):
-            point.x = 2  # type: ignore[misc]
+            point.x = 2
         with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'x'"):
             del point.x
         assert point == Point(1)
 
     def test_fields_are_slots(self):
         with pytest.raises(AttributeError):
-            Settings().other = 1  # type: ignore[attr-defined]
+            Settings().other = 1
         assert not hasattr(Settings(), "__dict__")
 
     @pytest.mark.parametrize("one", [Point(1, 2, "a"), Point3(1, z=5), Settings(level=2, names=["a"])], ids=repr)
@@ -153,7 +153,7 @@ class TestFunctionsOfDataclasses:
 
     @pytest.mark.skipif(sys.version_info < (3, 13), reason="copy.replace came with Python 3.13")
     def test_copy_replace_takes_records(self):
-        assert copy.replace(Point(1, 2), x=4) == Point(4, 2)  # type: ignore[attr-defined]
+        assert copy.replace(Point(1, 2), x=4) == Point(4, 2)
 
     def test_signature_is_that_of_a_dataclass(self):
         assert str(inspect.signature(Point)) == str(inspect.signature(DataPoint))

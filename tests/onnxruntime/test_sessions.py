@@ -236,7 +236,7 @@ def test_copy_shares_the_model_and_pickle_is_refused(add: Any) -> None:
 
 
 def test_subclass_can_pickle_itself_by_its_model(ort: Any) -> None:
-    class Pickled(ort.InferenceSession):  # type: ignore[name-defined, misc]
+    class Pickled(ort.InferenceSession):
         def __init__(self, data: bytes) -> None:
             super().__init__(data, providers=["CPUExecutionProvider"])
             self.data = data
@@ -245,7 +245,7 @@ def test_subclass_can_pickle_itself_by_its_model(ort: Any) -> None:
             return self.data
 
         def __setstate__(self, data: bytes) -> None:
-            self.__init__(data)  # type: ignore[misc]
+            self.__init__(data)
 
     made = copy.deepcopy(Pickled(model()))
     assert lists(made.run(None, FEEDS)) == [TWOS]

@@ -23,4 +23,4 @@ def job(feeds: dict[str, Any] | None = None, rows: int = 1, key: Any = "shapes")
     def finish(results: dict[str, Any]) -> dict[str, Any]:
         return {name: array.copy() for name, array in results.items()}
 
-    return Job(feeds or {}, finish, Waiting(), rows, key)  # type: ignore[arg-type]
+    return Job(feeds or {}, finish, Waiting(), rows, key)

@@ -19,7 +19,7 @@ from zrt.serving.signature import Signature
 
 def runner(session: zrt.Session, counted: Counted, max_batch: int = 8) -> Runner:
     signature = Signature.of(session, "m")
-    return Runner(session, signature, Batching(signature.open_batch), max_batch, counted)  # type: ignore[arg-type]
+    return Runner(session, signature, Batching(signature.open_batch), max_batch, counted)
 
 
 def rows(*values: float) -> np.ndarray[Any, Any]:

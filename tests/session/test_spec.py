@@ -52,7 +52,7 @@ def check(session: zrt.Session) -> None:
 
 
 class TestData:
-    """What a recipe holds."""
+    """The content of a recipe."""
 
     def test_recipe_loads_a_session(self, spec: zrt.SessionSpec) -> None:
         with spec.load() as session, spec.load() as another:
@@ -114,7 +114,7 @@ class TestData:
 
     def test_recipe_does_not_change(self, spec: zrt.SessionSpec) -> None:
         with pytest.raises(AttributeError, match="strict"):
-            spec.strict = True  # type: ignore[misc]
+            spec.strict = True
         with pytest.raises(AttributeError, match="strict"):
             del spec.strict
 

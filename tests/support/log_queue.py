@@ -10,7 +10,7 @@ from zrt.environment import log_sink
 received: list[logging.LogRecord] = []
 logger = logging.Logger("received")
 handler = logging.Handler()
-handler.emit = received.append  # type: ignore[method-assign]
+handler.emit = received.append
 logger.addHandler(handler)
 _, number = log_sink.sink(logger)
 

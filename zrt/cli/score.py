@@ -142,7 +142,7 @@ def _is_file(arguments: argparse.Namespace) -> bool:
 
 
 def _file(path: Path) -> list[Any]:
-    """What tells a file from its later versions."""
+    """The path, the size and the time of a file, which later versions of it do not have."""
     found = path.stat()
     return [str(path.absolute()), found.st_size, found.st_mtime_ns]
 

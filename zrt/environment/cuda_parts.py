@@ -147,7 +147,7 @@ def _number(file: str) -> int | None:
 
 
 def _requirement(package: str, file: str, cuda: int | None) -> str:
-    """What pip installs. Since CUDA 13 the names of the packages of CUDA itself have no version in them."""
+    """The name and the version for pip. Since CUDA 13 packages of CUDA itself have no version in their names."""
     suffix = f"-cu{cuda}" if cuda and (cuda < 13 or "cudnn" in package) else ""
     return f"{package}{suffix}=={_number(file)}.*"
 

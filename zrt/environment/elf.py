@@ -22,7 +22,7 @@ class SharedLibrary:
 
 
 def read(path: str) -> SharedLibrary:
-    """What the file says; empty for a file that is no ELF library of 64 bits, little-endian, or cannot be read."""
+    """The names and places in a file; none if it is no little-endian ELF library of 64 bits, or cannot be read."""
     try:
         with open(path, "rb") as file:
             return _read(file, os.path.dirname(os.path.realpath(path)))

@@ -32,7 +32,7 @@ MemoryLike: TypeAlias = "LaneMemory | Mapping[str, PortMemory] | None"
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the inputs or the outputs of a lane lie."""
+    """The memory of a lane's inputs or outputs."""
 
     default: LaneMemory
     own: Mapping[str, LaneMemory] = field(default_factory=dict)

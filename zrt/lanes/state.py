@@ -71,7 +71,7 @@ class _Room(NamedTuple):
 
 @public
 class State(Owner, Mapping[str, Any]):
-    """What a lane with state carries from run to run; `StatefulLane.new_state` makes one.
+    """The values that a lane carries from run to run; `StatefulLane.new_state` makes one.
 
     It is a mapping from inputs to what the next run reads: numpy views on the host, `Value` on a device. A view is
     right until the next run, which reads other memory. Values that one run makes for all later ones are read as copies.

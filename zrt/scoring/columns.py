@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Wanted(NamedTuple):
-    """What an input takes of each row."""
+    """An input: its type, and the shape that it takes of each row."""
 
     name: str
     dtype: np.dtype[Any]

@@ -25,7 +25,7 @@ SUFFIXES = {
 }
 NUMPY = ("npy", "npz")
 
-# What CSV files have in place of a value. "nan" is a number.
+# The words that CSV files have in place of a value. "nan" is a number.
 NULLS = ["", "null", "NULL", "NA", "N/A", "#N/A"]
 
 

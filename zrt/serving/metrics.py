@@ -1,4 +1,4 @@
-"""What a served model counts and times, for Prometheus."""
+"""Counters and times of a served model, for Prometheus."""
 
 from __future__ import annotations
 

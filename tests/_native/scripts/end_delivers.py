@@ -1,19 +1,19 @@
 """The interpreter's end delivers the lines that wait; later ones are printed."""
 
 import atexit
+import importlib
 import time
 
 
 def late():
-    log("late")
-    print(len(received), flush=True)
+    queue.log("late")
+    print(len(queue.received), flush=True)
 
 
 # Before zrt registers its own function: atexit is last-in, first-out.
 atexit.register(late)
 
-from tests.support.log_queue import handler, log, received  # noqa: E402
-
-handler.emit = lambda record: (time.sleep(0.0005), received.append(record))
+queue = importlib.import_module("tests.support.log_queue")
+queue.handler.emit = lambda record: (time.sleep(0.0005), queue.received.append(record))
 for count in range(500):
-    log(str(count))
+    queue.log(str(count))

@@ -4,6 +4,7 @@ Takes the folder whose distributions alone are visible, or "" for all, and "no-s
 """
 
 import dataclasses
+import importlib
 import json
 import os
 import sys
@@ -18,7 +19,7 @@ if folder:
     # Before the first import of zrt, which looks for the library too.
     os.listdir = visible
 
-from zrt._native import library  # noqa: E402
+library = importlib.import_module("zrt._native.library")
 
 if hidden:
     library.LOADER_NAMES = ("libabsent.so.1", "libabsent.so")

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-sys.modules["scipy"] = None  # type: ignore[assignment]
+sys.modules["scipy"] = None
 
 import zrt  # noqa: E402
 
