@@ -205,6 +205,8 @@ class Lane(Owner):
         synchronize: bool | None,
     ) -> None:
         """Makes the memory of every port, and binds it."""
+        where_in.refuse(self._carried_inputs, "input")
+        where_out.refuse(self._carried_outputs, "output")
         # An input without a shape is one that no memory can be bound for: `make_port` raises the error.
         ports_in = [
             where_in.port(session, info, port.shape or (), f"input {info.name!r}")
@@ -216,7 +218,6 @@ class Lane(Owner):
             for info, port in zip(session.outputs, shapes.outputs, strict=True)
             if info.name not in self._carried_outputs
         ]
-
         refuse_overlaps(ports_in, ports_out)
         table = api()
         binding = new_binding(owner, ports_in, ports_out)
@@ -246,11 +247,11 @@ class Lane(Owner):
             left=[(port.info.name, port.where.memory) for port in ports_out if port.value is None],
             parents=[
                 *(handle for port in (*ports_in, *ports_out) for handle in port.handles()),
-                *self._carry(owner, binding, ports_in, ports_out),
+                *self._carry(owner, binding, ports_in, ports_out, where_in.default),
             ],
         )
         self._reference = self._handle.reference
-        reader = Reader(self._handle, binding, ports_in, ports_out)
+        reader = self._reader(binding, ports_in, ports_out)
         slots = Slots(self._handle, ports_in, ports_out, copied)
         self._bound = _Bound(
             session,
@@ -267,10 +268,19 @@ class Lane(Owner):
         )
 
     def _carry(
-        self, owner: Handle, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]
+        self,
+        owner: SessionHandle,
+        binding: Handle,
+        ports_in: Sequence[Port],
+        ports_out: Sequence[Port],
+        memory: LaneMemory,
     ) -> list[Handle]:
-        """Everything else that the lane's block needs alive."""
+        """Everything else that the lane's block needs alive; a state that the lane carries lies in `memory`."""
         return []
+
+    def _reader(self, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]) -> Reader:
+        """The reader of the lane's outputs. The lane's block exists by now."""
+        return Reader(self._open(), binding, ports_in, ports_out)
 
     def _runs_on_zeros(self) -> bool:
         """Runs once on the zeros of the inputs, and returns whether that succeeds; no output has been written then."""

@@ -18,11 +18,11 @@ from zrt._native.handle import Handle
 from zrt.errors import ArgumentError, BusyError, CapacityError, ClosedError, Error, ShapeError, UnsupportedError
 from zrt.lanes import lane_shapes, state_layout
 from zrt.lanes.audit import LaneAudit, PortAudit
-from zrt.lanes.given_memory import Places, sharers, with_shapes
+from zrt.lanes.given_memory import sharers, with_shapes
 from zrt.lanes.lane import Lane, Reader, leave, new_binding
 from zrt.lanes.lane_options import LaneOptions
-from zrt.lanes.lane_shapes import LaneShapes, ShapesLike
-from zrt.lanes.ports import Port, Ports
+from zrt.lanes.lane_shapes import ShapesLike
+from zrt.lanes.ports import LaneMemory, Port
 from zrt.lanes.state import State, StateSnapshot
 from zrt.lanes.state_layout import GROWING, ONCE, Carried, Layout, Pair
 from zrt.lanes.state_ports import StateLike, StatePorts, as_ports
@@ -101,36 +101,17 @@ class StatefulLane(Lane):
         self._own: State | None = None
         super().__init__(session, carried.shapes, carried.output_shapes, **options)
 
-    def _build(
-        self,
-        session: Session,
-        owner: SessionHandle,
-        shapes: LaneShapes,
-        where_in: Places,
-        where_out: Places,
-        rebind_inputs: bool | None,
-        synchronize: bool | None,
-    ) -> None:
-        where_in.refuse(self._carried_inputs, "input")
-        where_out.refuse(self._carried_outputs, "output")
-        self._memory = where_in.default
-        super()._build(session, owner, shapes, where_in, where_out, rebind_inputs, synchronize)
-        bound, block = self._opened(), self._open()
-        # `zrt_lane_run` would run the binding without a state.
-        block.pointer.incomplete = 1
-        block.pointer.carry = self._carrier.pointer
-        reader = _StateReader(block, self._sides, bound.ports_in, bound.ports_out, len(self._carried_outputs))
-        self._bound = bound._replace(
-            reader=reader,
-            inputs=Ports("input", bound.ports_in, bound.slots.reading(bound.ports_in, reader.read)),
-            outputs=Ports("output", bound.ports_out, bound.slots.reading(bound.ports_out, reader.read)),
-        )
-        if self._own is None:
-            self._own = State(self._carried.layout, owner, where_in.default, self._initial)
-
     def _carry(
-        self, owner: Handle, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]
+        self,
+        owner: SessionHandle,
+        binding: Handle,
+        ports_in: Sequence[Port],
+        ports_out: Sequence[Port],
+        memory: LaneMemory,
     ) -> list[Handle]:
+        self._memory = memory
+        if self._own is None:
+            self._own = State(self._carried.layout, owner, memory, self._initial)
         carried = self._carried
         self._sides = binding, new_binding(owner, ports_in, ports_out)
         for side in self._sides:
@@ -166,6 +147,13 @@ class StatefulLane(Lane):
         carry.own_outputs = len(ports_out)
         carry.follower_count, carry.followers = len(rows), rows
         return [self._carrier]
+
+    def _reader(self, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]) -> Reader:
+        block = self._open()
+        # `zrt_lane_run` would run the binding without a state.
+        block.pointer.incomplete = 1
+        block.pointer.carry = self._carrier.pointer
+        return _StateReader(block, self._sides, ports_in, ports_out, len(self._carried_outputs))
 
     def _runs_on_zeros(self) -> bool:
         try:

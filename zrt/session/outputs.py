@@ -1,20 +1,22 @@
-"""The outputs of a run: `Wanted` describes one, `MadeOutputs` collects those that ONNX Runtime allocates."""
+"""The outputs of a run: their names, `Wanted` for each, `MadeOutputs` for those that ONNX Runtime allocates."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zrt._common.arguments import shown, wrong_type
 from zrt._native import lib
 from zrt._native.cdata import NULL, address_of, new_array, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import AllocationError
+from zrt.errors import AllocationError, ArgumentError, UnknownNameError
 from zrt.memory.allocators import CPU, MemoryInfo
 from zrt.types import ValueKind, nbytes
+from zrt.values import symbolic_shapes
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, is_plain
 
@@ -40,6 +42,49 @@ class Wanted:
         # An output that is also a fed input: ORT returns the feed and writes nothing.
         self.passes_through = passes_through
         self.shape = shape if plain and not passes_through else None
+
+
+def chosen(outputs: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...] | None:
+    """The names of the outputs to compute, checked; None for all. `known` are those that the model has."""
+    if outputs is None:
+        return None
+    if isinstance(outputs, Mapping):
+        raise wrong_type("outputs", f"a list of names {_order(known)}", outputs)
+    if isinstance(outputs, str) or not isinstance(outputs, Sequence):
+        raise wrong_type("outputs", "a list of names", outputs)
+    for name in outputs:
+        if not isinstance(name, str) or name not in known:
+            more = f" {_order(known)}" if isinstance(name, np.ndarray) else ""
+            names = ", ".join(map(repr, known)) or "none"
+            raise UnknownNameError(f"outputs: the model has no output {shown(name)}{more}; it has {names}")
+    if not outputs or len(set(outputs)) != len(outputs):
+        raise ArgumentError(f"outputs: expected names, each once, got {shown(outputs)}")
+    return tuple(outputs)
+
+
+def _order(known: Sequence[str]) -> str:
+    """A hint for users of onnxruntime, whose `run` takes the names first."""
+    return f"(zrt takes the feeds first, as in run(feeds, {list(known[:1])}))"
+
+
+def resolved(
+    declared: Sequence[ValueInfo],
+    names: Sequence[str],
+    inputs: Sequence[tuple[ValueInfo, Shape]],
+    distrusted: Collection[str],
+) -> list[Wanted]:
+    """The outputs of these names for inputs of these shapes; the declarations of `distrusted` ones are wrong."""
+    sizes = symbolic_shapes.bind([info for info, _ in inputs], [shape for _, shape in inputs])
+    fed = {info.name for info, _ in inputs}
+    infos = {info.name: info for info in declared}
+    return [
+        Wanted(
+            infos[name],
+            None if name in distrusted else symbolic_shapes.solve(infos[name], sizes),
+            passes_through=name in fed,
+        )
+        for name in names
+    ]
 
 
 class MadeOutputs:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Unpack, overload
 
 import numpy as np
 
-from zrt._common.arguments import entries, integer, shown, wrong_type
+from zrt._common.arguments import entries, integer
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import NULL, from_buffer, strings
@@ -19,7 +19,6 @@ from zrt.errors import (
     ArgumentError,
     FileError,
     NotCopyableError,
-    UnknownNameError,
     UnsupportedError,
 )
 from zrt.loading import model_source
@@ -30,8 +29,8 @@ from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory, defaul
 from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.session.call import Call, Result, key_of, run_arrays
 from zrt.session.deadlines import end_of
-from zrt.session.feeds import Feeds, aligned, by_name, names_of, need_values, right_array
-from zrt.session.outputs import Wanted
+from zrt.session.feeds import Feeds, aligned, by_name, need_values, right_array
+from zrt.session.outputs import chosen, resolved
 from zrt.values import symbolic_shapes
 from zrt.values.type_info import ValueInfo, read_session
 
@@ -322,7 +321,7 @@ class Session(Owner):
 
     def _checked(self, given: Feeds, outputs: Sequence[str] | None) -> tuple[Call, list[Any], list[Handle] | None]:
         """The arguments of `Call.run` before the options: the call, its inputs, and the handles that own values."""
-        wanted = self._wanted(outputs)
+        wanted = chosen(outputs, self.output_names)
         fed = by_name(given, self.inputs, self.initializers)
         if need_values(fed):
             from zrt.session.value_feeds import made_value
@@ -428,52 +427,15 @@ class Session(Owner):
             return self._checked(feeds, outputs)
         return latest, memory, None
 
-    def _wanted(self, outputs: Sequence[str] | None) -> tuple[str, ...] | None:
-        if outputs is None:
-            return None
-        if isinstance(outputs, Mapping):
-            raise wrong_type("outputs", f"a list of names {self._order()}", outputs)
-        if isinstance(outputs, str) or not isinstance(outputs, Sequence):
-            raise wrong_type("outputs", "a list of names", outputs)
-        for name in outputs:
-            if not isinstance(name, str) or name not in self.output_names:
-                hint = f" {self._order()}" if isinstance(name, ndarray) else ""
-                raise UnknownNameError(
-                    f"outputs: the model has no output {shown(name)}{hint}; it has {names_of(self.outputs)}"
-                )
-        if not outputs or len(set(outputs)) != len(outputs):
-            raise ArgumentError(f"outputs: expected names, each once, got {shown(outputs)}")
-        return tuple(outputs)
-
-    def _order(self) -> str:
-        """A hint for users of onnxruntime, whose `run` takes the names first."""
-        return f"(zrt takes the feeds first, as in run(feeds, {list(self.output_names[:1])}))"
-
     def _call(self, inputs: Sequence[tuple[ValueInfo, symbolic_shapes.Shape]], wanted: tuple[str, ...] | None) -> Call:
         """The prepared call for these inputs and outputs, from the cache if it is there."""
         handle = self._open()
         key = (wanted, tuple((info.name, shape) for info, shape in inputs))
         call = self._calls.get(key)
         if call is None:
-            sizes = symbolic_shapes.bind([info for info, _ in inputs], [shape for _, shape in inputs])
-            fed = {info.name for info, _ in inputs}
-            by_name = {info.name: info for info in self.outputs}
-            call = Call(
-                handle,
-                self._run_options,
-                self._memory,
-                inputs,
-                [
-                    Wanted(
-                        by_name[name],
-                        None if name in self._distrusted else symbolic_shapes.solve(by_name[name], sizes),
-                        passes_through=name in fed,
-                    )
-                    for name in wanted or self.output_names
-                ],
-                self.input_names,
-                self._distrusted,
-            )
+            outputs = resolved(self.outputs, wanted or self.output_names, inputs, self._distrusted)
+            options = self._run_options
+            call = Call(handle, options, self._memory, inputs, outputs, self.input_names, self._distrusted)
             self._keep("_calls", key, call)
         if wanted is None and not self._captures:
             self._latest = call
