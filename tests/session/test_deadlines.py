@@ -292,6 +292,17 @@ class TestProcess:
             "ignored: TimeoutError",
         ]
 
+    def test_handler_that_calls_the_one_before_may_come_and_go(self, script):
+        assert script("deadline_chained.py").stdout.split() == [
+            "TimeoutError",
+            "outside",
+            "KeyboardInterrupt",
+            "outside",
+            "TimeoutError",
+            "KeyboardInterrupt",
+            "outside",
+        ]
+
     def test_child_of_a_fork_has_deadlines_of_its_own(self, script):
         assert script("deadline_forked.py").stdout.split() == ["timeout", "timeout", "interrupted"] * 2 + ["timeout"]
 

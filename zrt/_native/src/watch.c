@@ -174,6 +174,8 @@ uintptr_t zrt_watch_remove(zrt_watch *watch, uintptr_t code) {
 static pthread_t main_thread;
 static zrt_watch *listening;
 static struct sigaction before;
+/* The handler that another library set over ours during a run, which may call ours. */
+static struct sigaction over;
 /* How many threads are in the handler. */
 static int inside;
 
@@ -197,15 +199,26 @@ static int is_ours(const struct sigaction *action) {
     return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_interrupt;
 }
 
+static int same(const struct sigaction *a, const struct sigaction *b) {
+    if ((a->sa_flags & SA_SIGINFO) != (b->sa_flags & SA_SIGINFO))
+        return 0;
+    return a->sa_flags & SA_SIGINFO ? a->sa_sigaction == b->sa_sigaction : a->sa_handler == b->sa_handler;
+}
+
 static void listen(zrt_watch *watch) {
     if (listening == NULL) {
-        sigaction(SIGINT, NULL, &before);
-        if (is_ours(&before) || before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN)
+        struct sigaction there;
+        sigaction(SIGINT, NULL, &there);
+        if (there.sa_handler == SIG_DFL || there.sa_handler == SIG_IGN)
             return;
-        struct sigaction action = before;
-        action.sa_flags |= SA_SIGINFO;
-        action.sa_sigaction = on_interrupt;
-        sigaction(SIGINT, &action, NULL);
+        /* Ours may be there still, or below `over`: calling either from ours would never end. */
+        if (!is_ours(&there) && !same(&there, &over)) {
+            before = there;
+            memset(&over, 0, sizeof over);
+            there.sa_flags |= SA_SIGINFO;
+            there.sa_sigaction = on_interrupt;
+            sigaction(SIGINT, &there, NULL);
+        }
     }
     watch->listens = 1;
     watch->outer = listening;
@@ -217,9 +230,12 @@ static void hush(zrt_watch *watch) {
     if (watch->outer == NULL) {
         struct sigaction there;
         sigaction(SIGINT, &before, &there);
-        /* An operator in Python may have set another handler. */
-        if (!is_ours(&there))
+        /* An operator in Python, or another thread, may have set another handler. */
+        if (!is_ours(&there)) {
+            if (!same(&there, &before))
+                over = there;
             sigaction(SIGINT, &there, NULL);
+        }
     }
     while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0)
         ;
