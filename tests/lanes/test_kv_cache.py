@@ -13,38 +13,17 @@ import pytest
 from onnx import TensorProto, helper
 
 import zrt
-from benches.models.decoder import decoder
 from tests.support import models
+from tests.support.decoding import CACHES, HEAD, HEADS, WORDS, decoder_session, plain, step, tokens
 from zrt import LaneMemory, RunOptions, Session, SessionOptions, StatePair, StatePorts
 from zrt.errors import ArgumentError, CapacityError, DTypeError, ModelError, ShapeError, UnknownNameError
 
 QUIET = SessionOptions(log_severity_level="ERROR", intra_op_num_threads=1)
-LAYERS, HEADS, HEAD, WORDS = 2, 2, 8, 32
-CACHES = [f"past_key_values.{layer}.{kind}" for layer in range(LAYERS) for kind in ("key", "value")]
 
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    return Session(decoder(LAYERS, HEADS, HEAD, words=WORDS), QUIET)
-
-
-def plain(session: Session, tokens: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-    """The logits of each step, without a cache."""
-    mask = np.ones_like(tokens) if mask is None else mask
-    positions = np.maximum(np.cumsum(mask, axis=1) - 1, 0)
-    empty = {name: np.zeros((len(tokens), HEADS, 0, HEAD), np.float32) for name in CACHES}
-    return session.run({"input_ids": tokens, "attention_mask": mask, "position_ids": positions, **empty})[0]
-
-
-def tokens(count: int, rows: int = 1, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, WORDS, (rows, count))
-
-
-def step(lane: zrt.StatefulLane, ids: np.ndarray, state: zrt.State | None = None) -> np.ndarray:
-    """The logits after these tokens."""
-    lane.inputs["input_ids"][...] = ids
-    lane.run(state)
-    return lane.outputs["logits"].copy()
+    return decoder_session()
 
 
 def resident() -> int:
@@ -394,175 +373,6 @@ def test_every_input_that_follows_the_steps():
         lane.run()
         seen.append([lane.outputs[name].tolist() for name in "pbtl"])
     assert seen == [[[0, 1], [False], 2, [1]], [[2, 3], [True], 4, [3]], [[4, 5], [True], 6, [5]]]
-
-
-# The first run makes the cross-attention's keys; later runs read them, and make none.
-MERGED = """
-<ir_version: 10, opset_import: ["" : 17]>
-test (float[1, n] input_ids, float[1, 1, e, 2] encoder_hidden_states,
-      float[1, 1, past, 2] past_key_values_0_decoder_key,
-      float[1, 1, kept, 2] past_key_values_0_encoder_key, bool[1] use_cache_branch)
-  => (float[1, 1, total, 2] present_0_decoder_key, float[b, 1, made, 2] present_0_encoder_key, float y)
-  <float[1, 1, 1, 2] step = {1, 2}, float[0, 1, 1, 2] none = {}> {
-    present_0_decoder_key = Concat <axis = 2> (past_key_values_0_decoder_key, step)
-    cross, present_0_encoder_key = If (use_cache_branch) <
-        then_branch = cached () => (float[1, 1, kept, 2] used, float[0, 1, 1, 2] nothing) {
-            used = Identity(past_key_values_0_encoder_key)
-            nothing = Identity(none)
-        },
-        else_branch = first () => (float[1, 1, e, 2] made, float[1, 1, e, 2] same) {
-            made = Neg(encoder_hidden_states)
-            same = Neg(encoder_hidden_states)
-        }
-    >
-    sum = ReduceSum <keepdims = 0> (cross)
-    ids = ReduceSum <keepdims = 0> (input_ids)
-    y = Add(sum, ids)
-}
-"""
-
-
-class TestCrossAttention:
-    @pytest.fixture
-    def merged(self) -> Session:
-        return Session(onnx.parser.parse_model(MERGED), QUIET)
-
-    @pytest.fixture
-    def lane(self, merged) -> zrt.StatefulLane:
-        shapes = {"input_ids": (1, 1), "encoder_hidden_states": (1, 1, 3, 2)}
-        lane = merged.lane(shapes, state=zrt.kv_cache(merged, 4))
-        lane.inputs["encoder_hidden_states"][...] = [[[[1, 2], [3, 4], [5, 6]]]]
-        return lane
-
-    def test_value_of_the_first_run_is_kept(self, lane):
-        for turn in range(1, 5):
-            lane.run()
-            assert lane.outputs["y"] == -21
-            assert lane.state.steps == turn
-            assert lane.state["past_key_values_0_encoder_key"].tolist() == [[[[-1, -2], [-3, -4], [-5, -6]]]]
-            lane.inputs["encoder_hidden_states"][...] = 0
-
-    def test_reset_makes_it_anew(self, lane):
-        lane.run()
-        lane.state.reset()
-        assert lane.state["past_key_values_0_encoder_key"].shape == (1, 1, 0, 2)
-        lane.inputs["encoder_hidden_states"][...] = 1
-        lane.run()
-        lane.run()
-        assert lane.outputs["y"] == -6
-
-    def test_copies_and_files_have_it(self, lane, tmp_path):
-        lane.run()
-        twin = lane.state.copy()
-        lane.state.save(tmp_path / "state.npz")
-        loaded = lane.new_state()
-        loaded.load(tmp_path / "state.npz")
-        for state in (twin, loaded):
-            lane.run(state)
-            assert lane.outputs["y"] == -21
-            assert state.steps == 2
-
-    def test_states_have_their_own(self, lane):
-        one, two = lane.new_state(), lane.new_state()
-        lane.run(one)
-        lane.inputs["encoder_hidden_states"][...] = 1
-        lane.run(two)
-        lane.run(one)
-        assert lane.outputs["y"] == -21
-        lane.run(two)
-        assert lane.outputs["y"] == -6
-
-    def test_value_without_an_output_is_the_caller_s(self):
-        text = """
-        <ir_version: 10, opset_import: ["" : 17]>
-        test (float[1, 1, past, 2] past_key_values_0_decoder_key, float[1, 1, e, 2] past_key_values_0_encoder_key)
-          => (float[1, 1, total, 2] present_0_decoder_key, float y) <float[1, 1, 1, 2] step = {1, 2}> {
-            present_0_decoder_key = Concat <axis = 2> (past_key_values_0_decoder_key, step)
-            y = ReduceSum <keepdims = 0> (past_key_values_0_encoder_key)
-        }
-        """
-        session = Session(onnx.parser.parse_model(text), QUIET)
-        lane = session.lane(state=zrt.kv_cache(session, 4))
-        lane.run()
-        assert lane.outputs["y"] == 0
-        lane.state["past_key_values_0_encoder_key"] = np.ones((1, 1, 5, 2), np.float32)
-        for _ in range(2):
-            lane.run()
-            assert lane.outputs["y"] == 10
-
-
-# `past` holds `capacity` rows; the model writes row `total - 1` of it, and returns all of it.
-IN_PLACE = """
-<ir_version: 10, opset_import: ["" : 18]>
-test (float[1, 2] x, float[rows, 2] past_0, int64 total_sequence_length)
-  => (float[rows, 2] present_0) <int64 one = {1}, int64[2] place = {1, 1}> {
-    index = Sub(total_sequence_length, one)
-    indices = Reshape(index, place)
-    present_0 = ScatterND(past_0, indices, x)
-}
-"""
-
-
-class TestGroupQueryAttention:
-    @pytest.fixture(scope="class")
-    @classmethod
-    def grouped(cls) -> Session:
-        return Session(decoder(LAYERS, HEADS, HEAD, words=WORDS, grouped=True), QUIET)
-
-    @pytest.mark.parametrize("in_place", [True, False])
-    def test_tokens_equal_those_of_a_run_without_cache(self, grouped, session, in_place):
-        caches = zrt.kv_cache(grouped, 16, in_place=in_place)
-        prefill = grouped.lane({"input_ids": (1, 5)}, state=caches)
-        generate = grouped.lane({"input_ids": (1, 1)}, state=caches)
-        ids = tokens(16)
-        expected = plain(session, ids)
-        state = prefill.new_state()
-        np.testing.assert_allclose(step(prefill, ids[:, :5], state)[0], expected[0, :5], atol=1e-5)
-        for place in range(5, 16):
-            logits = step(generate, ids[:, place : place + 1], state)
-            np.testing.assert_allclose(logits[0, 0], expected[0, place], atol=1e-5)
-        with pytest.raises(CapacityError):
-            generate.run(state)
-
-    def test_window_in_place(self, grouped):
-        apart = grouped.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(grouped, 6, window=2))
-        shared = grouped.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(grouped, 6, window=2, in_place=True))
-        for token in tokens(15)[0]:
-            np.testing.assert_allclose(step(shared, token), step(apart, token), atol=1e-5)
-        assert shared.state.steps == apart.state.steps
-        steps = apart.state.steps
-        for name in CACHES:
-            np.testing.assert_allclose(shared.state[name][:, :, :steps], apart.state[name], atol=1e-6)
-
-
-class TestInPlace:
-    @pytest.fixture
-    def lane(self) -> zrt.StatefulLane:
-        session = Session(onnx.parser.parse_model(IN_PLACE), QUIET)
-        caches = zrt.kv_cache(
-            session,
-            3,
-            pairs=[StatePair("present_0", "past_0", axis=0)],
-            in_place=True,
-            follow=["total_sequence_length"],
-        )
-        return session.lane(state=caches)
-
-    def test_one_buffer_has_both_ends(self, lane):
-        address = lane.state["past_0"].ctypes.data
-        for turn in range(1, 4):
-            lane.inputs["x"][...] = turn
-            lane.run()
-            assert lane.state["past_0"].ctypes.data == address
-        assert lane.state["past_0"].tolist() == [[1, 1], [2, 2], [3, 3]]
-        with pytest.raises(CapacityError):
-            lane.run()
-
-    def test_copies_have_all_of_it(self, lane):
-        lane.inputs["x"][...] = 1
-        lane.run()
-        twin = lane.state.copy()
-        assert (twin.steps, twin["past_0"].tolist()) == (1, [[1, 1], [0, 0], [0, 0]])
 
 
 class TestErrors:
