@@ -1,0 +1,45 @@
+"""A real cluster of Ray: two nodes on this machine, for all tests of this folder."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support import processes
+
+NODES = 2
+# Logical ones: an actor takes as many as it asks for.
+CPUS = 4
+STORE_BYTES = 150 << 20
+
+# Workers inherit these from the nodes.
+VARIABLES = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A `ray.cluster_utils.Cluster` of two nodes, to which this process is connected."""
+    ray = pytest.importorskip("ray", reason="needs the packages of the extra ray")
+    from ray.cluster_utils import Cluster
+
+    # Sockets lie in the folder, and their names must be short.
+    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {**VARIABLES, "PYTHONPATH": processes.environment()["PYTHONPATH"]}.items():
+            patch.setenv(name, value)
+        node = {"num_cpus": CPUS, "object_store_memory": STORE_BYTES}
+        head = {**node, "include_dashboard": False, "temp_dir": folder}
+        made = Cluster(initialize_head=True, head_node_args=head)
+        try:
+            for _ in range(NODES - 1):
+                made.add_node(**node, temp_dir=folder)
+            ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
+            yield made
+        finally:
+            ray.shutdown()
+            made.shutdown()
+            shutil.rmtree(folder, ignore_errors=True)
