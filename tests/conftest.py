@@ -11,6 +11,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,6 +53,18 @@ NAMED = {
 }
 
 
+@cache
+def official_problem() -> str | None:
+    """Why the onnxruntime package cannot be imported; None if it can. The one for GPUs needs a library of CUDA."""
+    try:
+        import onnxruntime  # noqa: F401
+    except ImportError as error:
+        return str(error)
+    return None
+
+
+# Before those of folders, which import the packages.
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu"):
         reason = usable("CUDA")
@@ -59,8 +72,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"no CUDA session can be made here: {reason}")
     if item.get_closest_marker("azure") and Azure.name not in zrt.available_providers():
         pytest.skip("this ONNX Runtime was built without the Azure provider, which takes no node of these models")
-    if item.get_closest_marker("official") and importlib.util.find_spec("onnxruntime") is None:
-        pytest.skip("the onnxruntime Python package, to compare with, is not installed")
+    if item.get_closest_marker("official") and official_problem():
+        pytest.skip(f"the onnxruntime Python package, to compare with, cannot be imported: {official_problem()}")
     for library in ("cupy", "jax", "torch"):
         if item.get_closest_marker(library) and importlib.util.find_spec(library) is None:
             pytest.skip(f"the Python package {library}, whose tensors are exchanged, is not installed")

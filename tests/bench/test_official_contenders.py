@@ -14,7 +14,9 @@ from zrt.bench import official_contenders, official_worker
 from zrt.bench.official_contenders import RUN, RUN_WITH_IOBINDING, Place
 from zrt.errors import ZrtError
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="the official package is what this is about")
+onnxruntime = pytest.importorskip(
+    "onnxruntime", exc_type=ImportError, reason="the official package is what this is about"
+)
 
 pytestmark = pytest.mark.official
 

@@ -13,7 +13,9 @@ from onnx.reference import ReferenceEvaluator
 
 from benches.models import build, train_digits
 
-onnxruntime = pytest.importorskip("onnxruntime", reason="the results are compared with the official package")
+onnxruntime = pytest.importorskip(
+    "onnxruntime", exc_type=ImportError, reason="the results are compared with the official package"
+)
 
 Array = NDArray[np.float32]
 SHIPPED = resources.files("zrt.models")

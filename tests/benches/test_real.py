@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-pytest.importorskip("onnxruntime", reason="the official package is the yardstick")
+pytest.importorskip("onnxruntime", exc_type=ImportError, reason="the official package is the yardstick")
 pytest.importorskip("pytest_benchmark", reason="the benches need it")
 
 from benches import real

@@ -11,16 +11,20 @@ import pytest
 
 from tests.support import models
 
-# The release of the official package that is the reference; others have other names and messages.
+# The release of the official package that is the reference, built for the CPU; others have other names and messages.
 REFERENCE = "1.27."
 PACKAGES = {"official": "onnxruntime", "zrt": "zrt.onnxruntime"}
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("official"):
-        official = pytest.importorskip("onnxruntime", reason="the official package, to compare with, is not installed")
-        if not official.__version__.startswith(REFERENCE):
-            pytest.skip(f"the official package is {official.__version__}, and the reference is {REFERENCE}x")
+        import onnxruntime
+
+        version, device = onnxruntime.__version__, onnxruntime.get_device()
+        if not version.startswith(REFERENCE) or device != "CPU":
+            pytest.skip(
+                f"the official package is {version} for the {device}; the reference is {REFERENCE}x for the CPU"
+            )
 
 
 @pytest.fixture(params=[pytest.param("official", marks=pytest.mark.official), "zrt"], scope="session")
