@@ -16,7 +16,15 @@ import zrt
 from tests.support import models
 from tests.support.decoding import CACHES, HEAD, HEADS, WORDS, decoder_session, plain, step, tokens
 from zrt import LaneMemory, RunOptions, Session, SessionOptions, StatePair, StatePorts
-from zrt.errors import ArgumentError, CapacityError, DTypeError, ModelError, ShapeError, UnknownNameError
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    CapacityError,
+    DTypeError,
+    ModelError,
+    ShapeError,
+    UnknownNameError,
+)
 
 QUIET = SessionOptions(log_severity_level="ERROR", intra_op_num_threads=1)
 
@@ -373,6 +381,55 @@ def test_every_input_that_follows_the_steps():
         lane.run()
         seen.append([lane.outputs[name].tolist() for name in "pbtl"])
     assert seen == [[[0, 1], [False], 2, [1]], [[2, 3], [True], 4, [3]], [[4, 5], [True], 6, [5]]]
+
+
+# h is carried, and the model returns the mask and the positions.
+COUNTED = """
+<ir_version: 10, opset_import: ["" : 17]>
+test (float[2] h, int64[rows, steps] attention_mask, int64[others, columns] position_ids)
+  => (float[2] hn, int64[rows, held] mask, int64[others, columns] positions) {
+    hn = Neg(h)
+    mask = Identity(attention_mask)
+    positions = Identity(position_ids)
+}
+"""
+
+
+class TestShapesOfFollowers:
+    @staticmethod
+    def lane(mask: tuple[int, int], positions: tuple[int, int]) -> zrt.StatefulLane:
+        session = Session(onnx.parser.parse_model(COUNTED), QUIET)
+        follow = {"attention_mask": "mask", "position_ids": "positions"}
+        return session.lane(
+            {"attention_mask": mask, "position_ids": positions},
+            state=StatePorts({"hn": "h"}, 4, follow=follow),
+            outputs={"mask": LaneMemory.left()},
+            trials=False,
+        )
+
+    @pytest.mark.parametrize(("rows", "others"), [(1, 1), (0, 2), (2, 3), (3, 1)])
+    def test_positions_may_be_more_than_the_mask_has(self, rows, others):
+        columns = 1 << 20
+        lane = self.lane((rows, 1), (others, columns))
+        for start in range(2):
+            lane.run()
+            assert (lane.outputs["positions"] == np.arange(start, start + columns)).all()
+
+    def test_hidden_steps_do_not_count(self):
+        lane = self.lane((2, 1), (3, 9))
+        lane.state["attention_mask"][0, 1] = 0
+        lane.state["attention_mask"][1, 3] = 0
+        lane.run()
+        assert lane.outputs["positions"].tolist() == [
+            [0, 1, 1, 2, 3, 4, 5, 6, 7],
+            [0, 1, 2, 3, 3, 4, 5, 6, 7],
+            [0, 1, 2, 3, 3, 4, 5, 6, 7],
+        ]
+
+    @pytest.mark.parametrize("rows", [1 << 60, 2**63 - 1])
+    def test_mask_beyond_an_address_space_is_refused(self, rows):
+        with pytest.raises(AllocationError, match="state 'attention_mask': no memory for"):
+            self.lane((rows, 1), (1, 1))
 
 
 class TestErrors:

@@ -198,6 +198,11 @@ def resolve(session: Session, ports: StatePorts, shapes: ShapesLike, output_shap
     ]
     followers, more = _followers(ports, infos, known | _bound(pairs), given, capacity, step, where)
     pairs += more
+    for made in pairs:
+        if made.nbytes > MOST_BYTES:
+            raise AllocationError(
+                f"state {made.info.name!r}: no memory for {made.nbytes} bytes: more than an address space has"
+            )
     if counted and step > capacity:
         raise ArgumentError(f"capacity: a run has {step} steps, more than {capacity}")
     key = tuple(pairs), capacity if counted else 0, ports.window
@@ -288,10 +293,7 @@ def _pair(
     if axis is not None and info.element_type.packed:
         raise UnsupportedError(f"{subject}: {info.element_type.name} is packed, and its steps begin within a byte")
     kind = IN_PLACE if pair.in_place else GROWING if axis is not None else FIXED
-    made = Pair(kind, info, pair.output, dims, axis, memory)
-    if made.nbytes > MOST_BYTES:
-        raise AllocationError(f"{subject}: no memory for {made.nbytes} bytes: more than an address space has")
-    return made
+    return Pair(kind, info, pair.output, dims, axis, memory)
 
 
 def _axis(pair: StatePair, rank: int | None, subject: str) -> int | None:

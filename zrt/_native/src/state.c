@@ -71,10 +71,10 @@ OrtStatus *zrt_state_wrap(zrt_state *state) {
     return NULL;
 }
 
-/* Whether the mask counts a step in a row. */
+/* Whether the mask counts a step in a row. A follower may have more rows and columns than the mask. */
 static int counts(const zrt_state *state, size_t row, int64_t column) {
     const zrt_layout *layout = state->layout;
-    if (layout->mask == layout->count)
+    if (layout->mask == layout->count || row >= layout->rows || column >= layout->capacity)
         return 1;
     const zrt_pair *pair = &layout->pairs[layout->mask];
     const char *element = (const char *)state->data[2 * layout->mask] +
@@ -174,8 +174,8 @@ static void store(const zrt_follower *follower, size_t index, int64_t number) {
 
 static void follow(const zrt_follower *follower, const zrt_state *state, int64_t step) {
     for (size_t row = 0; row < follower->rows; row++) {
-        size_t known = row < state->layout->rows ? row : state->layout->rows - 1;
-        int64_t position = state->positions[known];
+        size_t rows = state->layout->rows, known = row < rows ? row : rows - 1;
+        int64_t position = rows == 0 ? state->seen : state->positions[known];
         for (size_t column = 0; column < follower->columns; column++) {
             int64_t number = position;
             if (follower->kind == ZRT_FOLLOW_STEPS)
