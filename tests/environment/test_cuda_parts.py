@@ -31,6 +31,10 @@ LIBRARIES = {
     "libcublas.so.13": "int cublasGetProperty(int kind, int *number) { *number = kind + 13; return 0; }",
     "libnvrtc.so.13": "int nvrtcVersion(int *major, int *minor) { *major = 13, *minor = 1; return 0; }",
 }
+TENSORRT = {
+    "libnvinfer.so.10": "int getInferLibVersion(void) { return 101601; }",
+    "libnvonnxparser.so.10": "int getNvOnnxParserVersion(void) { return 101602; }",
+}
 
 
 class Machine:
@@ -71,6 +75,15 @@ class Machine:
     def libraries(self, *names: str, folder: str = "loader") -> None:
         for name in names or LIBRARIES:
             self.link(self.root / folder / name, LIBRARIES[name])
+
+    def tensorrt(self) -> None:
+        """A provider that needs CUDA's runtime and TensorRT."""
+        for name in TENSORRT:
+            self.link(self.root / "stubs" / name, "")
+        needs = (f"-l:{name}" for name in ("libcudart.so.13", *TENSORRT))
+        self.link(self.provider, "", "-Wl,--no-as-needed", f"-L{self.root / 'stubs'}", *needs)
+        self.driver()
+        self.libraries("libcudart.so.13")
 
     def look(self) -> Any:
         """The parts by name, the error and the places, as a process of its own sees them."""
@@ -211,6 +224,33 @@ def test_run_path_of_the_provider_is_searched(machine):
     assert found["parts"]["cuDNN"]["path"] == str(machine.root / "beside" / "libcudnn.so.9")
 
 
+def test_missing_tensorrt_is_named(machine):
+    machine.tensorrt()
+    error = machine.look()["error"]
+    parser = "TensorRT's ONNX parser (libnvonnxparser.so.10)"
+    assert error.startswith(f"missing: TensorRT (libnvinfer.so.10), {parser}, looked for in LD_LIBRARY_PATH (")
+    assert error.endswith('To mend it, for example: pip install "tensorrt-cu13==10.*"')
+
+
+def test_python_package_of_tensorrt_is_searched(machine):
+    """Its folder is not below that of NVIDIA's other packages, and the loader finds the parser's TensorRT by its name."""
+    machine.tensorrt()
+    folder = machine.root / "site" / "tensorrt_libs"
+    for name, source in TENSORRT.items():
+        machine.link(folder / name, source)
+    parser = folder / "libnvonnxparser.so.10"
+    machine.link(parser, TENSORRT[parser.name], "-Wl,--no-as-needed", f"-L{folder}", "-l:libnvinfer.so.10")
+    path = filter(None, [str(machine.root / "site"), os.environ.get("PYTHONPATH")])
+    machine.set("PYTHONPATH", os.pathsep.join(path))
+    found = machine.look()
+    assert found["error"] is None
+    assert (found["parts"]["TensorRT"]["version"], found["parts"]["TensorRT's ONNX parser"]["version"]) == (
+        "10.16.1",
+        "10.16.2",
+    )
+    assert found["parts"]["TensorRT"]["path"] == str(folder / "libnvinfer.so.10")
+
+
 def test_missing_provider_is_named(machine):
     machine.provider.unlink()
     found = machine.look()
@@ -231,6 +271,8 @@ def test_provider_without_cuda_needs_nothing(machine):
         ("nvidia-cudnn", "libcudnn.so.9", 13, "nvidia-cudnn-cu13==9.*"),
         ("nvidia-cublas", "libcublas.so.12", 12, "nvidia-cublas-cu12==12.*"),
         ("nvidia-cudnn", "libcudnn.so.9", 12, "nvidia-cudnn-cu12==9.*"),
+        ("tensorrt", "libnvinfer.so.10", 13, "tensorrt-cu13==10.*"),
+        ("tensorrt", "libnvinfer.so.10", 12, "tensorrt-cu12==10.*"),
     ],
 )
 def test_packages_have_the_names_of_their_cuda(package, file, cuda, wanted):

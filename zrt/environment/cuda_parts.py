@@ -1,4 +1,4 @@
-"""The parts of a machine that a provider for CUDA needs: the driver, and the libraries of CUDA and cuDNN.
+"""The parts of a machine that a provider for CUDA needs: the driver, and the libraries of CUDA, cuDNN and TensorRT.
 
 ONNX Runtime loads its provider with the system's loader, whose message names the first missing file only, be it the
 driver's or a library's. So zrt looks for each part first: where the loader looks, and then in NVIDIA's Python packages.
@@ -35,6 +35,16 @@ _LIBRARIES = {
     "libcufft": ("cuFFT", "nvidia-cufft"),
     "libcurand": ("cuRAND", "nvidia-curand"),
     "libnvrtc": ("NVRTC", "nvidia-cuda-nvrtc"),
+    # The parser needs TensorRT.
+    "libnvinfer": ("TensorRT", "tensorrt"),
+    "libnvonnxparser": ("TensorRT's ONNX parser", "tensorrt"),
+}
+# The functions that tell versions. Other libraries have one named like cublasGetProperty.
+_SYMBOLS = {
+    RUNTIME: "cudaRuntimeGetVersion",
+    "libnvrtc": "nvrtcVersion",
+    "libnvinfer": "getInferLibVersion",
+    "libnvonnxparser": "getNvOnnxParserVersion",
 }
 # The oldest driver for each CUDA.
 _DRIVERS = {12: "525", 13: "580"}
@@ -148,7 +158,7 @@ def _number(file: str) -> int | None:
 
 def _requirement(package: str, file: str, cuda: int | None) -> str:
     """The name and the version for pip. Since CUDA 13 packages of CUDA itself have no version in their names."""
-    suffix = f"-cu{cuda}" if cuda and (cuda < 13 or "cudnn" in package) else ""
+    suffix = f"-cu{cuda}" if cuda and (cuda < 13 or package in ("nvidia-cudnn", "tensorrt")) else ""
     return f"{package}{suffix}=={_number(file)}.*"
 
 
@@ -159,6 +169,9 @@ def nvidia_folders() -> Iterator[str]:
         if os.path.isdir(packages):
             for name in sorted(os.listdir(packages)):
                 yield os.path.join(packages, name, "lib")
+        tensorrt = os.path.join(folder, "tensorrt_libs")
+        if os.path.isdir(tensorrt):
+            yield tensorrt
 
 
 def _load(file: str, folders: list[str]) -> tuple[ctypes.CDLL, str | None]:
@@ -201,7 +214,7 @@ def _failure(file: str, error: OSError) -> str:
 
 def _symbol(stem: str) -> str:
     """A function of the library that tells its version."""
-    return {RUNTIME: "cudaRuntimeGetVersion", "libnvrtc": "nvrtcVersion"}.get(stem, f"{stem[3:]}GetProperty")
+    return _SYMBOLS.get(stem, f"{stem[3:]}GetProperty")
 
 
 def _version(found: ctypes.CDLL, stem: str) -> str:
@@ -214,6 +227,9 @@ def _version(found: ctypes.CDLL, stem: str) -> str:
     if stem == "libnvrtc":
         function(ctypes.byref(numbers[0]), ctypes.byref(numbers[1]))
         return f"{numbers[0].value}.{numbers[1].value}"
+    if stem in ("libnvinfer", "libnvonnxparser"):
+        number = function()
+        return f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
     for kind, number in enumerate(numbers):
         function(kind, ctypes.byref(number))
     return ".".join(str(number.value) for number in numbers)
