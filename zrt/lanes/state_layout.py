@@ -193,15 +193,15 @@ def resolve(session: Session, ports: StatePorts, shapes: ShapesLike, output_shap
     counted = bool(ports.follow) or any(pair.axis is not None and not pair.once for pair in ports.each)
     step = _step(ports, session, given, known) if counted else 1
     pairs = [
-        _pair(pair, infos[pair.input], outputs, known, given.get(pair.input), capacity, where[pair.input])
-        for pair in ports.each
+        _pair(each, infos[each.input], outputs, known, given.get(each.input), capacity, where[each.input])
+        for each in ports.each
     ]
     followers, more = _followers(ports, infos, known | _bound(pairs), given, capacity, step, where)
     pairs += more
-    for made in pairs:
-        if made.nbytes > MOST_BYTES:
+    for pair in pairs:
+        if pair.nbytes > MOST_BYTES:
             raise AllocationError(
-                f"state {made.info.name!r}: no memory for {made.nbytes} bytes: more than an address space has"
+                f"state {pair.info.name!r}: no memory for {pair.nbytes} bytes: more than an address space has"
             )
     if counted and step > capacity:
         raise ArgumentError(f"capacity: a run has {step} steps, more than {capacity}")
