@@ -233,7 +233,7 @@ def test_missing_tensorrt_is_named(machine):
 
 
 def test_python_package_of_tensorrt_is_searched(machine):
-    """Its folder is not below that of NVIDIA's other packages, and the loader finds the parser's TensorRT by its name."""
+    """Its folder is not below that of the other packages; the loader finds the TensorRT of the parser by its name."""
     machine.tensorrt()
     folder = machine.root / "site" / "tensorrt_libs"
     for name, source in TENSORRT.items():
