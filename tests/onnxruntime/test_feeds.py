@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import collections
+import gc
 import re
 import types
+import weakref
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,23 @@ def test_feed_is_converted(add: Any, name: str) -> None:
         (z,) = add.run(None, {"x": CONVERTED[name], "y": ONES})
         assert z.dtype == np.float32
         assert z.tolist() == [[2, 2, 2, 2]]
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_forms_of_feeds_may_change_from_run_to_run(add: Any, ort: Any, name: str) -> None:
+    of_ort = ort.OrtValue.ortvalue_from_numpy(ONES)
+    for feed in (ONES, CONVERTED[name], of_ort, CONVERTED[name], ONES, of_ort, ONES):
+        (z,) = add.run(None, {"x": feed, "y": ONES})
+        assert z.tolist() == [[2, 2, 2, 2]]
+
+
+def test_run_does_not_keep_its_ort_values(add: Any, ort: Any) -> None:
+    feeds = {"x": ort.OrtValue.ortvalue_from_numpy(ONES), "y": ONES}
+    add.run(None, feeds)
+    kept = weakref.ref(feeds["x"])
+    feeds.clear()
+    gc.collect()
+    assert kept() is None
 
 
 REFUSED = {

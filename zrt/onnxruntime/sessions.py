@@ -170,27 +170,29 @@ class Session:
             return self._run(output_names, input_feed, run_options, error)
 
     def _direct(self, input_feed: dict[str, Any], output_names: Any, run_options: Any) -> Any:
-        """zrt's own run, which takes the place of this method if its results have the official package's form."""
-        run = self._sess.session.run
+        """zrt's own run, which takes the place of this method if nothing has to be converted for it.
+
+        That is so where no feed is a list, and where its results have the official package's form.
+        """
+        session = self._sess.session
         if not self._sess.returns_as_official:
             raise ArgumentError("the outputs need a conversion")
-        results = run(input_feed, output_names, run_options)
+        listed = feeds.lists_as_arrays(input_feed, (*session.inputs, *session.initializers))
+        results = session.run(listed or input_feed, output_names, run_options)
         if any(isinstance(result, SparseTensor) for result in results):
             # A model may declare them as dense.
             self._sess.returns_as_official = False
             raise ArgumentError("an output is sparse")
-        if output_names is None:
-            vars(self)["_direct"] = run
+        if output_names is None and listed is None:
+            vars(self)["_direct"] = session.run
         return results
 
     def _run(self, output_names: Any, input_feed: Any, run_options: Any, failure: Exception | None = None) -> Any:
         """`run` by the official package's rules, where zrt's own run has refused the arguments or failed."""
         self._validate_input(list(input_feed.keys()))
-        if isinstance(failure, DTypeError):
-            session = self._sess.session
-            listed = feeds.lists_as_arrays(input_feed, (*session.inputs, *session.initializers))
-            if listed is not None:
-                return self.run(output_names, listed, run_options)
+        if isinstance(failure, DTypeError) and vars(self).pop("_direct", None):
+            # The method that comes back converts lists, which zrt's own run refuses.
+            return self.run(output_names, input_feed, run_options)
         return self._retried(
             lambda: self._sess.run(self._wanted(output_names), input_feed, run_options),
             failure if isinstance(failure, OrtError) else None,

@@ -29,6 +29,9 @@ class OrtValue:
     def _to_zrt(self) -> Any:
         return self._ortvalue._to_zrt()
 
+    def __zrt_feed__(self) -> Any:
+        return self._ortvalue.__zrt_feed__()
+
     @classmethod
     def ortvalue_from_numpy(
         cls,

@@ -107,9 +107,9 @@ class Call:
         self._spare: list[MadeOutputs] = []
 
     def memory_of(self, feeds: Any) -> list[Any] | None:
-        """The memory of the feeds if they are arrays just as this call takes them, else None.
+        """The memory of the feeds if they are arrays of the types and shapes of this call, else None.
 
-        Does not look at their alignment: C does, and returns ``ZRT_MISALIGNED``.
+        Strided arrays are copied. Does not look at the arrays' alignment: C does, and returns ``ZRT_MISALIGNED``.
         """
         memory = []
         try:
@@ -122,7 +122,7 @@ class Call:
                 # A subclass of ndarray may report another shape than that of its memory.
                 if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
                     return None
-                memory.append(from_buffer(array))
+                memory.append(from_buffer(array if array.flags.c_contiguous else array.copy()))
         except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
             return None
         return memory
@@ -227,7 +227,8 @@ def key_of(feeds: Any, outputs: Any) -> Any:
     # A list: another thread may change the dict meanwhile.
     given = list(feeds.values()) if type(feeds) is dict else feeds
     try:
-        key = (None if outputs is None else tuple(outputs), *[array.shape for array in given])
+        # Not for a `shape` that is a method, as an `OrtValue` of the drop-in has: its key would keep the object alive.
+        key = (None if outputs is None else tuple(outputs), *[tuple(array.shape) for array in given])
         hash(key)
     except (TypeError, AttributeError):
         return None

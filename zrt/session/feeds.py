@@ -27,7 +27,8 @@ def by_name(
 ) -> list[tuple[ValueInfo, Any]]:
     """Each fed input with its feed, in the session's order; overridable initializers only if they are fed.
 
-    An input of optional type may be missing or None. Tensors of other libraries are returned as values.
+    An input of optional type may be missing or None. Tensors of other libraries are returned as values. An object with
+    a method `__zrt_feed__`, such as an `OrtValue` of the drop-in, stands for the feed that this method returns.
     """
     if isinstance(feeds, Mapping):
         given = dict(feeds)
@@ -61,7 +62,12 @@ def aligned(feeds: Feeds) -> bool:
 
 def _adopted(info: ValueInfo, feed: Any) -> Any:
     """The feed, or a value over its memory if it is a tensor of another library."""
-    if isinstance(feed, np.ndarray) or not hasattr(type(feed), "__dlpack__"):
+    if isinstance(feed, np.ndarray):
+        return feed
+    held = getattr(type(feed), "__zrt_feed__", None)
+    if held is not None:
+        return held(feed)
+    if not hasattr(type(feed), "__dlpack__"):
         return feed
     from zrt.interop import dlpack
     from zrt.values import Value

@@ -191,6 +191,10 @@ class OrtValue(NotPickled):
             raise RuntimeError("the ort_value must contain a constructed tensor or sparse tensor")
         return self._value
 
+    def __zrt_feed__(self) -> Value | np.ndarray[Any, Any]:
+        """The form of the value that costs `zrt.Session.run` least."""
+        return self._to_zrt() if self._array is None else self._array
+
     def _tensor(self, message: str = _TENSORS_ONLY) -> Value:
         value = self._value
         if value is None or not value.is_tensor:
