@@ -15,6 +15,7 @@ import numpy as np
 
 import zrt
 from benches.models import build as bench
+from benches.models.decoder import decoder
 from tests.robustness.prologue import same
 from tests.robustness.waiting import wait
 
@@ -28,6 +29,9 @@ bound = one.binding()
 bound.bind_input("image", images["image"])
 bound.bind_output("logits")
 rebound = one.lane({"image": (4, 1, 28, 28)}, rebind_inputs=True)
+decoding = zrt.Session(decoder(), zrt.SessionOptions(intra_op_num_threads=threads, log_severity_level="ERROR"))
+carrying = decoding.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(decoding, 8))
+carrying.run()
 prepared = one.prepare(images)
 prepared.run()
 runtime = zrt.DynamicRuntime(one)
@@ -68,6 +72,8 @@ def refused():
         "lane of before": made.run,
         "lane of before, with options": lambda: made.run_with(run_options),
         "lane of before, bound again": lambda: rebound.run(),
+        "lane of before, with a state": carrying.run,
+        "lane of before, with a state and a deadline": lambda: carrying.run(timeout=60),
         "binding": one.binding,
         "binding of before": bound.run,
         "runtime": lambda: runtime.lane([(4, 1, 28, 28)]).run(),
@@ -82,6 +88,8 @@ def refused():
         except zrt.errors.ForkedError:
             continue
         raise AssertionError(f"{name}: no error")
+    # Nothing was bound or written for the run that followed.
+    assert (carrying.state.steps, carrying.inputs["position_ids"]) == (1, 0)
 
 
 def in_child():

@@ -11,6 +11,7 @@ import numpy as np
 from zrt._common.arguments import shown
 from zrt._native import lib
 from zrt._native.cdata import NULL, new_array, strings
+from zrt._native.forks import RunTable
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, ShapeError, UnknownNameError, UnsupportedError
@@ -89,13 +90,13 @@ class Pair(NamedTuple):
 class Layout:
     """The pairs of a session's states, and the ``zrt_layout`` of them: states fit lanes of the same layout."""
 
-    __slots__ = ("by_name", "capacity", "handle", "initial", "pairs", "window")
+    __slots__ = ("by_name", "capacity", "handle", "pairs")
 
-    def __init__(self, pairs: Sequence[Pair], capacity: int, window: int) -> None:
+    def __init__(self, pairs: Sequence[Pair], capacity: int, window: int, table: RunTable) -> None:
+        """`table` is that of the session: in a forked child it binds nothing."""
         self.pairs = tuple(pairs)
         self.by_name = {pair.info.name: index for index, pair in enumerate(pairs)}
         self.capacity = capacity
-        self.window = window
         memories = [pair.memory.handle() for pair in pairs]
         inputs = strings(pair.info.name for pair in pairs)
         outputs = strings(pair.output or "" for pair in pairs)
@@ -114,7 +115,7 @@ class Layout:
             row.one = one
         self.handle = Handle.block("zrt_layout", [Handle.pin(tuple(kept)), *memories])
         layout = self.handle.pointer
-        layout.api = api()
+        layout.api = table.pointer
         layout.count, layout.pairs = len(pairs), rows
         layout.capacity, layout.window = capacity, window
         mask = next((index for index, pair in enumerate(pairs) if pair.kind == MASK), len(pairs))
@@ -205,7 +206,7 @@ def resolve(session: Session, ports: StatePorts, shapes: ShapesLike, output_shap
             )
     if counted and step > capacity:
         raise ArgumentError(f"capacity: a run has {step} steps, more than {capacity}")
-    key = tuple(pairs), capacity if counted else 0, ports.window
+    key = tuple(pairs), capacity if counted else 0, ports.window, owner.table
     layout = session._layouts.get(key)
     if layout is None:
         # One of two threads stores first; both get its layout.
