@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import mmap
+import pickle
 import threading
 import time
 from pathlib import Path
@@ -347,10 +350,18 @@ class TestFinding:
     def test_wrong_follow(self, session):
         with pytest.raises(ArgumentError, match="'input_ids' is none of"):
             zrt.kv_cache(session, 4, follow=["input_ids"])
+        with pytest.raises(ArgumentError, match=r"\['position_ids'\] is none of"):
+            zrt.kv_cache(session, 4, follow=[["position_ids"]])
         with pytest.raises(DTypeError, match="follow"):
             zrt.kv_cache(session, 4, follow="attention_mask")
         with pytest.raises(ArgumentError, match="'nope' is none of mask"):
             zrt.kv_cache(session, 4, follow={"attention_mask": "nope"})
+
+    def test_found_ports_are_data(self, session):
+        caches = zrt.kv_cache(session, 4)
+        assert pickle.loads(pickle.dumps(caches)) == caches
+        assert copy.deepcopy(caches) == caches
+        assert dataclasses.asdict(caches)["capacity"] == 4
 
     @pytest.mark.parametrize("capacity", [0, -1, True, "8", 1.5, None])
     def test_wrong_capacity(self, session, capacity):

@@ -208,6 +208,11 @@ class TestCopies:
         steps.state.write(loaded)
         assert same(twin, steps.state)
 
+    def test_snapshots_compare_by_identity(self, steps):
+        one, other = steps.state.snapshot(), steps.state.snapshot()
+        assert one != other
+        assert len({one, other, one}) == 2
+
     def test_lane_itself_is_not_copied(self, lane):
         with pytest.raises(NotCopyableError):
             copy.copy(lane)

@@ -166,7 +166,7 @@ def _roles(session: Session, follow: Sequence[str] | Mapping[str, Role] | None) 
     if isinstance(follow, str) or not isinstance(follow, Sequence):
         raise wrong_type("follow", "names of inputs, or a dict of their roles", follow)
     for name in follow:
-        if name not in ROLES_BY_NAME:
+        if not isinstance(name, str) or name not in ROLES_BY_NAME:
             known = ", ".join(ROLES_BY_NAME)
             raise ArgumentError(f"follow: {shown(name)} is none of {known}; give a dict with its role")
     return {name: ROLES_BY_NAME[name] for name in follow}

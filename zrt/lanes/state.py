@@ -46,7 +46,7 @@ _CLOSED = _closed_block()
 
 
 @public
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class StateSnapshot:
     """A copy of a state's content: arrays by input, as the next run would read them. It can be pickled.
 

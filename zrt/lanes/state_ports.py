@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 from zrt._common.arguments import boolean, integer, shown, wrong_type
@@ -14,8 +13,6 @@ from zrt.errors import ArgumentError
 Role: TypeAlias = Literal["mask", "positions", "steps", "past", "total", "last"]
 
 ROLES: Final = ("mask", "positions", "steps", "past", "total", "last")
-
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def _name(value: object, subject: str) -> None:
@@ -76,9 +73,9 @@ class StatePorts:
     pairs: tuple[StatePair, ...] | Mapping[str, str] | Sequence[StatePair]
     capacity: int | None = None
     window: int = 0
-    follow: Mapping[str, Role] = field(default_factory=lambda: _NOTHING)
+    follow: Mapping[str, Role] = field(default_factory=dict)
     step: int | str | None = None
-    initial: Mapping[str, Any] = field(default_factory=lambda: _NOTHING, compare=False)
+    initial: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", _pairs(self.pairs))
