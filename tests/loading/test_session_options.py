@@ -12,6 +12,7 @@ import onnx
 import pytest
 
 import zrt
+from tests.support import tasks
 from zrt._common.arguments import choose, entries, integer, path_bytes, text
 from zrt._native import ffi, status
 from zrt._native.library import api
@@ -209,16 +210,15 @@ class TestSessionOptionsReachOrt:
         assert kinds == {True: AllocatorType.ARENA, False: AllocatorType.DEVICE}
 
     def test_session_starts_its_threads(self, build):
-        threads = Path("/proc/self/task")
-        if not threads.is_dir():
+        if not tasks.TASKS.is_dir():
             pytest.skip("counts threads in Linux's /proc")
-        before = len(list(threads.iterdir()))
+        before = tasks.count()
         # The caller's own thread is one of the four.
         session = zrt.Session(build(RELU), zrt.SessionOptions(intra_op_num_threads=4))
-        assert len(list(threads.iterdir())) == before + 3
+        assert tasks.count() == before + 3
         session.close()
         del session
-        assert len(list(threads.iterdir())) == before
+        assert tasks.count() == before
 
     def test_one_object_loads_several_sessions(self, build):
         options = zrt.SessionOptions(intra_op_num_threads=1)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from pathlib import Path
 
 import numpy as np
 
@@ -94,13 +92,3 @@ def check(session):
 def two_cpus():
     """Whether this process may pin its threads to the CPUs 0 and 1."""
     return hasattr(os, "sched_getaffinity") and {0, 1} <= os.sched_getaffinity(0)
-
-
-def count() -> int:
-    """The threads of this process, without those that have ended: the system shows them for a moment longer."""
-    found, latest = -1, -2
-    while found != latest:
-        latest = found
-        time.sleep(0.1)
-        found = len(list(Path("/proc/self/task").iterdir()))
-    return found

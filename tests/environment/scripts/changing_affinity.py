@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 
 import zrt
-from tests.support import models, threads
+from tests.support import models, tasks
 
 mask = os.sched_getaffinity(0)
 same = zrt.SessionOptions(log_severity_level="FATAL")
 
 
 def made(options: zrt.SessionOptions | None) -> int:
-    before = threads.count()
+    before = tasks.count()
     with zrt.Session(models.add(["n"]), options):
-        return threads.count() - before
+        return tasks.count() - before
 
 
 zrt.Session(models.add(["n"]), zrt.SessionOptions(intra_op_num_threads=1))

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import platform
 import re
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import zrt
+from tests.support import tasks
 from tests.support.threads import FEEDS, MODEL, Factory, check, raises, unstarted
 from zrt import Environment, Session, SessionOptions, ThreadingOptions
-from zrt._native import preload
 from zrt.environment import environment
 from zrt.errors import ArgumentError, CallbackError, DTypeError
 
@@ -46,27 +43,15 @@ def sessions_share_the_pools():
 def threads_of_the_process():
     """Counts the threads that Linux lists."""
 
-    def names():
-        for task in Path("/proc/self/task").iterdir():
-            with contextlib.suppress(FileNotFoundError):
-                yield (task / "comm").read_text().strip()
-
-    def threads():
-        return len(os.listdir("/proc/self/task"))
-
-    # `Session` was imported above, and that opens the library.
-    preload.wait()
-    while "zrt-open" in names():
-        time.sleep(0.001)
-    before = threads()
+    before = tasks.count()
     Environment(threading=ThreadingOptions(intra_op_num_threads=3, inter_op_num_threads=4, allow_spinning=False))
-    assert threads() == before + 2 + 3
+    assert tasks.count() == before + 2 + 3
     sessions = [session_of_the_environment(), session_of_the_environment(execution_mode="PARALLEL")]
-    assert threads() == before + 5
+    assert tasks.count() == before + 5
     for session in sessions:
         check(session)
     own = Session(MODEL, SessionOptions(intra_op_num_threads=3))
-    assert threads() == before + 5 + 2
+    assert tasks.count() == before + 5 + 2
     check(own)
 
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import zrt
-from tests.support import models, threads
+from tests.support import models, tasks
 
 
 def join_cgroup() -> Path | None:
@@ -40,16 +40,16 @@ def join_cgroup() -> Path | None:
 
 def made(**options: int) -> int:
     """The threads that a session makes."""
-    before = threads.count()
+    before = tasks.count()
     with zrt.Session(models.add(["n"]), zrt.SessionOptions(**options)):
-        return threads.count() - before
+        return tasks.count() - before
 
 
 def main() -> None:
     if sys.argv[1] == "environment":
-        before = threads.count()
+        before = tasks.count()
         zrt.Environment(threading=zrt.ThreadingOptions())
-        assert threads.count() == before, threads.count() - before
+        assert tasks.count() == before, tasks.count() - before
         return
     made(intra_op_num_threads=1)
     assert made() == 0

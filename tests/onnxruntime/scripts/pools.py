@@ -1,11 +1,12 @@
 """The global thread pools of a process: made once, and used by sessions that have no threads of their own."""
 
 import importlib
-import os
 import sys
 
 import numpy as np
 import onnx
+
+from tests.support import tasks
 
 name, after = sys.argv[1:]
 ort = importlib.import_module(name)
@@ -15,20 +16,16 @@ model = onnx.parser.parse_model(
 ).SerializeToString()
 
 
-def threads():
-    return len(os.listdir("/proc/self/task"))
-
-
 if after == "severity":
     ort.set_default_logger_severity(3)
-before = threads()
+before = tasks.count()
 ort.set_global_thread_pool_sizes(3, inter_op_num_threads=2)
-pools = threads() - before
+pools = tasks.count() - before
 options = ort.SessionOptions()
 options.use_per_session_threads = False
 options.intra_op_num_threads = 4
 session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-assert threads() - before == pools
+assert tasks.count() - before == pools
 assert session.run(None, {"x": np.array([-1], np.float32)})[0].tolist() == [1]
 try:
     ort.set_global_thread_pool_sizes(3, 2)
