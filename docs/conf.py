@@ -25,7 +25,16 @@ DOCS = Path(__file__).parent
 # Code in the guide that may be a name of zrt: `Session`, `Session.run`, `zrt.copy`, but not `copy`.
 NAME = re.compile(r"[A-Z]\w*|\w+(\.\w+)+")
 
-PUBLIC_MODULES = ("zrt", "zrt.custom_ops", "zrt.errors", "zrt.graph", "zrt.providers", "zrt.serving", "zrt.types")
+PUBLIC_MODULES = (
+    "zrt",
+    "zrt.custom_ops",
+    "zrt.errors",
+    "zrt.graph",
+    "zrt.providers",
+    "zrt.ray",
+    "zrt.serving",
+    "zrt.types",
+)
 
 project = "zrt"
 author = "zrt developers"

@@ -42,7 +42,7 @@ class TestMetadata:
         extras = PROJECT["project"]["optional-dependencies"]
         assert extras["cpu"] == ["onnxruntime>=1.27"]
         assert extras["cuda"] == ["onnxruntime-gpu>=1.27"]
-        assert set(extras) == {"cpu", "cuda", "cli", "plot", "score", "serve", "sparse", "toml"}
+        assert set(extras) == {"cpu", "cuda", "cli", "plot", "ray", "score", "serve", "sparse", "toml"}
 
     def test_development_requirements(self) -> None:
         group = PROJECT["dependency-groups"]["dev"]

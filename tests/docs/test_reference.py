@@ -15,7 +15,7 @@ import pytest
 import zrt
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference").glob("*.rst"))
-MODULES = ("zrt", "zrt.custom_ops", "zrt.errors", "zrt.graph", "zrt.providers", "zrt.serving", "zrt.types")
+MODULES = ("zrt", "zrt.custom_ops", "zrt.errors", "zrt.graph", "zrt.providers", "zrt.ray", "zrt.serving", "zrt.types")
 
 DIRECTIVE = re.compile(r"^\.\. (current)?(module|auto\w+|data):: ([\w.]+)$", re.MULTILINE)
 

@@ -20,6 +20,15 @@ STORE_BYTES = 150 << 20
 VARIABLES = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
 
 
+# Ray's own: its context of data sets sets deprecated fields of itself.
+WARNINGS = ("ignore::DeprecationWarning:ray.data.context",)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in WARNINGS:
+        config.addinivalue_line("filterwarnings", line)
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
     """A `ray.cluster_utils.Cluster` of two nodes, to which this process is connected."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 import zrt
 import zrt.onnxruntime as ort
-from zrt import custom_ops, errors, graph, providers, serving
+from zrt import custom_ops, errors, graph, providers, ray, serving
 
 Array = npt.NDArray[np.float32]
 
@@ -440,6 +440,12 @@ def served() -> serving.Application:
     assert_type(app.ready, bool)
     app.close()
     return app
+
+
+def on_a_cluster(image: Array) -> None:
+    spec = zrt.SessionSpec("model.onnx")
+    scorer = ray.Scorer(spec, inputs={"x": ["a", "b"], "y": "c"}, keep=["id"], batch=32, skip_bad=True, lanes=2)
+    print(scorer({"a": image, "b": image, "c": image, "id": image}))
 
 
 def drop_in(image: Array) -> None:

@@ -15,6 +15,11 @@ from zrt.scoring.columns import Array, Rows, Wanted, fit, fit_each
 def rows_of(column: Any, subject: str, wanted: Wanted) -> Rows:
     """The rows of a column (`pyarrow.Array`)."""
     if isinstance(column, pa.ExtensionArray):
+        tensors = None if column.null_count else _tensors(column)
+        if tensors is not None:
+            return (
+                fit_each(subject, list(tensors), wanted) if tensors.dtype.kind == "O" else fit(subject, tensors, wanted)
+            )
         column = column.storage
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -24,6 +29,16 @@ def rows_of(column: Any, subject: str, wanted: Wanted) -> Rows:
     if array is None:
         return fit_each(subject, column.to_pylist(), wanted)
     return fit(subject, array, wanted)
+
+
+def _tensors(column: Any) -> Array | None:
+    """A column of tensors, pyarrow's own or Ray's, as one array, or as an object array where their shapes differ."""
+    name = column.type.extension_name
+    if name == "arrow.fixed_shape_tensor":
+        return np.asarray(column.to_numpy_ndarray())
+    if name.startswith("ray."):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    return None
 
 
 def _parsed(column: Any, wanted: Wanted) -> Any:

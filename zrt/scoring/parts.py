@@ -100,7 +100,7 @@ class Parts:
         manifest = dict(self._manifest)
         if self._waiting:
             name = f"part-{self.done:012d}-{self._next:012d}.{self._kind}"
-            _write(self._folder / name, self._kind, *_joined(self._waiting))
+            _write(self._folder / name, self._kind, *joined(self._waiting))
             manifest["parts"] = [*manifest["parts"], name]
         manifest["done"] = self._next
         manifest["bad_count"] = self.bad_count + len(self._bad)
@@ -120,7 +120,8 @@ class Parts:
         shutil.rmtree(self._folder)
 
 
-def _joined(waiting: Sequence[Any]) -> tuple[int, dict[str, Array], Array | None, dict[str, Any]]:
+def joined(waiting: Sequence[Any]) -> tuple[int, dict[str, Array], Array | None, dict[str, Any]]:
+    """Results one after the other as one: their rows, outputs, nulls and kept columns."""
     names = list(waiting[0][1])
     shapes = {name: {results[name].shape[1:] for _, results, _, _ in waiting} for name in names}
     for name, found in shapes.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -12,46 +12,84 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zrt.errors import Error
-from zrt.scoring.columns import Array, Rows
+from zrt.scoring.blocks import CHUNK_ROWS, Block, Chunk, Pace, blocks, feed, no_rows
+from zrt.scoring.columns import Array
 from zrt.scoring.parts import Parts
 from zrt.scoring.scorer import Scorer
-from zrt.scoring.sources import Chunk, Source
-
-# The rows that are read and converted at once.
-CHUNK_ROWS = 8192
-
-# A thread gets work for about this many seconds at a time: less would cost more than the runs, more would delay the
-# progress and an interrupt.
-BLOCK_S = 0.05
+from zrt.scoring.sources import Source
 
 # The blocks that wait or run for each thread.
 AHEAD = 2
 
 
-class Block(NamedTuple):
-    """Consecutive rows for one thread: those that can be fed, and what is known of the others."""
+class Result(NamedTuple):
+    """The results of consecutive rows: what `Parts.add` takes."""
 
     covered: int
-    feeds: dict[str, Array]
+    outputs: dict[str, Array]
     null: Array | None
-    """With `skip_bad`, which rows get no results; None for none."""
     kept: dict[str, Any]
     bad: list[tuple[int, str]]
 
 
-class _Pace:
-    """How many batches a block has, from the time that batches take."""
+class Lanes:
+    """Chunks of rows through a model by several threads, of which each has a lane of its own.
 
-    def __init__(self, batch: int) -> None:
-        self._batch = batch
-        self.rows = batch
+    `columns` are those of each input, `keep` those that are copied to the results. Rows that cannot be fed have no
+    results; with `skip_bad` they have nulls.
+    """
 
-    def ran(self, rows: int, seconds: float) -> None:
-        """Learns from a block of that many rows."""
-        batches = max(1, -(-rows // self._batch))
-        fitting = int(BLOCK_S * batches / max(seconds, 1e-6))
-        # At most doubled: the first runs are slower than later ones.
-        self.rows = self._batch * max(1, min(fitting, 2 * batches, CHUNK_ROWS // self._batch))
+    def __init__(
+        self,
+        scorer: Scorer,
+        columns: Mapping[str, Sequence[str]],
+        *,
+        threads: int,
+        keep: Sequence[str] = (),
+        skip_bad: bool = False,
+    ) -> None:
+        self.scorer = scorer
+        self._columns = columns
+        self._keep = keep
+        self._skip_bad = skip_bad
+        self._waiting = threads * AHEAD
+        self._pace = Pace(scorer.batch)
+        self._pool = ThreadPoolExecutor(threads, "zrt-score")
+
+    def results(self, chunks: Iterable[Chunk]) -> Iterator[Result]:
+        """The results of all rows, in order."""
+        running: deque[tuple[Block, Future[dict[str, Array]]]] = deque()
+
+        def first() -> Result:
+            block, future = running[0]
+            result = Result(block.covered, future.result(), block.null, block.kept, block.bad)
+            running.popleft()
+            return result
+
+        try:
+            for chunk in chunks:
+                inputs = {wanted.name: feed(chunk, self._columns[wanted.name], wanted) for wanted in self.scorer.wanted}
+                for block in blocks(chunk, inputs, self._keep, self.scorer, self._pace, self._skip_bad):
+                    running.append((block, self._pool.submit(self._work, block)))
+                    if len(running) >= self._waiting:
+                        yield first()
+            while running:
+                yield first()
+        finally:
+            for _, future in running:
+                future.cancel()
+
+    def close(self) -> None:
+        """Ends the threads, after the runs that have begun."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _work(self, block: Block) -> dict[str, Array]:
+        if not block.feeds:
+            return {}
+        start = time.perf_counter()
+        outputs = self.scorer.run(block.feeds)
+        self._pace.ran(len(next(iter(block.feeds.values()))), time.perf_counter() - start)
+        return outputs if block.null is None else _spread(outputs, block.null)
 
 
 def score(
@@ -67,109 +105,36 @@ def score(
 ) -> None:
     """Adds the results of all rows that `parts` lacks to `parts`, and flushes it, also where an error ends the run.
 
-    `columns` are those of each input, `keep` those that are copied to the results. Rows that cannot be fed have no
-    results; with `skip_bad` they have nulls. `progress` is called with the number of rows that are done.
+    `columns`, `keep` and `skip_bad` are those of `Lanes`. `progress` is called with the number of rows that are done.
     """
-    pace = _Pace(scorer.batch)
-
-    def work(block: Block) -> dict[str, Array]:
-        if not block.feeds:
-            return {}
-        start = time.perf_counter()
-        results = scorer.run(block.feeds)
-        pace.ran(len(next(iter(block.feeds.values()))), time.perf_counter() - start)
-        return results if block.null is None else _spread(results, block.null)
-
-    needed = list(dict.fromkeys([name for names in columns.values() for name in names] + list(keep)))
-    running: deque[tuple[Block, Future[dict[str, Array]]]] = deque()
-    done = parts.done
-    pool = ThreadPoolExecutor(threads, "zrt-score")
-
-    def take() -> None:
-        nonlocal done
-        block, future = running[0]
-        parts.add(block.covered, future.result(), block.null, block.kept, block.bad)
-        running.popleft()
-        done += block.covered
-        progress(done)
-
+    lanes = Lanes(scorer, columns, threads=threads, keep=keep, skip_bad=skip_bad)
     try:
-        for chunk in source.chunks(needed, done, CHUNK_ROWS):
-            inputs = {wanted.name: source.fit(chunk, columns[wanted.name], wanted) for wanted in scorer.wanted}
-            for block in _blocks(chunk, inputs, keep, scorer, pace, skip_bad):
-                running.append((block, pool.submit(work, block)))
-                if len(running) >= threads * AHEAD:
-                    take()
-        while running:
-            take()
+        chunks = source.chunks(needed(columns, keep), parts.done, CHUNK_ROWS)
+        gather(lanes.results(chunks), scorer, parts, progress)
     finally:
-        for _, future in running:
-            future.cancel()
-        pool.shutdown()
+        lanes.close()
+
+
+def needed(columns: Mapping[str, Sequence[str]], keep: Sequence[str]) -> list[str]:
+    """The columns that are read."""
+    return list(dict.fromkeys([name for names in columns.values() for name in names] + list(keep)))
+
+
+def gather(results: Iterator[Result], scorer: Scorer, parts: Parts, progress: Callable[[int], None]) -> None:
+    """Adds results to `parts`, and flushes it, also where an error ends them."""
+    done = parts.done
+    try:
+        for result in results:
+            parts.add(*result)
+            done += result.covered
+            progress(done)
+    finally:
         parts.flush()
     if not parts.files:
         # Results of no rows, so that there is a file.
         with suppress(Error):
-            parts.add(0, {name: array[:0] for name, array in scorer.run(_made_up(scorer)).items()}, None, {}, [])
+            parts.add(0, no_rows(scorer), None, {}, [])
             parts.flush()
-
-
-def _blocks(
-    chunk: Chunk, inputs: Mapping[str, Rows], keep: Sequence[str], scorer: Scorer, pace: _Pace, skip_bad: bool
-) -> Iterator[Block]:
-    reasons: dict[int, str] = {}
-    for rows in inputs.values():
-        reasons = {**rows.bad, **reasons}
-    start = 0
-    while start < chunk.size:
-        end = _end_of_shape(inputs, reasons, start, min(start + pace.rows, chunk.size))
-        bad = [(chunk.first + row, reasons[row]) for row in range(start, end) if row in reasons] if reasons else []
-        if not bad:
-            feeds = {name: _slice(rows.values, start, end) for name, rows in inputs.items()}
-            kept = {name: chunk.columns[name][start:end] for name in keep}
-            yield Block(end - start, feeds, None, kept, [])
-        else:
-            good = [row for row in range(start, end) if row not in reasons]
-            null = np.array([row in reasons for row in range(start, end)])
-            feeds = {name: _pick(rows.values, good) for name, rows in inputs.items()} if good else {}
-            if skip_bad and not good:
-                # A made-up row tells the shapes of the nulls.
-                feeds = _made_up(scorer)
-            picked = list(range(start, end)) if skip_bad else good
-            kept = {name: chunk.columns[name].take(picked) for name in keep}
-            yield Block(end - start, feeds, null if skip_bad else None, kept, bad)
-        start = end
-
-
-def _made_up(scorer: Scorer) -> dict[str, Array]:
-    """A row of zeros."""
-    return {wanted.name: np.zeros((1, *[size or 1 for size in wanted.row]), wanted.dtype) for wanted in scorer.wanted}
-
-
-def _end_of_shape(inputs: Mapping[str, Rows], bad: Mapping[int, str], start: int, end: int) -> int:
-    """The end of the rows from `start` on whose values have the same shapes."""
-    ragged = [rows.values for rows in inputs.values() if isinstance(rows.values, list)]
-    if not ragged:
-        return end
-    first = None
-    for row in range(start, end):
-        if row in bad:
-            continue
-        shapes = [None if values[row] is None else values[row].shape for values in ragged]  # type: ignore[union-attr]
-        first = first or shapes
-        if shapes != first:
-            return row
-    return end
-
-
-def _slice(values: Array | list[Array | None], start: int, end: int) -> Array:
-    return np.stack(values[start:end]) if isinstance(values, list) else values[start:end]  # type: ignore[arg-type]
-
-
-def _pick(values: Array | list[Array | None], rows: Sequence[int]) -> Array:
-    if isinstance(values, list):
-        return np.stack([values[row] for row in rows])  # type: ignore[misc]
-    return values[list(rows)]
 
 
 def _spread(results: Mapping[str, Array], null: Array) -> dict[str, Array]:

@@ -47,6 +47,7 @@ class Scorer:
             for info in session.inputs
         )
         infos = (*session.inputs, *session.outputs)
+        self.outputs = tuple(session.output_names)
         self._plain = all(info.element_type.dtype.kind != "O" for info in infos)
 
     def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
@@ -105,6 +106,9 @@ def check_columns(
     for source in [*keep, *(source for sources in columns.values() for source in sources)]:
         if source not in given:
             raise ArgumentError(f"the data set has no column {source!r}; it has {', '.join(map(repr, given))}")
+    for column in keep:
+        if column in scorer.outputs:
+            raise ArgumentError(f"column {column!r} cannot be kept: an output of the model has its name")
     for name in names:
         if name not in columns:
             raise ArgumentError(f"input {name!r} has no column; the data set has {', '.join(map(repr, given))}")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from zrt.errors import ArgumentError, FileError
-from zrt.scoring.columns import Array, Rows, Wanted, fit, stack
+from zrt.scoring.blocks import CHUNK_ROWS, Chunk
+from zrt.scoring.columns import Array
 from zrt.values.type_info import ValueInfo
 
 SUFFIXES = {
@@ -29,25 +32,35 @@ NUMPY = ("npy", "npz")
 NULLS = ["", "null", "NULL", "NA", "N/A", "#N/A"]
 
 
-class Chunk(NamedTuple):
-    """Consecutive rows: their number in the data set, their columns, and how many they are."""
+# The rows of a piece of a file that can be cut anywhere.
+PIECE_ROWS = 64 * CHUNK_ROWS
+
+
+class Piece(NamedTuple):
+    """Consecutive rows that can be read without those before them."""
 
     first: int
-    size: int
-    columns: Mapping[str, Any]
+    rows: int
+    file: str
+    """One of a data set's files, as pyarrow names it."""
+    groups: tuple[int, ...] | None
+    """The row groups of a Parquet file; None for a whole file."""
 
 
 class Source(Protocol):
     """A data set, read from its first row to its last."""
 
     names: list[str]
-    rows: int
 
-    def chunks(self, columns: Sequence[str], first: int, size: int) -> Iterator[Chunk]:
-        """The rows from number `first` on, in chunks of at most `size`."""
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
 
-    def fit(self, chunk: Chunk, sources: Sequence[str], wanted: Wanted) -> Rows:
-        """The rows of an input, from one column or from several side by side."""
+    def pieces(self) -> list[Piece]:
+        """All rows, in order, in pieces that several processes may read."""
+
+    def chunks(self, columns: Sequence[str], first: int, size: int, piece: Piece | None = None) -> Iterator[Chunk]:
+        """The rows from number `first` on, of all or of a piece, in chunks of at most `size`."""
 
 
 def format_of(path: Path, given: str | None) -> str:
@@ -88,17 +101,20 @@ class NumpySource:
             raise FileError(f"{str(path)!r}: its arrays do not all have the same number of rows: {counts}")
         self.names = list(self._arrays)
         self.rows = len(next(iter(self._arrays.values())))
+        # A .npz file is read as a whole.
+        self._piece_rows = PIECE_ROWS if kind == "npy" else max(1, self.rows)
 
-    def chunks(self, columns: Sequence[str], first: int, size: int) -> Iterator[Chunk]:
-        """The rows from number `first` on, in chunks of at most `size`."""
-        for start in range(first, self.rows, size):
-            count = min(size, self.rows - start)
+    def pieces(self) -> list[Piece]:
+        """All rows, in order, in pieces that several processes may read."""
+        step = self._piece_rows
+        return [Piece(start, min(step, self.rows - start), "", None) for start in range(0, self.rows, step)]
+
+    def chunks(self, columns: Sequence[str], first: int, size: int, piece: Piece | None = None) -> Iterator[Chunk]:
+        """The rows from number `first` on, of all or of a piece, in chunks of at most `size`."""
+        end = self.rows if piece is None else piece.first + piece.rows
+        for start in range(first if piece is None else max(first, piece.first), end, size):
+            count = min(size, end - start)
             yield Chunk(start, count, {name: self._arrays[name][start : start + count] for name in columns})
-
-    def fit(self, chunk: Chunk, sources: Sequence[str], wanted: Wanted) -> Rows:
-        """The rows of an input."""
-        one = wanted if len(sources) == 1 else Wanted(wanted.name, wanted.dtype, ())
-        return stack([fit(f"column {name!r}", chunk.columns[name], one) for name in sources])
 
 
 class ArrowSource:
@@ -124,16 +140,59 @@ class ArrowSource:
                 kept = datasets.CsvFileFormat(convert_options=convert)
             self._dataset = datasets.dataset(path, format=kept)
             self.names = list(self._dataset.schema.names)
-            self.rows = self._dataset.count_rows()
         except (pa.ArrowException, OSError) as error:
             raise FileError(f"{str(path)!r} cannot be read: {error}") from None
 
-    def chunks(self, columns: Sequence[str], first: int, size: int) -> Iterator[Chunk]:
-        """The rows from number `first` on, in chunks of at most `size`."""
-        at = 0
+    @cached_property
+    def rows(self) -> int:
+        """The number of rows, for which a CSV file is read as a whole."""
+        with self._named():
+            return int(self._dataset.count_rows())
+
+    def pieces(self) -> list[Piece]:
+        """All rows, in order, in pieces that several processes may read."""
+        made: list[Piece] = []
+        with self._named():
+            at = 0
+            fragments = list(self._dataset.get_fragments())
+            for fragment in fragments:
+                units: list[tuple[tuple[int, ...] | None, int]]
+                if hasattr(fragment, "row_groups"):
+                    units = [((group.id,), group.num_rows) for group in fragment.row_groups]
+                else:
+                    units = [(None, self.rows if len(fragments) == 1 else fragment.count_rows())]
+                for groups, rows in units:
+                    last = made[-1] if made else None
+                    if groups and last and last.groups and last.file == fragment.path and last.rows < CHUNK_ROWS:
+                        made[-1] = Piece(last.first, last.rows + rows, last.file, last.groups + groups)
+                    else:
+                        made.append(Piece(at, rows, fragment.path, groups))
+                    at += rows
+        return [piece for piece in made if piece.rows]
+
+    def _part(self, piece: Piece) -> Any:
+        """The data set of a piece."""
+        whole = self._dataset
+        for fragment in whole.get_fragments():
+            if fragment.path == piece.file:
+                found = fragment if piece.groups is None else fragment.subset(row_group_ids=list(piece.groups))
+                return type(whole)([found], whole.schema, whole.format, whole.filesystem)
+        raise FileError(f"{piece.file!r} is not in the data set")
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
         try:
+            yield
+        except (self._error, OSError) as error:
+            raise FileError(f"{str(self._path)!r} cannot be read: {error}") from None
+
+    def chunks(self, columns: Sequence[str], first: int, size: int, piece: Piece | None = None) -> Iterator[Chunk]:
+        """The rows from number `first` on, of all or of a piece, in chunks of at most `size`."""
+        at = 0 if piece is None else piece.first
+        try:
+            scanned = self._dataset if piece is None else self._part(piece)
             # Few batches ahead: the rows wait in memory.
-            batches = self._dataset.to_batches(
+            batches = scanned.to_batches(
                 columns=list(columns), batch_size=size, batch_readahead=2, fragment_readahead=1, **self._options
             )
             for batch in batches:
@@ -145,13 +204,6 @@ class ArrowSource:
                 at += batch.num_rows
         except (self._error, OSError) as error:
             raise FileError(f"{str(self._path)!r} cannot be read from row {at}: {error}") from None
-
-    def fit(self, chunk: Chunk, sources: Sequence[str], wanted: Wanted) -> Rows:
-        """The rows of an input."""
-        from zrt.scoring.arrow import rows_of
-
-        one = wanted if len(sources) == 1 else Wanted(wanted.name, wanted.dtype, ())
-        return stack([rows_of(chunk.columns[name], f"column {name!r}", one) for name in sources])
 
 
 def check_numpy(outputs: Sequence[ValueInfo], kind: str, keep: Sequence[str], skip_bad: bool) -> None:

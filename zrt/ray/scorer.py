@@ -1,0 +1,179 @@
+"""`Scorer`: the rows of a `ray.data.Dataset` through a model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from zrt._common.arguments import boolean, integer, wrong_type
+from zrt._common.public import public_in
+from zrt.environment import cpu_limits
+from zrt.errors import ArgumentError, ShapeError
+from zrt.scoring.blocks import Chunk, no_rows
+from zrt.scoring.columns import Array
+from zrt.scoring.parts import joined
+from zrt.scoring.score import Lanes
+from zrt.scoring.scorer import Scorer as Batches
+from zrt.scoring.scorer import check_columns
+from zrt.session.spec import SessionSpec
+
+DEFAULT_BATCH = 64
+
+
+@public_in("zrt.ray")
+class Scorer:
+    """Puts the batches of a `ray.data.Dataset` through a model: the class for `Dataset.map_batches`.
+
+    Ray makes one for each actor, which loads the model of `spec`, a `SessionSpec`, once. `lanes` threads put each batch
+    through the model, with a lane each; without `lanes` they are as many as the CPUs that Ray gives to the actor
+    (`num_cpus`). Set `intra_op_num_threads` to 1 in the options of the recipe: the actors of a node do not know of each
+    other.
+
+    `inputs` names the columns of each input, one column or several that go side by side; an input that it lacks is fed
+    by the column of its name. `keep` names the columns that the results have besides the outputs. `batch` is the number
+    of rows of a run, where the model leaves that open.
+
+    The batches of rows may be dicts of numpy arrays, `pyarrow.Table` or `pandas.DataFrame`, whatever `batch_format`
+    asks for, and results are of the same kind. Rows are fed as `zrt score` feeds them. A row that cannot be fed raises
+    `ArgumentError` with its place in the batch and the reason; with `skip_bad` it has nulls in all outputs. In numpy's
+    arrays a null is NaN, so that all outputs must be floating point.
+
+    Raises `ArgumentError` for names that the model does not have, `DTypeError` for arguments of other types and for
+    columns of another kind than their inputs, `UnsupportedError` for a model that does not take rows, and the errors of
+    `SessionSpec.load`.
+    """
+
+    def __init__(
+        self,
+        spec: SessionSpec,
+        *,
+        inputs: Mapping[str, str | Sequence[str]] | None = None,
+        keep: Sequence[str] = (),
+        batch: int = DEFAULT_BATCH,
+        skip_bad: bool = False,
+        lanes: int | None = None,
+    ) -> None:
+        if not isinstance(spec, SessionSpec):
+            raise wrong_type("spec", "a SessionSpec", spec)
+        given = {} if inputs is None else inputs
+        if not isinstance(given, Mapping):
+            raise wrong_type("inputs", "a mapping of inputs to columns", inputs)
+        boolean(skip_bad, "skip_bad")
+        self._columns = {name: _names(given[name], f"inputs[{name!r}]") for name in given}
+        self._keep = _names(keep, "keep")
+        self._skip_bad = skip_bad
+        self._session = spec.shared()
+        scorer = Batches(self._session, integer(batch, "batch", 1))
+        for name in self._session.input_names:
+            self._columns.setdefault(name, [name])
+        named = [column for columns in self._columns.values() for column in columns]
+        check_columns(scorer, self._columns, [*named, *self._keep], self._keep)
+        self._lanes = Lanes(
+            scorer,
+            self._columns,
+            threads=_given_cpus() if lanes is None else integer(lanes, "lanes", 1),
+            keep=self._keep,
+            skip_bad=skip_bad,
+        )
+
+    def __call__(self, batch: Any) -> Any:
+        """The outputs of the rows of a batch, and the columns of `keep`."""
+        opened = _open(batch)
+        check_columns(self._lanes.scorer, self._columns, list(opened.columns), self._keep)
+        if opened.kind == "numpy" and self._skip_bad:
+            self._check_nulls()
+        outputs, null = self._run(opened)
+        if opened.kind == "pyarrow":
+            from zrt.scoring.arrow import table_of
+
+            return table_of(outputs, opened.size, null, {name: opened.columns[name] for name in self._keep})
+        if opened.kind == "pandas":
+            return _frame(outputs, null, {name: batch[name] for name in self._keep}, batch.index)
+        if null is not None:
+            for array in outputs.values():
+                array[null] = np.nan
+        return {name: opened.columns[name] for name in self._keep} | outputs
+
+    def _run(self, batch: _Batch) -> tuple[dict[str, Array], Array | None]:
+        """The outputs of all rows, and which rows have none."""
+        if not batch.size:
+            return no_rows(self._lanes.scorer), None
+        found: list[tuple[int, dict[str, Array], Array | None, dict[str, Any]]] = []
+        for result in self._lanes.results([Chunk(0, batch.size, batch.columns)]):
+            if result.bad and not self._skip_bad:
+                row, reason = result.bad[0]
+                raise ArgumentError(f"row {row} of the batch cannot be fed: {reason}")
+            found.append((result.covered, result.outputs, result.null, {}))
+        _, outputs, null, _ = joined(found)
+        return outputs, null
+
+    def _check_nulls(self) -> None:
+        for info in self._session.outputs:
+            if info.element_type.dtype.kind not in "fc":
+                raise ArgumentError(f"output {info.name!r} has no nulls in numpy: use batch_format='pyarrow'")
+
+
+class _Batch(NamedTuple):
+    """The rows of a batch."""
+
+    kind: str
+    size: int
+    columns: dict[str, Any]
+
+
+def _open(batch: Any) -> _Batch:
+    if isinstance(batch, Mapping):
+        columns = {name: np.asarray(values) for name, values in batch.items()}
+        sizes = {name: len(array) if array.ndim else None for name, array in columns.items()}
+        if len(set(sizes.values())) > 1 or None in sizes.values():
+            raise ShapeError(f"batch: its columns do not all have the same number of rows: {sizes}")
+        return _Batch("numpy", next(iter(sizes.values()), 0) or 0, columns)
+    # A batch of a package that nothing has imported does not exist.
+    pyarrow, pandas = sys.modules.get("pyarrow"), sys.modules.get("pandas")
+    if pyarrow is not None and isinstance(batch, pyarrow.Table):
+        return _Batch("pyarrow", len(batch), {name: batch[name].combine_chunks() for name in batch.column_names})
+    if pandas is not None and isinstance(batch, pandas.DataFrame):
+        return _Batch("pandas", len(batch), {name: _array(batch[name]) for name in batch.columns})
+    raise wrong_type("batch", "a dict of numpy arrays, a pyarrow.Table or a pandas.DataFrame", batch)
+
+
+def _array(series: Any) -> Array:
+    """A column of pandas, with None for its nulls where its type is not numpy's, which has none."""
+    if isinstance(series.dtype, np.dtype):
+        return np.asarray(series)
+    objects = series.astype(object)
+    return np.asarray(objects.where(series.notna(), None) if series.hasnans else series)
+
+
+def _frame(outputs: Mapping[str, Array], null: Array | None, kept: Mapping[str, Any], index: Any) -> Any:
+    import pandas
+
+    columns = dict(kept)
+    for name, array in outputs.items():
+        if array.ndim == 1 and null is None:
+            columns[name] = array
+        else:
+            rows = [None if null is not None and null[place] else row for place, row in enumerate(array)]
+            columns[name] = pandas.Series(rows, index, dtype=object)
+    return pandas.DataFrame(columns, index)
+
+
+def _names(given: Any, subject: str) -> list[str]:
+    """One name or several as a list."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise wrong_type(subject, "a str or a sequence of str", given)
+    return list(names)
+
+
+def _given_cpus() -> int:
+    """The CPUs that Ray gives to this actor; outside of Ray those that the process may use."""
+    ray = sys.modules.get("ray")
+    if ray is not None and ray.is_initialized():
+        context = ray.get_runtime_context()
+        if context.worker.mode == ray.WORKER_MODE:
+            return max(1, int(context.get_assigned_resources().get("CPU", 1)))
+    return cpu_limits.cpus()
