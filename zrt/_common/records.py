@@ -10,10 +10,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, dataclass_transform
-
-if TYPE_CHECKING:
-    pass
+from typing import Any, Final, NoReturn, TypeVar, dataclass_transform
 
 Class = TypeVar("Class", bound=type)
 
