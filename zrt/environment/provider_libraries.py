@@ -18,7 +18,7 @@ from zrt._native import status
 from zrt._native.cdata import address_of, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.environment import allocator_registry, cuda_parts
+from zrt.environment import allocator_registry
 from zrt.errors import (
     ArgumentError,
     BusyError,
@@ -91,6 +91,9 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
         raise ProviderNotFoundError(f"{subject}: there is no such file")
     if not os.path.isfile(file):
         raise ProviderError(f"{subject} is not a file")
+    # Deferred: most processes register none.
+    from zrt.environment import cuda_parts
+
     with lock:
         if name in _libraries:
             raise ArgumentError(f"provider library {name!r} is registered already, from {_libraries[name].path!r}")

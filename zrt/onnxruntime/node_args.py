@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zrt.onnxruntime import conversions
 from zrt.onnxruntime.state.arguments import no_constructor
 from zrt.onnxruntime.state.devices import NotPickled
 from zrt.types import ValueKind
-from zrt.values.model_metadata import ModelMetadata as ZrtMetadata
 from zrt.values.type_info import ValueInfo
+
+if TYPE_CHECKING:
+    from zrt.values.model_metadata import ModelMetadata as ZrtMetadata
 
 
 def type_string(info: ValueInfo) -> str:
@@ -90,7 +92,7 @@ class ModelMetadata(_Declared):
     @classmethod
     def _of(cls, metadata: ZrtMetadata) -> ModelMetadata:
         made = cls.__new__(cls)
-        made._fields = {name: getattr(metadata, name) for name in ZrtMetadata.__match_args__}
+        made._fields = {name: getattr(metadata, name) for name in metadata.__match_args__}
         return made
 
     producer_name = _field("producer_name", conversions.string, "The tool that wrote the model.")

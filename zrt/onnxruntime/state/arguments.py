@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from zrt._common.records import record
 from zrt.onnxruntime import conversions
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Kind:
     """A type of argument: its name in messages, and a converter that raises `TypeError` for any other type."""
 

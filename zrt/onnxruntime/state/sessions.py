@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import replace
 from functools import cached_property, partial
 from threading import Thread, get_ident
 from typing import TYPE_CHECKING, Any
@@ -145,6 +144,9 @@ class InferenceSession:
         names, provider_options, disabled = _take("initialize_session", *arguments)
         options = SessionOptions() if self._options is None else self._options._to_zrt()
         if disabled:
+            # Deferred: it costs time at start-up, and few programs get here.
+            from dataclasses import replace
+
             entries = {**options.config_entries, _DISABLED: ";".join(sorted(disabled))}
             options = replace(options, config_entries=entries)
         selection = Selection(names, provider_options, None if self._options is None else self._options._selection())
