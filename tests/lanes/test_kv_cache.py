@@ -363,6 +363,14 @@ class TestFinding:
         assert copy.deepcopy(caches) == caches
         assert dataclasses.asdict(caches)["capacity"] == 4
 
+    def test_changes_of_a_given_dict_come_too_late(self, session):
+        follow = {"attention_mask": "mask"}
+        caches = zrt.kv_cache(session, 4, follow=follow)
+        ports = StatePorts(caches.pairs, 4, follow=follow)
+        follow["position_ids"] = "nope"
+        assert ports == caches
+        assert session.lane({"input_ids": (1, 1)}, state=ports).step == 1
+
     @pytest.mark.parametrize("capacity", [0, -1, True, "8", 1.5, None])
     def test_wrong_capacity(self, session, capacity):
         with pytest.raises((ArgumentError, DTypeError), match="capacity"):

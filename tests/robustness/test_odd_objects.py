@@ -13,6 +13,7 @@ import pytest
 import zrt
 from tests.robustness.conftest import Child
 from tests.support import models
+from tests.support.decoding import CACHES, HEAD, HEADS, decoder_session
 from zrt.errors import ArgumentError, DTypeError, Error, NotCopyableError, OutOfRangeError, ShapeError, UnknownNameError
 
 QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
@@ -64,6 +65,14 @@ def test_int_subclass_counts_by_its_content() -> None:
         zrt.Allocator.default().allocate(Two(-2))
     with pytest.raises(ShapeError, match="out of range"):
         zrt.Value.allocate((Two(-2),), np.float32)
+
+
+def test_int_subclass_as_capacity_counts_by_its_content() -> None:
+    session = decoder_session()
+    lane = session.lane({"input_ids": (1, 1)}, state=zrt.kv_cache(session, Two(4), step=Two(1)))
+    assert (lane.state.capacity, lane.step) == (4, 1)
+    with pytest.raises(ShapeError, match="at most"):
+        lane.state.write({name: np.ones((1, HEADS, 1 << 16, HEAD), np.float32) for name in CACHES})
 
 
 def test_str_subclass_counts_by_its_content() -> None:

@@ -14,6 +14,9 @@ Role: TypeAlias = Literal["mask", "positions", "steps", "past", "total", "last"]
 
 ROLES: Final = ("mask", "positions", "steps", "past", "total", "last")
 
+# The fields hold plain numbers: a subclass of int may override comparison.
+_put = object.__setattr__
+
 
 def _name(value: object, subject: str) -> None:
     if not isinstance(value, str):
@@ -45,7 +48,7 @@ class StatePair:
         elif not self.once:
             raise ArgumentError(f"state {self.input!r}: only a value that is made once can do without an output")
         if self.axis is not None:
-            integer(self.axis, f"state {self.input!r}: axis", -64, 63)
+            _put(self, "axis", integer(self.axis, f"state {self.input!r}: axis", -64, 63))
         if boolean(self.once, f"state {self.input!r}: once") and boolean(self.in_place, "in_place"):
             raise ArgumentError(f"state {self.input!r}: it is made once, or written in place")
 
@@ -78,21 +81,22 @@ class StatePorts:
     initial: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pairs", _pairs(self.pairs))
+        _put(self, "pairs", _pairs(self.pairs))
         if self.capacity is not None:
-            integer(self.capacity, "capacity", 1)
-        integer(self.window, "window", 0)
+            _put(self, "capacity", integer(self.capacity, "capacity", 1))
+        _put(self, "window", integer(self.window, "window", 0))
         if self.window and self.window > (self.capacity or 0):
             raise ArgumentError(f"window: {self.window} steps do not fit into the capacity, {self.capacity}")
         for subject, given in (("follow", self.follow), ("initial", self.initial)):
             if not isinstance(given, Mapping):
                 raise wrong_type(subject, "a dict by input", given)
+            _put(self, subject, dict(given))
         for name, role in self.follow.items():
             _name(name, "follow")
             if not isinstance(role, str) or role not in ROLES:
                 raise ArgumentError(f"follow {name!r}: {shown(role)} is none of {', '.join(ROLES)}")
         if isinstance(self.step, int):
-            integer(self.step, "step", 1)
+            _put(self, "step", integer(self.step, "step", 1))
         elif self.step is not None:
             _name(self.step, "step")
         grows = [pair for pair in self.each if pair.axis is not None]
