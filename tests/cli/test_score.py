@@ -239,6 +239,29 @@ class TestMistakes:
         assert status == 2
         assert message in found
 
+    def test_of_results_in_the_data_set(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        (tmp_path / "rows").mkdir()
+        data = write("parquet", tmp_path / "rows")
+        before = data.read_bytes()
+        for source, target in ((data, data), (data.parent, data.parent), (data.parent, data.parent / "r.parquet")):
+            status, found = run(model, source, target, "--output-format", "parquet", capsys=capsys)
+            assert status == 2
+            assert "is part of the data set" in found
+        assert [(file.name, file.read_bytes()) for file in data.parent.iterdir()] == [(data.name, before)]
+
+    def test_of_csv_results(self, tmp_path: Path, capsys: Any) -> None:
+        (tmp_path / "model.onnx").write_bytes(models.affine())
+        x = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3)
+        parquet.write_table(pa.table({"x": x, "k": K, "y_0": K, "nested": [[k] for k in K]}), tmp_path / "data.parquet")
+        for column, message in (
+            ("y_0", "two columns of a CSV file would be 'y_0'"),
+            ("nested", "csv files cannot hold"),
+        ):
+            arguments = (tmp_path / "model.onnx", tmp_path / "data.parquet", tmp_path / f"{column}.csv")
+            status, found = run(*arguments, "--keep", column, capsys=capsys)
+            assert status == 1
+            assert message in found
+
     def test_missing_and_unreadable_files(self, model: Path, tmp_path: Path, capsys: Any) -> None:
         assert run(model, tmp_path / "none.parquet", tmp_path / "r.parquet", capsys=capsys)[0] == 1
         assert run(model, tmp_path / "none", tmp_path / "r.parquet", capsys=capsys)[0] == 2

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
 
 import zrt
 from tests.scoring import models
-from zrt.errors import ArgumentError, FileError, UnsupportedError
+from zrt.errors import ArgumentError, FileError, ShapeError, UnsupportedError
+from zrt.scoring import parts
 from zrt.scoring.parts import Parts
 from zrt.scoring.score import score
 from zrt.scoring.scorer import Scorer, check_columns
@@ -74,6 +79,99 @@ def test_error_of_a_run_leaves_complete_parts(data: Path, tmp_path: Path, monkey
     score(open_source(data, "npz"), scorer(), COLUMNS, again, threads=2)
     again.finish(tmp_path / "results.npz")
     assert np.load(tmp_path / "results.npz")["n"].tolist() == list(range(0, 2 * ROWS, 2))
+
+
+def test_interrupt_between_any_two_lines_loses_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART_BYTES", 16)
+    steps = [function.__code__ for function in (Parts.add, Parts.flush, parts._replace)]
+    interrupted = True
+    for step in count(1):
+        if not interrupted:
+            break
+        made, lines = parts_of(tmp_path / str(step)), count(1)
+
+        def trace(frame: FrameType, event: str, argument: Any, lines: Iterator[int] = lines, step: int = step) -> Any:
+            if frame.f_code in steps and event == "line" and next(lines) == step:
+                raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            for row in range(3):
+                made.add(1, {"n": np.array([row])}, None, {}, [(row, "bad")])
+            interrupted = False
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+            made.flush()
+        found = parts_of(tmp_path / str(step), resume=True)
+        assert [int(number) for file in found.files for number in np.load(file)["n"]] == list(range(found.done))
+        assert [row for row, _ in found.bad] == list(range(found.done))
+    assert found.done == 3
+    assert step > 40
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a file that is always full")
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+def test_full_disk_leaves_the_parts(tmp_path: Path, kind: str) -> None:
+    results = tmp_path / f"results.{kind}"
+    for resume in (False, True):
+        made = Parts(tmp_path / "parts", kind, {}, resume=resume)
+        if not resume:
+            for first in (0, 4):
+                made.add(4, {"n": np.arange(first, first + 4)}, None, {}, [])
+                made.flush()
+            (tmp_path / f"_{results.name}.new").symlink_to("/dev/full")
+            with pytest.raises(FileError, match=f"results.{kind}' cannot be written: "):
+                made.finish(results)
+    made.finish(results)
+    found = np.load(results)
+    assert (found if kind == "npy" else found["n"]).tolist() == list(range(8))
+    assert [file.name for file in tmp_path.iterdir()] == [results.name]
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz"])
+def test_results_whose_rows_have_different_shapes_are_refused(tmp_path: Path, kind: str) -> None:
+    """Also in another file: numpy would repeat a row of one element."""
+    made = Parts(tmp_path, kind, {}, resume=False)
+    made.add(2, {"y": np.ones((2, 3))}, None, {}, [])
+    made.flush()
+    made.add(2, {"y": np.ones((2, 1))}, None, {}, [])
+    with pytest.raises(ArgumentError, match=r"different shapes: {'y': \[3\]} and {'y': \[1\]}"):
+        made.flush()
+
+
+def test_runs_whose_rows_have_different_shapes_are_refused(load: Callable[..., zrt.Session]) -> None:
+    """A row of the output has the distinct numbers of the batch: two, and then one."""
+    text = """(float[2] x) => (float[2, k] y) {
+        u = Unique(x)
+        zero = Constant<value_ints = [0]>()
+        row = Unsqueeze(u, zero)
+        times = Constant<value_ints = [2, 1]>()
+        y = Tile(row, times)
+    }"""
+    session = load(text)
+    with pytest.raises(ShapeError, match="output 'y': its rows have different shapes"):
+        Scorer(session, 1).run({"x": np.array([1, 2, 3, 3], np.float32)})
+
+
+@pytest.mark.parametrize("name", ["file", "args", "allow_pickle", "a/b"])
+def test_outputs_of_any_name_are_written(tmp_path: Path, name: str) -> None:
+    made = parts_of(tmp_path / "parts")
+    for first in (0, 2):
+        made.add(2, {name: np.arange(first, first + 2)}, None, {}, [])
+        made.flush()
+    made.finish(tmp_path / "results.npz")
+    assert np.load(tmp_path / "results.npz")[name].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("content", ["[]", "1", "{", ""])
+def test_manifest_that_is_none_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / parts.MANIFEST).write_text(content)
+    with pytest.raises(FileError, match=parts.MANIFEST):
+        parts_of(tmp_path, resume=True)
 
 
 def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:

@@ -113,6 +113,8 @@ def _prepared(arguments: argparse.Namespace) -> tuple[Source, Scorer, dict[str, 
     for each in {kind, made} - set(sources.NUMPY):
         common.require("pyarrow", "score", f"a data set in {each}")
     source = sources.open_source(arguments.source, kind)
+    if arguments.source.resolve() in (arguments.target.resolve(), *arguments.target.resolve().parents):
+        raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")
     options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
     providers = common.chosen_providers(arguments.provider, options)
     session = Session(arguments.model, options.session, providers or None)

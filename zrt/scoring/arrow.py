@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from zrt.errors import ArgumentError
 from zrt.scoring.columns import Array, Rows, Wanted, fit, fit_each
 
 
@@ -103,5 +104,7 @@ def flattened(table: Any) -> Any:
                 for key, piece in pieces.items()
                 for index in range(piece.type.list_size)
             }
+        for key in columns.keys() & pieces.keys():
+            raise ArgumentError(f"two columns of a CSV file would be {key!r}: write Parquet or Arrow")
         columns.update(pieces)
     return pa.table(columns)

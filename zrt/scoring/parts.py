@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,8 @@ class Parts:
                 found = json.loads(path.read_text("utf-8"))
             except (OSError, ValueError) as error:
                 raise FileError(f"{str(path)!r} cannot be read: {error}") from None
+            if not isinstance(found, dict):
+                raise FileError(f"{str(path)!r} is not the manifest of a run")
             if found.get("recipe") != self._manifest["recipe"]:
                 raise ArgumentError(
                     f"{str(folder)!r} has the results of another run, with another model, data or options"
@@ -51,10 +54,10 @@ class Parts:
         elif folder.exists() and any(folder.iterdir()):
             raise ArgumentError(f"{str(folder)!r} is not empty")
         folder.mkdir(parents=True, exist_ok=True)
-        self._waiting: list[tuple[int, Mapping[str, Array], Array | None, Mapping[str, Any]]] = []
+        self._waiting: list[
+            tuple[int, Mapping[str, Array], Array | None, Mapping[str, Any], Sequence[tuple[int, str]]]
+        ] = []
         self._bytes = 0
-        self._next = self.done
-        self._bad: list[tuple[int, str]] = []
 
     @property
     def done(self) -> int:
@@ -85,28 +88,33 @@ class Parts:
         bad: Sequence[tuple[int, str]],
     ) -> None:
         """Adds the results of the next `covered` rows of the data set, some of which may have none."""
-        self._next += covered
-        self._bad.extend(bad)
-        if results:
-            self._waiting.append((len(next(iter(results.values()))), results, null, kept))
+        # One append: an interrupt cannot separate the results from the number of their rows.
+        self._waiting.append((covered, results, null, kept, bad))
         self._bytes += sum(array.nbytes for array in results.values())
         if self._bytes >= PART_BYTES:
             self.flush()
 
     def flush(self) -> None:
         """Writes what waits as a part."""
-        if self._next == self.done and not self._waiting:
+        if not self._waiting:
             return
+        done = self.done + sum(one[0] for one in self._waiting)
+        bad = [list(row) for one in self._waiting for row in one[4]]
+        filled = [(len(next(iter(one[1].values()))), *one[1:4]) for one in self._waiting if one[1]]
         manifest = dict(self._manifest)
-        if self._waiting:
-            name = f"part-{self.done:012d}-{self._next:012d}.{self._kind}"
-            _write(self._folder / name, self._kind, *joined(self._waiting))
+        if filled:
+            name = f"part-{self.done:012d}-{done:012d}.{self._kind}"
+            count, results, null, kept = joined(filled)
+            shapes = {output: list(array.shape[1:]) for output, array in results.items()}
+            if manifest.setdefault("shapes", shapes) != shapes:
+                raise ArgumentError(f"the rows of outputs have different shapes: {manifest['shapes']} and {shapes}")
+            _write(self._folder / name, self._kind, count, results, null, kept)
             manifest["parts"] = [*manifest["parts"], name]
-        manifest["done"] = self._next
-        manifest["bad_count"] = self.bad_count + len(self._bad)
-        manifest["bad"] = (manifest["bad"] + [list(one) for one in self._bad])[:NAMED]
+        manifest["done"] = done
+        manifest["bad_count"] = self.bad_count + len(bad)
+        manifest["bad"] = (manifest["bad"] + bad)[:NAMED]
         _replace(self._folder / MANIFEST, lambda path: path.write_text(json.dumps(manifest), "utf-8"))
-        self._manifest, self._waiting, self._bad, self._bytes = manifest, [], [], 0
+        self._manifest, self._waiting, self._bytes = manifest, [], 0
 
     def finish(self, target: Path | None) -> None:
         """Joins the parts in one file and removes them; without a `target` they are the result."""
@@ -159,7 +167,11 @@ def _write_numpy(path: Path, kind: str, results: Mapping[str, Array]) -> None:
         if kind == "npy":
             np.save(file, next(iter(results.values())), allow_pickle=False)
         else:
-            np.savez(file, **results)  # type: ignore[arg-type]
+            # savez takes names as keywords, and not that of its own argument.
+            with zipfile.ZipFile(file, "w") as archive:
+                for name, array in results.items():
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def _write_arrow(path: Path, kind: str, tables: Any) -> None:
@@ -176,15 +188,18 @@ def _write_arrow(path: Path, kind: str, tables: Any) -> None:
         "csv": pyarrow.csv.CSVWriter,
     }
     writer = None
-    for table in tables:
-        shaped = arrow.flattened(table) if kind == "csv" else table
+    try:
+        for table in tables:
+            shaped = arrow.flattened(table) if kind == "csv" else table
+            if writer is None:
+                writer = makers[kind](str(path), shaped.schema)
+            writer.write_table(shaped) if kind == "parquet" else writer.write(shaped)
         if writer is None:
-            writer = makers[kind](str(path), shaped.schema)
-        writer.write_table(shaped) if kind == "parquet" else writer.write(shaped)
-    if writer is None:
-        path.touch()
-    else:
-        writer.close()
+            path.touch()
+        else:
+            writer.close()
+    except pa.ArrowException as error:
+        raise FileError(f"{kind} files cannot hold the results: {error}") from error
 
 
 def _join_arrow(files: Sequence[Path], path: Path, kind: str) -> None:
@@ -239,16 +254,25 @@ def _stream(path: Path, parts: Callable[[], Iterable[Array]]) -> None:
     """Writes the rows of arrays to one ``.npy`` file, with one of the arrays in memory at a time."""
     shapes = [(part.dtype, part.shape) for part in parts()]
     dtype, row = (shapes[0][0], shapes[0][1][1:]) if shapes else (np.dtype(np.float32), ())
-    whole = np.lib.format.open_memmap(path, "w+", dtype, (sum(shape[0] for _, shape in shapes), *row))
-    at = 0
-    for part in parts():
-        whole[at : at + len(part)] = part
-        at += len(part)
-    whole.flush()
+    header = np.lib.format.header_data_from_array_1_0(np.empty((0, *row), dtype))
+    header["shape"] = (sum(shape[0] for _, shape in shapes), *row)
+    # Not by a mapping of the file: where the disk is full, a write to one ends the process.
+    with open(path, "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for part in parts():
+            part.tofile(file)
 
 
 def _replace(path: Path, write: Any) -> None:
     """Writes a file under another name, and gives it its own when it is complete."""
     fresh = path.with_name(f"_{path.name}.new")
-    write(fresh)
-    os.replace(fresh, path)
+    try:
+        write(fresh)
+        os.replace(fresh, path)
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{str(path)!r} cannot be written: {error}") from error
+    finally:
+        with suppress(OSError):
+            fresh.unlink()

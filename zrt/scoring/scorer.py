@@ -66,10 +66,10 @@ class Scorer:
                     )
                 if name not in results:
                     results[name] = np.empty((count, *array.shape[1:]), array.dtype)
-                try:
-                    results[name][start : start + size] = array[:size]
-                except ValueError:
-                    raise ShapeError(f"output {name!r}: its rows have different shapes") from None
+                # numpy would repeat a row of one element.
+                if array.shape[1:] != results[name].shape[1:]:
+                    raise ShapeError(f"output {name!r}: its rows have different shapes")
+                results[name][start : start + size] = array[:size]
         return results
 
     def _run_lane(self, feeds: Mapping[str, Array], size: int, shapes: Mapping[str, Any]) -> Mapping[str, Array]:
