@@ -98,6 +98,30 @@ SOURCES = (
     "src/operator.c",
 )
 
+# The functions of `OrtApi` that the first session of a process calls. cffi makes the types of all functions of a struct
+# at the first use of one: `zrt_load_api` is `OrtApi` with these alone, so that a load does not wait for all the others.
+LOAD_FUNCTIONS = (
+    "AddSessionConfigEntry",
+    "CreateEnvWithOptions",
+    "CreateKeyValuePairs",
+    "CreateMemoryInfo",
+    "CreateRunOptions",
+    "CreateSession",
+    "CreateSessionFromArray",
+    "CreateSessionOptions",
+    "GetBuildInfoString",
+    "HasSessionConfigEntry",
+    "ReleaseKeyValuePairs",
+    "ReleaseMemoryInfo",
+    "ReleaseRunOptions",
+    "ReleaseSession",
+    "ReleaseSessionOptions",
+    "SetInterOpNumThreads",
+    "SetIntraOpNumThreads",
+    "SetSessionGraphOptimizationLevel",
+    "SetSessionLogSeverityLevel",
+)
+
 # Functions in Python that C calls: by function pointers that Python sets, or by name.
 CALLBACKS = """
 extern "Python" int zrt_thread_asked(void *python, zrt_thread *thread);
@@ -132,6 +156,7 @@ COMPILE_ARGS = (
 PREAMBLE = "\n".join(
     ["#include <stdint.h>", '#include "src/ort.h"']
     + [f'#include "{name}"' for name in DECLARATIONS if not name.startswith("decl/")]
+    + ["typedef OrtApi zrt_load_api;"]
 )
 
 
@@ -141,6 +166,20 @@ def declarations(folder: Path = HERE) -> str:
     return re.sub(r"^#(?!define).*$", "", text, flags=re.MULTILINE)
 
 
+def load_api(text: str) -> str:
+    """The declaration of `zrt_load_api`, made of slots of `OrtApi`."""
+    body = text[text.index("struct OrtApi {") :]
+    slots = {name: slot for slot, name in re.findall(r"^(    \w[^;(]*\(\*(\w+)\)[^;]*;\n)", body, re.MULTILINE)}
+    wanted = "".join(slots[name] for name in LOAD_FUNCTIONS)
+    return f"typedef struct {{\n{wanted}    ...;\n}} zrt_load_api;\n"
+
+
+def is_later(header: str) -> bool:
+    """Whether `header` is that of a later release than the declarations."""
+    version = re.search(r"^#define ORT_API_VERSION (\d+)$", header, re.MULTILINE)
+    return version is not None and int(version[1]) > DECLARED_VERSION
+
+
 def as_in(header: str, text: str) -> str:
     """Our declarations as `header` has them: the type of one argument differs between 1.27.0 and 1.27.1, and the
     structs of later releases may go on after what we declare of them.
@@ -148,10 +187,27 @@ def as_in(header: str, text: str) -> str:
     slot = re.search(r"AddInitializerToGraph,[^;]*;", header)
     if slot and "const OrtValue" not in slot[0]:
         text = re.sub(r"(\(\*AddInitializerToGraph\)[^;]*)const OrtValue", r"\1OrtValue", text)
-    version = re.search(r"^#define ORT_API_VERSION (\d+)$", header, re.MULTILINE)
-    if version and int(version[1]) > DECLARED_VERSION:
+    if is_later(header):
         text = re.sub(r"(struct Ort\w+ \{.*?\n)\};", r"\1    ...;\n};", text, flags=re.DOTALL)
     return text
+
+
+def proof(header: str, text: str) -> str:
+    """C code that compiles if the structs of `header` have their fields where our declarations have them.
+
+    cffi compares them too, at the first use of a struct.
+    """
+    ffi = cffi.FFI()
+    ffi.cdef(text)
+    size = ">=" if is_later(header) else "=="
+    lines = ["#include <stddef.h>"]
+    for struct in re.findall(r"struct (Ort\w+) \{", text):
+        declared = ffi.typeof(f"struct {struct}")
+        lines.append(f'_Static_assert(sizeof(struct {struct}) {size} {ffi.sizeof(declared)}, "wrong size: {struct}");')
+        for name, field in declared.fields:
+            place = f"offsetof(struct {struct}, {name}) == {field.offset}"
+            lines.append(f'_Static_assert({place}, "wrong offset: {struct}.{name}");')
+    return "\n".join(lines)
 
 
 def abi3() -> bool:
@@ -167,11 +223,13 @@ def extension_filename() -> str:
 
 def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) -> cffi.FFI:
     """The configured cffi builder; `include_dir` holds official headers or is None for portable mode."""
-    text = declarations(folder)
+    text, source = declarations(folder), PREAMBLE
     if include_dir:
-        text = as_in((Path(include_dir) / "onnxruntime_c_api.h").read_text("utf-8"), text)
+        header = (Path(include_dir) / "onnxruntime_c_api.h").read_text("utf-8")
+        source = f"{source}\n{proof(header, text)}"
+        text = as_in(header, text)
     ffi = cffi.FFI()
-    ffi.cdef(text + CALLBACKS)
+    ffi.cdef(text + load_api(text) + CALLBACKS)
     macros: list[tuple[str, str | None]] = []
     include_dirs = [str(folder), str(folder / "src")]
     if abi3():
@@ -186,7 +244,7 @@ def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) ->
         macros.append(("ZRT_STATIC_CORE", None))
     ffi.set_source(
         NAME,
-        PREAMBLE,
+        source,
         sources=[str(folder / name) for name in SOURCES],
         include_dirs=include_dirs,
         define_macros=macros,

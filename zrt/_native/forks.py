@@ -9,17 +9,14 @@ import threading
 from functools import cache
 from typing import Any
 
-from zrt._native import ffi, lib, status
+from zrt._native import lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
+from zrt.errors import AllocationError
 
 # Weak references to the locks of the imports that are under way, by the names of the modules. Python has no public way
 # to them.
 _imports: dict[str, Any] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
-
-
-# The last function of ``OrtApi`` that every library has which zrt takes.
-LAST_SLOT = "SessionReleaseCapturedGraph"
 
 
 class RunTable:
@@ -36,9 +33,9 @@ class RunTable:
     """Whether this process is a child of the one that made the table."""
 
     def __init__(self) -> None:
-        self.pointer = ffi.new("OrtApi *")
-        # Of a newer header's OrtApi, an older library has the first slots only.
-        ffi.memmove(self.pointer, api(), ffi.offsetof("OrtApi", LAST_SLOT) + ffi.sizeof("void *"))
+        self.pointer = lib.zrt_forks_table(api())
+        if not self.pointer:
+            raise AllocationError("no memory for the table of a session's functions")
         self.lost = False
 
 

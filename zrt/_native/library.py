@@ -17,34 +17,11 @@ from zrt._native import ffi, lib, library_files, preload
 from zrt._native.library_files import DISTRIBUTIONS, FILE_PATTERN, LOADER_NAMES, METADATA_SUFFIX
 from zrt.errors import LibraryError
 
-__all__ = ["Library", "api", "library"]
+__all__ = ["Library", "api", "library", "load_api"]
 
 WANTED = f"1.{lib.ZRT_API_VERSION}"
 # The newest release with which the tests pass. docs/building.md lists those that were tested.
 NEWEST_TESTED = "1.31.1"
-
-# A list by name: cffi aborts on the fields of an opaque struct.
-STRUCTS = (
-    "OrtApiBase",
-    "OrtApi",
-    "OrtModelEditorApi",
-    "OrtCompileApi",
-    "OrtInteropApi",
-    "OrtAllocator",
-    "OrtCustomOp",
-    "OrtEnvCreationOptions",
-    "OrtThreadPoolCallbacksConfig",
-    "OrtCustomHandleType",
-    "OrtCUDAProviderOptions",
-    "OrtROCMProviderOptions",
-    "OrtTensorRTProviderOptions",
-    "OrtMIGraphXProviderOptions",
-    "OrtOpenVINOProviderOptions",
-    "OrtExternalMemoryDescriptor",
-    "OrtExternalSemaphoreDescriptor",
-    "OrtExternalTensorDescriptor",
-    "OrtGraphicsInteropConfig",
-)
 
 
 @record(frozen=True)
@@ -75,6 +52,7 @@ class _UnusableError(Exception):
 
 _lock = threading.Lock()
 _table: Any = None
+_load_table: Any = None
 _library: Library | None = None
 
 
@@ -86,32 +64,31 @@ def api() -> Any:
     return _table or _load()[0]
 
 
+def load_api() -> Any:
+    """The same table as a struct of the functions that a load calls (`LOAD_FUNCTIONS` in build.py).
+
+    cffi makes the types of all functions of a struct at the first use of one, and those of `api` take it as long as the
+    import of ten modules.
+    """
+    return _load_table or _load()[1]
+
+
 def library() -> Library:
     """Which ONNX Runtime is in use (loads it at the first call).
 
     Raises `LibraryError` if no usable library is found.
     """
-    return _library or _load()[1]
+    return _library or _load()[2]
 
 
-def _load() -> tuple[Any, Library]:
-    global _library, _table
+def _load() -> tuple[Any, Any, Library]:
+    global _library, _load_table, _table
     with _lock:
         if _library is None:
-            _touch_declarations()
             preload.wait()
-            _table, _library = _find()
-        return _table, _library
-
-
-def _touch_declarations() -> None:
-    """Completes every struct of ONNX Runtime's that has fields.
-
-    cffi checks a struct against the compiled one at its first use only. Without this, two swapped slots of one type
-    would go unnoticed until a call used one of them.
-    """
-    for name in STRUCTS:
-        _ = ffi.typeof(f"struct {name}").fields
+            table, found = _find()
+            _table, _load_table, _library = ffi.cast("const OrtApi *", table), table, found
+        return _table, _load_table, _library
 
 
 def _find() -> tuple[Any, Library]:
@@ -203,7 +180,7 @@ def _open(path: str, source: str) -> tuple[Any, Library]:
 def _table_of(base: Any, path: str | None, source: str) -> tuple[Any, Library]:
     version = ffi.string(base.GetVersionString()).decode(errors="replace")
     api_version = _api_version(version)
-    table = base.GetApi(api_version)
+    table = ffi.cast("const zrt_load_api *", base.GetApi(api_version))
     if not table:
         raise _UnusableError(f"it is ONNX Runtime {version}, and zrt needs {WANTED} or later")
     build = ffi.string(table.GetBuildInfoString()).decode(errors="replace").removeprefix("ORT Build Info: ")

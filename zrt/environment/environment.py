@@ -13,7 +13,7 @@ from zrt._common.public import public
 from zrt._native import ffi, lib, preload, status
 from zrt._native.cdata import NULL, new_array
 from zrt._native.handle import Handle
-from zrt._native.library import api
+from zrt._native.library import api, load_api
 from zrt.errors import ArgumentError, Error, NotCopyableError, ProviderError, UnsupportedError
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, write_pairs
 from zrt.types import AllocatorType, LogSeverity
@@ -300,10 +300,9 @@ def _create(
         options.custom_logging_function, options.custom_logging_param = log_sink.sink(logger)
     if pools is not None:
         options.threading_options = pools.pointer
-    table = api()
     pointer = None
     try:
-        pointer = status.make(table.CreateEnvWithOptions, "OrtEnv", options)
+        pointer = status.make(load_api().CreateEnvWithOptions, "OrtEnv", options)
         preload.pass_on_log(options)
     finally:
         del identifier  # ORT has copied it.
@@ -314,7 +313,7 @@ def _create(
             except BaseException:
                 # ORT created the environment all the same, with threads that the factory did not make.
                 if pointer is not None:
-                    table.ReleaseEnv(pointer)
+                    api().ReleaseEnv(pointer)
                 raise
     if pools is None:
         return pointer, None

@@ -12,7 +12,7 @@ from zrt._native import callback_errors, status
 from zrt._native.cdata import release, sizeof
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
-from zrt._native.library import api
+from zrt._native.library import api, load_api
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ArgumentError, CallbackError, Error, ModelError, ModelNotFoundError
@@ -83,15 +83,16 @@ def create_session(
     source: Source, options: PoolOptions, container: Handle | None = None, lent: Sequence[Handle] = ()
 ) -> SessionHandle:
     """An ``OrtSession`` of the model, which keeps alive the container and the weights that it was `lent`."""
-    table = api()
     environment = current().pointer
     shared = () if container is None else (container.pointer,)
     data = data_of(source, options)
     if data is None:
-        function = table.CreateSessionWithPrepackedWeightsContainer if shared else table.CreateSession
+        function = api().CreateSessionWithPrepackedWeightsContainer if shared else load_api().CreateSession
         model: tuple[Any, ...] = (source.path,)
     else:
-        function = table.CreateSessionFromArrayWithPrepackedWeightsContainer if shared else table.CreateSessionFromArray
+        function = (
+            api().CreateSessionFromArrayWithPrepackedWeightsContainer if shared else load_api().CreateSessionFromArray
+        )
         model = data, sizeof(data)
     # The session keeps its options alive: they hold custom operators, for example.
     parents = [options, *([] if container is None else [container]), *lent]
@@ -135,7 +136,7 @@ def make_session(
 ) -> SessionHandle:
     """A new ``OrtSession`` from a function of the table; it keeps `parents`, its threads' owners and `kept` alive."""
     parents = [*parents, *_pools(options)]
-    session = SessionHandle.make(api().ReleaseSession, parents, function, "OrtSession", *arguments, kept=kept)
+    session = SessionHandle.make(load_api().ReleaseSession, parents, function, "OrtSession", *arguments, kept=kept)
     try:
         settle_threads(options, subject)
     except BaseException:

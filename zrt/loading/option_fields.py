@@ -17,7 +17,7 @@ from zrt._common.records import field
 from zrt._common.serialization import OptionData, data_field
 from zrt._native import status
 from zrt._native.handle import Handle
-from zrt._native.library import api
+from zrt._native.library import api, load_api
 from zrt.errors import ArgumentError, Error
 
 
@@ -138,10 +138,10 @@ def calls_of(options: OptionData) -> list[Call]:
 
 def apply(handle: Handle, calls: Iterable[Call], owner: str | None = None) -> None:
     """Makes the calls; with `owner`, the name of a class, an error names its field."""
-    table = api()
     for subject, function, arguments in calls:
+        setter = getattr(load_api(), function, None) or getattr(api(), function)
         try:
-            status.check(getattr(table, function)(handle.pointer, *arguments))
+            status.check(setter(handle.pointer, *arguments))
         except Error as error:
             if owner is None:
                 raise

@@ -15,7 +15,7 @@ from zrt._common.records import Field
 from zrt._common.serialization import OptionData, data_field
 from zrt._native import status
 from zrt._native.handle import Handle, Owner
-from zrt._native.library import api
+from zrt._native.library import api, load_api
 from zrt.errors import ArgumentError, UnsupportedError
 from zrt.loading.option_fields import Call, apply, calls_of, choice, entry, number, opaque, path, string
 from zrt.memory.allocators import MemoryInfo
@@ -155,7 +155,7 @@ class RunOptions(OptionData, Owner):
 
     def _make(self, parents: Sequence[Handle], calls: Iterable[Call]) -> None:
         """Makes the ``OrtRunOptions``; `parents` own the pointers among the calls' arguments."""
-        table = api()
+        table = load_api()
         handle = Handle.make(table.ReleaseRunOptions, parents, table.CreateRunOptions, "OrtRunOptions")
         apply(handle, calls)
         self.terminated = False
@@ -245,7 +245,7 @@ class RunOptions(OptionData, Owner):
 @cache
 def default_run_options() -> Handle:
     """The ``OrtRunOptions`` of runs that are given none, which all sessions of the process share."""
-    table = api()
+    table = load_api()
     return Handle.make(table.ReleaseRunOptions, [], table.CreateRunOptions, "OrtRunOptions")
 
 

@@ -14,7 +14,7 @@ from zrt._common.serialization import OptionData, data_field
 from zrt._native import status
 from zrt._native.cdata import from_buffer
 from zrt._native.handle import Handle
-from zrt._native.library import api
+from zrt._native.library import api, load_api
 from zrt.environment.cpu_limits import pool_threads
 from zrt.environment.pool_options import MOST_THREADS, PoolOptions
 from zrt.errors import ArgumentError, DTypeError
@@ -148,7 +148,6 @@ class SessionOptions(OptionData):
 
         It does not contain the weights, which depend on the model: see `zrt.loading.load.load_model`.
         """
-        table = api()
         crew = None
         if self.thread_factory is not None:
             from zrt.environment.thread_factory import Crew
@@ -171,6 +170,7 @@ class SessionOptions(OptionData):
             give = later("SessionOptionsSetWeightlessSourceModelBuffer", "weightless_source_model")
             status.check(give(handle.pointer, from_buffer(source), len(source)))
         if crew is not None:
+            table = api()
             crew.attach(
                 handle.pointer,
                 table.SessionOptionsSetCustomCreateThreadFn,
@@ -183,7 +183,7 @@ class SessionOptions(OptionData):
     def _fresh(self, domains: Sequence[Handle]) -> PoolOptions:
         """An ``OrtSessionOptions`` with ORT's defaults and the cancellation switch; it keeps the domains alive."""
         if self.load_cancellation is None:
-            table = api()
+            table = load_api()
             release, make = table.ReleaseSessionOptions, table.CreateSessionOptions
             return PoolOptions.make(release, domains, make, "OrtSessionOptions")
         from zrt.loading.load_cancellation import LoadCancellation

@@ -15,7 +15,7 @@ from zrt._common.records import field, record
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import address_of, new_array
 from zrt._native.handle import Handle, Owner
-from zrt._native.library import api
+from zrt._native.library import api, load_api
 from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, UnsupportedError
 from zrt.memory import arrays
 from zrt.types import AllocatorType, DeviceMemType, DeviceType, ElementType, MemType
@@ -158,12 +158,12 @@ class MemoryInfo:
 
     def handle(self) -> Handle:
         """A new ``OrtMemoryInfo`` of this description."""
-        table = api()
+        table = load_api()
         name = text(self.name, "MemoryInfo.name")
         function = table.CreateMemoryInfo
         arguments: tuple[Any, ...] = (int(self.allocator_type), self.device_id, int(self.mem_type))
         if self.vendor_id is not None and (self.alignment or self.name not in NAMED):
-            function = table.CreateMemoryInfo_V2
+            function = api().CreateMemoryInfo_V2
             place = (int(self.device_type), self.vendor_id, self.device_id, int(self.device_mem_type))
             arguments = (*place, self.alignment, int(self.allocator_type))
         try:
@@ -204,10 +204,10 @@ def _known(
 def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
     """A new ``OrtKeyValuePairs`` of `pairs`, empty for None; error messages name them `subject`."""
     given = entries({} if pairs is None else pairs, subject)
-    table = api()
+    table = load_api()
     handle = Handle.make(table.ReleaseKeyValuePairs, [], table.CreateKeyValuePairs, "OrtKeyValuePairs")
     for key, value in given:
-        table.AddKeyValuePair(handle.pointer, key, value)
+        api().AddKeyValuePair(handle.pointer, key, value)
     return handle
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native import status
 from zrt._native.handle import Handle
-from zrt._native.library import api
+from zrt._native.library import api, load_api
 from zrt.environment.pool_options import PoolOptions
 from zrt.memory.allocators import read_pairs
 
@@ -23,7 +23,8 @@ def has_entry(options: PoolOptions, key: bytes) -> bool:
     """Whether the options have an entry of that key; loads that share options ask ORT once."""
     found = options.entries.get(key)
     if found is None:
-        found = options.entries[key] = bool(status.fetch(api().HasSessionConfigEntry, "int", options.pointer, key))
+        found = bool(status.fetch(load_api().HasSessionConfigEntry, "int", options.pointer, key))
+        options.entries[key] = found
     return found
 
 

@@ -1,5 +1,7 @@
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "ort.h"
 #include "code.h"
@@ -34,6 +36,15 @@ static OrtStatus *bind_to_device(OrtIoBinding *binding, const char *name, const 
 static OrtStatus *synchronize(OrtIoBinding *binding) {
     (void)binding;
     return REFUSED;
+}
+
+OrtApi *zrt_forks_table(const OrtApi *table) {
+    OrtApi *copy = calloc(1, sizeof *copy);
+    if (copy != NULL) {
+        /* Of a newer header's OrtApi, an older library has the first slots only. */
+        memcpy(copy, table, offsetof(OrtApi, SessionReleaseCapturedGraph) + sizeof(void *));
+    }
+    return copy;
 }
 
 void zrt_forks_refuse(OrtApi *table) {
