@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gc
 import mmap
 import pickle
 import threading
@@ -162,6 +163,21 @@ class TestDecoding:
         lane.run()
         port = lane.audit().state[0]
         assert (port.name, port.shape, port.nbytes) == (CACHES[0], (1, HEADS, 1, HEAD), 64 * HEADS * HEAD * 4)
+
+    def test_layout_lives_as_long_as_lanes_and_states(self):
+        session = decoder_session()
+        caches = zrt.kv_cache(session, 4)
+        lane = session.lane({"input_ids": (1, 1)}, state=caches)
+        state = lane.new_state()
+        lane.run(state)
+        del lane
+        gc.collect()
+        lane = session.lane({"input_ids": (1, 1)}, state=caches)
+        lane.run(state)
+        assert state.steps == 2
+        del lane, state
+        gc.collect()
+        assert not session._layouts
 
     def test_dynamic_runtime_serves_prompts_of_any_length(self, session):
         runtime = zrt.DynamicRuntime(session, state=zrt.kv_cache(session, 16))

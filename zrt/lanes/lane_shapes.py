@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -174,7 +175,7 @@ def _openness(info: ValueInfo, sizes: Mapping[str, int]) -> str:
 def share_trials(sessions: Sequence[Session]) -> None:
     """Lets sessions of one model with the same options use each other's results, and carry each other's states."""
     shared: dict[TrialKey, Outputs] = {}
-    layouts: dict[Any, Any] = {}
+    layouts: WeakValueDictionary[Any, Any] = WeakValueDictionary()
     for session in sessions:
         session._trials = shared
         session._layouts = layouts

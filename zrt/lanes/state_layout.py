@@ -90,7 +90,7 @@ class Pair(NamedTuple):
 class Layout:
     """The pairs of a session's states, and the ``zrt_layout`` of them: states fit lanes of the same layout."""
 
-    __slots__ = ("by_name", "capacity", "handle", "pairs")
+    __slots__ = ("__weakref__", "by_name", "capacity", "handle", "pairs")
 
     def __init__(self, pairs: Sequence[Pair], capacity: int, window: int, table: RunTable) -> None:
         """`table` is that of the session: in a forked child it binds nothing."""

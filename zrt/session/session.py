@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack, overload
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -170,7 +171,8 @@ class Session(Owner):
         self._distrusted: set[str] = set()
         # The output shapes that runs have shown to be right, for lanes.
         self._trials: dict[Any, Any] = {}
-        self._layouts: dict[Any, Any] = {}
+        # The layouts of states that lanes and states have.
+        self._layouts: WeakValueDictionary[Any, Any] = WeakValueDictionary()
         self._handle = handle
 
     if not TYPE_CHECKING:
