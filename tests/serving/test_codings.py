@@ -80,6 +80,7 @@ def test_any_body_is_read_or_refused(body: bytes, coding: str) -> None:
         ("br, gzip;q=0.5, deflate", "gzip"),
         ("GZIP", "gzip"),
         ("gzip; q=0, deflate", "deflate"),
+        ("gzip;q=0.000, deflate;q=0.001", "deflate"),
         ("identity", None),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -236,12 +237,26 @@ class TestWrong:
             ("BYTES", [1, 2], "strings"),
             ("BYTES", ["\ud800", ""], "UTF-8"),
             ("FP32", [10**400, 1], "'x'"),
+            ("FP32", ["1", "2"], "'x': expected numbers for FP32, got strings"),
+            ("INT32", [1, ["2"]], "'x': expected whole numbers for INT32, got strings"),
         ],
     )
     def test_numbers_that_do_not_fit_are_refused(self, datatype: str, data: Any, words: str) -> None:
         body, _ = written(x(data, datatype))
         with pytest.raises(RequestError, match=words):
             parse(body, None, signature(TYPES[datatype]))
+
+    def test_long_string_among_numbers_takes_no_memory(self) -> None:
+        """numpy would give each of them the room of the string: 400 MB."""
+        for data in (["a" * 20_000, *[1] * 4999], [[1]] * 4999 + [["a" * 20_000]]):
+            body, _ = written(x(data, shape=[2500, 2]))
+            tracemalloc.start()
+            try:
+                with pytest.raises(RequestError, match="got strings"):
+                    parse(body, None, signature())
+                assert tracemalloc.get_traced_memory()[1] < 10 << 20
+            finally:
+                tracemalloc.stop()
 
     @pytest.mark.parametrize(
         ("data", "words"),

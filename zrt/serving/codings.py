@@ -46,7 +46,7 @@ def accepted(header: str) -> str | None:
     """The coding for a response that an ``Accept-Encoding`` allows; None for none."""
     for part in header.lower().split(","):
         coding, _, quality = part.partition(";")
-        if coding.strip() in ("gzip", "deflate") and quality.replace(" ", "") not in ("q=0", "q=0.0"):
+        if coding.strip() in ("gzip", "deflate") and quality.replace(" ", "").rstrip("0") not in ("q=", "q=0."):
             return coding.strip()
     return None
 

@@ -7,6 +7,7 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +25,9 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 _LENGTH = struct.Struct("<I")
 
 _FLOATS = (ElementType.FLOAT16, ElementType.BFLOAT16, ElementType.FLOAT, ElementType.DOUBLE)
+
+# By the kinds of numpy's types.
+_EXPECTED = {"b": "true and false", "iu": "whole numbers", "iuf": "numbers"}
 
 
 @dataclass(slots=True)
@@ -221,6 +225,9 @@ def _from_json(data: Any, info: ValueInfo, shape: tuple[int, ...], subject: str)
     wanted = info.element_type
     if wanted is ElementType.STRING:
         return _text_array(_json_texts(data, subject), shape, subject)
+    if str in _types(data):
+        # numpy would give every element the room of the longest string.
+        raise _bad(f"{subject}: expected {_EXPECTED[_kinds(wanted)]} for {DATATYPES[wanted]}, got strings")
     try:
         raw = np.array(data)
         if raw.dtype == object and wanted in _FLOATS:
@@ -241,17 +248,32 @@ def _from_json(data: Any, info: ValueInfo, shape: tuple[int, ...], subject: str)
         return _shaped(raw.astype(wanted.dtype), shape, subject)
 
 
+def _types(data: Any) -> set[type]:
+    """The types of the elements of nested lists."""
+    found: set[type] = set()
+    level = [data]
+    while level:
+        types = set(map(type, level))
+        found |= types
+        lists = level if types == {list} else [each for each in level if type(each) is list] if list in types else []
+        level = list(chain.from_iterable(lists))
+    return found
+
+
 def _are_integers(data: Any) -> bool:
     return all(type(each) is int for each in np.array(data, object).flat)
 
 
+def _kinds(wanted: ElementType) -> str:
+    """The kinds of numpy's types that an element type takes from JSON."""
+    return "b" if wanted is ElementType.BOOL else "iuf" if wanted in _FLOATS else "iu"
+
+
 def _check_kind(raw: Array, wanted: ElementType, subject: str) -> None:
     """Raises if numbers of JSON do not fit the element type."""
-    name = DATATYPES[wanted]
-    kinds = "b" if wanted is ElementType.BOOL else "iuf" if wanted in _FLOATS else "iu"
+    name, kinds = DATATYPES[wanted], _kinds(wanted)
     if raw.dtype.kind not in kinds:
-        expected = {"b": "true and false", "iu": "whole numbers", "iuf": "numbers"}[kinds]
-        raise _bad(f"{subject}: expected {expected} for {name}, got {shown(raw.item(0))} and the like")
+        raise _bad(f"{subject}: expected {_EXPECTED[kinds]} for {name}, got {shown(raw.item(0))} and the like")
     if kinds == "iu":
         limits = np.iinfo(wanted.dtype)
         low, high = int(raw.min()), int(raw.max())
