@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import io
 import pickle
 
@@ -316,6 +317,34 @@ class TestFiles:
             lane.state.load(tmp_path / "missing.npz")
         with pytest.raises(FileError, match="missing"):
             lane.state.save(tmp_path / "missing" / "state.npz")
+
+    def test_failed_save_leaves_the_file_that_is_there(self, lane, tmp_path, monkeypatch):
+        path = tmp_path / "state.npz"
+        lane.state.save(path)
+        lane.run()
+
+        def full(place, **arrays):
+            place.write(b"PK")
+            raise OSError(errno.ENOSPC, "the disk is full")
+
+        monkeypatch.setattr(np, "savez", full)
+        with pytest.raises(FileError, match=r"state\.npz.*the disk is full"):
+            lane.state.save(path)
+        monkeypatch.undo()
+        lane.state.load(path)
+        assert lane.state["h"].tolist() == [0, 0, 0]
+        assert list(tmp_path.iterdir()) == [path]
+
+    def test_unusable_places_are_named(self, lane, tmp_path):
+        with pytest.raises(FileError, match="NUL"):
+            lane.state.save(f"{tmp_path}/a\0b")
+        with pytest.raises(FileError, match="directory"):
+            lane.state.save(tmp_path)
+        closed = io.BytesIO()
+        closed.close()
+        for file in (closed, io.StringIO()):
+            with pytest.raises(FileError, match="state file"):
+                lane.state.save(file)
 
     @pytest.mark.parametrize("file", [5, None, ["a"]])
     def test_wrong_file(self, lane, file):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import integer, shown, wrong_type
+from zrt._common.arguments import integer, path_bytes, shown, wrong_type
+from zrt._common.files import replacing
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.busy import claimed
@@ -302,14 +303,17 @@ class State(Owner, Mapping[str, Any]):
         return StateSnapshot, (content.arrays, content.steps, content.seen, content.positions)
 
     def save(self, file: File) -> None:
-        """Writes the content into a file of `numpy.savez`, or into an open binary file."""
+        """Writes the content into a file of `numpy.savez`, which replaces one that is there, or into an open file."""
         content = self.snapshot()
         named = {f"{_CONTENT}{name}": _raw(array) for name, array in content.arrays.items()}
         counts = np.array([content.steps, content.seen, *content.positions], np.int64)
         try:
             with _opened(file, "wb") as place:
                 np.savez(place, **{_COUNTS: counts}, **named)  # type: ignore[arg-type]
-        except OSError as error:
+        except DTypeError:
+            raise
+        except Exception as error:
+            # An open file may raise anything, and numpy a TypeError about one for text.
             raise FileError(f"state file {_called(file)}: {error}") from error
 
     def load(self, file: File) -> None:
@@ -401,13 +405,18 @@ def _room(where: MemoryInfo, size: int, session: Handle, memory: LaneMemory) -> 
     return _Room(made._open(), -(-made.address // SMALLEST_ALIGNMENT) * SMALLEST_ALIGNMENT)
 
 
-def _opened(file: File, mode: str) -> AbstractContextManager[IO[bytes]]:
+@contextmanager
+def _opened(file: File, mode: str) -> Iterator[IO[bytes]]:
     """The file of that name, or an open one, which stays open."""
     if isinstance(file, (str, os.PathLike)):
-        return open(file, mode)
-    if not hasattr(file, "read" if mode == "rb" else "write"):
+        path = os.fsdecode(path_bytes(file, "file"))
+        places = nullcontext((path,)) if mode == "rb" else replacing(path, subject="file")
+        with places as (where,), open(where, mode) as opened:
+            yield opened
+    elif hasattr(file, "read" if mode == "rb" else "write"):
+        yield file
+    else:
         raise wrong_type("file", "a path or a binary file", file)
-    return nullcontext(file)
 
 
 def _called(file: File) -> str:
