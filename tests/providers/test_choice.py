@@ -79,6 +79,7 @@ class TestForms:
             ("cpu", DTypeError, "providers: expected a list, got 'cpu' alone"),
             (CPU(), DTypeError, "providers: expected a list, got CPU"),
             (5, DTypeError, "providers: expected a list, got 5 alone"),
+            ({"cpu": {"use_arena": "0"}}, DTypeError, "providers: expected a list, got {'cpu': "),
             ([5], DTypeError, "providers: 5 is neither a provider, a name nor a"),
             ([CPU], DTypeError, "is neither a provider, a name nor a"),
             ([("cpu",)], DTypeError, "is neither a provider"),

@@ -55,7 +55,8 @@ def parse_all(providers: Iterable[ProviderLike] | None) -> list[tuple[str, dict[
     """The providers of a session in their order, each once; None means only the CPU execution provider."""
     if providers is None:
         return []
-    if isinstance(providers, (str, Provider)) or not isinstance(providers, Iterable):
+    # The names of a dict are iterable, and its options would be lost.
+    if isinstance(providers, (str, Provider, Mapping)) or not isinstance(providers, Iterable):
         raise DTypeError(f"providers: expected a list, got {shown(providers)} alone")
     parsed = [parse(provider) for provider in providers]
     names = [name for name, _ in parsed]

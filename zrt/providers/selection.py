@@ -205,7 +205,7 @@ def parse(given: ProvidersLike) -> Selection:
     """`default_selection.parse` for all that is not None and not parsed yet."""
     if isinstance(given, DevicePolicy) or (callable(given) and not isinstance(given, (type, Provider))):
         return Selection([], given)
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
         if is_device(given):
             raise DTypeError(f"providers: expected a list, got {given} alone")
         return Selection(parse_all(given))  # type: ignore[arg-type]  # `parse_all` refuses other types

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from zrt._common.arguments import boolean, path_bytes, text, wrong_type
 from zrt._common.public import public
-from zrt.errors import BusyError, UnsupportedError
+from zrt.errors import ArgumentError, BusyError, UnsupportedError
 from zrt.loading.model_source import Model, plain_model
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.choice import as_data
@@ -89,6 +89,8 @@ class SessionSpec:
         import json
 
         source = plain_model(model)
+        if not source:
+            raise ArgumentError("model: the path is empty")
         if options is not None and not isinstance(options, SessionOptions):
             raise wrong_type("options", "SessionOptions", options)
         given = options or SessionOptions()
@@ -231,7 +233,7 @@ def _as_data(providers: Any) -> _Providers | None:
         return None
     if callable(providers) and not isinstance(providers, type):
         raise UnsupportedError("providers: a function cannot be written as data")
-    if isinstance(providers, str) or not isinstance(providers, Iterable):
+    if isinstance(providers, (str, Mapping)) or not isinstance(providers, Iterable):
         raise wrong_type("providers", "a list", providers)
     written = []
     for index, one in enumerate(providers):
