@@ -16,6 +16,7 @@ from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.busy import claimed
 from zrt._native.cdata import new_array, numbers, pointer_to
+from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt.errors import AllocationError, DTypeError, FileError, ShapeError, UnknownNameError
 from zrt.lanes.ports import LaneMemory, clear
@@ -84,13 +85,19 @@ class State(Owner, Mapping[str, Any]):
     __slots__ = ("_layout", "_make", "_start", "_state")
 
     def __init__(
-        self, layout: Layout, session: Handle, memory: LaneMemory, initial: Mapping[str, Any] | StateSnapshot | None
+        self,
+        layout: Layout,
+        session: SessionHandle,
+        memory: LaneMemory,
+        initial: Mapping[str, Any] | StateSnapshot | None,
     ) -> None:
         """Users call `StatefulLane.new_state`."""
         self._handle = None
         self._state = _CLOSED.reference
-        if not isinstance(layout, Layout) or not isinstance(session, Handle) or not isinstance(memory, LaneMemory):
+        made = isinstance(layout, Layout) and isinstance(session, SessionHandle) and isinstance(memory, LaneMemory)
+        if not made:
             raise DTypeError("a State is made by StatefulLane.new_state")
+        session.check()
         self._layout = layout
         self._make = (session, memory)
         rooms, places = _allocate(layout, session, memory)
@@ -186,6 +193,7 @@ class State(Owner, Mapping[str, Any]):
         self._claimed(self._write, content)
 
     def _write(self, content: Mapping[str, Any] | StateSnapshot) -> None:
+        self._make[0].check()
         given: Any = content.arrays if isinstance(content, StateSnapshot) else content
         if not isinstance(given, Mapping):
             raise wrong_type("state", "a dict of arrays, or a StateSnapshot", content)
@@ -249,6 +257,7 @@ class State(Owner, Mapping[str, Any]):
         self._claimed(self._reset)
 
     def _reset(self) -> None:
+        self._make[0].check()
         if self._start is None:
             self._clear()
         else:
