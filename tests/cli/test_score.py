@@ -113,6 +113,19 @@ class TestFormats:
         assert status == 0
         assert parquet.read_table(tmp_path / "t.parquet")["t"].to_pylist() == ["a", "bé", ""] * 100
 
+    @pytest.mark.parametrize("target", ["parquet", "csv", "npz"])
+    def test_bfloat16_is_written_as_float32(self, build: Any, tmp_path: Path, target: str, capsys: Any) -> None:
+        model = build("(bfloat16[n] n) => (bfloat16[n] y) { y = Identity(n) }")
+        (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+        np.savez(tmp_path / "data.npz", n=np.array([1.5, -2], np.float32))
+        results = tmp_path / f"results.{target}"
+        assert run(tmp_path / "model.onnx", tmp_path / "data.npz", results, capsys=capsys)[0] == 0
+        if target == "npz":
+            found = np.load(results)["y"]
+            assert (found.dtype, found.tolist()) == (np.float32, [1.5, -2])
+        else:
+            assert datasets.dataset(results, format=target).to_table()["y"].to_pylist() == [1.5, -2]
+
     def test_kept_columns(self, model: Path, tmp_path: Path, capsys: Any) -> None:
         results = tmp_path / "results.parquet"
         run(model, write("parquet", tmp_path), results, "--keep", "id", capsys=capsys)

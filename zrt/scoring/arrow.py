@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from zrt.errors import ArgumentError
-from zrt.scoring.columns import Array, Rows, Wanted, fit, fit_each
+from zrt.scoring.columns import Array, Rows, Wanted, fit, fit_each, storable
 
 
 def rows_of(column: Any, subject: str, wanted: Wanted) -> Rows:
@@ -85,7 +85,7 @@ def _column(array: Array, null: Array | None) -> Any:
     if array.dtype.kind == "O":
         flat = pa.array(array.ravel().tolist(), pa.string())
     else:
-        flat = pa.array(np.ascontiguousarray(array).ravel())
+        flat = pa.array(np.ascontiguousarray(storable(array)).ravel())
     for size in reversed(array.shape[1:]):
         flat = pa.FixedSizeListArray.from_arrays(flat, size)
     if null is None:

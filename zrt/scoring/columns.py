@@ -11,6 +11,9 @@ from zrt.errors import DTypeError
 
 Array = np.ndarray[Any, Any]
 
+# `numpy.dtype.isbuiltin` of such a type.
+ADDED = 2
+
 
 class Wanted(NamedTuple):
     """An input: its type, and the shape that it takes of each row."""
@@ -93,6 +96,11 @@ def stack(parts: Sequence[Rows]) -> Rows:
     for part in reversed(parts):
         bad.update(part.bad)
     return Rows(np.stack([np.asarray(part.values) for part in parts], axis=1), bad)
+
+
+def storable(array: Array) -> Array:
+    """The array in a type that files have: float32 for bfloat16 and the like, which libraries add to numpy's types."""
+    return array.astype(np.float32) if array.dtype.isbuiltin == ADDED else array
 
 
 def matches(row: Sequence[int], wanted: Sequence[int | None]) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from zrt.errors import ArgumentError, FileError
-from zrt.scoring.columns import Array
+from zrt.scoring.columns import Array, storable
 
 MANIFEST = "_zrt.json"
 
@@ -151,6 +151,7 @@ def _write(
     path: Path, kind: str, count: int, results: Mapping[str, Array], null: Array | None, kept: Mapping[str, Any]
 ) -> None:
     if kind in ("npy", "npz"):
+        results = {name: storable(array) for name, array in results.items()}
         for array in results.values():
             if null is not None:
                 array[null] = np.nan
