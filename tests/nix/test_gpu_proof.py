@@ -152,6 +152,48 @@ class TestTests:
             outcome(*cases)
 
 
+class TestWorkers:
+    """A process that measures, in whose place there is another script."""
+
+    @pytest.fixture
+    def ask(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], int]:
+        monkeypatch.setattr(proof, "HERE", tmp_path)
+        monkeypatch.setattr(proof, "PATIENCE_S", 2)
+        packed = proof.Packed.__new__(proof.Packed)
+        packed.root, packed.provider, packed.environment = tmp_path, "cpu", processes.environment()
+
+        def run(script: str) -> int:
+            (tmp_path / "worker.py").write_text(f"import sys, time\n{script}")
+            with packed.worker("lane", "small") as asked:
+                asked(1)
+                return int(asked(2))
+
+        return run
+
+    READY = "print('{\"error\": 0}', flush=True)\n"
+
+    def test_answer_is_the_time(self, ask: Callable[[str], int]) -> None:
+        assert ask(self.READY + "for line in sys.stdin: print(10 * int(line), flush=True)") == 20
+
+    @pytest.mark.parametrize(
+        ("script", "reason"),
+        [
+            ("time.sleep(60)", "status -9"),
+            (READY + "input(); print(1, flush=True); time.sleep(60)", "status -9"),
+            (READY + "input(); print(1, flush=True); sys.exit('a fault')", "status 1: a fault"),
+            (READY + "sys.stdin.close(); sys.exit('no input')", "status 1: no input"),
+            ('print(\'{"reason": "no driver"}\', flush=True)', "lane on small: no driver"),
+            ("print('{\"error\": 0.5}', flush=True)", "differ by 0.5"),
+        ],
+        ids=["hangs", "hangs later", "ends", "ends at once", "refuses", "is wrong"],
+    )
+    def test_process_that_does_not_answer_fails_the_item(
+        self, ask: Callable[[str], int], script: str, reason: str
+    ) -> None:
+        with pytest.raises(proof.FailedError, match=reason):
+            ask(script)
+
+
 def test_ratios_are_of_each_round() -> None:
     figures = proof.in_turn(lambda runs: 3000 * runs, lambda runs: 4000 * runs)
     assert figures == {"first_us": 3.0, "second_us": 4.0, "ratio": 0.75, "rounds": proof.ROUNDS}

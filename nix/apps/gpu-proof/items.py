@@ -6,7 +6,6 @@ It exits with status 0 if the results are right, 77 if this zrt does not have wh
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import json
 import sys
 import threading
@@ -151,7 +150,7 @@ def two_lanes(provider: str, model: str) -> dict[str, Any]:
 
 def state(provider: str, model: str) -> dict[str, Any]:
     """A state that stays on the device from run to run, beside one that goes through the host in each run."""
-    if importlib.util.find_spec("zrt.lanes.stateful_lane") is None:
+    if not hasattr(zrt, "StatefulLane"):
         raise NotImplementedError("this zrt has no lanes with state")
     feeds, wanted = load(model)
     host = zrt.Session(f"{model}.onnx")

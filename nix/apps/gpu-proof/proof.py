@@ -25,6 +25,7 @@ import sys
 import tarfile
 import tempfile
 import textwrap
+import threading
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator
@@ -134,9 +135,14 @@ class Packed:
                 return json.loads(line)
 
             def ask(runs: int) -> int:
-                print(runs, file=process.stdin, flush=True)
+                # `read` has the reason if the process has ended.
+                with contextlib.suppress(BrokenPipeError):
+                    print(runs, file=process.stdin, flush=True)
                 return int(read())
 
+            # A call of the driver that hangs must not hold up the other items.
+            limit = threading.Timer(PATIENCE_S, process.kill)
+            limit.start()
             try:
                 reply = read()
                 if "reason" in reply:
@@ -145,7 +151,9 @@ class Packed:
                     raise FailedError(f"{way} on {model}: the results differ by {reply['error']:.2g} of the largest")
                 yield ask
             finally:
-                process.stdin.close()
+                limit.cancel()
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.close()
                 try:
                     process.wait(10)
                 except subprocess.TimeoutExpired:
