@@ -3,6 +3,7 @@
 A page's ```python fences run in order in one namespace, in a process and a folder of their own, where `model.onnx` is
 the classifier that ships with zrt. A ```text fence directly after one of them is its output. A fence marked
 ```python no-run is not run, nor is one that needs a device, ```python device: its first line says so to readers.
+The tests of tests/ray run those that need Ray, ```python ray, with the others of their page.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -69,24 +70,26 @@ def outside_of_fences(text: str) -> str:
     return FENCE.sub("", text)
 
 
-def examples(text: str) -> Iterator[tuple[Fence, Fence | None]]:
+def examples(text: str, infos: Sequence[str] = ("python",)) -> Iterator[tuple[Fence, Fence | None]]:
     """The fences to run, each with the fence of its output, if there is one."""
     found = fences(text)
     for fence, after in zip_longest(found, found[1:]):
-        if fence.info == "python":
+        if fence.info in infos:
             shown = after is not None and after.info == "text" and not text[fence.end : after.start].strip()
             yield fence, after if shown else None
 
 
-def run_page(text: str, name: str, folder: Path) -> None:
-    """Runs a page's examples in `folder`; fails with page and line."""
+def run_page(
+    text: str, name: str, folder: Path, infos: Sequence[str] = ("python",), warnings: Sequence[str] = ("error",)
+) -> None:
+    """Runs a page's examples in `folder`; fails with page and line. `warnings` are filters of the interpreter."""
     __tracebackhide__ = True
     shutil.copy(Path(zrt.__file__).with_name("models") / "digits.onnx", folder / "model.onnx")
-    pairs = list(examples(text))
+    pairs = list(examples(text, infos))
     # The package that is tested, and `benches`.
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(map(str, (Path(zrt.__file__).parents[1], ROOT))))
     done = subprocess.run(
-        [sys.executable, "-W", "error", str(RUNNER)],
+        [sys.executable, *(f"-W{line}" for line in warnings), str(RUNNER)],
         input=json.dumps([name, [[fence.line, fence.body] for fence, _ in pairs]]),
         capture_output=True,
         text=True,
@@ -139,7 +142,19 @@ class TestExamples:
     def test_few_examples_are_not_run(self) -> None:
         infos = [fence.info for page in PAGES for fence in fences(page.read_text("utf-8"))]
         assert infos.count("python no-run") <= 1
-        languages = {"python", "python no-run", "python device", "text", "sh", "json", "toml", "nix", "c", "{toctree}"}
+        languages = {
+            "python",
+            "python no-run",
+            "python device",
+            "python ray",
+            "text",
+            "sh",
+            "json",
+            "toml",
+            "nix",
+            "c",
+            "{toctree}",
+        }
         assert set(infos) <= languages
 
     @pytest.mark.parametrize("page", PAGES, ids=page_name)

@@ -6,9 +6,9 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zrt.cli import common
 from zrt.environment import cpu_limits
@@ -16,6 +16,7 @@ from zrt.errors import ArgumentError, DTypeError, UnsupportedError
 from zrt.session.session import Session
 
 if TYPE_CHECKING:
+    from zrt.ray.score import Actors
     from zrt.scoring.parts import Parts
     from zrt.scoring.scorer import Scorer
     from zrt.scoring.sources import Source
@@ -45,7 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(option, **repeated, type=kind, metavar=metavar, help=f"{meaning} (may be repeated)")
     for option, metavar, meaning in (
         ("--batch", "ROWS", f"the rows of a run, where the model leaves that open (default: {DEFAULT_BATCH})"),
-        ("--lanes", "N", "the runs at the same time (default: one for each CPU that the process may use)"),
+        ("--lanes", "N", "the runs at the same time, with --ray in each actor (default: one for each CPU)"),
+        (
+            "--actors",
+            "N",
+            "with --ray, the processes that score (default: as many as the CPUs of the cluster have room for)",
+        ),
     ):
         parser.add_argument(option, type=whole, metavar=metavar, help=meaning)
     for option, meaning in (
@@ -53,6 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--output-format", "the format of OUTPUT (default: by its name; in a folder that of INPUT)"),
     ):
         parser.add_argument(option, choices=formats, help=meaning)
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="score on the cluster of Ray at HOST:PORT; auto: the one that runs on this machine; local: a new one",
+    )
     parser.add_argument("--skip-bad", action="store_true", help="write nulls for rows that cannot be fed")
     parser.add_argument("--resume", action="store_true", help="go on after the last row of an interrupted run")
     common.add_provider(parser)
@@ -60,29 +71,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_options(parser)
 
 
+class _Run(NamedTuple):
+    """All that a run needs."""
+
+    source: Source
+    kind: str
+    scorer: Scorer
+    columns: dict[str, list[str]]
+    parts: Parts
+    actors: Actors | None
+    """None without a cluster."""
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt score``."""
-    from zrt.scoring.score import score
-
     if not arguments.json:
         common.require_terminal()
-    try:
-        source, scorer, columns, parts = _prepared(arguments)
-    except (ArgumentError, DTypeError, UnsupportedError) as error:
-        raise common.UsageError(str(error)) from None
+    with ExitStack() as stack:
+        try:
+            if arguments.ray is not None:
+                stack.enter_context(_connected(arguments.ray))
+            elif arguments.actors is not None:
+                raise ArgumentError("--actors goes with --ray")
+            prepared = _prepared(arguments)
+        except (ArgumentError, DTypeError, UnsupportedError) as error:
+            raise common.UsageError(str(error)) from None
+        return _scored(arguments, prepared)
+
+
+def _connected(address: str) -> AbstractContextManager[None]:
+    for package in ("ray", "pandas", "pyarrow"):
+        common.require(package, "ray", "--ray")
+    from zrt.ray.connection import connected
+
+    return connected(address)
+
+
+def _scored(arguments: argparse.Namespace, prepared: _Run) -> int:
+    source, parts = prepared.source, prepared.parts
     start, before = time.perf_counter(), parts.done
     try:
         with _progress(arguments, source.rows) as progress:
-            score(
-                source,
-                scorer,
-                columns,
-                parts,
-                threads=arguments.lanes or cpu_limits.cpus(),
-                keep=arguments.keep,
-                skip_bad=arguments.skip_bad,
-                progress=progress,
-            )
+            _score(arguments, prepared, progress)
     except BaseException:
         print(f"zrt score: {parts.done} of {source.rows} rows are done; --resume goes on after them", file=sys.stderr)
         raise
@@ -102,7 +132,22 @@ def run(arguments: argparse.Namespace) -> int:
     return FAILED if parts.bad_count and not arguments.skip_bad else 0
 
 
-def _prepared(arguments: argparse.Namespace) -> tuple[Source, Scorer, dict[str, list[str]], Parts]:
+def _score(arguments: argparse.Namespace, prepared: _Run, progress: Callable[[int], None]) -> None:
+    from zrt.scoring import score
+
+    source, kind, scorer, columns, parts, actors = prepared
+    rows: dict[str, Any] = {"keep": arguments.keep, "skip_bad": arguments.skip_bad}
+    if actors is None:
+        threads = arguments.lanes or cpu_limits.cpus()
+        score.score(source, scorer, columns, parts, threads=threads, progress=progress, **rows)
+        return
+    from zrt.ray.score import results
+
+    found = results(source, arguments.source, kind, columns, parts.done, actors=actors, batch=scorer.batch, **rows)
+    score.gather(found, scorer, parts, progress)
+
+
+def _prepared(arguments: argparse.Namespace) -> _Run:
     """The data set, the model, the columns of its inputs, and the results so far."""
     from zrt.scoring import sources
     from zrt.scoring.parts import Parts
@@ -116,8 +161,14 @@ def _prepared(arguments: argparse.Namespace) -> tuple[Source, Scorer, dict[str, 
     if arguments.source.resolve() in (arguments.target.resolve(), *arguments.target.resolve().parents):
         raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")
     options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
-    providers = common.chosen_providers(arguments.provider, options)
-    session = Session(arguments.model, options.session, providers or None)
+    providers = common.chosen_providers(arguments.provider, options) or None
+    # A cluster may have devices that this machine lacks: the declarations are those of the CPU too.
+    session = Session(arguments.model, options.session, providers if arguments.ray is None else None)
+    actors = None
+    if arguments.ray is not None:
+        from zrt.ray.score import actors_for
+
+        actors = actors_for(arguments.model, options.session, providers, arguments.actors, arguments.lanes)
     scorer = Scorer(session, arguments.batch or DEFAULT_BATCH)
     columns = sources.input_columns(arguments.input, source, session.input_names, kind)
     check_columns(scorer, columns, source.names, arguments.keep)
@@ -133,7 +184,7 @@ def _prepared(arguments: argparse.Namespace) -> tuple[Source, Scorer, dict[str, 
         "skip_bad": arguments.skip_bad,
         "format": made,
     }
-    return source, scorer, columns, Parts(folder, made, recipe, resume=arguments.resume)
+    return _Run(source, kind, scorer, columns, Parts(folder, made, recipe, resume=arguments.resume), actors)
 
 
 def _is_file(arguments: argparse.Namespace) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ def connected(address: str) -> Iterator[None]:
         yield
         return
     _reach(address)
+    # Messages of Ray's core, which writes to standard error by itself.
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
     except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:

@@ -111,7 +111,7 @@ class NumpySource:
 
     def chunks(self, columns: Sequence[str], first: int, size: int, piece: Piece | None = None) -> Iterator[Chunk]:
         """The rows from number `first` on, of all or of a piece, in chunks of at most `size`."""
-        end = self.rows if piece is None else piece.first + piece.rows
+        end = self.rows if piece is None else min(piece.first + piece.rows, self.rows)
         for start in range(first if piece is None else max(first, piece.first), end, size):
             count = min(size, end - start)
             yield Chunk(start, count, {name: self._arrays[name][start : start + count] for name in columns})

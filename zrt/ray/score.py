@@ -1,0 +1,260 @@
+"""`results`: the rows of a data set through a model by actors of a cluster, in order and with bounded memory.
+
+Tasks read pieces of the data set and yield chunks of rows; actors turn each chunk into its results. Chunks and results
+travel as they are, pickled in tables of one row, and so do errors, which Ray would put into texts.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import pickle
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import ray
+import ray.data
+
+from zrt.errors import ArgumentError, Error, FileError, UnsupportedError
+from zrt.loading.initializers import list_initializers
+from zrt.loading.session_options import SessionOptions
+from zrt.providers import ProviderLike
+from zrt.ray.scorer import Scorer
+from zrt.scoring.blocks import CHUNK_ROWS, Chunk
+from zrt.scoring.score import Result, needed
+from zrt.scoring.sources import Piece, Source, open_source
+from zrt.session.spec import SessionSpec
+
+# The batches of a chunk for each lane: a chunk costs Ray some milliseconds.
+CHUNK_BATCHES = 64
+
+# Chunks of wide rows are cut to about this many bytes.
+CHUNK_BYTES = 8 << 20
+
+
+class Failure(NamedTuple):
+    """An error of a worker, in the place of results."""
+
+    error: Exception
+
+
+class Data(NamedTuple):
+    """What a worker must know to read a piece of the data set."""
+
+    path: Path
+    kind: str
+    rows: int
+    columns: list[str]
+    first: int
+    size: int
+
+
+class Actors(NamedTuple):
+    """The actors that score."""
+
+    spec: SessionSpec
+    number: int
+    lanes: int
+    """Of each actor."""
+
+
+def actors_for(
+    model: Path,
+    options: SessionOptions,
+    providers: Sequence[ProviderLike] | None,
+    number: int | None,
+    lanes: int | None,
+) -> Actors:
+    """The actors that fill the CPUs of the cluster; raises `ArgumentError` where no node has room for one.
+
+    They get the model itself. Weights in other files must be where they are here.
+    """
+    outside = False
+    with suppress(UnsupportedError):
+        outside = any(weight.location is not None for weight in list_initializers(model))
+    folder = model.absolute().parent if outside else None
+    spec = SessionSpec(model.read_bytes(), options, providers, external_data_dir=folder)
+    if number is not None and lanes is not None:
+        # A cluster may grow on demand.
+        return Actors(spec, number, lanes)
+    found = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+    cpus = [each for each in found if each]
+    if not cpus:
+        raise ArgumentError("no node of the cluster has a CPU: give the numbers of actors and of lanes")
+    lanes = min(cpus) if lanes is None else lanes
+    room = sum(each // lanes for each in cpus)
+    if not room:
+        raise ArgumentError(f"no node of the cluster has {lanes} CPUs for the lanes of an actor")
+    return Actors(spec, room if number is None else number, lanes)
+
+
+def results(
+    source: Source,
+    path: Path,
+    kind: str,
+    columns: Mapping[str, Sequence[str]],
+    first: int,
+    *,
+    actors: Actors,
+    batch: int,
+    keep: Sequence[str] = (),
+    skip_bad: bool = False,
+) -> Iterator[Result]:
+    """The results of the rows from number `first` on, in order, from the cluster that this process is connected to.
+
+    Raises the errors of the workers, and `ConnectionError` where the cluster itself fails.
+    """
+    pieces = [piece for piece in source.pieces() if piece.first + piece.rows > first]
+    if not pieces:
+        return
+    size = min(CHUNK_ROWS, CHUNK_BATCHES * batch * actors.lanes)
+    data = Data(path.absolute(), kind, source.rows, needed(columns, keep), first, size)
+    nodes = sum(node["Alive"] for node in ray.nodes())
+    with _settings():
+        read = ray.data.from_items([{"packed": pickle.dumps(one)} for one in pieces], override_num_blocks=len(pieces))
+        chunks = read.map_batches(
+            _read,
+            fn_kwargs={"data": data},
+            batch_format="pyarrow",
+            batch_size=1,
+            # Reading takes less than scoring, and must go on where actors have all CPUs.
+            num_cpus=0,
+            concurrency=max(1, min(nodes, len(pieces))),
+        )
+        scored = chunks.map_batches(
+            ChunkScorer,
+            fn_constructor_args=(actors.spec,),
+            fn_constructor_kwargs={
+                "inputs": dict(columns),
+                "keep": list(keep),
+                "batch": batch,
+                "skip_bad": skip_bad,
+                "lanes": actors.lanes,
+            },
+            batch_format="pyarrow",
+            batch_size=None,
+            num_cpus=actors.lanes,
+            concurrency=actors.number,
+        )
+        try:
+            for table in scored.iter_batches(batch_format="pyarrow", batch_size=None, prefetch_batches=1):
+                for found in _unpack(table):
+                    if isinstance(found, Failure):
+                        raise found.error
+                    yield from found
+        except ray.exceptions.RayError as error:
+            raise ConnectionError(f"the cluster of Ray fails: {str(error).strip()}") from error
+
+
+class ChunkScorer(Scorer):
+    """The actor: packed chunks become packed lists of results."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._failure: Failure | None = None
+        try:
+            super().__init__(*arguments, **named)
+        except Exception as error:
+            self._failure = _failure(error)
+
+    def __call__(self, batch: Any) -> Iterator[Any]:
+        """The results of each chunk, or the error in their place."""
+        for chunk in _unpack(batch):
+            if isinstance(chunk, Failure) or self._failure is not None:
+                yield _pack(self._failure or chunk)
+                continue
+            try:
+                yield _pack(list(self._lanes.results([chunk])))
+            except Exception as error:
+                yield _pack(Failure(error))
+
+
+def _read(batch: Any, data: Data) -> Iterator[Any]:
+    """The task: pieces of the data set become packed chunks."""
+    for piece in _unpack(batch):
+        try:
+            for chunk in _chunks(piece, data):
+                yield _pack(chunk)
+        except Exception as error:
+            yield _pack(_failure(error))
+
+
+def _chunks(piece: Piece, data: Data) -> Iterator[Chunk]:
+    source = open_source(data.path, data.kind)
+    end = max(data.first, piece.first)
+    for chunk in source.chunks(data.columns, data.first, data.size, piece):
+        end = chunk.first + chunk.size
+        yield from _cut(chunk)
+    if end != piece.first + piece.rows:
+        raise FileError(f"{str(data.path)!r} has other rows than where the run began")
+
+
+def _cut(chunk: Chunk) -> Iterator[Chunk]:
+    """The chunk, in several where its rows are wide."""
+    taken = sum(column.nbytes for column in chunk.columns.values())
+    step = max(1, min(chunk.size, chunk.size * CHUNK_BYTES // max(taken, 1)))
+    for start in range(0, chunk.size, step):
+        columns = {name: column[start : start + step] for name, column in chunk.columns.items()}
+        yield Chunk(chunk.first + start, min(step, chunk.size - start), columns)
+
+
+def _failure(error: Exception) -> Failure:
+    """An error that this node may be the reason of."""
+    if isinstance(error, Error | OSError):
+        error.args = (f"{error} (on node {socket.gethostname()!r} of the cluster)",)
+    return Failure(error)
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles a slice of an Arrow array without the rest of the array, which pyarrow would add."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        if not isinstance(thing, pa.Array):
+            return NotImplemented
+        batch, sink = pa.RecordBatch.from_arrays([thing], ["column"]), pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return _column, (sink.getvalue().to_pybytes(),)
+
+
+def _column(stream: bytes) -> Any:
+    return pa.ipc.open_stream(stream).read_next_batch().column(0)
+
+
+def _pack(thing: object) -> Any:
+    stream = io.BytesIO()
+    _Pickler(stream, protocol=5).dump(thing)
+    return pa.table({"packed": pa.array([stream.getvalue()], pa.large_binary())})
+
+
+def _unpack(table: Any) -> Iterator[Any]:
+    for part in table["packed"].chunks:
+        for packed in part:
+            yield pickle.loads(packed.as_buffer())
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Ray's settings for a run: results in order, a block for each table, and no output of its own."""
+    logger, context = logging.getLogger("ray.data"), ray.data.DataContext.get_current()
+    options = context.execution_options
+    level, bars, order, size = (
+        logger.level,
+        context.enable_progress_bars,
+        options.preserve_order,
+        context.target_max_block_size,
+    )
+    logger.setLevel(logging.ERROR)
+    context.enable_progress_bars = False
+    options.preserve_order = True
+    # Ray joins smaller blocks; then one actor would get many chunks at a time.
+    context.target_max_block_size = 1
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        context.enable_progress_bars, context.target_max_block_size = bars, size
+        options.preserve_order = order
