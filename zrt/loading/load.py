@@ -99,9 +99,12 @@ def create_session(
     if data is not None and has_entry(options, BYTES_IN_USE):
         source.kept = True
         parents.append(Handle.pin(data))
+    arguments = (environment, *model, options.pointer, *shared)
     try:
+        if not options.kept:
+            # A load calls Python for operators alone, and the options keep the objects of those that they have.
+            return make_session(options, source.subject, parents, (), function, *arguments)
         with callback_errors.Load() as load:
-            arguments = (environment, *model, options.pointer, *shared)
             return make_session(options, source.subject, parents, (load.kept,), function, *arguments)
     except Error as error:
         source.kept = False
@@ -111,13 +114,6 @@ def create_session(
             # Its direct cause is the exception that the caller's own code raised.
             raise
         raise load_error(source, error) from error
-
-
-def _pools(options: PoolOptions) -> list[Handle]:
-    """The owners of a session's threads: their factory, or the environment's thread pools."""
-    owners = [] if options.crew is None else [options.crew.block]
-    # After a fork, the handle of the pools reports that the threads are missing.
-    return owners if options.pools is None else [*owners, options.pools]
 
 
 def settle_threads(options: PoolOptions, subject: str) -> None:
@@ -135,7 +131,11 @@ def make_session(
     *arguments: Any,
 ) -> SessionHandle:
     """A new ``OrtSession`` from a function of the table; it keeps `parents`, its threads' owners and `kept` alive."""
-    parents = [*parents, *_pools(options)]
+    if options.crew is not None:
+        parents = [*parents, options.crew.block]
+    if options.pools is not None:
+        # After a fork, this handle reports that the threads are missing.
+        parents = [*parents, options.pools]
     session = SessionHandle.make(load_api().ReleaseSession, parents, function, "OrtSession", *arguments, kept=kept)
     try:
         settle_threads(options, subject)

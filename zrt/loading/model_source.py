@@ -90,7 +90,7 @@ class Source:
         """
         if self.path is not None:
             name = self._name
-            return partial(_read_opsets, name if os.path.isabs(name) else os.path.abspath(name))
+            return partial(_read_opsets, name if name.startswith(os.sep) else os.path.abspath(name))
         data = buffer_at(self.data)
         if len(data) > COPIED:
             with suppress(UnsupportedError):
