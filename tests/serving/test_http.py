@@ -299,6 +299,25 @@ class TestEnd:
         names = [thread.name for thread in threading.enumerate()]
         assert not any(name.startswith("zrt-serve-m") for name in names)
 
+    @pytest.mark.parametrize("waits", [0, 2])
+    def test_client_that_goes_away_ends_its_run(
+        self, serve: Callable[..., Server], loop: zrt.Session, eventually: Callable[..., None], waits: int
+    ) -> None:
+        """Also its requests that wait for a run."""
+        server = serve({"m": loop}, lanes=1)
+        waiting = server.application._load().find("m", None).batches
+        body = json.dumps({"inputs": endless()}).encode()
+        request = b"POST /v2/models/m/infer HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+        clients = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(1 + waits)]
+        for client in clients:
+            client.sendall(request)
+        eventually(lambda: server.taken("m") == 1 and len(waiting) == waits)
+        for client in clients:
+            client.close()
+        eventually(lambda: len(waiting) == 0)
+        # The lane is free again.
+        assert server.infer("m", endless(3)).json["outputs"][0]["data"] == [8]
+
     def test_client_that_goes_away_disturbs_nobody(self, server: Server) -> None:
         half_a_body = b"POST /v2/models/m/infer HTTP/1.1\r\nContent-Length: 100\r\n\r\n{"
         for text in (half_a_body, b"POST /v2/mod", b"\0\xff\r\n"):

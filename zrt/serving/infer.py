@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -33,6 +33,9 @@ TIMEOUT = "Inference-Timeout"
 
 # As many bytes or more are read on another thread, so that the event loop goes on.
 LARGE = 1 << 16
+
+# The seconds after which a request is watched for a client that goes away.
+WATCH_S = 0.1
 
 # The most digits of a header's number.
 LONGEST = 18
@@ -94,12 +97,44 @@ class Infer:
         allowed = [request.timeout, timeout(_number(headers, TIMEOUT)), self._settings.timeout]
         soonest = min((seconds for seconds in allowed if seconds is not None), default=None)
         coding = codings.accepted(headers.get("accept-encoding", ""))
-        answer: Answer = await model.answer(
+        answering = model.answer(
             request.feeds,
             partial(_finish, model, request, coding),
             None if soonest is None else arrived + soonest,
         )
-        return answer
+        return await _unless_gone(answering, receive)
+
+
+async def _unless_gone(answering: Coroutine[Any, Any, Answer], receive: Receive) -> Answer:
+    """The answer; raises `ClientDisconnect` if the client goes away first, and ends the run if nobody waits for it."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    gone = False
+    watching: asyncio.Task[None] | None = None
+
+    async def watch() -> None:
+        nonlocal gone
+        while (await receive())["type"] != "http.disconnect":
+            await asyncio.sleep(WATCH_S)
+        gone = True
+        task.cancel()
+
+    def begin() -> None:
+        nonlocal watching
+        watching = loop.create_task(watch())
+
+    # A task costs more than a timer, and most requests need none.
+    timer = loop.call_later(WATCH_S, begin)
+    try:
+        return await answering
+    except asyncio.CancelledError:
+        if not gone or task.uncancel():
+            raise
+        raise ClientDisconnect from None
+    finally:
+        timer.cancel()
+        if watching is not None:
+            watching.cancel()
 
 
 def _parse(body: bytes, coding: str, limit: int, json_size: int | None, model: ServedModel) -> InferRequest:
