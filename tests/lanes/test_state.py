@@ -6,6 +6,7 @@ import copy
 import errno
 import io
 import pickle
+import zipfile
 
 import ml_dtypes
 import numpy as np
@@ -334,6 +335,19 @@ class TestFiles:
         lane.state.load(path)
         assert lane.state["h"].tolist() == [0, 0, 0]
         assert list(tmp_path.iterdir()) == [path]
+
+    def test_interrupt_of_a_save_comes_out_as_itself(self, lane, tmp_path, monkeypatch):
+        def interrupted(place, **arrays):
+            try:
+                raise KeyboardInterrupt
+            except KeyboardInterrupt:
+                # As zipfile does on the way out.
+                zipfile.ZipFile(io.BytesIO(b"no archive"))
+
+        monkeypatch.setattr(np, "savez", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lane.state.save(tmp_path / "state.npz")
+        assert not list(tmp_path.iterdir())
 
     def test_unusable_places_are_named(self, lane, tmp_path):
         with pytest.raises(FileError, match="NUL"):

@@ -322,6 +322,9 @@ class State(Owner, Mapping[str, Any]):
         except DTypeError:
             raise
         except Exception as error:
+            if error.__context__ is not None and not isinstance(error.__context__, Exception):
+                # An interrupt: zipfile raises an error about the archive that it leaves half written.
+                raise error.__context__ from None
             # An open file may raise anything, and numpy a TypeError about one for text.
             raise FileError(f"state file {_called(file)}: {error}") from error
 
