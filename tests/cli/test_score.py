@@ -220,6 +220,7 @@ class TestMistakes:
             (["--input", "nope=x"], "no column 'nope'"),
             (["--input", "x=nope"], "no input 'nope'"),
             (["--keep", "nope"], "no column 'nope'"),
+            (["--lanes", "1025"], "--lanes: 1025 is not between 1 and 1024"),
             (["--input", "id=k"], ""),
         ],
     )

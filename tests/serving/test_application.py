@@ -34,6 +34,7 @@ BAD: dict[str, tuple[Any, dict[str, Any], type[zrt.Error], list[str]]] = {
     "max_wait negative": ({"m": MODEL}, {"max_wait": -1}, ArgumentError, ["max_wait"]),
     "max_wait no int": ({"m": MODEL}, {"max_wait": 0.5}, DTypeError, ["max_wait"]),
     "lanes 0": ({"m": MODEL}, {"lanes": 0}, ArgumentError, ["lanes"]),
+    "lanes 1025": ({"m": MODEL}, {"lanes": 1025}, ArgumentError, ["lanes: 1025 is not between 1 and 1024"]),
     "max_queue 0": ({"m": MODEL}, {"max_queue": 0}, ArgumentError, ["max_queue"]),
     "max_body 0": ({"m": MODEL}, {"max_body": 0}, ArgumentError, ["max_body"]),
     "max_body huge": ({"m": MODEL}, {"max_body": 2**80}, ArgumentError, ["max_body"]),

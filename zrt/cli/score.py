@@ -10,8 +10,10 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from zrt._common.arguments import integer
 from zrt.cli import common
 from zrt.environment import cpu_limits
+from zrt.environment.pool_options import MOST_THREADS
 from zrt.errors import ArgumentError, DTypeError, UnsupportedError
 from zrt.session.session import Session
 
@@ -153,6 +155,8 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     from zrt.scoring.parts import Parts
     from zrt.scoring.scorer import Scorer, check_columns
 
+    if arguments.lanes is not None:
+        integer(arguments.lanes, "--lanes", 1, MOST_THREADS)
     kind = sources.format_of(arguments.source, arguments.input_format)
     made = arguments.output_format or (sources.format_of(arguments.target, None) if _is_file(arguments) else kind)
     for each in {kind, made} - set(sources.NUMPY):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zrt._common.arguments import integer, seconds
+from zrt.environment.pool_options import MOST_THREADS
 from zrt.errors import ArgumentError
 
 MAX_BATCH = 32
@@ -36,8 +37,9 @@ class Settings:
     @classmethod
     def checked(cls, **given: Any) -> Settings:
         """The settings with these values; raises for a wrong one."""
-        for name, low in (("max_batch", 1), ("max_wait", 0), ("lanes", 1), ("max_queue", 1), ("max_body", 1)):
+        for name, low in (("max_batch", 1), ("max_wait", 0), ("max_queue", 1), ("max_body", 1)):
             integer(given[name], name, low)
+        integer(given["lanes"], "lanes", 1, MOST_THREADS)
         if given["timeout"] is not None and not seconds(given["timeout"], "timeout"):
             raise ArgumentError("timeout: 0 seconds are too short for any request; None means no limit")
         return cls(**given)
