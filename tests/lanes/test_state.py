@@ -225,6 +225,15 @@ class TestCopies:
         steps.state.write(before)
         assert steps.state["attention_mask"].all()
 
+    def test_snapshot_of_its_own_views_changes_nothing(self, lane, steps):
+        lane.run()
+        steps.state["attention_mask"][0, 0] = 0
+        for state in (lane.state, steps.state):
+            before = state.snapshot()
+            state.write(StateSnapshot(dict(state), before.steps, before.seen, before.positions))
+            after = state.snapshot()
+            assert all(np.array_equal(before.arrays[name], after.arrays[name]) for name in state)
+
     @pytest.mark.parametrize("counts", [{"steps": 9}, {"steps": -1}, {"seen": -1}, {"positions": (-1,)}, {"seen": "3"}])
     def test_wrong_counts_of_a_snapshot(self, steps, counts):
         content = steps.state.snapshot()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import IO, Any, NamedTuple, TypeAlias
@@ -222,7 +222,7 @@ class State(Owner, Mapping[str, Any]):
                 if pair.kind == GROWING and steps and pair.info.name not in given:
                     raise ShapeError(f"state: {steps} steps need an array for {pair.info.name!r} too")
             if whole is not None:
-                self._clear()
+                self._clear(but=given)
             # The mask tells the positions.
             checked.sort(key=lambda each: each[1].kind != MASK)
             while checked and checked[0][1].kind == MASK:
@@ -263,10 +263,15 @@ class State(Owner, Mapping[str, Any]):
         else:
             self._write(self._start)
 
-    def _clear(self, *more: int) -> None:
-        """Forgets all steps, and writes zeros into pairs of one shape; into others of the kinds `more` too."""
+    def _clear(self, *more: int, but: Container[str] = ()) -> None:
+        """Forgets all steps, and writes zeros into pairs of one shape; into others of the kinds `more` too.
+
+        The inputs in `but` are written next, and may be given as views of this very memory.
+        """
         lib.zrt_state_restart(self._open().pointer, 0, 1)
         for index, pair in enumerate(self._layout.pairs):
+            if pair.info.name in but:
+                continue
             if pair.kind == MASK:
                 self._view(index).fill(1)
             elif pair.kind in more or (pair.kind in (FIXED, IN_PLACE) and pair.axis is None):
