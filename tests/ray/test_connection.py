@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -37,6 +38,18 @@ def test_address_without_a_sense_is_refused(address: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(ArgumentError, match="is no address of a cluster"), connection.connected(address):
         pass
+
+
+def test_server_of_another_kind_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(connection, "REACH_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with (
+            pytest.raises(ConnectionError, match=r"does not answer as one of Ray in 0\.5 seconds"),
+            connection.connected(address),
+        ):
+            pass
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])

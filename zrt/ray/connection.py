@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import grpc
 import ray
 
 from zrt.errors import ArgumentError
@@ -51,5 +52,16 @@ def _reach(address: str) -> None:
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), REACH_S).close()
+        if not os.environ.get("RAY_USE_TLS"):
+            _speak(f"{host}:{port}")
     except OSError as error:
         raise ConnectionError(f"no cluster of Ray at {address!r}: {error}") from None
+
+
+def _speak(target: str) -> None:
+    """Raises unless the server there speaks gRPC, as those of Ray do."""
+    with grpc.insecure_channel(target, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(REACH_S)
+        except grpc.FutureTimeoutError:
+            raise ConnectionError(f"the server there does not answer as one of Ray in {REACH_S} seconds") from None

@@ -13,7 +13,7 @@ from zrt._common.public import public_in
 from zrt.environment import cpu_limits
 from zrt.errors import ArgumentError, ShapeError
 from zrt.scoring.blocks import Chunk, no_rows
-from zrt.scoring.columns import Array
+from zrt.scoring.columns import Array, storable
 from zrt.scoring.parts import joined
 from zrt.scoring.score import Lanes
 from zrt.scoring.scorer import Scorer as Batches
@@ -108,7 +108,7 @@ class Scorer:
                 raise ArgumentError(f"row {row} of the batch cannot be fed: {reason}")
             found.append((result.covered, result.outputs, result.null, {}))
         _, outputs, null, _ = joined(found)
-        return outputs, null
+        return {name: storable(array) for name, array in outputs.items()}, null
 
     def _check_nulls(self) -> None:
         for info in self._session.outputs:
