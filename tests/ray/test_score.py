@@ -90,7 +90,7 @@ def content(path: Path) -> Any:
         ("parquet", "arrow", BAD, ("--keep", "id")),
         ("arrow", "parquet", BAD, ("--keep", "id", "--skip-bad")),
         ("csv", "npz", {}, CSV),
-        ("npz", "csv", {}, ("--batch", 7, "--lanes", 1, "--actors", 2)),
+        ("npz", "csv", {}, ("--batch", 7, "--lanes", 1)),
     ],
 )
 def test_results_are_the_local_ones(
@@ -106,7 +106,7 @@ def test_results_are_the_local_ones(
     data = write(source, tmp_path, bad)
     here, there = tmp_path / f"here.{target}", tmp_path / f"there.{target}"
     status, wanted = run(model, data, here, *more, capsys=capsys)
-    ray_status, found = run(model, data, there, *more, "--ray", cluster.address, capsys=capsys)
+    ray_status, found = run(model, data, there, *more, "--ray", cluster.address, "--actors", 2, capsys=capsys)
     assert ray_status == status == int(bool(bad) and "--skip-bad" not in more), found
     assert {name: found[name] for name in ("rows", "bad_rows", "bad")} == {
         "rows": ROWS,
