@@ -38,6 +38,15 @@ UNNEEDED = {
     ],
 )
 def test_call_imports_only_the_modules_that_it_needs(python, line, needs):
+    assert imports_of(python, line) & UNNEEDED == needs
+
+
+def test_first_run_imports_nothing_about_threads_and_errors(python):
+    assert not imports_of(python) & {"threading", "zrt._native.callback_errors", "zrt._native.ort_messages"}
+
+
+def imports_of(python, line=""):
+    """The modules that the first run of a process imports, and a line after it, beside those of numpy."""
     script = f"""
         import sys
         import numpy as np
@@ -49,4 +58,4 @@ def test_call_imports_only_the_modules_that_it_needs(python, line, needs):
         {line}
         print(" ".join(set(sys.modules) - before))
     """
-    assert set(python(script).stdout.split()) & UNNEEDED == needs
+    return set(python(script).stdout.split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import threading
+from _thread import get_ident
 from functools import cache
 from typing import Any
 
@@ -85,7 +85,7 @@ def _free_imports() -> None:
     No thread of the child ends those imports, and without this their locks stay locked. zrt imports many modules at
     their first use only, so that such a fork is not rare.
     """
-    here = threading.get_ident()
+    here = get_ident()
     locks = [(name, lock) for name, reference in list(_imports.items()) if (lock := reference()) is not None]
     stuck = {getattr(lock, "owner", None) for name, lock in locks if name.startswith("zrt.")} - {None, here}
     for name, lock in locks:

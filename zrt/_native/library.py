@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-import threading
+from _thread import allocate_lock  # `threading` is slow to import, and a first session needs no more of it
 from typing import Any
 
 from zrt._common.records import record
@@ -50,7 +50,7 @@ class _UnusableError(Exception):
     """One candidate cannot be used; the message has the reason."""
 
 
-_lock = threading.Lock()
+_lock = allocate_lock()
 _table: Any = None
 _load_table: Any = None
 _library: Library | None = None

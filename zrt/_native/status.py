@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zrt._native import callback_errors, ffi, lib
+from zrt._native import ffi, lib
 from zrt._native.cdata import numbers
 from zrt._native.library import api
 from zrt.errors import ArgumentError, BusyError, Error, ForkedError, OrtError, TerminatedError, TimeoutError
@@ -57,11 +57,11 @@ def to_error(code: Any, owner: str = "") -> Error:
         message = string(table.GetErrorMessage(status))
     finally:
         table.ReleaseStatus(status)
+    # Deferred: most processes see no error.
+    from zrt._native import callback_errors, ort_messages
+
     message, cause = callback_errors.from_message(message)
     if cause is None:
-        # Deferred: most processes see no error.
-        from zrt._native import ort_messages
-
         return ort_messages.to_error(number, message)
     return callback_errors.as_callback_error(cause, message.strip())
 

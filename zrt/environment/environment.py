@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from _thread import RLock
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from zrt._common.arguments import choose, entries, text, wrong_type

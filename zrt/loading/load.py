@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import path_bytes, wrong_type
 from zrt._common.config_keys import SessionConfigKey
-from zrt._native import callback_errors, status
+from zrt._native import status
 from zrt._native.cdata import release, sizeof
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
@@ -104,7 +104,9 @@ def create_session(
         if not options.kept:
             # A load calls Python for operators alone, and the options keep the objects of those that they have.
             return make_session(options, source.subject, parents, (), function, *arguments)
-        with callback_errors.Load() as load:
+        from zrt._native.callback_errors import Load
+
+        with Load() as load:
             return make_session(options, source.subject, parents, (load.kept,), function, *arguments)
     except Error as error:
         source.kept = False

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from zrt._common.arguments import INT32_MAX, boolean, choose, integer, path_bytes, text, wrong_type
 from zrt._common.records import field
@@ -20,13 +20,9 @@ from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
 from zrt.errors import ArgumentError, Error
 
-
-class Call(NamedTuple):
-    """A call of a function of ``OrtApi``, whose first argument is the options object."""
-
-    subject: str
-    function: str
-    arguments: tuple[Any, ...] = ()
+Call: TypeAlias = "tuple[str, str, tuple[Any, ...]]"
+"""A call of a function of ``OrtApi``: its subject in messages, the function's name, and the arguments that follow the
+options object."""
 
 
 Calls = Callable[[Any, str], Iterable[Call]]
@@ -41,7 +37,7 @@ def option(data: Any, calls: Calls, default: Any = None) -> Any:
 
 def converted(function: str, convert: Callable[[Any, str], Any], data: Any, default: Any = None) -> Any:
     """A field whose converted value is the one argument of the function."""
-    return option(data, lambda value, name: [Call(name, function, (convert(value, name),))], default)
+    return option(data, lambda value, name: [(name, function, (convert(value, name),))], default)
 
 
 def flag(function: str, *, default: bool | None = None) -> Any:
@@ -54,7 +50,7 @@ def switch(on: str | None, off: str, *, default: bool) -> Any:
 
     def calls(value: Any, name: str) -> Iterable[Call]:
         function = on if boolean(value, name) else off
-        return [] if function is None else [Call(name, function)]
+        return [] if function is None else [(name, function, ())]
 
     return option(bool, calls, default)
 
@@ -86,7 +82,7 @@ def sizes(function: str) -> Any:
         if not isinstance(value, Mapping):
             raise wrong_type(name, "a dict of sizes", value)
         return [
-            Call(name, function, (text(key, name), integer(size, f"{name}[{key!r}]", 0, 2**63 - 1)))
+            (name, function, (text(key, name), integer(size, f"{name}[{key!r}]", 0, 2**63 - 1)))
             for key, size in value.items()
         ]
 
@@ -98,7 +94,7 @@ def entry(function: str, key: str, convert: Callable[[Any, str], bytes | None], 
 
     def calls(value: Any, name: str) -> Iterable[Call]:
         written = convert(value, name)
-        return [] if written is None else [Call(name, function, (key.encode(), written))]
+        return [] if written is None else [(name, function, (key.encode(), written))]
 
     return option(data, calls, default)
 

@@ -146,11 +146,11 @@ class RunOptions(OptionData, Owner):
         self.config_entries = {key.decode(): value.decode() for key, value in config}
         self.profile_file_prefix = profile_file_prefix
         self.shrink_arenas = shrink_arenas
-        calls = [Call("adapters", "RunOptionsAddActiveLoraAdapter", (adapter.pointer,)) for adapter in active]
-        calls += [Call("config_entries", "AddRunConfigEntry", pair) for pair in config]
+        calls: list[Call] = [("adapters", "RunOptionsAddActiveLoraAdapter", (adapter.pointer,)) for adapter in active]
+        calls += [("config_entries", "AddRunConfigEntry", pair) for pair in config]
         calls += calls_of(self)
         if stream is not None:
-            calls.append(Call("sync_stream", "RunOptionsSetSyncStream", (stream.pointer,)))
+            calls.append(("sync_stream", "RunOptionsSetSyncStream", (stream.pointer,)))
         self._make(active if stream is None else [*active, stream], calls)
 
     def _make(self, parents: Sequence[Handle], calls: Iterable[Call]) -> None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def _log_to(value: Any, name: str) -> list[Call]:
     from zrt.environment import log_sink
 
-    return [Call(name, "SetUserLoggingFunction", log_sink.sink(log_sink.as_logger(value, name)))]
+    return [(name, "SetUserLoggingFunction", log_sink.sink(log_sink.as_logger(value, name)))]
 
 
 @public
@@ -161,8 +161,8 @@ class SessionOptions(OptionData):
         if self.profile_file_prefix is not None:
             require_folder(path_bytes(self.profile_file_prefix, "profile_file_prefix"), "profile_file_prefix")
         calls = self._calls()
-        calls += [Call("custom_ops", "AddCustomOpDomain", (domain.pointer,)) for domain in domains]
-        calls += [Call("custom_op_libraries", "RegisterCustomOpsLibrary_V2", (file,)) for file in self._libraries()]
+        calls += [("custom_ops", "AddCustomOpDomain", (domain.pointer,)) for domain in domains]
+        calls += [("custom_op_libraries", "RegisterCustomOpsLibrary_V2", (file,)) for file in self._libraries()]
         apply(handle, calls, "SessionOptions")
         if source is not None:
             from zrt._native.later import later
@@ -211,9 +211,9 @@ class SessionOptions(OptionData):
             subject = "intra_op_thread_affinities"
             affinity = affinities(self.intra_op_thread_affinities, subject, self.intra_op_num_threads)
             key = SessionConfigKey.INTRA_OP_THREAD_AFFINITIES.encode()
-            calls.append(Call(subject, "AddSessionConfigEntry", (key, affinity)))
+            calls.append((subject, "AddSessionConfigEntry", (key, affinity)))
         for key, value in entries(self.config_entries, "config_entries"):
-            calls.append(Call(f"config_entries[{key.decode()!r}]", "AddSessionConfigEntry", (key, value)))
+            calls.append((f"config_entries[{key.decode()!r}]", "AddSessionConfigEntry", (key, value)))
         return calls
 
     def _open_pools(self) -> list[Call]:
@@ -223,7 +223,7 @@ class SessionOptions(OptionData):
             ("intra_op_num_threads", "SetIntraOpNumThreads", self.intra_op_num_threads),
             ("inter_op_num_threads", "SetInterOpNumThreads", self.inter_op_num_threads),
         )
-        return [Call(name, function, (threads,)) for name, function, given in pools if threads and given == 0]
+        return [(name, function, (threads,)) for name, function, given in pools if threads and given == 0]
 
     def _refuse_threads(self) -> None:
         """Refuses the settings of the session's own threads, where it has none."""

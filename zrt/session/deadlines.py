@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
+from _thread import allocate_lock
 
 from zrt._common.arguments import seconds
 from zrt._native import lib
 from zrt.errors import AllocationError
 
-_lock = threading.Lock()
+_lock = allocate_lock()
 _opened = False
 
 
@@ -27,6 +27,8 @@ def _open() -> None:
     """Prepares watch.c for the first deadline of the process."""
     global _opened
     # Deferred: most processes have no deadline.
+    import threading
+
     from zrt._native import ort_messages
 
     with _lock:
@@ -39,7 +41,7 @@ def _open() -> None:
 def _forked() -> None:
     # Another thread may have held the lock when the process forked.
     global _lock
-    _lock = threading.Lock()
+    _lock = allocate_lock()
 
 
 os.register_at_fork(after_in_child=_forked)

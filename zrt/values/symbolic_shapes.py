@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
+from zrt._common.records import record
 from zrt.errors import ShapeError
 from zrt.values.type_info import ValueInfo, format_shape
 
@@ -67,7 +67,8 @@ def complete(
     return [given[info.name] if info.name in given else solve(info, sizes, open_size) for info in infos]
 
 
-class Contradiction(NamedTuple):
+@record(frozen=True)
+class Contradiction:
     """Two inputs that give one symbolic dimension different sizes."""
 
     dim: str
