@@ -323,7 +323,7 @@ class State(Owner, Mapping[str, Any]):
         counts = np.array([content.steps, content.seen, *content.positions], np.int64)
         try:
             with _opened(file, "wb") as place:
-                np.savez(place, **{_COUNTS: counts}, **named)  # type: ignore[arg-type]
+                np.savez(place, **{_COUNTS: counts}, **named)  # type: ignore[arg-type]  # of another keyword
         except DTypeError:
             raise
         except Exception as error:

@@ -190,7 +190,7 @@ class StatefulLane(Lane):
         """The steps that a run adds to a state that grows."""
         return self._carried.step
 
-    def run(  # type: ignore[override]
+    def run(  # type: ignore[override]  # the state comes before the timeout
         self, state: State | None = None, timeout: float | None = None
     ) -> None:
         """Runs the model on the data in `inputs` and on a state, by default the lane's own, and moves the state on.
