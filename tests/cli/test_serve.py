@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import signal
 import subprocess
@@ -14,9 +15,11 @@ from typing import Any
 import onnx
 import pytest
 
+import zrt
 from tests.conftest import LOOP
 from tests.support import processes
 from zrt.cli.entry import make_parser
+from zrt.cli.serve import make_application
 
 DIGITS = {"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": [0] * 64}]}
 
@@ -142,6 +145,19 @@ def test_without_json_one_line_says_the_address(
         (("no such file.onnx",), 1, "no such file"),
         (("--port", "65536"), 2, "65535"),
         (("--host", "host.invalid"), 1, "host.invalid"),
+        (("--replicas", "2"), 2, "--replicas needs --ray"),
+        (("--per-node", "2"), 2, "--per-node needs --ray"),
+        (("--cpus", "2"), 2, "--cpus needs --ray"),
+        (("--gpus", "0"), 2, "--gpus needs --ray"),
+        (("--send",), 2, "--send needs --ray"),
+        (("--app-name", "a"), 2, "--app-name needs --ray"),
+        (("--route-prefix", "/a"), 2, "--route-prefix needs --ray"),
+        (("--start-timeout", "2"), 2, "--start-timeout needs --ray"),
+        (("--ray", "auto", "--access-log"), 2, "--access-log does not apply with --ray"),
+        (("--ray", "auto", "--port", "0"), 2, "--port 0 does not apply with --ray"),
+        (("--ray", "auto", "--route-prefix", "a"), 2, "'a' does not begin with /"),
+        (("--ray", "auto", "--replicas", "0"), 2, "--replicas"),
+        (("--ray", "auto", "--send", "no such file.onnx"), 1, "no such file.onnx"),
     ],
 )
 def test_wrong_use_is_a_complaint(
@@ -159,6 +175,28 @@ def test_port_in_use_is_a_complaint(start: Callable[..., Any], complaint: Callab
 def test_missing_package_is_a_complaint(complaint: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert 'pip install "zrt[serve]"' in complaint("serve", status=1)
+
+
+def test_missing_ray_is_a_complaint(
+    installed: None, complaint: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "ray" else find(name))
+    assert 'pip install "zrt[ray]"' in complaint("serve", "--ray", status=1)
+
+
+def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed: None, saved: Callable[..., Path]) -> None:
+    digits = Path(sys.modules["zrt"].__file__ or "").parent / "models" / "digits.onnx"
+    path = saved(digits.read_bytes(), "copy.onnx")
+    for sent, model in ((["--send"], digits.read_bytes()), ([], str(path))):
+        words = ["serve", str(path), "--ray", "auto", "--cpus", "3", "--provider", "tensorrt", *sent]
+        made = make_application(make_parser().parse_args(words))
+        spec = made._models["copy"]["1"]
+        assert isinstance(spec, zrt.SessionSpec)
+        # Those of --cpus.
+        assert (spec.model, spec.options.intra_op_num_threads) == (model, 3)
+        # This machine has not got it.
+        assert spec.providers == [("TensorrtExecutionProvider", {})]
 
 
 def test_defaults_are_those_of_the_application() -> None:

@@ -20,8 +20,11 @@ STORE_BYTES = 150 << 20
 VARIABLES = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
 
 
-# Ray's own: its context of data sets sets deprecated fields of itself.
-WARNINGS = ("ignore::DeprecationWarning:ray.data.context",)
+# Ray's own: its context of data sets sets deprecated fields of itself, and Ray Serve's classes are made in an old way.
+WARNINGS = (
+    "ignore::DeprecationWarning:ray.data.context",
+    "ignore:Using extra keyword arguments on `Field` is deprecated:DeprecationWarning",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -44,36 +44,12 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-class Server:
-    """A server in a thread, and a plain client for it."""
+class Client:
+    """A plain client for a server at a port of this machine."""
 
-    def __init__(self, app: Application) -> None:
-        import uvicorn
-
-        from zrt.serving import server
-
-        self.application = app
-        self._listening = server.listen("127.0.0.1", 0)
-        self.port: int = self._listening.getsockname()[1]
-        self.address = f"127.0.0.1:{self.port}"
-        self._uvicorn = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none"))
-        self._thread = threading.Thread(target=self._uvicorn.run, kwargs={"sockets": [self._listening]}, daemon=True)
-
-    @property
-    def started(self) -> bool:
-        return self._uvicorn.started or not self._thread.is_alive()
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def ask_to_end(self) -> None:
-        self._uvicorn.should_exit = True
-
-    def end(self) -> None:
-        self.ask_to_end()
-        self._thread.join(60)
-        self._listening.close()
-        assert not self._thread.is_alive()
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.address = f"127.0.0.1:{port}"
 
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -101,6 +77,37 @@ class Server:
 
     def infer(self, name: str, tensors: list[dict[str, Any]], headers: Any = None, **more: Any) -> Answer:
         return self.ask("POST", f"/v2/models/{name}/infer", {"inputs": tensors, **more}, headers)
+
+
+class Server(Client):
+    """A server in a thread, and a client for it."""
+
+    def __init__(self, app: Application) -> None:
+        import uvicorn
+
+        from zrt.serving import server
+
+        self.application = app
+        self._listening = server.listen("127.0.0.1", 0)
+        super().__init__(self._listening.getsockname()[1])
+        self._uvicorn = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none"))
+        self._thread = threading.Thread(target=self._uvicorn.run, kwargs={"sockets": [self._listening]}, daemon=True)
+
+    @property
+    def started(self) -> bool:
+        return self._uvicorn.started or not self._thread.is_alive()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def ask_to_end(self) -> None:
+        self._uvicorn.should_exit = True
+
+    def end(self) -> None:
+        self.ask_to_end()
+        self._thread.join(60)
+        self._listening.close()
+        assert not self._thread.is_alive()
 
 
 @pytest.fixture

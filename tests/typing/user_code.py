@@ -446,6 +446,8 @@ def on_a_cluster(image: Array) -> None:
     spec = zrt.SessionSpec("model.onnx")
     scorer = ray.Scorer(spec, inputs={"x": ["a", "b"], "y": "c"}, keep=["id"], batch=32, skip_bad=True, lanes=2)
     print(scorer({"a": image, "b": image, "c": image, "id": image}))
+    replicas = ray.deployment(served(), replicas=4, per_node=2, cpus=2, gpus=0.5, grace=10.0)
+    print(replicas.bind(), served().capacity)
 
 
 def drop_in(image: Array) -> None:

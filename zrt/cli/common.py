@@ -185,6 +185,11 @@ def chosen_providers(named: list[str], options: Options) -> list[ProviderLike]:
     return chosen
 
 
+def named_providers(named: list[str], options: Options) -> list[ProviderLike]:
+    """The providers of ``--provider``, else those of the file, which another machine may have."""
+    return [*named] or options.providers or []
+
+
 def provider_name(provider: ProviderLike) -> str:
     """A provider's full name."""
     return providers.parse(provider)[0]

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zrt.cli import common
+from zrt.cli import common, serve_ray
 from zrt.errors import ArgumentError
 from zrt.session.spec import SessionSpec
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 SUMMARY = "Serve models over HTTP by the Open Inference Protocol."
 
 DEFAULT_THREADS = 0
+HOST = "127.0.0.1"
+PORT = 8000
 GRACE = 30
 LAST_PORT = 65535
 
@@ -30,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an ONNX file, by the name of the file, or NAME=FILE, or NAME:VERSION=FILE; without any what ZRT_MODEL "
         "names, else the digit classifier inside zrt",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1)")
-    parser.add_argument("--port", type=_port, default=8000, help="the port; 0: any free one (default: 8000)")
+    parser.add_argument("--host", help=f"the address to listen at (default: {HOST})")
+    parser.add_argument("--port", type=_port, help=f"the port; 0: any free one (default: {PORT})")
     whole = common.integer_argument
     for option, low, metavar, meaning in (
         ("--max-batch", 1, "ROWS", "the most rows of requests that share a run; 1: none do"),
@@ -55,19 +57,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_provider(parser)
     common.add_threads(parser, DEFAULT_THREADS)
     common.add_options(parser)
+    serve_ray.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt serve``."""
+    serve_ray.check(arguments)
     common.require("uvicorn", "serve", "zrt serve")
     served = make_application(arguments)
+    if arguments.ray is not None:
+        return serve_ray.run(arguments, served)
     from zrt.serving import server
 
     served.load()
+    wanted = HOST if arguments.host is None else arguments.host, PORT if arguments.port is None else arguments.port
     try:
-        listening = server.listen(arguments.host, arguments.port)
+        listening = server.listen(*wanted)
     except (OSError, UnicodeError) as error:
-        raise common.CommandError(f"{arguments.host}, port {arguments.port}: {error}") from None
+        raise common.CommandError(f"{wanted[0]}, port {wanted[1]}: {error}") from None
     host, port = listening.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -89,14 +96,18 @@ def make_application(arguments: argparse.Namespace) -> Application:
     """The application that the command line describes; nothing is loaded yet."""
     from zrt import serving
 
-    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
-    providers = common.chosen_providers(arguments.provider, options)
+    threads = DEFAULT_THREADS if arguments.ray is None else arguments.cpus or serve_ray.CPUS
+    options = common.loaded_options(arguments.options, arguments.threads, threads)
+    # The machines of a cluster may have other providers than this one.
+    chosen = common.chosen_providers if arguments.ray is None else common.named_providers
+    providers = chosen(arguments.provider, options)
     models: dict[str, dict[str, SessionSpec]] = {}
     for name, version, path in map(_named, arguments.models) if arguments.models else [_default()]:
         versions = models.setdefault(name, {})
         if version in versions:
             raise common.UsageError(f"MODEL gives {name!r} twice")
-        versions[version] = SessionSpec(path, options.session, providers or None)
+        model = path.read_bytes() if arguments.send else path
+        versions[version] = SessionSpec(model, options.session, providers or None)
     given = {
         name: getattr(arguments, name)
         for name in ("max_batch", "max_wait", "lanes", "max_queue", "max_body", "timeout")

@@ -1,4 +1,4 @@
-"""Models on a cluster of Ray: `Scorer` puts the rows of its data sets through a model.
+"""Models on a cluster of Ray: `Scorer` puts the rows of its data sets through a model, `deployment` serves models.
 
 ``pip install "zrt[ray]"`` installs the packages that it needs.
 """
@@ -9,9 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from zrt.ray.replicas import deployment as deployment
     from zrt.ray.scorer import Scorer as Scorer
 
-_HOMES = {"Scorer": "scorer"}
+_HOMES = {"Scorer": "scorer", "deployment": "replicas"}
 
 __all__ = sorted(_HOMES)
 

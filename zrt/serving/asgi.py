@@ -60,6 +60,12 @@ class Application:
         """Whether the models are loaded, and requests are taken."""
         return self._loaded is not None and not self._loaded.closed
 
+    @property
+    def capacity(self) -> int:
+        """The most requests that it holds at the same time: those that wait, and those in shared runs."""
+        chosen = self._settings
+        return sum(map(len, self._models.values())) * (chosen.max_queue + chosen.lanes * chosen.max_batch)
+
     def load(self) -> None:
         """Loads the models now, and starts their threads; a second call does nothing.
 

@@ -1,0 +1,114 @@
+"""`deployment`: an application as replicas on a cluster, by Ray Serve."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+from typing import TYPE_CHECKING, Any
+
+from zrt._common.arguments import integer, seconds, shown, wrong_type
+from zrt._common.public import public_in
+from zrt.errors import ArgumentError, UnsupportedError
+from zrt.serving.asgi import Application
+
+if TYPE_CHECKING:
+    from ray import serve
+
+public = public_in("zrt.ray")
+
+GRACE_S = 30.0
+
+# Ray's own default leaves a dead replica for 10 seconds.
+HEALTH_PERIOD_S = 2.0
+
+# The controller of Ray Serve keeps and sends the whole application.
+MAX_BYTES = 64 << 20
+
+
+@public
+def deployment(
+    application: Application,
+    *,
+    replicas: int = 1,
+    per_node: int | None = None,
+    cpus: float = 1,
+    gpus: float = 0,
+    grace: float = GRACE_S,
+) -> serve.Deployment:
+    """An application as a deployment of Ray Serve, which ``serve.run(deployment.bind())`` starts on a cluster.
+
+    There are `replicas` processes, at most `per_node` of them on a node (None: as many as fit). Each one loads the
+    models and answers requests as the application does elsewhere. It takes `cpus` and `gpus` of what Ray counts on a
+    node; the number of threads is that of the session's options. A replica that ends gets `grace` seconds for the
+    requests that it has.
+
+    The returned deployment has Ray's own ``options``, for autoscaling for example.
+
+    Models travel as the application's recipes say: bytes go to each replica, at most 64 MiB in all, and a path is read
+    on each node. Raises `NotCopyableError` for a model that was given as a `Session`, `ArgumentError` for more
+    bytes, and `UnsupportedError` where Ray is missing: ``pip install "zrt[ray]"``.
+    """
+    if not isinstance(application, Application):
+        raise wrong_type("application", "an Application of zrt.serving", application)
+    integer(replicas, "replicas", 1)
+    options: dict[str, Any] = {}
+    if per_node is not None:
+        options["max_replicas_per_node"] = integer(per_node, "per_node", 1)
+    resources = {"num_cpus": _number(cpus, "cpus"), "num_gpus": _number(gpus, "gpus")}
+    size = len(pickle.dumps(application))
+    if size > MAX_BYTES:
+        raise ArgumentError(
+            f"application: its models have {size} bytes, and at most {MAX_BYTES} can be sent: give their paths in a "
+            "folder that all nodes share"
+        )
+    if importlib.util.find_spec("ray") is None:
+        raise UnsupportedError('replicas need the ray package: pip install "zrt[ray]"')
+    from ray import serve
+    from ray.serve.config import RequestRouterConfig
+
+    from zrt.ray.routing import AllNodes
+
+    return serve.deployment(
+        _replica(application),
+        name="zrt",
+        num_replicas=replicas,
+        ray_actor_options=resources,
+        # A full application refuses requests itself. One that waits in a proxy would not be answered any more if the
+        # deployment were deleted meanwhile, and its deadline would not count.
+        max_ongoing_requests=2 * application.capacity,
+        # Those of a proxy that finds no replica.
+        max_queued_requests=application.capacity,
+        graceful_shutdown_timeout_s=seconds(grace, "grace"),
+        health_check_period_s=HEALTH_PERIOD_S,
+        request_router_config=RequestRouterConfig(request_router_class=AllNodes),
+        **options,
+    )
+
+
+def _replica(application: Application) -> type:
+    """The class of a replica. It is pickled with its application, of which each replica has a copy."""
+    from ray import serve
+
+    def loaded() -> Application:
+        return application
+
+    @serve.ingress(loaded)
+    class Replica:
+        def __init__(self) -> None:
+            # Ray reports the error of a constructor with its reason, and that of an application's start without.
+            application.load()
+
+        async def check_health(self) -> None:
+            if not application.ready:
+                raise RuntimeError("the application is closed")
+
+    return Replica
+
+
+def _number(value: Any, subject: str) -> float:
+    """A number of processors, which may be a part of one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise wrong_type(subject, "a number", value)
+    if not 0 <= value < 1 << 31:
+        raise ArgumentError(f"{subject}: {shown(value)} is no number of processors")
+    return value

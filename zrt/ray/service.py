@@ -1,0 +1,180 @@
+"""`Service`: a deployment that is on a cluster for as long as its command runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import ray
+from ray import serve
+
+# The one way to read the address at which Ray Serve listens.
+from ray.serve.context import _get_global_client
+
+from zrt._native.thread_start import start_thread
+
+Value = TypeVar("Value")
+
+# The seconds in which the cluster answers a call, and those in which Ray Serve starts or ends something.
+ANSWER_S = 30.0
+CHANGE_S = 90.0
+POLL_S = 0.2
+# What the end of a deployment takes beside its grace.
+END_S = 30.0
+# A proxy refuses a request this much later than a replica would.
+PROXY_SLACK_S = 1.0
+
+WILDCARDS = ("0.0.0.0", "::")
+
+
+class ServiceError(Exception):
+    """The service cannot start, or it ended."""
+
+
+class Http(NamedTuple):
+    """Where the proxies of Ray Serve listen, and the seconds that they give a request; None is Ray Serve's default."""
+
+    host: str | None
+    port: int | None
+    timeout: float | None
+
+    def options(self) -> dict[str, Any]:
+        """The options for ``serve.start``."""
+        timeout = None if self.timeout is None else self.timeout + PROXY_SLACK_S
+        given = {"host": self.host, "port": self.port, "request_timeout_s": timeout}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+class Service:
+    """An application of Ray Serve on the cluster to which this process is connected.
+
+    Ray Serve is started where it does not run, and then it ends with its last application.
+    """
+
+    def __init__(self, name: str, route_prefix: str) -> None:
+        self.name = name
+        self.route_prefix = route_prefix
+        self._started_serve = False
+        self._deployed = False
+        # Ray Serve logs each step there.
+        logging.getLogger("ray.serve").setLevel(logging.ERROR)
+
+    def start(self, deployment: serve.Deployment, http: Http, within: float, stop: threading.Event) -> list[str]:
+        """Deploys, and returns the addresses when all replicas are ready, or none if `stop` was set before.
+
+        Raises `ServiceError` if that takes more than `within` seconds or does not succeed. `end` must follow.
+        """
+        until = time.monotonic() + within
+        before = _answer(serve.status)
+        if self.name in before.applications:
+            raise ServiceError(f"the cluster has an application {self.name!r} already")
+        self._started_serve = not before.proxies
+        if self._started_serve:
+            _answer(lambda: serve.start(http_options=http.options()), CHANGE_S)
+        else:
+            _check_address(http)
+        self._deployed = True
+        target = deployment.bind()
+        running = _Call(lambda: serve.run(target, name=self.name, route_prefix=self.route_prefix))
+        while not running.wait(POLL_S):
+            if stop.is_set():
+                return []
+            if time.monotonic() > until:
+                raise ServiceError(f"the replicas did not start in {within:g} seconds: {self._reason()}")
+        try:
+            running.result()
+        except ServiceError as error:
+            raise ServiceError(f"the replicas cannot start: {self._reason() or error}") from None
+        return self._addresses()
+
+    def check(self) -> None:
+        """Raises `ServiceError` if the application is not on the cluster any more."""
+        if self.name not in _answer(serve.status).applications:
+            raise ServiceError(f"somebody deleted the application {self.name!r} from the cluster")
+
+    def end(self, grace: float) -> None:
+        """Takes the application from the cluster, when its requests are answered or `grace` seconds are over."""
+        until = time.monotonic() + grace + END_S
+        if self._deployed:
+            _answer(self._delete, CHANGE_S)
+            while self.name in _answer(serve.status).applications and time.monotonic() < until:
+                time.sleep(POLL_S)
+        if self._started_serve and not _answer(serve.status).applications:
+            _answer(serve.shutdown, CHANGE_S)
+
+    def _delete(self) -> None:
+        # It waits for a minute at most, and the deletion goes on.
+        with suppress(TimeoutError):
+            serve.delete(self.name)
+
+    def _reason(self) -> str:
+        """What Ray Serve says about the deployment: of an exception's text the line that names it."""
+        status = _answer(serve.status).applications.get(self.name)
+        messages = [one.message for one in status.deployments.values()] if status else []
+        return " ".join(_last_line(message) for message in messages)
+
+    def _addresses(self) -> list[str]:
+        chosen = _get_global_client().http_config
+        hosts = {str(chosen.host)}
+        if chosen.host in WILDCARDS:
+            proxies = _answer(serve.status).proxies
+            hosts = {node["NodeManagerAddress"] for node in ray.nodes() if node["NodeID"] in proxies}
+        path = self.route_prefix.rstrip("/")
+        return sorted(f"http://{f'[{host}]' if ':' in host else host}:{chosen.port}{path}" for host in hosts)
+
+
+def _check_address(http: Http) -> None:
+    """Raises if Ray Serve runs and listens elsewhere."""
+    chosen = _get_global_client().http_config
+    for name in ("host", "port"):
+        wanted, found = getattr(http, name), getattr(chosen, name)
+        if wanted not in (None, found):
+            raise ServiceError(
+                f"Ray Serve runs on this cluster already, at {chosen.host}, port {chosen.port}: {name} {wanted} is not "
+                "possible"
+            )
+
+
+def _answer(call: Callable[[], Value], seconds: float = ANSWER_S) -> Value:
+    """The value of a call to Ray Serve, which may have no time limit, while the cluster may be gone."""
+    running = _Call(call)
+    if not running.wait(seconds):
+        raise ServiceError(f"the cluster did not answer in {seconds:g} seconds")
+    return running.result()
+
+
+class _Call(Generic[Value]):
+    """A call on a thread, which does not hinder the end of the process."""
+
+    def __init__(self, call: Callable[[], Value]) -> None:
+        self._call = call
+        self._value: Value | None = None
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="zrt-ray-serve", daemon=True)
+        start_thread(self._thread)
+
+    def _run(self) -> None:
+        try:
+            self._value = self._call()
+        except Exception as error:
+            self._error = error
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it ended within that time."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def result(self) -> Value:
+        """Its value, after its end."""
+        if self._error is not None:
+            raise ServiceError(_last_line(str(self._error))) from self._error
+        return cast(Value, self._value)
+
+
+def _last_line(text: str) -> str:
+    """The last line of a text that is not empty: there is the error in the text of a traceback."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
