@@ -1,7 +1,8 @@
 """Rows per second of `zrt score`, of bare lanes and of a loop over onnxruntime's `run`: ``python -m benches.scoring``.
 
 The model takes about a millisecond for a batch. All begin with a data set in numpy's file and end with the results in
-arrays or in a file; the loop and the lanes have the arrays in memory already.
+arrays or in a file; the loop and the lanes have the arrays in memory already. `zrt score --ray` runs on a cluster of
+one node on this machine, which is there before; the start of its actors, some seconds, is in its figures.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from onnx import TensorProto
 import zrt
 from tests.support.models import build, node, tensor
 from zrt.scoring.parts import Parts
-from zrt.scoring.score import score
+from zrt.scoring.score import gather, score
 from zrt.scoring.scorer import Scorer
 from zrt.scoring.sources import open_source
 
@@ -116,6 +118,57 @@ def by_score(model: bytes, path: Path, threads: int) -> Callable[[], None]:
     return run
 
 
+def by_ray(model: bytes, path: Path, threads: int) -> Callable[[], None]:
+    """One actor with as many lanes as the others have threads, on the cluster that this process is connected to."""
+    from zrt.ray.score import Actors, results
+
+    spec = zrt.SessionSpec(model, zrt.SessionOptions(intra_op_num_threads=1))
+    scorer = Scorer(spec.load(), BATCH)
+    kind = path.suffix[1:]
+    source = open_source(path, kind)
+
+    def run() -> None:
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            parts = Parts(Path(folder, "parts"), kind, {}, resume=False)
+            actors = Actors(spec, 1, threads)
+            found = results(source, path, kind, {"x": ["x"]}, 0, actors=actors, batch=BATCH)
+            gather(found, scorer, parts, lambda rows: None)
+            parts.finish(Path(folder, f"results.{kind}"))
+
+    return run
+
+
+def cluster(stack: ExitStack) -> str | None:
+    """Starts a cluster of Ray on this machine; the reason if there is none."""
+    try:
+        from zrt.ray.connection import connected
+
+        stack.enter_context(connected("local"))
+    except ImportError as error:
+        return f"needs the packages of the extra ray: {error}"
+    except ConnectionError as error:
+        return str(error)
+    return None
+
+
+def cpu_s() -> float:
+    """The CPU seconds of this process and of those that it started, Ray's workers among them (on Linux)."""
+    spent, parents = {}, {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = file.read_text("utf-8", "replace").rpartition(")")[2].split()
+            number = int(file.parent.name)
+            # The parent, and the ticks of the process and of its children that have ended.
+            parents[number], spent[number] = int(fields[1]), sum(map(int, fields[11:15]))
+    ticks = 0
+    for number in spent:
+        above = number
+        while above in parents and above != os.getpid():
+            above = parents[above]
+        ticks += spent[number] if above == os.getpid() and number != above else 0
+    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=64_000)
@@ -125,7 +178,8 @@ def main() -> None:
     model, spent = fitting_model()
     x = np.random.default_rng(1).standard_normal((rows, WIDTH), np.float32)
     threads = min(2, os.cpu_count() or 1)
-    with tempfile.TemporaryDirectory() as folder:
+    skipped = {}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         file = Path(folder, "data.npz")
         np.savez(file, x=x)
         ways = {
@@ -143,19 +197,27 @@ def main() -> None:
             table = pa.table({"x": pa.FixedSizeListArray.from_arrays(pa.array(x.ravel()), WIDTH)})
             pyarrow.parquet.write_table(table, Path(folder, "data.parquet"))
             ways[f"zrt score, Parquet, {threads} threads"] = by_score(model, Path(folder, "data.parquet"), threads)
+        name = f"zrt score --ray, npz, {threads} lanes"
+        reason, on_ray = cluster(stack), None
+        if reason is None:
+            ways[name] = on_ray = by_ray(model, file, threads)
+        else:
+            skipped[name] = reason
         walls: dict[str, list[float]] = {name: [] for name in ways}
         works: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(arguments.rounds):
             for name, way in ways.items():
-                start, work = time.perf_counter(), time.process_time()
+                cpu = cpu_s if way is on_ray else time.process_time
+                start, work = time.perf_counter(), cpu()
                 way()
                 walls[name].append(time.perf_counter() - start)
-                works[name].append(time.process_time() - work)
+                works[name].append(cpu() - work)
     report = {
         "batch_ms": spent,
         "rows_per_second": {name: round(rows / min(took)) for name, took in walls.items()},
         # The time that other processes take from a busy machine is not in these.
         "rows_per_cpu_second": {name: round(rows / min(took)) for name, took in works.items()},
+        "skipped": skipped,
     }
     print(json.dumps(report, indent=2))
 
