@@ -340,3 +340,7 @@ class TestLoading:
         assert (major, minor) >= (1, 27)
         assert found.api_version == min(minor, lib.ZRT_NEWEST_API_VERSION)
         assert ffi.string(library.api().GetBuildInfoString()).startswith(b"ORT Build Info")
+
+    @pytest.mark.parametrize("when", ["handler", "fork"])
+    def test_load_within_a_load_does_not_wait(self, script: Any, when: str) -> None:
+        script("load_within.py", when)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,27 @@ class TestApplication:
         app.close()
         assert asyncio.run(ask("GET", "/v2/health/ready", b""))[0] == 503
         assert asyncio.run(ask("POST", "/v2/models/m/infer", text))[0] == 503
+
+    def test_signal_handler_may_close_what_its_thread_loads(
+        self, double: zrt.Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # It needs the packages that the class needs.
+        from zrt.serving import loaded
+
+        app = application({"m": double})
+
+        def interrupted(*arguments: Any) -> loaded.Loaded:
+            app.close()
+            return make(*arguments)
+
+        make = loaded.Loaded
+        monkeypatch.setattr(loaded, "Loaded", interrupted)
+        thread = threading.Thread(target=app.load, daemon=True)
+        thread.start()
+        thread.join(60)
+        assert not thread.is_alive()
+        assert app.ready
+        app.close()
 
     def test_client_that_leaves_gets_no_answer(self, double: zrt.Session) -> None:
         app = application({"m": double})

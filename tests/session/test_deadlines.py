@@ -18,6 +18,7 @@ import zrt
 from zrt import errors
 from zrt._native import lib
 from zrt.errors import ArgumentError, ClosedError, DTypeError, TerminatedError, TimeoutError
+from zrt.session import deadlines
 
 SHORT = {"n": np.array(3), "x": np.ones(4, np.float32)}
 EIGHTS = [8.0] * 4
@@ -316,3 +317,26 @@ class TestProcess:
             "[1.0, 1.0, 1.0, 1.0]",
             "interrupted",
         ]
+
+
+def test_signal_handler_may_set_the_first_deadline_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It interrupts its own thread, which sets the first one."""
+    calls: list[int] = []
+
+    class Interrupted:
+        zrt_watch_end_in = lib.zrt_watch_end_in
+
+        @staticmethod
+        def zrt_watch_open(thread: int, words: bytes) -> int:
+            calls.append(thread)
+            if len(calls) == 1:
+                assert deadlines.end_of(60) > 0
+            return int(lib.zrt_watch_open(thread, words))
+
+    monkeypatch.setattr(deadlines, "lib", Interrupted)
+    monkeypatch.setattr(deadlines, "_opened", False)
+    thread = threading.Thread(target=deadlines.end_of, args=(60,), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert len(calls) == 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from _thread import allocate_lock  # `threading` is slow to import, and a first session needs no more of it
+from _thread import RLock  # `threading` is slow to import, and a first session needs no more of it
 from typing import Any
 
 from zrt._common.records import record
@@ -50,7 +50,8 @@ class _UnusableError(Exception):
     """One candidate cannot be used; the message has the reason."""
 
 
-_lock = allocate_lock()
+# A signal handler may load the library while its own thread does: both find the same.
+_lock = RLock()
 _table: Any = None
 _load_table: Any = None
 _library: Library | None = None
@@ -200,3 +201,12 @@ def _api_version(version: str) -> int:
 def _numbers(version: str) -> list[int]:
     """The numbers that a version begins with: 1, 31 and 1 for "1.31.1" and "1.31.1.dev20261101"."""
     return [int(number) for number in re.findall(r"\d+", version)[:3]]
+
+
+def _forked() -> None:
+    # Another thread may have held the lock when the process forked.
+    global _lock
+    _lock = RLock()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -46,7 +46,8 @@ class Application:
     def __init__(self, models: dict[str, Versions], chosen: Settings) -> None:
         self._models = models
         self._settings = chosen
-        self._lock = threading.Lock()
+        # A signal handler may call `close` while its own thread loads.
+        self._lock = threading.RLock()
         self._loaded: Loaded | None = None
         self._routes: Starlette | None = None
 

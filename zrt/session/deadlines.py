@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
+from _thread import RLock
 
 from zrt._common.arguments import seconds
 from zrt._native import lib
 from zrt.errors import AllocationError
 
-_lock = allocate_lock()
+# A signal handler may run a session while its own thread prepares the first deadline.
+_lock = RLock()
 _opened = False
 
 
@@ -41,7 +42,7 @@ def _open() -> None:
 def _forked() -> None:
     # Another thread may have held the lock when the process forked.
     global _lock
-    _lock = allocate_lock()
+    _lock = RLock()
 
 
 os.register_at_fork(after_in_child=_forked)
