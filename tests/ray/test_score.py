@@ -158,6 +158,8 @@ def test_killed_actor_loses_no_row(
     os.kill(int(waiting.name.split("-")[1]), signal.SIGKILL)
     (folder / "go").touch()
     assert job.result(120) == 0
+    # Ray tells the death of the actor, and not on standard output.
+    assert json.loads(capsys.readouterr().out)["rows"] == ROWS
     assert content(there) == content(here)
     seen = [path.name.split("-") for path in folder.glob("*-*-*")]
     assert {first for first, _, _ in seen} == {str(first) for first in range(0, ROWS, 100)}
@@ -237,6 +239,25 @@ class TestMistakes:
         actors = on_ray.actors_for(model, SessionOptions(intra_op_num_threads=1), None, 1, 1)
         with pytest.raises(FileError, match=r"npz': there is no such file or folder \(on node '.+' of the cluster"):
             list(on_ray.results(source, data, "npz", {"x": ["x"], "k": ["k"]}, 0, actors=actors, batch=64))
+
+    def test_cluster_that_lacks_a_package(
+        self, cluster: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    ) -> None:
+        class Broken:
+            """An actor of a node without zrt."""
+
+            def __init__(self, *arguments: Any, **named: Any) -> None:
+                raise ModuleNotFoundError("No module named 'zrt'")
+
+            def __call__(self, batch: Any) -> Any:
+                return batch
+
+        monkeypatch.setattr(on_ray, "ChunkScorer", Broken)
+        status, found = run(
+            model, write("npz", tmp_path), tmp_path / "results.npz", "--ray", cluster.address, capsys=capsys
+        )
+        assert status == 1
+        assert "the cluster of Ray fails: ModuleNotFoundError: No module named 'zrt'" in found
 
     def test_model_that_a_worker_cannot_load(self, model: Path) -> None:
         """The actor itself, without a cluster."""

@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,13 +92,20 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         try:
             if arguments.ray is not None:
+                # Ray prints the failures of workers to standard output.
+                stack.enter_context(redirect_stdout(sys.stderr))
                 stack.enter_context(_connected(arguments.ray))
             elif arguments.actors is not None:
                 raise ArgumentError("--actors goes with --ray")
             prepared = _prepared(arguments)
         except (ArgumentError, DTypeError, UnsupportedError) as error:
             raise common.UsageError(str(error)) from None
-        return _scored(arguments, prepared)
+        found = _scored(arguments, prepared)
+    if arguments.json:
+        common.print_json(found)
+    else:
+        _show(found, arguments.skip_bad)
+    return FAILED if found["bad_rows"] and not arguments.skip_bad else 0
 
 
 def _connected(address: str) -> AbstractContextManager[None]:
@@ -109,7 +116,8 @@ def _connected(address: str) -> AbstractContextManager[None]:
     return connected(address)
 
 
-def _scored(arguments: argparse.Namespace, prepared: _Run) -> int:
+def _scored(arguments: argparse.Namespace, prepared: _Run) -> dict[str, Any]:
+    """Carries out a run, and tells what it found."""
     source, parts = prepared.source, prepared.parts
     start, before = time.perf_counter(), parts.done
     try:
@@ -127,11 +135,7 @@ def _scored(arguments: argparse.Namespace, prepared: _Run) -> int:
         "rows_per_second": (source.rows - before) / seconds,
     }
     parts.finish(arguments.target if _is_file(arguments) else None)
-    if arguments.json:
-        common.print_json(found)
-    else:
-        _show(found, arguments.skip_bad)
-    return FAILED if parts.bad_count and not arguments.skip_bad else 0
+    return found
 
 
 def _score(arguments: argparse.Namespace, prepared: _Run, progress: Callable[[int], None]) -> None:

@@ -147,7 +147,8 @@ def results(
                         raise found.error
                     yield from found
         except ray.exceptions.RayError as error:
-            raise ConnectionError(f"the cluster of Ray fails: {str(error).strip()}") from error
+            # The last line of a worker's traceback is the error itself.
+            raise ConnectionError(f"the cluster of Ray fails: {str(error).strip().splitlines()[-1]}") from error
 
 
 class ChunkScorer(Scorer):
