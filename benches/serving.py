@@ -1,15 +1,19 @@
 """Requests per second of `zrt.serving` beside the same application that calls onnxruntime's `run` for each request.
 
 `python -m benches.serving` starts a server for each contender and measures them in turns, with 1, 8 and 64 clients in a
-process of their own. It needs the group `serving`.
+process of their own. It needs the group `serving`. With `--ray` the application also runs as replicas on a cluster of
+Ray on this machine, which needs the group `cluster`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.util
 import json
+import logging
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -32,6 +36,8 @@ from zrt.serving.model import ServedModel
 ROOT = Path(__file__).parents[1]
 CLIENTS = (1, 8, 64)
 CONTENDERS = ("zrt", "onnxruntime")
+RAY = "ray"
+REPLICAS = 2
 # Beside the digits: the name in `benches.models`, the input, and the shape of one row.
 MODELS = (("cnn", "image", (1, 1, 28, 28)), ("mlp", "x", (1, 512)), ("squeezenet", "data_0", (1, 3, 224, 224)))
 DIGITS = ROOT / "zrt" / "models" / "digits.onnx"
@@ -63,9 +69,35 @@ def application_of(contender: str, model: Path, threads: int, settings: dict[str
 
 def serve(contender: str, model: Path, threads: int, settings: dict[str, int]) -> None:
     """A server: prints its port when it takes requests."""
+    if contender == RAY:
+        serve_on_ray(model, threads, settings)
+        return
     listening = server.listen("127.0.0.1", 0)
     made = application_of(contender, model, threads, settings)
     server.serve(made, listening, None, False, lambda: print(listening.getsockname()[1], flush=True))
+
+
+def serve_on_ray(model: Path, threads: int, settings: dict[str, int]) -> None:
+    """Two replicas on a cluster of one node: prints the port of its proxy, and ends it at the end of the input."""
+    import ray
+    import ray.serve
+
+    import zrt.ray
+
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    ray.init("local", num_cpus=REPLICAS, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    logging.getLogger("ray.serve").setLevel(logging.ERROR)
+    try:
+        ray.serve.start(http_options={"host": "127.0.0.1", "port": port})
+        spec = zrt.SessionSpec(model, zrt.SessionOptions(intra_op_num_threads=threads))
+        made = application({"model": spec}, **settings)
+        ray.serve.run(zrt.ray.deployment(made, replicas=REPLICAS).bind(), name="benches")
+        print(port, flush=True)
+        sys.stdin.read()
+    finally:
+        ray.serve.shutdown()
+        ray.shutdown()
 
 
 def request_of(feeds: dict[str, Array]) -> bytes:
@@ -165,20 +197,21 @@ def measure(model: Path, feeds: dict[str, Array], how: argparse.Namespace, setti
     """Measures every contender in turns, and prints a row for each number of clients."""
     request = request_of(feeds)
     servers, ports = {}, {}
-    for contender in CONTENDERS:
+    contenders = (*CONTENDERS, RAY) if how.ray else CONTENDERS
+    for contender in contenders:
         call = [sys.executable, "-m", "benches.serving", "--serve"]
         call.append(json.dumps([contender, str(model), how.threads, settings]))
-        servers[contender] = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        servers[contender] = subprocess.Popen(call, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         line = servers[contender].stdout
         assert line is not None
         ports[contender] = int(line.readline())
     try:
         for clients in how.clients:
-            found = {contender: Figures([], [], []) for contender in CONTENDERS}
-            for contender in CONTENDERS:
+            found = {contender: Figures([], [], []) for contender in contenders}
+            for contender in contenders:
                 asyncio.run(load(ports[contender], clients, how.seconds / 2, request))
             for turn in range(how.rounds):
-                for contender in CONTENDERS if turn % 2 else reversed(CONTENDERS):
+                for contender in contenders if turn % 2 else reversed(contenders):
                     before = cpu_seconds(servers[contender].pid)
                     rate, times = asyncio.run(load(ports[contender], clients, how.seconds, request))
                     found[contender].cpu.append(cpu_seconds(servers[contender].pid) - before)
@@ -186,7 +219,10 @@ def measure(model: Path, feeds: dict[str, Array], how: argparse.Namespace, setti
                     found[contender].seconds.extend(times)
             print(row(model.stem, clients, found), flush=True)
     finally:
-        for process in servers.values():
+        for contender, process in servers.items():
+            if contender == RAY:
+                process.communicate()
+                continue
             process.terminate()
             process.wait()
 
@@ -197,11 +233,11 @@ def row(name: str, clients: int, found: dict[str, Figures]) -> str:
         ours / theirs for ours, theirs in zip(found["zrt"].rates, found["onnxruntime"].rates, strict=True)
     )
     cells = [name, str(clients)]
-    for contender in CONTENDERS:
-        times = found[contender].seconds
-        p50, p99 = np.percentile(times, [50, 99]) * 1e3
-        cpu = sum(found[contender].cpu) / len(times) * 1e3
-        cells.append(f"{statistics.median(found[contender].rates):,.0f} ({p50:.2f}, {p99:.2f}, {cpu:.2f})")
+    for contender, figures in found.items():
+        p50, p99 = np.percentile(figures.seconds, [50, 99]) * 1e3
+        # Ray's work is in processes of its own.
+        cpu = "" if contender == RAY else f", {sum(figures.cpu) / len(figures.seconds) * 1e3:.2f}"
+        cells.append(f"{statistics.median(figures.rates):,.0f} ({p50:.2f}, {p99:.2f}{cpu})")
     return "| " + " | ".join([*cells, f"{ratio:.2f}"]) + " |"
 
 
@@ -214,14 +250,20 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1.0, help="of each round")
     parser.add_argument("--threads", type=int, default=1, help="within an operator")
     parser.add_argument("--max-batch", type=int, default=32)
+    parser.add_argument("--ray", action="store_true", help=f"also {REPLICAS} replicas on a cluster of Ray")
     parser.add_argument("--serve", type=json.loads, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve:
         contender, model, threads, settings = arguments.serve
         serve(contender, Path(model), threads, settings)
         return
-    print("| model | clients | zrt: requests a second (p50, p99, CPU, ms) | onnxruntime | ratio |")
-    print("|---|---|---|---|---|")
+    if arguments.ray and importlib.util.find_spec(RAY) is None:
+        print("without Ray, which is not installed: pip install --group cluster")
+        arguments.ray = False
+    heads = ["model", "clients", "zrt: requests a second (p50, p99, CPU, ms)", "onnxruntime"]
+    heads += [*(["Ray (p50, p99, ms)"] if arguments.ray else []), "zrt / onnxruntime"]
+    print("| " + " | ".join(heads) + " |")
+    print("|" + "---|" * len(heads))
     with tempfile.TemporaryDirectory() as folder:
         for model, feeds in models(Path(folder), arguments.models):
             settings = {"max_batch": arguments.max_batch, "lanes": arguments.lanes}
