@@ -47,7 +47,6 @@ class Data(NamedTuple):
 
     path: Path
     kind: str
-    rows: int
     columns: list[str]
     first: int
     size: int
@@ -112,7 +111,7 @@ def results(
     if not pieces:
         return
     size = min(CHUNK_ROWS, CHUNK_BATCHES * batch * actors.lanes)
-    data = Data(path.absolute(), kind, source.rows, needed(columns, keep), first, size)
+    data = Data(path.absolute(), kind, needed(columns, keep), first, size)
     nodes = sum(node["Alive"] for node in ray.nodes())
     with _settings():
         read = ray.data.from_items([{"packed": pickle.dumps(one)} for one in pieces], override_num_blocks=len(pieces))
