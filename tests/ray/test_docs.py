@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("ray", reason="needs the packages of the extra ray")
 
 # The flake's own suite has neither Ray nor the guide.
-from tests.docs.test_docs import DOCS, page_name, run_page  # noqa: E402
-from tests.ray.conftest import WARNINGS  # noqa: E402
+from tests.docs.test_docs import DOCS, page_name, run_page
+from tests.ray.conftest import WARNINGS
 
 PAGES = [page for page in sorted(DOCS.glob("*.md")) if "\n```python ray\n" in page.read_text("utf-8")]
 
