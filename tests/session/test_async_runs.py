@@ -98,6 +98,58 @@ def test_model_with_a_wrong_output_shape_runs_again(build, threads):
     np.testing.assert_array_equal(session.submit([np.ones(4, np.float32)]).result(60)[0], -np.ones(4))
 
 
+def test_message_of_the_first_attempt_does_not_complete_the_second(build, monkeypatch):
+    """The message of a run that had to be repeated may be read when the second attempt has begun."""
+    session = zrt.Session(build("(float[n] x) => (float[3] y) { y = Neg(x) }"), quiet(1))
+    claim, start = async_runs.Run.claim, async_runs._start
+    message, second, claimed = threading.Event(), threading.Event(), threading.Event()
+
+    def late_claim(run, key):
+        if threading.current_thread().name != "zrt-bridge":
+            return claim(run, key)
+        message.set()
+        assert second.wait(60)
+        claims = claim(run, key)
+        claimed.set()
+        return claims
+
+    def start_and_wait(block):
+        if message.is_set():
+            second.set()
+            assert claimed.wait(60)
+            # Time for the thread to complete the attempt wrongly.
+            time.sleep(0.1)
+        start(block)
+
+    monkeypatch.setattr(async_runs.Run, "claim", late_claim)
+    monkeypatch.setattr(async_runs, "_start", start_and_wait)
+    future = session.submit([np.ones(5, np.float32)])
+    assert message.wait(60)
+    np.testing.assert_array_equal(future.result(60)[0], -np.ones(5))
+    assert claimed.is_set()
+
+
+def test_interrupt_while_the_second_attempt_starts(build, monkeypatch, caplog, eventually):
+    session = zrt.Session(build("(float[n] x) => (float[3] y) { y = Neg(x) }"), quiet(1))
+    start, blocks = async_runs._start, []
+
+    def start_and_interrupt(block):
+        blocks.append(block)
+        second = len(blocks) == 2
+        start(block)
+        if second:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(async_runs, "_start", start_and_interrupt)
+    future = session.submit([np.ones(5, np.float32)])
+    with pytest.raises(KeyboardInterrupt):
+        future.result(60)
+    monkeypatch.undo()
+    eventually(lambda: not async_runs._under_way)
+    assert not caplog.records
+    np.testing.assert_array_equal(session.submit([np.ones(5, np.float32)]).result(60)[0], -np.ones(5))
+
+
 def test_sequences_come_as_lists(build, threads):
     session = zrt.Session(build("(float[n] x) => (seq(float[m]) s) { s = SequenceConstruct(x, x) }"), quiet(threads))
     [value] = session.submit([np.ones(2, np.float32)]).result(60)

@@ -115,7 +115,6 @@ class Run:
         "_feeds",
         "_inbox",
         "_inputs",
-        "_key",
         "_made",
         "_options",
         "_places",
@@ -140,16 +139,17 @@ class Run:
         self._inbox = inbox
         self._end = end
         self.forget = forget
+        # By the keys of the attempts, the threads that complete them.
+        self._claims: dict[int, int] = {}
         # A copy, so that terminating this run does not terminate other runs with the options; C creates missing ones.
         self._options = None if options is None else options.twin()
         self._terminated = False
 
     def start(self) -> None:
-        """Starts the run."""
+        """Starts an attempt, under a key of its own: the first, or one more (see `Call.prepare_retry`)."""
         call = self._call
         options = RunOptions.opened(self._options, call.session)
-        self._key = key = next(_keys)
-        self._claims: dict[None, int] = {}
+        key = next(_keys)
         self._results, places, made = call.arrays()
         self._places, self._made = places, made
         block = _new(
@@ -186,30 +186,33 @@ class Run:
     def terminate(self) -> None:
         """Ends the run as soon as the current operator is done."""
         self._terminated = True
-        status.check(api().RunOptionsSetTerminate(self._block.run_options))
+        # It owns the options: another thread may start the next attempt meanwhile.
+        block = self._block
+        status.check(api().RunOptionsSetTerminate(block.run_options))
 
-    def wait(self, seconds: float) -> bool:
-        """Waits for the run's end. A thread that gets True calls `claim` or `report`."""
-        return bool(lib.zrt_run_wait(self._block, seconds))
+    def wait(self, seconds: float) -> int | None:
+        """Waits for the attempt's end; returns its key for `claim`, or None. Who gets a key claims it or reports."""
+        block = self._block
+        return block.key if lib.zrt_run_wait(block, seconds) else None
 
     def report(self) -> None:
-        """Has the bridge's thread complete the ended run, unless a thread claims it."""
+        """Has the bridge's thread complete the ended attempt, unless a thread claims it."""
         lib.zrt_run_report(self._block)
 
-    def claim(self) -> bool:
-        """Whether it is for this thread to complete the ended run: the first that asks."""
+    def claim(self, key: int) -> bool:
+        """Whether it is for this thread to complete the ended attempt of that key: the first that asks."""
         here = threading.get_ident()
         # One operation, so that the claim is kept where an interrupt follows.
-        return self._claims.setdefault(None, here) == here
+        return self._claims.setdefault(key, here) == here
 
     @property
     def claimed_here(self) -> bool:
-        """Whether `claim` chose this thread."""
-        return self._claims.get(None) == threading.get_ident()
+        """Whether `claim` chose this thread for the latest attempt."""
+        return self._claims.get(self._block.key) == threading.get_ident()
 
     def drop(self) -> None:
-        """Keeps nothing alive for the run any more."""
-        _under_way.pop(self._key, None)
+        """Keeps nothing alive for the attempt any more."""
+        _under_way.pop(self._block.key, None)
 
     def complete(self) -> None:
         """Hands the results or the error to `settle`, or runs again (see `Call.prepare_retry`)."""
@@ -234,7 +237,7 @@ class Run:
 
 def _complete(key: int) -> None:
     run = _under_way.get(key)
-    if run is not None and run.claim():
+    if run is not None and run.claim(key):
         run.complete()
 
 
@@ -274,7 +277,8 @@ class RunFuture(Future[list[Result]]):
         while (run := self.run) is not None and not self._calls_back:
             left = _SLICE if end is None else min(_SLICE, end - time.monotonic())
             try:
-                if run.wait(max(left, 0.0)) and not self._complete(run):
+                key = run.wait(max(left, 0.0))
+                if key is not None and not self._complete(run, key):
                     break
             except BaseException as error:
                 # An interrupt.
@@ -289,10 +293,10 @@ class RunFuture(Future[list[Result]]):
                 break
         return None if end is None else max(end - time.monotonic(), 0.0)
 
-    def _complete(self, run: Run) -> bool:
-        """Completes the ended run; False if another thread does."""
+    def _complete(self, run: Run, key: int) -> bool:
+        """Completes the ended attempt; False if another thread does."""
         with self._completion:
-            if not self._calls_back and run.claim():
+            if not self._calls_back and run.claim(key):
                 run.complete()
                 return True
         run.report()
@@ -310,8 +314,10 @@ class RunFuture(Future[list[Result]]):
                 self.run = None
 
     def settle(self, results: list[Result] | None, error: BaseException | None) -> None:
-        """Completes the future at the end of the run, unless it was cancelled."""
+        """Completes the future at the end of the run, unless it was cancelled or an interrupt completed it."""
         self.run = None
+        if self.done() and not self.cancelled():
+            return
         if not self.set_running_or_notify_cancel():
             return
         if error is not None:
