@@ -57,7 +57,7 @@ NAMED = {
 def official_problem() -> str | None:
     """Why the onnxruntime package cannot be imported; None if it can. The one for GPUs needs a library of CUDA."""
     try:
-        import onnxruntime  # noqa: F401
+        importlib.import_module("onnxruntime")
     except ImportError as error:
         return str(error)
     return None

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,17 @@ import numpy as np
 import pytest
 
 from tests.scoring import models
+from tests.scoring.stops import failing_after
 from tests.support import processes
 from zrt.cli import main
 from zrt.scoring import parts, score
 
-pa = pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
-import pyarrow.csv  # noqa: E402
-import pyarrow.dataset as datasets  # noqa: E402
-import pyarrow.parquet as parquet  # noqa: E402
+pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset as datasets
+import pyarrow.parquet as parquet
 
 ROWS = 1000
 X = np.arange(ROWS * 3, dtype=np.float32).reshape(ROWS, 3) / 7
@@ -338,18 +340,6 @@ class TestResume:
         subprocess.run(command, **options, check=True, timeout=120)
         found = datasets.dataset(tmp_path / "results", format="parquet").to_table()
         assert found["n"].to_pylist() == [2 * number for number in range(count)]
-
-
-def failing_after(add: Callable[..., None], count: int) -> Callable[..., None]:
-    calls = []
-
-    def counted(self: parts.Parts, *arguments: Any) -> None:
-        calls.append(self)
-        if len(calls) > count:
-            raise RuntimeError("stopped")
-        add(self, *arguments)
-
-    return counted
 
 
 def test_text_names_bad_rows(model: Path, tmp_path: Path, capsys: Any) -> None:

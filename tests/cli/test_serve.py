@@ -46,13 +46,7 @@ def start(installed: None) -> Iterator[Callable[..., Any]]:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
         )
         running.append(process)
-        assert process.stdout is not None
-        text = ""
-        while not text.endswith("}\n"):
-            line = process.stdout.readline()
-            assert line, process.communicate()
-            text += line
-        return process, json.loads(text)
+        return process, processes.document(process)
 
     yield start
     for process in running:

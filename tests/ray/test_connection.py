@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-ray = pytest.importorskip("ray", reason="needs the packages of the extra ray")
+pytest.importorskip("ray", reason="needs the packages of the extra ray")
 
-import zrt  # noqa: E402
-from zrt.errors import ArgumentError  # noqa: E402
-from zrt.ray import connection  # noqa: E402
+import ray
+
+import zrt
+from zrt.errors import ArgumentError
+from zrt.ray import connection
 
 
 def imported() -> tuple[str, str]:

@@ -20,17 +20,18 @@ import numpy as np
 import onnx
 import pytest
 
-ray = pytest.importorskip("ray", reason="needs the packages of the extra ray")
+pytest.importorskip("ray", reason="needs the packages of the extra ray")
 
-from ray import serve  # noqa: E402
-from ray.serve.context import _get_global_client  # noqa: E402
+import ray
+from ray import serve
+from ray.serve.context import _get_global_client
 
-import zrt  # noqa: E402
-import zrt.ray  # noqa: E402
-from tests.conftest import ENDLESS, LOOP  # noqa: E402
-from tests.serving.conftest import Client, Server  # noqa: E402
-from zrt import errors  # noqa: E402
-from zrt.serving import Application, application  # noqa: E402
+import zrt
+import zrt.ray
+from tests.conftest import ENDLESS, LOOP
+from tests.serving.conftest import Client, Server
+from zrt import errors
+from zrt.serving import Application, application
 
 DIGITS = str(files("zrt.models") / "digits.onnx")
 ONE_THREAD = zrt.SessionOptions(intra_op_num_threads=1)

@@ -7,30 +7,31 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-ray = pytest.importorskip("ray", reason="needs the packages of the extra ray")
+pytest.importorskip("ray", reason="needs the packages of the extra ray")
 
-import pyarrow as pa  # noqa: E402
-import pyarrow.csv  # noqa: E402
-import pyarrow.parquet as parquet  # noqa: E402
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as parquet
+import ray
 
-from tests.scoring import models  # noqa: E402
-from tests.support import processes  # noqa: E402
-from zrt.cli import main  # noqa: E402
-from zrt.errors import ArgumentError, FileError, ModelNotFoundError  # noqa: E402
-from zrt.loading.session_options import SessionOptions  # noqa: E402
-from zrt.ray import score as on_ray  # noqa: E402
-from zrt.scoring import parts  # noqa: E402
-from zrt.scoring import score as local  # noqa: E402
-from zrt.scoring.blocks import Chunk  # noqa: E402
-from zrt.scoring.sources import Piece, open_source  # noqa: E402
-from zrt.session.spec import SessionSpec  # noqa: E402
+from tests.scoring import models
+from tests.scoring.stops import failing_after
+from tests.support import processes
+from zrt.cli import main
+from zrt.errors import ArgumentError, FileError, ModelNotFoundError
+from zrt.loading.session_options import SessionOptions
+from zrt.ray import score as on_ray
+from zrt.scoring import parts
+from zrt.scoring import score as local
+from zrt.scoring.blocks import Chunk
+from zrt.scoring.sources import Piece, open_source
+from zrt.session.spec import SessionSpec
 
 ROWS = 1000
 X = np.random.default_rng(0).random((ROWS, 3), np.float32)
@@ -217,18 +218,6 @@ def read(path: Path) -> Any:
     """The rows of an Arrow file, however they lie in batches."""
     with pa.OSFile(str(path)) as file:
         return pa.ipc.open_file(file).read_all().combine_chunks()
-
-
-def failing_after(add: Callable[..., None], count: int) -> Callable[..., None]:
-    calls = []
-
-    def counted(self: parts.Parts, *arguments: Any) -> None:
-        calls.append(self)
-        if len(calls) > count:
-            raise RuntimeError("stopped")
-        add(self, *arguments)
-
-    return counted
 
 
 class TestMistakes:

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-ray = pytest.importorskip("ray", reason="needs the packages of the extra ray")
+pytest.importorskip("ray", reason="needs the packages of the extra ray")
 
-import pandas as pd  # noqa: E402
-import pyarrow as pa  # noqa: E402
+import pandas as pd
+import pyarrow as pa
+import ray
 
-import zrt  # noqa: E402
-import zrt.ray  # noqa: E402
-from tests.scoring import models  # noqa: E402
-from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError  # noqa: E402
+import zrt
+import zrt.ray
+from tests.scoring import models
+from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 
 ROWS = 300
 X = np.random.default_rng(0).random((ROWS, 3), np.float32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import subprocess
@@ -17,16 +16,18 @@ from typing import Any
 import onnx
 import pytest
 
-ray = pytest.importorskip("ray", reason="needs the packages of the extra ray")
-from ray import serve  # noqa: E402
+pytest.importorskip("ray", reason="needs the packages of the extra ray")
 
-import zrt.ray  # noqa: E402
-from tests.conftest import LOOP  # noqa: E402
-from tests.ray.test_replicas import DIGITS, DOUBLE, long_run  # noqa: E402
-from tests.serving.conftest import Client  # noqa: E402
-from tests.support import processes  # noqa: E402
-from zrt.ray.service import Http, Service, ServiceError  # noqa: E402
-from zrt.serving import application  # noqa: E402
+import ray
+from ray import serve
+
+import zrt.ray
+from tests.conftest import LOOP
+from tests.ray.test_replicas import DIGITS, DOUBLE, long_run
+from tests.serving.conftest import Client
+from tests.support import processes
+from zrt.ray.service import Http, Service, ServiceError
+from zrt.serving import application
 
 
 @pytest.fixture
@@ -59,17 +60,6 @@ def start(cluster: Any, port: int) -> Iterator[Callable[..., subprocess.Popen[st
         process.communicate()
 
 
-def started(process: subprocess.Popen[str]) -> Any:
-    """The document that the command prints."""
-    assert process.stdout is not None
-    text = ""
-    while not text.endswith("}\n"):
-        line = process.stdout.readline()
-        assert line, process.communicate()
-        text += line
-    return json.loads(text)
-
-
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     out, err = process.communicate(timeout=90)
     assert out == ""
@@ -89,7 +79,7 @@ class TestCommand:
         onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {LOOP}'), path)
         chosen = ("--replicas", 2, "--per-node", 1, "--lanes", 1, "--route-prefix", "/a", "--send", "--grace", 60)
         process = start(path, f"digits={DIGITS}", *chosen)
-        document = started(process)
+        document = processes.document(process)
         assert document == {"addresses": [f"http://127.0.0.1:{port}/a"], "models": ["loop", "digits"]}
         # The replicas have the models' bytes.
         path.unlink()

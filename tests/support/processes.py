@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,3 +44,14 @@ def plain_environment(home: Path) -> dict[str, str]:
     variables = {name: text for name, text in environment().items() if name not in NO_TELEMETRY}
     folders = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "TMPDIR"), os.fspath(home))
     return variables | folders | {"HTTPS_PROXY": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}
+
+
+def document(process: subprocess.Popen[str]) -> Any:
+    """The JSON document that a command prints at its start, while it goes on."""
+    assert process.stdout is not None
+    text = ""
+    while not text.endswith("}\n"):
+        line = process.stdout.readline()
+        assert line, process.communicate()
+        text += line
+    return json.loads(text)

@@ -43,7 +43,7 @@ class Failure(NamedTuple):
 
 
 class Data(NamedTuple):
-    """What a worker must know to read a piece of the data set."""
+    """The data set, as a worker must know it to read a piece."""
 
     path: Path
     kind: str

@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 ANSWER_S = 30.0
 CHANGE_S = 90.0
 POLL_S = 0.2
-# What the end of a deployment takes beside its grace.
+# The seconds that the end of a deployment takes beside its grace.
 END_S = 30.0
 # A proxy refuses a request this much later than a replica would.
 PROXY_SLACK_S = 1.0
@@ -112,7 +112,7 @@ class Service:
             serve.delete(self.name)
 
     def _reason(self) -> str:
-        """What Ray Serve says about the deployment: of an exception's text the line that names it."""
+        """The message of Ray Serve about the deployment: of an exception's text the line that names it."""
         status = _answer(serve.status).applications.get(self.name)
         messages = [one.message for one in status.deployments.values()] if status else []
         return " ".join(_last_line(message) for message in messages)
