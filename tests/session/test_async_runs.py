@@ -131,21 +131,31 @@ def test_message_of_the_first_attempt_does_not_complete_the_second(build, monkey
 
 def test_interrupt_while_the_second_attempt_starts(build, monkeypatch, caplog, eventually):
     session = zrt.Session(build("(float[n] x) => (float[3] y) { y = Neg(x) }"), quiet(1))
-    start, blocks = async_runs._start, []
+    claim, start = async_runs.Run.claim, async_runs._start
+    blocks, interrupted = [], threading.Event()
+
+    def claim_second(run, key):
+        """Leaves the first attempt to the thread that waits, and takes the second one after the interrupt."""
+        if threading.current_thread() is not threading.main_thread():
+            if len(blocks) < 2:
+                return False
+            assert interrupted.wait(60)
+        return claim(run, key)
 
     def start_and_interrupt(block):
         blocks.append(block)
-        second = len(blocks) == 2
         start(block)
-        if second:
+        if len(blocks) == 2:
             raise KeyboardInterrupt
 
+    monkeypatch.setattr(async_runs.Run, "claim", claim_second)
     monkeypatch.setattr(async_runs, "_start", start_and_interrupt)
     future = session.submit([np.ones(5, np.float32)])
     with pytest.raises(KeyboardInterrupt):
         future.result(60)
-    monkeypatch.undo()
+    interrupted.set()
     eventually(lambda: not async_runs._under_way)
+    monkeypatch.undo()
     assert not caplog.records
     np.testing.assert_array_equal(session.submit([np.ones(5, np.float32)]).result(60)[0], -np.ones(5))
 
