@@ -25,6 +25,8 @@ from benches.support import (
 
 MODELS = ("add", "digits", "cnn", "squeezenet")
 PACKAGES = {"official": "onnxruntime", "drop_in": DROP_IN}
+# The same with the names of the outputs among the arguments.
+NAMED = ("official_named", "session_run_named")
 
 
 def named(package: Any, session: Any, feeds: Feeds) -> tuple[Any, Any]:
@@ -56,16 +58,46 @@ def work(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> t
 def runs(work: tuple[str, Workload]) -> Group:
     name, given = work
 
-    def entry(key: str, package: str) -> Entry:
-        return call_entry(key, given.expected, ort_session(given.path, package).run, None, given.inputs)
+    session = given.session()
 
-    own = call_entry("session_run", given.expected, given.session().run, given.inputs)
-    return Group(f"onnxruntime: {name}, run", [*(entry(*item) for item in PACKAGES.items()), own])
+    def entry(key: str, package: str, outputs: list[str] | None = None) -> Entry:
+        return call_entry(key, given.expected, ort_session(given.path, package).run, outputs, given.inputs)
+
+    names = list(session.output_names)
+    entries = [
+        *(entry(*item) for item in PACKAGES.items()),
+        call_entry("session_run", given.expected, session.run, given.inputs),
+        entry("official_named", PACKAGES["official"], names),
+        call_entry("session_run_named", given.expected, session.run, given.inputs, names),
+    ]
+    return Group(f"onnxruntime: {name}, run", entries)
+
+
+@pytest.mark.parametrize("way", [*PACKAGES, "session_run", *NAMED])
+def test_run(compare: Compare, runs: Group, way: str) -> None:
+    compare(runs, way)
+
+
+@pytest.fixture(scope="module")
+def turns(model_file: Callable[[str], Path]) -> Group:
+    """A run of two images and a run of one: each has other shapes than the run before."""
+    given = Workload.of(model_file("digits"))
+    two = {name: np.repeat(array, 2, axis=0) for name, array in given.inputs.items()}
+
+    def entry(key: str, run: Callable[..., Any], *first: None) -> Entry:
+        def both() -> Any:
+            run(*first, two)
+            return run(*first, given.inputs)
+
+        return call_entry(key, given.expected, both)
+
+    theirs = [entry(key, ort_session(given.path, package).run, None) for key, package in PACKAGES.items()]
+    return Group("onnxruntime: digits, two shapes in turn", [*theirs, entry("session_run", given.session().run)])
 
 
 @pytest.mark.parametrize("way", [*PACKAGES, "session_run"])
-def test_run(compare: Compare, runs: Group, way: str) -> None:
-    compare(runs, way)
+def test_turns(compare: Compare, turns: Group, way: str) -> None:
+    compare(turns, way)
 
 
 @pytest.fixture(scope="module")

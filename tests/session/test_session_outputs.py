@@ -13,7 +13,14 @@ import pytest
 import zrt
 from tests.support import models
 from tests.support.arrays import f32
-from zrt.errors import ArgumentError, DTypeError, NotImplementedByOrtError, UnknownNameError, UnsupportedError
+from zrt.errors import (
+    ArgumentError,
+    ClosedError,
+    DTypeError,
+    NotImplementedByOrtError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from zrt.types import ElementType, pack
 
 PLAIN = [kind for kind in ElementType if kind.bits and not kind.packed and not kind.refused]
@@ -113,6 +120,28 @@ class TestOutputs:
             assert [array.tolist() for array in session.run([x])] == [[2], [2], [0]]
             assert [array.tolist() for array in session.run([x], ["c", "a"])] == [[0], [2]]
             assert [array.tolist() for array in session.run([x], ("b",))] == [[2]]
+
+    def test_names_of_the_latest_run_are_not_taken_for_others(self, load):
+        """The session keeps the call of the latest run with names, and compares these."""
+        session = load("(float[n] x) => (float[n] a, float[n] b, float[n] c) { a = Neg(x) b = Abs(x) c = Relu(x) }")
+        x, names = f32(-2), ["a", "b"]
+        expected = {"a": [2], "b": [2], "c": [0]}
+        for changed in (["a", "b"], ["b", "a"], ["c"], ["c", "a", "b"], ["c"], ("c", "b")):
+            names[:] = changed
+            for given in (names, changed, list(changed)):
+                for _ in range(3):
+                    results = session.run([x], given), session.submit([x], given).result()
+                    assert all(
+                        [array.tolist() for array in result] == [expected[n] for n in given] for result in results
+                    )
+            assert [array.tolist() for array in session.run([f32(-2, 1)], ["c"])] == [[0, 1]]
+        for refused in ([], ["d"], ["c", "c"], [None], "c", np.array(["c"]), {"c"}):
+            session.run([x], ["c"])
+            with pytest.raises((ArgumentError, DTypeError, UnknownNameError)):
+                session.run([x], refused)
+        session.close()
+        with pytest.raises(ClosedError):
+            session.run([x], ["c"])
 
     @pytest.mark.parametrize(
         ("outputs", "error", "message"),

@@ -48,6 +48,7 @@ class Call:
         "handle",
         "inputs",
         "layout",
+        "output_names",
         "outputs",
         "reference",
         "session",
@@ -60,6 +61,8 @@ class Call:
     """The session that the call runs."""
     outputs: tuple[Wanted, ...]
     """The outputs to compute."""
+    output_names: list[str]
+    """Their names."""
     layout: tuple[tuple[Shape | None, Any], ...]
     """For each output the shape and dtype of its array; a shape of None leaves the output to ORT."""
     settled: tuple[tuple[Any, Any], ...] | None
@@ -77,7 +80,8 @@ class Call:
     ) -> None:
         kept: list[Any] = []
         input_names = _names([info.name for info, _ in inputs], kept)
-        output_names = _names([wanted.info.name for wanted in outputs], kept)
+        self.output_names = [wanted.info.name for wanted in outputs]
+        output_names = _names(self.output_names, kept)
         input_tensors = _tensors(
             [(info.element_type, shape if is_plain(info) else None) for info, shape in inputs], kept
         )
