@@ -267,6 +267,15 @@ def eventually() -> Callable[..., None]:
     return wait
 
 
+@pytest.fixture
+def no_run_left(eventually: Callable[..., None]) -> Iterator[None]:
+    """Waits after the test until every asynchronous run has ended."""
+    from zrt.session import async_runs
+
+    yield
+    eventually(lambda: not async_runs._under_way)
+
+
 @pytest.fixture(scope="session")
 def python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a script in a process of its own, which must exit with status 0."""

@@ -25,6 +25,8 @@ from zrt.session import async_runs
 FEEDS = {"x": np.arange(4, dtype=np.float32), "y": np.ones(4, np.float32)}
 SUM = FEEDS["x"] + FEEDS["y"]
 
+pytestmark = pytest.mark.usefixtures("no_run_left")
+
 
 def quiet(threads):
     return zrt.SessionOptions(intra_op_num_threads=threads, log_severity_level="FATAL")
@@ -44,12 +46,6 @@ def add(threads):
 @pytest.fixture
 def loop(threads, build):
     return zrt.Session(build(LOOP), quiet(threads))
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(eventually):
-    yield
-    eventually(lambda: not async_runs._under_way)
 
 
 def test_run_async_and_submit_return_the_results_of_run(add):
@@ -90,74 +86,6 @@ def test_results_are_those_of_run(case, threads):
         for result, right in zip(results, wanted, strict=True):
             assert result.dtype == right.dtype
             np.testing.assert_array_equal(result, right)
-
-
-def test_model_with_a_wrong_output_shape_runs_again(build, threads):
-    session = zrt.Session(build("(float[n] x) => (float[3] y) { y = Neg(x) }"), quiet(threads))
-    np.testing.assert_array_equal(session.submit([np.ones(5, np.float32)]).result(60)[0], -np.ones(5))
-    np.testing.assert_array_equal(session.submit([np.ones(4, np.float32)]).result(60)[0], -np.ones(4))
-
-
-def test_message_of_the_first_attempt_does_not_complete_the_second(build, monkeypatch):
-    """The message of a run that had to be repeated may be read when the second attempt has begun."""
-    session = zrt.Session(build("(float[n] x) => (float[3] y) { y = Neg(x) }"), quiet(1))
-    claim, start = async_runs.Run.claim, async_runs._start
-    message, second, claimed = threading.Event(), threading.Event(), threading.Event()
-
-    def late_claim(run, key):
-        if threading.current_thread().name != "zrt-bridge":
-            return claim(run, key)
-        message.set()
-        assert second.wait(60)
-        claims = claim(run, key)
-        claimed.set()
-        return claims
-
-    def start_and_wait(block):
-        if message.is_set():
-            second.set()
-            assert claimed.wait(60)
-            # Time for the thread to complete the attempt wrongly.
-            time.sleep(0.1)
-        start(block)
-
-    monkeypatch.setattr(async_runs.Run, "claim", late_claim)
-    monkeypatch.setattr(async_runs, "_start", start_and_wait)
-    future = session.submit([np.ones(5, np.float32)])
-    assert message.wait(60)
-    np.testing.assert_array_equal(future.result(60)[0], -np.ones(5))
-    assert claimed.is_set()
-
-
-def test_interrupt_while_the_second_attempt_starts(build, monkeypatch, caplog, eventually):
-    session = zrt.Session(build("(float[n] x) => (float[3] y) { y = Neg(x) }"), quiet(1))
-    claim, start = async_runs.Run.claim, async_runs._start
-    blocks, interrupted = [], threading.Event()
-
-    def claim_second(run, key):
-        """Leaves the first attempt to the thread that waits, and takes the second one after the interrupt."""
-        if threading.current_thread() is not threading.main_thread():
-            if len(blocks) < 2:
-                return False
-            assert interrupted.wait(60)
-        return claim(run, key)
-
-    def start_and_interrupt(block):
-        blocks.append(block)
-        start(block)
-        if len(blocks) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(async_runs.Run, "claim", claim_second)
-    monkeypatch.setattr(async_runs, "_start", start_and_interrupt)
-    future = session.submit([np.ones(5, np.float32)])
-    with pytest.raises(KeyboardInterrupt):
-        future.result(60)
-    interrupted.set()
-    eventually(lambda: not async_runs._under_way)
-    monkeypatch.undo()
-    assert not caplog.records
-    np.testing.assert_array_equal(session.submit([np.ones(5, np.float32)]).result(60)[0], -np.ones(5))
 
 
 def test_sequences_come_as_lists(build, threads):
