@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.metadata
 import importlib.util
 import os
 import subprocess
@@ -54,6 +55,16 @@ NAMED = {
 
 
 @cache
+def onnx_left_out(kind: str) -> bool:
+    """Whether a distribution left that folder out of the test data of its `onnx`. The package that pip installs has all
+    of it: there a missing file fails its test.
+    """
+    if (Path(onnx.__file__).parent / "backend" / "test" / "data" / kind).is_dir():
+        return False
+    return importlib.metadata.distribution("onnx").read_text("INSTALLER") is None
+
+
+@cache
 def official_problem() -> str | None:
     """Why the onnxruntime package cannot be imported; None if it can. The one for GPUs needs a library of CUDA."""
     try:
@@ -81,6 +92,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         for package in marker.args:
             if importlib.util.find_spec(package) is None:
                 pytest.skip(f"the Python package {package} is not installed: pip install --group programs")
+    for marker in item.iter_markers("onnx_data"):
+        for kind in marker.args:
+            if onnx_left_out(kind):
+                pytest.skip(f"this distribution of onnx leaves its test data out: {kind}")
     for marker, (variable, what) in NAMED.items():
         if item.get_closest_marker(marker) and not os.environ.get(variable):
             pytest.skip(f"{variable} is not set: it would name {what}")

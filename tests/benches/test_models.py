@@ -93,6 +93,7 @@ def test_mlp_agrees_with_numpy() -> None:
     assert sum(weight.nbytes for weight in weights.values()) == 4 * 32 * 33 * 3
 
 
+@pytest.mark.onnx_data("light")
 @pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
 def test_real_architecture_depends_on_its_image(name: str) -> None:
     model = build.real_architecture(name)

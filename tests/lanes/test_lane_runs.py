@@ -166,7 +166,7 @@ class TestRunning:
 
 
 @pytest.mark.official
-@pytest.mark.parametrize("name", ["cnn", "squeezenet"])
+@pytest.mark.parametrize("name", ["cnn", pytest.param("squeezenet", marks=pytest.mark.onnx_data("light"))])
 def test_8_lanes_in_8_threads_agree_with_onnxruntime(name):
     onnxruntime = pytest.importorskip("onnxruntime")
     data = build.MODELS[name]().SerializeToString()

@@ -43,7 +43,7 @@ class TestWeights:
         (lane,) = Runtime.replicate(models.add(), share_weights=True)
         np.testing.assert_array_equal(lane.session.run([x, x])[0], x + x)
 
-    @pytest.mark.parametrize("name", ["cnn", "squeezenet"])
+    @pytest.mark.parametrize("name", ["cnn", pytest.param("squeezenet", marks=pytest.mark.onnx_data("light"))])
     @pytest.mark.parametrize("level", ["DISABLE_ALL", "ENABLE_BASIC", "ENABLE_ALL"])
     def test_results_are_the_same_with_them(self, name, level):
         options = SessionOptions(graph_optimization_level=level, intra_op_num_threads=1)

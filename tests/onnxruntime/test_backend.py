@@ -47,8 +47,8 @@ class TestPrepare:
         assert type(prepared).__name__ == "OnnxRuntimeBackendRep"
         assert isinstance(prepared, onnx.backend.base.BackendRep)
 
-    def test_options_of_a_session_are_keyword_arguments(self, backend: Any) -> None:
-        prepared = backend.prepare(model(), "CPU", intra_op_num_threads=1, no_such_option=1)
+    def test_options_of_a_session_are_keyword_arguments(self, ort: Any, backend: Any) -> None:
+        prepared = backend.prepare(model(), ort.get_device(), intra_op_num_threads=1, no_such_option=1)
         assert prepared._session.get_session_options().intra_op_num_threads == 1
 
     @pytest.mark.parametrize("name", ["enable_profiling", "optimized_model_filepath", "profile_file_prefix"])
@@ -57,16 +57,25 @@ class TestPrepare:
             backend.prepare(model(), **{name: "x"})
         assert "Allowed attributes: enable_cpu_mem_arena, enable_mem_pattern" in str(caught.value)
 
-    def test_other_device_is_refused(self, backend: Any) -> None:
-        with pytest.raises(RuntimeError, match="Incompatible device expected 'TPU', got 'CPU'"):
+    def test_other_device_is_refused(self, ort: Any, backend: Any) -> None:
+        with pytest.raises(RuntimeError, match=f"Incompatible device expected 'TPU', got '{ort.get_device()}'"):
             backend.prepare(model(), "TPU")
+
+    def test_library_for_gpus_refuses_the_cpu(self, whole: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(whole, "get_device", lambda: "GPU")
+        with pytest.raises(RuntimeError, match="Incompatible device expected 'CPU', got 'GPU'"):
+            whole.prepare(model(), "CPU")
+        for device in ("GPU", "CUDA", None):
+            [y] = whole.run(model(), [X], device)
+            assert y.tolist() == [[1, 0, 3]]
 
     def test_wrong_model_is_refused(self, backend: Any) -> None:
         with pytest.raises(onnx.checker.ValidationError):
             backend.prepare(model("NoSuchOperator"))
 
-    def test_excluded_providers_are_left_out(self, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("ORT_ONNX_BACKEND_EXCLUDE_PROVIDERS", "AzureExecutionProvider,Other")
+    def test_excluded_providers_are_left_out(self, ort: Any, backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        others = [provider for provider in ort.get_available_providers() if provider != "CPUExecutionProvider"]
+        monkeypatch.setenv("ORT_ONNX_BACKEND_EXCLUDE_PROVIDERS", ",".join([*others, "Other"]))
         assert backend.prepare(model())._session.get_providers() == ["CPUExecutionProvider"]
 
 
@@ -121,14 +130,27 @@ class TestRun:
 
 class TestDevices:
     def test_device_of_the_library_is_supported(self, ort: Any, backend: Any) -> None:
-        assert backend.supports_device("CPU")
         assert backend.supports_device(ort.get_device())
+        assert backend.supports_device("CPU") is (ort.get_device() == "CPU")
         assert not backend.supports_device("TPU")
         assert backend.supports_device("CUDA") is backend.supports_device("GPU")
 
-    def test_model_is_compatible_with_a_device_that_is_there(self, backend: Any) -> None:
+    @pytest.mark.parametrize(
+        ("library", "supported"),
+        [("CPU", {"CPU"}), ("GPU", {"GPU", "CUDA"}), ("CPU-DNNL", {"CPU", "DNNL", "CPU-DNNL"})],
+    )
+    def test_library_supports_the_devices_of_its_name(
+        self, whole: Any, monkeypatch: pytest.MonkeyPatch, library: str, supported: set[str]
+    ) -> None:
+        monkeypatch.setattr(whole, "get_device", lambda: library)
+        devices = ("CPU", "CPU-DNNL", "CUDA", "DNNL", "GPU", "TPU")
+        assert {device for device in devices if whole.supports_device(device)} == supported
+        assert {device for device in devices if whole.is_compatible(model(), device)} == supported
+        assert whole.is_compatible(model())
+
+    def test_model_is_compatible_with_a_device_that_is_there(self, ort: Any, backend: Any) -> None:
         assert backend.is_compatible(model())
-        assert backend.is_compatible(model(), "CPU")
+        assert backend.is_compatible(model(), ort.get_device())
         assert not backend.is_compatible(model(), "TPU")
 
 
@@ -145,10 +167,7 @@ CASES = (
 )
 
 
-@pytest.mark.skipif(
-    not (Path(onnx.__file__).parent / "backend" / "test" / "data" / "node").is_dir(),
-    reason="this distribution of onnx leaves its test data out",
-)
+@pytest.mark.onnx_data("node")
 def test_cases_of_onnx_pass_with_its_own_runner(whole: Any) -> None:
     runner = importlib.import_module("onnx.backend.test").BackendTest(whole.OnnxRuntimeBackend, __name__)
     for case in CASES:

@@ -6,12 +6,21 @@ import copy
 import gc
 import pickle
 import weakref
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from zrt._native.library import library
+from zrt.environment import cuda_parts
+from zrt.errors import ProviderError
+from zrt.values import copy as transfer
+
+# The number of a device that no machine has.
+NOT_THERE = 97
 BFLOAT16, STRING, BOOL, FLOAT8, INT4 = 16, 8, 9, 17, 22
 
 
@@ -100,9 +109,33 @@ def test_value_from_numpy_refuses_numbers_that_onnx_lacks(ort, dtype) -> None:
 @pytest.mark.parametrize("device", ["cuda", "gpu", "dml", "webgpu"])
 def test_value_on_a_device_that_is_not_there_raises(ort, device) -> None:
     with pytest.raises(RuntimeError, match="Can't allocate memory on the"):
-        ort.OrtValue.ortvalue_from_numpy(np.zeros(2, np.float32), device, 0)
+        ort.OrtValue.ortvalue_from_numpy(np.zeros(2, np.float32), device, NOT_THERE)
     with pytest.raises(RuntimeError):
-        ort.OrtValue.ortvalue_from_shape_and_type([2], np.float32, device, 0)
+        ort.OrtValue.ortvalue_from_shape_and_type([2], np.float32, device, NOT_THERE)
+
+
+def test_error_of_the_provider_for_the_device_is_a_runtime_error(monkeypatch, tmp_path) -> None:
+    """A library for CUDA on a machine without a driver: the error is of onnxruntime's type, and names the driver."""
+    from zrt import onnxruntime
+
+    def require(file: str) -> None:
+        raise ProviderError(f"{Path(file).name}: there is no NVIDIA driver")
+
+    provider = tmp_path / "libonnxruntime_providers_cuda.so"
+    provider.touch()
+    monkeypatch.setattr(transfer, "library", lambda: replace(library(), path=str(tmp_path / "libonnxruntime.so")))
+    monkeypatch.setattr(transfer, "_CUDA", "one that nobody registered")
+    monkeypatch.setattr(cuda_parts, "require", require)
+    says = f"Can't allocate memory on the device: .*{provider}.*: there is no NVIDIA driver"
+    array = np.zeros(2, np.float32)
+    for call in (
+        lambda: onnxruntime.OrtValue.ortvalue_from_numpy(array, "cuda", NOT_THERE),
+        lambda: onnxruntime.OrtValue.ortvalue_from_shape_and_type([2], np.float32, "cuda", NOT_THERE),
+    ):
+        with pytest.raises(RuntimeError, match=says) as caught:
+            call()
+        assert type(caught.value) is RuntimeError
+        assert isinstance(caught.value.__cause__, ProviderError)
 
 
 @pytest.mark.parametrize(

@@ -409,7 +409,7 @@ class TestClosing:
 
 class TestThreads:
     @pytest.mark.official
-    @pytest.mark.parametrize("name", ["cnn", "squeezenet"])
+    @pytest.mark.parametrize("name", ["cnn", pytest.param("squeezenet", marks=pytest.mark.onnx_data("light"))])
     def test_eight_threads_agree_with_onnxruntime(self, official, name):
         model = bench_models.MODELS[name]()
         (info,) = zrt.Session(model).inputs

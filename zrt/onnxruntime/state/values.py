@@ -125,8 +125,11 @@ def _allocator(device: OrtDevice) -> Allocator | None:
         from zrt.values import copy
 
         # CUDA's library allocates once it is registered. Not tested on hardware.
-        if not copy.register_cuda(memory):
-            found = current().shared_allocator(memory)
+        try:
+            if not copy.register_cuda(memory):
+                found = current().shared_allocator(memory)
+        except Error as error:
+            raise RuntimeError(f"Can't allocate memory on the device: {error}") from error
     if found is None:
         raise RuntimeError(_NO_PLACE if device.device_type() == NPU else _NO_ALLOCATOR)
     return found
