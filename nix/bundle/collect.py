@@ -16,6 +16,8 @@ from pathlib import Path
 DRIVER = ("libcuda.so", "libnvidia-")
 # These load their own parts by name, which no list of needed libraries shows.
 FAMILIES = ("libcudnn", "libnvrtc", "libcublas", "libnvJitLink")
+# What they load by name from elsewhere: cuDNN compiles some of its kernels at run time.
+LOADED = {"libcudnn": "libnvrtc.so.*"}
 
 
 def is_elf(path: Path) -> bool:
@@ -54,25 +56,40 @@ class Bundle:
         """Brings the library of that name, found as the loader would find it for `by`."""
         if name.startswith(DRIVER) or (self.lib / name).exists():
             return
-        origin = str(by.resolve().parent)
-        places = [
-            Path(place.replace("$ORIGIN", origin)) for place in patchelf("--print-rpath", str(by)).split(":") if place
-        ]
-        for folder in [*places, by.resolve().parent, self.libraries]:
+        for folder in self.places(by):
             if (folder / name).is_file():
                 self.library(folder / name)
                 return
         raise SystemExit(f"collect: {by} needs {name}, which is not in its run path")
 
+    def places(self, by: Path) -> list[Path]:
+        """The folders where the loader looks for a library that `by` needs."""
+        origin = by.resolve().parent
+        run_path = [
+            Path(place.replace("$ORIGIN", str(origin)))
+            for place in patchelf("--print-rpath", str(by)).split(":")
+            if place
+        ]
+        return [*run_path, origin, self.libraries]
+
     def library(self, source: Path) -> None:
-        """Puts one library into lib/, with the rest of its family."""
+        """Puts one library into lib/, with the rest of its family and what that loads by name."""
         self.copy(source, self.lib / source.name)
         for family in FAMILIES:
             if source.name.startswith(family):
-                for sibling in sorted(source.parent.glob(f"{family}*.so.*")):
-                    # NVRTC's other builds, of the same size: nothing loads them unless a program is linked to them.
-                    if ".alt." not in sibling.name and not (self.lib / sibling.name).exists():
-                        self.copy(sibling, self.lib / sibling.name)
+                self.loaded(source.parent, f"{family}*.so.*")
+        for family, pattern in LOADED.items():
+            if source.name.startswith(family):
+                for folder in self.places(source):
+                    self.loaded(folder, pattern)
+
+    def loaded(self, folder: Path, pattern: str) -> None:
+        """Puts libraries that are loaded by name into lib/, each once: under the name that it has for the loader."""
+        for file in sorted(folder.glob(pattern)):
+            # NVRTC's other builds have the same size: nothing loads them unless a program is linked to them.
+            known = ".alt." in file.name or (self.lib / file.name).exists()
+            if not known and file.name == patchelf("--print-soname", str(file)):
+                self.library(file)
 
     def tree(self, source: Path, target: Path, leave_out: tuple[str, ...] = ()) -> None:
         """Copies a folder, links followed."""

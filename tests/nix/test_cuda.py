@@ -93,3 +93,37 @@ class TestBundle:
         assert done.returncode == 0, done.stderr
         listed = nix.plain("store", "cat", done.stdout.strip()).split()
         assert listed == ["libnvrtc-builtins.so.13.0", "libnvrtc.so.13", "python", "$ORIGIN/.."]
+
+    def test_bundle_has_what_cudnn_loads(self, nix: Any) -> None:
+        """NVRTC is in cuDNN's run path, and nothing needs it. A library that has two names is there once."""
+        done = nix.build_expression("""
+          pkgs.runCommand "bundled" { nativeBuildInputs = [ pkgs.patchelf pkgs.python3 ]; } ''
+            mkdir cudnn nvrtc
+            touch empty.c
+            for name in libnvrtc.so.13 libnvrtc.alt.so.13 libnvrtc-builtins.so.13.0; do
+              gcc -shared -nostdlib -Wl,-soname,$name -o nvrtc/$name.88 empty.c
+              ln -s $name.88 nvrtc/$name
+            done
+            for name in libcudnn.so.9 libcudnn_graph.so.9; do
+              gcc -shared -nostdlib -Wl,-soname,$name,-rpath,'$ORIGIN/../nvrtc' -o cudnn/$name.19 empty.c
+              ln -s $name.19 cudnn/$name
+            done
+            gcc -shared -nostdlib -Wl,--no-as-needed,-rpath,$PWD/cudnn -o user.so empty.c cudnn/libcudnn.so.9
+            PYTHONPATH=${nix}/bundle python3 -B -c '
+            from pathlib import Path
+            from collect import Bundle
+            bundle = Bundle(Path("bundle"), Path("nowhere"))
+            bundle.copy(Path("user.so"), bundle.lib / "python" / "user.so")
+            '
+            ls bundle/lib >$out
+          ''
+        """)
+        assert done.returncode == 0, done.stderr
+        listed = nix.plain("store", "cat", done.stdout.strip()).split()
+        assert listed == [
+            "libcudnn.so.9",
+            "libcudnn_graph.so.9",
+            "libnvrtc-builtins.so.13.0",
+            "libnvrtc.so.13",
+            "python",
+        ]
