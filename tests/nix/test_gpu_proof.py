@@ -76,6 +76,17 @@ class TestArchitectures:
         assert pack.keep_architecture(file, 75) == 0
 
 
+def test_newest_glibc_of_all_libraries_is_found(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name, content in (
+        ("one.so", b"\0GLIBC_2.9\0GLIBC_2.34\0GLIBCXX_3.4.30\0"),
+        ("folder/two.so.1", b"\0GLIBC_2.4\0GLIBC_PRIVATE\0"),
+        ("three.py", b"GLIBC_2.99"),
+    ):
+        (tmp_path / name).write_bytes(content)
+    assert pack.newest_glibc(tmp_path) == "2.34"
+
+
 class TestReport:
     @pytest.fixture
     def report(self) -> Any:
@@ -150,6 +161,48 @@ class TestTests:
     def test_skipped_tests_alone_do_not_pass(self, outcome: Callable[..., Any], cases: list[str], reason: str) -> None:
         with pytest.raises(proof.SkippedError, match=reason):
             outcome(*cases)
+
+
+class TestStart:
+    """The look at zrt before the items, with another package in its place."""
+
+    @pytest.fixture
+    def packed(self, tmp_path: Path) -> Callable[[str], Any]:
+        def of(script: str) -> Any:
+            (tmp_path / "zrt").mkdir()
+            (tmp_path / "zrt" / "__init__.py").touch()
+            (tmp_path / "zrt" / "__main__.py").write_text(script)
+            (tmp_path / "models").mkdir()
+            made = proof.Packed.__new__(proof.Packed)
+            made.root, made.environment = tmp_path, {"PYTHONPATH": str(tmp_path)}
+            return made
+
+        return of
+
+    def test_zrt_that_does_not_start_fails(self, packed: Callable[[str], Any]) -> None:
+        report = proof.Report(dry=False)
+        info, reason = proof.look(packed('raise ImportError("version `GLIBC_2.43\' not found")'), report)
+        assert info == {}
+        assert reason == "zrt does not start: ImportError: version `GLIBC_2.43' not found"
+        assert [(entry["name"], entry["status"], entry["reason"]) for entry in report.items] == [
+            ("zrt info", "failed", reason)
+        ]
+
+    @pytest.mark.parametrize(
+        ("providers", "reason"),
+        [
+            ('{"CUDAExecutionProvider": {"reason": null}}', None),
+            ('{"CUDAExecutionProvider": {"reason": "no driver"}}', "no driver"),
+            ("{}", "this library has no CUDA"),
+        ],
+        ids=["usable", "without driver", "without CUDA"],
+    )
+    def test_reason_is_that_of_the_provider(
+        self, packed: Callable[[str], Any], providers: str, reason: str | None
+    ) -> None:
+        report = proof.Report(dry=False)
+        assert proof.look(packed(f"print('{{\"providers\": {providers}}}')"), report)[1] == reason
+        assert report.items == []
 
 
 class TestWorkers:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import re
 import shutil
 import struct
 import subprocess
@@ -108,6 +109,14 @@ def strip(folder: Path) -> None:
             subprocess.run(["strip", "--strip-unneeded", str(file)], check=True)
 
 
+def newest_glibc(folder: Path) -> str:
+    """The glibc that the libraries in a folder ask for: the other machine's must not be older."""
+    found = {(0, 0)}
+    for file in folder.rglob("*.so*"):
+        found |= {(int(major), int(minor)) for major, minor in re.findall(rb"GLIBC_(\d+)\.(\d+)", file.read_bytes())}
+    return ".".join(map(str, max(found)))
+
+
 def models(target: Path, wanted: Collection[str]) -> list[str]:
     """Writes the models with feeds, and the results on this machine's CPU; returns their names."""
     sys.path.insert(0, str(ROOT))
@@ -191,11 +200,12 @@ def main() -> None:
         facts = {"library": "built" if given.built else "official", "architecture": given.architecture}
         facts["models"] = models(content / "models", given.real)
         (content / "facts.json").write_text(json.dumps(facts))
+        glibc = newest_glibc(content)
         write_archive(content, given.folder / "files.tar.xz")
     for name in SCRIPTS:
         shutil.copy(HERE / name, given.folder)
     size = sum(file.stat().st_size for file in given.folder.iterdir())
-    print(f"{given.folder}: {size / 1e6:.1f} MB")
+    print(f"{given.folder}: {size / 1e6:.1f} MB, for glibc {glibc} or later")
     if size > LIMIT:
         raise SystemExit(f"pack: more than {LIMIT / 1e6:.0f} MB")
 
