@@ -162,6 +162,32 @@ class TestFeeds:
         for size in (3, 4, 3, 0, 1, 4):
             assert add.run([np.ones(size, np.float32)] * 2)[0].tolist() == [2] * size
 
+    def test_alternating_shapes_of_named_outputs(self, load):
+        session = load("(float[n] x) => (float[n] y, float[n] z) { y = Neg(x) z = Mul(x, x) }")
+        for _ in range(2):
+            for size in (3, 4):
+                for names in (["z"], ("y", "z"), ["z", "y"], None):
+                    results = session.run({"x": np.full(size, -2, np.float32)}, names)
+                    wanted = [[{"y": 2, "z": 4}[name]] * size for name in names or ("y", "z")]
+                    assert [array.tolist() for array in results] == wanted
+
+    def test_other_order_of_feeds_with_the_same_shapes(self, load):
+        session = load("(float[n] a, float[m] b) => (float[n] y, float[m] z) { y = Neg(a) z = Abs(b) }")
+        short, long = f32(1), f32(2, 3)
+        for _ in range(3):
+            assert [array.tolist() for array in session.run({"a": short, "b": long})] == [[-1], [2, 3]]
+            assert [array.tolist() for array in session.run({"b": short, "a": long})] == [[-2, -3], [1]]
+
+    def test_known_shapes_with_a_wrong_feed_are_refused(self, add):
+        for size in (3, 4):
+            add.run([np.ones(size, np.float32)] * 2)
+        ones = np.ones(3, np.float32)
+        with pytest.raises(DTypeError, match=f"input '{add.input_names[1]}'"):
+            add.run([ones, np.ones(3, np.float64)])
+        with pytest.raises(UnknownNameError, match="no input 'more'"):
+            add.run(dict(zip(add.input_names, (ones, ones), strict=True)) | {"more": ones})
+        assert add.run([ones, np.ones(6, np.float32)[::2]])[0].tolist() == [2, 2, 2]
+
     def test_more_shapes_than_the_cache_holds(self, relu):
         for size in [*range(1, CALLS_KEPT + 10), 1, 2]:
             assert relu.run([np.ones(size, np.float32)])[0].shape == (size,)

@@ -20,7 +20,7 @@ from zrt.memory.buffers import Buffer
 from zrt.session.feeds import names_of
 from zrt.session.io_binding import writable_value
 from zrt.session.session import Session
-from zrt.session.value_feeds import right_value
+from zrt.session.value_feeds import check_reach, right_value
 from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo
@@ -138,7 +138,7 @@ def _value(session: Session, owner: Handle, info: ValueInfo, memory: Any, role: 
     if not isinstance(memory, (np.ndarray, Buffer, Value)):
         raise wrong_type(subject, "an array, a Buffer, a Value, a list of these or a LaneMemory", memory)
     value = right_value(info, memory) if role == "input" else writable_value(info, memory, subject)
-    session._check_reach(owner, value, subject)
+    check_reach(session, owner, value, subject)
     # The caller may close a Value of their own.
     return Value(value._open(), value.writeable, value.memory)
 

@@ -223,20 +223,29 @@ class Call:
 
 
 def key_of(feeds: Any, outputs: Any) -> Any:
-    """The outputs and the shapes of the feeds, in the order given; None unless the feeds have shapes."""
-    if outputs is not None and type(outputs) is not list and type(outputs) is not tuple:
+    """The shapes of the feeds, in the order given, and the outputs; None unless the feeds are arrays of numpy."""
+    if type(feeds) is dict:
+        # A list: another thread may change the dict meanwhile.
+        given = list(feeds.values())
+    elif type(feeds) is list or type(feeds) is tuple:
+        given = feeds
+    else:
         return None
-    if type(feeds) not in (dict, list, tuple):
-        return None
-    # A list: another thread may change the dict meanwhile.
-    given = list(feeds.values()) if type(feeds) is dict else feeds
-    try:
-        # Not for a `shape` that is a method, as an `OrtValue` of the drop-in has: its key would keep the object alive.
-        key = (None if outputs is None else tuple(outputs), *[tuple(array.shape) for array in given])
-        hash(key)
-    except (TypeError, AttributeError):
-        return None
-    return key
+    key: list[Any] = []
+    for array in given:
+        if type(array) is not ndarray:
+            return None
+        key.append(array.shape)
+    if outputs is not None:
+        if type(outputs) is not list and type(outputs) is not tuple:
+            return None
+        names = tuple(outputs)
+        try:
+            hash(names)
+        except TypeError:
+            return None
+        key.append(names)
+    return tuple(key)
 
 
 def _names(names: Sequence[str], kept: list[Any]) -> Any:

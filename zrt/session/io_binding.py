@@ -33,7 +33,7 @@ from zrt.memory.buffers import Buffer
 from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block, run_limited
 from zrt.session.feeds import check_kind, check_type, names_of
 from zrt.session.session import Session
-from zrt.session.value_feeds import right_value
+from zrt.session.value_feeds import check_reach, right_value
 from zrt.types import ElementType, ValueKind, creation_code
 from zrt.values import Value, as_value
 from zrt.values.symbolic_shapes import check
@@ -361,7 +361,7 @@ class IoBinding(Owner):
             bound.changed(bound.leave_out, name)
             return
         value = right_value(info, feed)
-        bound.session._check_reach(bound.owner, value, f"input {name!r}")
+        check_reach(bound.session, bound.owner, value, f"input {name!r}")
         bound.changed(bound.bind_input, name, value._open())
         if type(feed) is np.ndarray:
             bound.open_slot(name, feed, False)
@@ -382,7 +382,7 @@ class IoBinding(Owner):
         if any(name == info.name for info in (*bound.session.inputs, *bound.session.initializers)):
             raise ArgumentError(f"{subject} is an input as well: ORT hands it out again and writes nothing")
         value = writable_value(info, place, subject)
-        bound.session._check_reach(bound.owner, value, subject)
+        check_reach(bound.session, bound.owner, value, subject)
         bound.changed(bound.bind_output, name, value._open())
 
     def _bind_value(
@@ -394,7 +394,7 @@ class IoBinding(Owner):
         `_Bound.rebind` takes others like it.
         """
         bound = self._opened()
-        bound.session._check_reach(bound.owner, value, f"{'output' if output else 'input'} {name!r}")
+        check_reach(bound.session, bound.owner, value, f"{'output' if output else 'input'} {name!r}")
         bound.changed(bound.bind_output if output else bound.bind_input, name, value._open())
         if array is not None:
             bound.open_slot(name, array, output)

@@ -21,7 +21,7 @@ from zrt.loading import model_source
 from zrt.loading.load import load_model, prepare_options
 from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions
-from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory, default_allocator, has_device, take_string
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory, default_allocator, take_string
 from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.session.call import Call, Result, key_of, run_arrays
 from zrt.session.deadlines import end_of
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from zrt.lanes.lane_shapes import ShapesLike
     from zrt.lanes.state_ports import StateLike
     from zrt.lanes.stateful_lane import StatefulLane
-    from zrt.providers.node_assignment import Strictness
     from zrt.providers.selection import ProvidersLike
     from zrt.session import async_runs
     from zrt.session.io_binding import IoBinding
@@ -129,7 +128,11 @@ class Session(Owner):
         self._handle = None
         with model_source.Source(model) as source:
             chosen = parse(providers)
-            strictness = None if strict is False and allow == () else _strictness(strict, allow, chosen)
+            strictness = None
+            if strict is not False or allow != ():
+                from zrt.providers.node_assignment import Strictness
+
+                strictness = Strictness.of(strict, allow, chosen.asked())
             settings = prepare_options(options, chosen, external_data_dir, shared=strictness is None)
             if strictness is not None:
                 strictness.record(settings)
@@ -247,23 +250,29 @@ class Session(Owner):
         if call is None or options is not None or timeout is not None:
             return self._run_known(feeds, outputs, options, end_of(timeout))
         # `Call.memory_of` and `Call.arrays`, inlined: their calls would cost 0.2 µs, 1.5 % of a run of digits.onnx.
-        layout = call.settled
         named: Any = feeds
         shape: Any
         made = None
-        memory: list[Any] = []
         results: list[Any] = []
         places: list[Any] = []
         try:
             if type(named) is not dict and isinstance(named, (list, tuple)):
                 named = dict(zip(self.input_names, named, strict=True))
+            while True:
+                memory: list[Any] = []
+                for name, dtype, shape in call.inputs:
+                    array = named[name]
+                    if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
+                        break
+                    memory.append(from_buffer(array))
+                else:
+                    break
+                call = self._other_call(call, feeds, outputs)
+                if call is None:
+                    return self._run_known(feeds, outputs, options)
             if len(named) != call.count:
                 return self._run_known(feeds, outputs, options)
-            for name, dtype, shape in call.inputs:
-                array = named[name]
-                if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
-                    return self._run_known(feeds, outputs, options)
-                memory.append(from_buffer(array))
+            layout = call.settled
             if layout is None:
                 made = call.made_outputs()
                 layout = made.layout
@@ -291,6 +300,23 @@ class Session(Owner):
         names = list(outputs) if type(outputs) is tuple else outputs
         return call if call is not None and type(names) is list and names == call.output_names else None
 
+    def _other_call(self, tried: Call, feeds: Feeds, outputs: Sequence[str] | None) -> Call | None:
+        """The call of an earlier run for these outputs and for feeds of these shapes; None if it is `tried`."""
+        call = self._known.get(key_of(feeds, outputs))
+        if call is not None:
+            self._remember(call, outputs is not None)
+        return None if call is tried else call
+
+    def _remember(self, call: Call, named: bool) -> None:
+        """Makes this call the latest one, for all outputs or for `named` ones."""
+        if named:
+            self._latest_named = call
+        else:
+            self._latest = call
+        if self._handle is None:
+            # Another thread closed the session meanwhile: the call must not keep the OrtSession alive.
+            self.close()
+
     def _run_known(
         self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None, end: int = 0
     ) -> list[Result]:
@@ -300,13 +326,6 @@ class Session(Owner):
         memory = None if call is None else call.memory_of(feeds)
         if call is None or memory is None:
             return self._run_checked(feeds, outputs, options, key, end)
-        if outputs is None:
-            self._latest = call
-        else:
-            self._latest_named = call
-        if self._handle is None:
-            # Another thread closed the session meanwhile.
-            self.close()
         try:
             return call.run(memory, None, options, end)
         except status.MisalignedError:
@@ -332,27 +351,18 @@ class Session(Owner):
         wanted = chosen(outputs, self.output_names)
         fed = by_name(given, self.inputs, self.initializers)
         if need_values(fed):
-            from zrt.session.value_feeds import made_value
+            from zrt.session.value_feeds import check_reach, made_value
 
             owner = self._open()
             values = [made_value(info, feed) for info, feed in fed]
             for (info, _), value in zip(fed, values, strict=True):
-                self._check_reach(owner, value, f"input {info.name!r}")
+                check_reach(self, owner, value, f"input {info.name!r}")
             handles = [value._open() for value in values]
             call = self._call([(info, value.shape) for (info, _), value in zip(fed, values, strict=True)], wanted)
             return call, [handle.pointer for handle in handles], handles
         checked = [right_array(info, feed) for info, feed in fed]
         call = self._call([(info, array.shape) for (info, _), array in zip(fed, checked, strict=True)], wanted)
         return call, [from_buffer(array) for array in checked], None
-
-    def _check_reach(self, owner: Handle, value: Value, subject: str) -> None:
-        """Raises for a tensor on a device if the session has none: ORT would read its address as host memory."""
-        where = value.memory
-        if not where.is_host and not has_device(owner, len(self.inputs), len(self.outputs)):
-            raise UnsupportedError(
-                f"{subject} lies on {where.name}:{where.device_id}, and this session has nothing on a device: zrt.copy "
-                "brings it to the host"
-            )
 
     def run_values(
         self,
@@ -384,9 +394,8 @@ class Session(Owner):
 
         Arguments, results and errors are those of `run`. ORT reads the feeds until the run ends. Cancelling the waiting
         task ends the run as soon as the current operator is done. `timeout` counts from the start of the coroutine,
-        also while the run waits for a thread.
-
-        Runs are on a few threads that zrt owns, at most one for each CPU that the process may use.
+        also while the run waits for a thread. Runs are on a few threads of zrt's, at most one for each CPU that the
+        process may use.
         """
         from zrt.session import async_runs
 
@@ -445,11 +454,8 @@ class Session(Owner):
             options = self._run_options
             call = Call(handle, options, self._memory, inputs, outputs, self.input_names, self._distrusted)
             self._keep("_calls", key, call)
-        if wanted is None and not self._captures:
-            self._latest = call
-        if self._handle is None:
-            # Another thread closed the session meanwhile: the cached call must not keep the OrtSession alive.
-            self.close()
+        if not self._captures:
+            self._remember(call, wanted is not None)
         return call
 
     def _keep(self, cache: str, key: Any, call: Call) -> None:
@@ -470,7 +476,7 @@ class Session(Owner):
         A feed that would need a copy raises `ArgumentError` or `DTypeError`.
         """
         from zrt.session.prepared_run import PreparedRun
-        from zrt.session.value_feeds import right_value
+        from zrt.session.value_feeds import check_reach, right_value
 
         if self._captures:
             raise UnsupportedError(REPLAYS)
@@ -478,7 +484,7 @@ class Session(Owner):
         owner = self._open()
         values = [right_value(info, feed) for info, feed in fed]
         for (info, _), value in zip(fed, values, strict=True):
-            self._check_reach(owner, value, f"input {info.name!r}")
+            check_reach(self, owner, value, f"input {info.name!r}")
         inputs = [(info, value.shape) for (info, _), value in zip(fed, values, strict=True)]
         return PreparedRun(self._call(inputs, None), values)
 
@@ -592,9 +598,3 @@ class Session(Owner):
             return "Session(closed)"
         inputs, outputs = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
-
-
-def _strictness(strict: bool, allow: Iterable[str], chosen: DefaultSelection) -> Strictness:
-    from zrt.providers.node_assignment import Strictness
-
-    return Strictness.of(strict, allow, chosen.asked())

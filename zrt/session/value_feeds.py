@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from zrt._native.handle import Handle
 from zrt.errors import DTypeError, UnsupportedError
+from zrt.memory.allocators import has_device
 from zrt.memory.buffers import Buffer
 from zrt.session.feeds import as_array, check_kind, check_type, right_array
 from zrt.types import ElementType, ValueKind, pack
 from zrt.values import Value, as_value, symbolic_shapes
 from zrt.values.type_info import ValueInfo, content, format_type, is_plain, phrase
+
+if TYPE_CHECKING:
+    from zrt.session.session import Session
 
 
 def right_value(info: ValueInfo, feed: Any) -> Value:
@@ -52,3 +57,13 @@ def made_value(info: ValueInfo, feed: Any) -> Value:
     else:
         raise UnsupportedError(f"{subject} is {phrase(wanted.kind)}, of which no value can be made")
     return right_value(info, made)
+
+
+def check_reach(session: Session, owner: Handle, value: Value, subject: str) -> None:
+    """Raises for a tensor on a device if the session has none: ORT would read its address as host memory."""
+    where = value.memory
+    if not where.is_host and not has_device(owner, len(session.inputs), len(session.outputs)):
+        raise UnsupportedError(
+            f"{subject} lies on {where.name}:{where.device_id}, and this session has nothing on a device: zrt.copy "
+            "brings it to the host"
+        )

@@ -10,6 +10,7 @@ from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt.session.call import Call
 from zrt.session.outputs import MadeOutputs, Wanted
+from zrt.session.value_feeds import check_reach
 from zrt.types import ElementType, ValueKind
 from zrt.values import Value
 from zrt.values.type_info import ValueInfo
@@ -32,7 +33,7 @@ def _handles(session: Session, owner: Handle, feeds: Mapping[str, Value]) -> lis
         if not isinstance(value, Value):
             raise wrong_type(subject, "a Value", value)
         handles.append(value._open())
-        session._check_reach(owner, value, subject)
+        check_reach(session, owner, value, subject)
     return handles
 
 
