@@ -224,6 +224,7 @@ class Call:
 
 def key_of(feeds: Any, outputs: Any) -> Any:
     """The shapes of the feeds, in the order given, and the outputs; None unless the feeds are arrays of numpy."""
+    given: Sequence[Any]
     if type(feeds) is dict:
         # A list: another thread may change the dict meanwhile.
         given = list(feeds.values())
