@@ -29,13 +29,18 @@ def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess
 
 
 # A pipe whose reader ends early: the writer may get SIGPIPE, and under `set -o pipefail` the pipe then fails.
-EARLY_READER = re.compile(r"\|\s*(?:grep\s+(?:-\w+\s+)*-\w*q|head\b|sed\s+(?:-\w+\s+)*[^|]*\bq\b)(?!.*\|\| true)")
+EARLY_READER = re.compile(
+    r"\|\s*(?:grep\s+(?:-\w+\s+)*-\w*[qm]|head\b|sed\s+(?:-\w+\s+)*[^|]*\bq\b|awk\s+(?![^|]*\bEND\b)[^|]*\bexit\b)"
+    r"(?!.*\|\| true)"
+)
 
 
 def scripts() -> list[Path]:
     """Every shell script of the repository, and every Nix file, which may have shell code in strings."""
     root = NIX.parent
-    found = [*(root / ".ci").iterdir(), *NIX.rglob("*.sh"), *NIX.rglob("*.nix"), *(root / "tests").rglob("*.sh")]
+    found = [*(root / ".ci").iterdir(), root / "flake.nix"]
+    for folder in (NIX, root / "tests"):
+        found += [*folder.rglob("*.sh"), *folder.rglob("*.nix")]
     return sorted(path for path in found if path.is_file())
 
 
@@ -52,6 +57,8 @@ class TestPipes:
             "printf '%s' \"$all\" | grep -qxF word || missing+=(word)",
             "readelf -d file | grep -q NEEDED",
             "seq 9 | head -n 1",
+            "readelf -d file | grep -m 1 NEEDED",
+            "readelf -d file | awk '/NEEDED/ { print; exit }'",
         ],
     )
     def test_pattern_finds_early_readers(self, line: str) -> None:
