@@ -107,6 +107,14 @@ def test_parts_for_cuda_have_a_place_or_a_mend(zrt_json, zrt, monkeypatch):
         assert words in out
 
 
+def test_long_path_is_shown_whole(zrt, monkeypatch):
+    path = "/opt/" + "cuda/" * 40 + "libcudart.so.13"
+    parts = (Part("CUDA runtime", "libcudart.so.13", path, "13.0"),)
+    monkeypatch.setattr(cuda_parts, "search", lambda: cuda_parts.Search(parts, ()))
+    monkeypatch.setattr(providers, "available_providers", lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"])
+    assert path in "".join(zrt("info").split())
+
+
 def test_json_does_not_need_rich(zrt_json, missing):
     missing("rich")
     assert zrt_json("info")["versions"]

@@ -38,8 +38,13 @@ def test_needed_libraries_keep_their_order(link, tmp_path):
 
 @pytest.mark.parametrize("tags", ["--enable-new-dtags", "--disable-new-dtags"])
 def test_run_path_is_relative_to_the_file(link, tmp_path, tags):
-    made = link("made.so", f"-Wl,{tags},-rpath,/opt/cuda:$ORIGIN:${{ORIGIN}}/lib")
-    assert elf.read(str(made)).run_path == ("/opt/cuda", str(tmp_path), f"{tmp_path}/lib")
+    made = link("made.so", f"-Wl,{tags},-rpath,/opt/../cuda:$ORIGIN:${{ORIGIN}}/lib:$ORIGIN/../other")
+    assert elf.read(str(made)).run_path == (
+        "/opt/../cuda",
+        str(tmp_path),
+        f"{tmp_path}/lib",
+        f"{tmp_path.parent}/other",
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"\x7fELF\x01\x01" + bytes(100), b"text" * 100], ids=repr)

@@ -38,10 +38,12 @@ def console() -> Console:
 
 
 def table(*columns: str, left: int = 1) -> Table:
-    """A table whose first `left` columns are text and whose other columns are numbers."""
+    """A table whose first `left` columns are text, shown whole, and whose other columns are numbers."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for index, column in enumerate(columns):
-        made.add_column(column, justify="left" if index < left else "right", no_wrap=index >= left)
+    for column in columns[:left]:
+        made.add_column(column, overflow="fold")
+    for column in columns[left:]:
+        made.add_column(column, justify="right", no_wrap=True)
     return made
 
 

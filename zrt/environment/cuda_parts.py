@@ -85,7 +85,7 @@ def search(provider: str = PROVIDER) -> Search:
         return Search((Part("provider", provider, problem=MISSING, mend=mend),), (f"the folder of {core}",))
     shared = elf.read(file)
     variable = os.environ.get("LD_LIBRARY_PATH", "")
-    run_path = (*shared.run_path, *elf.read(core).run_path)
+    run_path = tuple(dict.fromkeys((*shared.run_path, *elf.read(core).run_path)))
     folders = [*filter(None, variable.split(":")), *run_path]
     cuda = next((_number(name) for name in shared.needed if _stem(name) == RUNTIME), None)
     found = [_driver(folders, cuda)] if cuda or DRIVER in shared.needed else []

@@ -56,6 +56,11 @@ def _read(file: BinaryIO, origin: str) -> SharedLibrary:
         file.seek(strings + offset)
         return file.read(4096).split(b"\0", 1)[0].decode(errors="surrogateescape")
 
-    paths = [text(value) for tag, value in entries if tag in (_RPATH, _RUNPATH)]
-    folders = ":".join(paths).replace("${ORIGIN}", origin).replace("$ORIGIN", origin).split(":")
-    return SharedLibrary(tuple(text(value) for tag, value in entries if tag == _NEEDED), tuple(filter(None, folders)))
+    def folder(place: str) -> str:
+        absolute = place.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
+        # A link that the library names is kept; the origin has none.
+        return absolute if absolute == place else os.path.realpath(absolute)
+
+    paths = ":".join(text(value) for tag, value in entries if tag in (_RPATH, _RUNPATH))
+    needed = tuple(text(value) for tag, value in entries if tag == _NEEDED)
+    return SharedLibrary(needed, tuple(folder(place) for place in paths.split(":") if place))
