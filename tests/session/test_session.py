@@ -88,6 +88,13 @@ class TestAttributes:
             copy.copy(relu)
 
 
+class Incomparable:
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise RuntimeError("not to be compared")
+
+
 class TestFeeds:
     def test_feeds_by_name_in_any_order(self, load):
         session = load("(float[n] x, float[n] y) => (float[n] z) { z = Sub(x, y) }")
@@ -170,6 +177,14 @@ class TestFeeds:
                     results = session.run({"x": np.full(size, -2, np.float32)}, names)
                     wanted = [[{"y": 2, "z": 4}[name]] * size for name in names or ("y", "z")]
                     assert [array.tolist() for array in results] == wanted
+
+    @pytest.mark.parametrize("name", [np.zeros(2), 4, ("y",), Incomparable()], ids=["array", "int", "tuple", "raises"])
+    def test_wrong_name_after_a_named_run_is_refused(self, add, name):
+        feeds = [np.ones(3, np.float32)] * 2
+        for wrong in ([name], (name,), [add.output_names[0], name]):
+            add.run(feeds, list(add.output_names))
+            with pytest.raises(UnknownNameError, match="outputs: the model has no output"):
+                add.run(feeds, wrong)
 
     def test_other_order_of_feeds_with_the_same_shapes(self, load):
         session = load("(float[n] a, float[m] b) => (float[n] y, float[m] z) { y = Neg(a) z = Abs(b) }")

@@ -223,7 +223,10 @@ class Call:
 
 
 def key_of(feeds: Any, outputs: Any) -> Any:
-    """The shapes of the feeds, in the order given, and the outputs; None unless the feeds are arrays of numpy."""
+    """The shapes of the feeds, in the order given, and the outputs; None unless the feeds are arrays of numpy.
+
+    Feeds that are not those of the call with an equal key fail its checks: names and shapes are compared again.
+    """
     given: Sequence[Any]
     if type(feeds) is dict:
         # A list: another thread may change the dict meanwhile.
