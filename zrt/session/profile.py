@@ -12,10 +12,14 @@ from time import perf_counter_ns as clock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common.arguments import integer, path_bytes
+from zrt._common.files import ends_with
 from zrt._common.public import public
-from zrt._native.library import library
+from zrt._native import status
+from zrt._native.handle import Handle
+from zrt._native.library import api, library
 from zrt.errors import FileError, TraceError, UnsupportedError
 from zrt.loading.run_options import RunOptions
+from zrt.memory.allocators import default_allocator, take_string
 from zrt.session.feeds import Feeds
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import format_shape
@@ -177,6 +181,15 @@ class Profile:
                 json.dump({"traceEvents": entries, "displayTimeUnit": "ms"}, file)
         except OSError as error:
             raise FileError(f"trace {name!r}: {error.strerror or error}") from None
+
+
+def end(session: Handle) -> str:
+    """Ends a session's profiling and returns the trace's path, "" without one; raises if the trace is cut off."""
+    allocator = default_allocator()
+    path = take_string(allocator, status.make(api().SessionEndProfiling, "char", session.pointer, allocator))
+    if path and not ends_with(path, b"]"):
+        raise FileError(f"trace {path!r}: ONNX Runtime could not write it, or not all of it")
+    return path
 
 
 def of_runs(session: Session, feeds: Feeds, runs: int, warmup: int) -> Profile:

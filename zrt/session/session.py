@@ -16,12 +16,12 @@ from zrt._native.cdata import NULL, from_buffer, strings
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
-from zrt.errors import ArgumentError, FileError, NotCopyableError, UnsupportedError
+from zrt.errors import ArgumentError, NotCopyableError, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.load import load_model, prepare_options
 from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions
-from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory, default_allocator, take_string
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory
 from zrt.providers.default_selection import DefaultSelection, parse
 from zrt.session.call import LEFT, Call, Result, key_of, run_arrays
 from zrt.session.deadlines import end_of
@@ -262,7 +262,10 @@ class Session(Owner):
                     array = named[name]
                     if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
                         break
-                    memory.append(from_buffer(array))
+                    try:
+                        memory.append(from_buffer(array))
+                    except ValueError:  # it is strided
+                        memory.append(from_buffer(array.copy()))
                 else:
                     break
                 call = self._other_call(call, feeds, outputs)
@@ -565,14 +568,9 @@ class Session(Owner):
 
         The path is "" if the session is not profiled. Raises `FileError` if ONNX Runtime could not write the trace.
         """
-        from zrt._common.files import ends_with
+        from zrt.session import profile
 
-        handle = self._open()
-        allocator = default_allocator()
-        path = take_string(allocator, status.make(api().SessionEndProfiling, "char", handle.pointer, allocator))
-        if path and not ends_with(path, b"]"):
-            raise FileError(f"trace {path!r}: ONNX Runtime could not write it, or not all of it")
-        return path
+        return profile.end(self._open())
 
     @property
     def profiling_start_ns(self) -> int:
