@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import zrt
 from tests.support import compiler
 from zrt.environment import cuda_parts
 
@@ -122,6 +123,19 @@ def test_all_parts_have_a_path_and_a_version(machine):
         str(machine.root / "loader" / part["file"]) for part in found["parts"].values()
     }
     assert not any(part["problem"] or part["mend"] for part in found["parts"].values())
+
+
+@pytest.mark.usefixtures("without_driver")
+def test_provider_is_opened_where_only_the_driver_is_made_of_c(machine, script):
+    """ONNX Runtime loads its provider, whose first call of CUDA fails."""
+    if "CUDAExecutionProvider" not in zrt.available_providers():
+        pytest.skip("this library has no CUDA")
+    machine.driver()
+    says = script("cuda_session.py").stdout
+    if says.startswith("lacks"):
+        pytest.skip(f"this machine {says}")
+    assert says.startswith("FailError: model "), says
+    assert "CUDA failure" in says
 
 
 @pytest.mark.usefixtures("without_driver")
