@@ -252,6 +252,37 @@ def test_ratios_are_of_each_round() -> None:
     assert figures == {"first_us": 3.0, "second_us": 4.0, "ratio": 0.75, "rounds": proof.ROUNDS}
 
 
+def test_official_package_runs_in_its_own_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    duels = []
+
+    def duel(first: Any, way: str, second: Any, other: str, model: str, goal: float | None = None) -> dict[str, Any]:
+        duels.append((first.facts["library"], way, second.facts["library"], other))
+        return {}
+
+    monkeypatch.setattr(proof, "duel", duel)
+    monkeypatch.setattr(proof, "gpu_tests", lambda packed: {})
+    built, official = (
+        SimpleNamespace(
+            provider="cuda",
+            facts={"library": kind, "models": ["real"]},
+            data=lambda *_: {},
+            model=str,
+        )
+        for kind in ("built", "official")
+    )
+    for first, second in ((built, official), (official, built)):
+        proof.carry_out(first, second, proof.Report(dry=False), None)
+        kind = first.facts["library"]
+        assert set(duels) == {
+            (kind, "lane_graph", kind, "lane_device"),
+            (kind, "lane_device", "official", "official_iobinding"),
+            (kind, "lane_pinned", kind, "lane_host"),
+            (kind, "lane_device", kind, "session_run"),
+            ("built", "lane_device", "official", "lane_device"),
+        }
+        duels.clear()
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This zrt, packed as one that was built; its library is the one that zrt finds here."""

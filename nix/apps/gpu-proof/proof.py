@@ -308,12 +308,14 @@ def carry_out(packed: Packed, other: Packed | None, report: Report, without: str
     """All items, in turn; `without` is the reason why CUDA cannot be used."""
     models = packed.facts["models"]
     provider, items = packed.provider, HERE / "items.py"
+    built, official = _by_kind(packed, other)
 
     def single(name: str, model: str) -> Callable[[], dict[str, Any]]:
         return lambda: packed.data(items, name, provider, packed.model(model))
 
     def ratio(way: str, than: str, model: str, goal: float | None = None) -> Callable[[], dict[str, Any]]:
-        return lambda: duel(packed, way, packed, than, model, goal)
+        beside = official if official and than.startswith("official") else packed
+        return lambda: duel(packed, way, beside, than, model, goal)
 
     captures = "captured graphs are CUDA's" if provider == "cpu" else None
     report.item("tests marked gpu", lambda: gpu_tests(packed), without)
@@ -332,7 +334,6 @@ def carry_out(packed: Packed, other: Packed | None, report: Report, without: str
     report.item("two lanes on two streams", single("two_lanes", CNN), without)
     lacking = None if WITH_STATE in models else f"the folder has no model {WITH_STATE}"
     report.item("state on the device", single("state", WITH_STATE), without or lacking)
-    built, official = _by_kind(packed, other)
     lacking = without or (None if built and official else "takes two folders (--against): one built, one official")
     for model in models:
         if model in (SMALL, CNN):
