@@ -14,6 +14,7 @@ from tests.support import models
 from zrt import Buffer, LaneMemory, MemoryInfo, Session, Value, copy, copy_all
 from zrt._native import ffi, status
 from zrt._native.library import api, library
+from zrt.environment import cuda_parts
 from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
 from zrt.types import ElementType, creation_code, pack
 from zrt.values import copy as transfer
@@ -266,7 +267,7 @@ class TestDevicesWithoutTheirProvider:
     def no_provider(self, tmp_path, monkeypatch):
         """Pretends that the library lies in a folder without CUDA's provider."""
         elsewhere = dataclasses.replace(library(), path=str(tmp_path / "libonnxruntime.so"))
-        monkeypatch.setattr(transfer, "library", lambda: elsewhere)
+        monkeypatch.setattr(cuda_parts, "library", lambda: elsewhere)
         monkeypatch.setattr(transfer, "_CUDA", "one that nobody registered")
 
     def test_error_names_the_missing_library(self, tmp_path):
@@ -341,4 +342,4 @@ class TestCuda:
         np.testing.assert_array_equal(pinned.numpy(), NUMBERS)
 
     def test_provider_library_lies_beside_the_library(self):
-        assert Path(library().path).with_name("libonnxruntime_providers_cuda.so").exists()
+        assert Path(cuda_parts.provider_file()).exists()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from zrt._common.arguments import wrong_type
 from zrt._common.public import public
-from zrt._native import _ort, status
+from zrt._native import status
 from zrt._native.cdata import NULL
 from zrt._native.handle import Handle
-from zrt._native.library import api, library
+from zrt._native.library import api
 from zrt.environment import provider_libraries
 from zrt.environment.environment import current
 from zrt.environment.streams import SyncStream
@@ -163,9 +163,11 @@ def register_cuda(*memories: MemoryInfo) -> str:
     with provider_libraries.lock:
         if _CUDA in provider_libraries.registered():
             return ""
-        # ORT expects it beside the binary with ORT's code: the library, or our extension if ORT is linked into it.
-        provider = Path(library().path or str(_ort.__file__)).with_name("libonnxruntime_providers_cuda.so")
-        if not provider.exists():
+        # Deferred: most processes copy on the host.
+        from zrt.environment import cuda_parts
+
+        provider = cuda_parts.provider_file()
+        if not os.path.exists(provider):
             return f'CUDA\'s provider library is not there: {provider} (pip install "zrt[cuda]" brings it)'
         provider_libraries.register(current().pointer, _CUDA, provider)
         return ""
