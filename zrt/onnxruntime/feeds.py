@@ -86,13 +86,18 @@ def _list(info: ValueInfo | None, feed: list[Any]) -> np.ndarray[Any, Any]:
         raise RuntimeError("Could not create tensor from given input list") from error
 
 
-def lists_as_arrays(feeds: dict[str, Any], inputs: Iterable[ValueInfo]) -> dict[str, Any] | None:
-    """The feeds with an array in the place of each list for a tensor; None if there is no such list."""
-    arrays = {
-        info.name: _list(info, feeds[info.name])
-        for info in inputs
-        if info.kind is ValueKind.TENSOR and isinstance(feeds.get(info.name), list)
-    }
+def as_arrays(feeds: dict[str, Any], inputs: Iterable[ValueInfo]) -> dict[str, Any] | None:
+    """The feeds with an array in the place of each list for a tensor, and what zrt takes in the place of each
+    `OrtValue`; None if there are neither lists nor `OrtValue`s.
+    """
+    arrays = {}
+    for info in inputs:
+        feed = feeds.get(info.name)
+        if isinstance(feed, list):
+            if info.kind is ValueKind.TENSOR:
+                arrays[info.name] = _list(info, feed)
+        elif (held := getattr(type(feed), "__zrt_feed__", None)) is not None:
+            arrays[info.name] = held(feed)
     return {**feeds, **arrays} if arrays else None
 
 

@@ -172,18 +172,18 @@ class Session:
     def _direct(self, input_feed: dict[str, Any], output_names: Any, run_options: Any) -> Any:
         """zrt's own run, which takes the place of this method if nothing has to be converted for it.
 
-        That is so where no feed is a list, and where its results have the official package's form.
+        That is so where no feed is a list or an `OrtValue`, and where its results have the official package's form.
         """
         session = self._sess.session
         if not self._sess.returns_as_official:
             raise ArgumentError("the outputs need a conversion")
-        listed = feeds.lists_as_arrays(input_feed, (*session.inputs, *session.initializers))
-        results = session.run(listed or input_feed, output_names, run_options)
+        converted = feeds.as_arrays(input_feed, (*session.inputs, *session.initializers))
+        results = session.run(converted or input_feed, output_names, run_options)
         if any(isinstance(result, SparseTensor) for result in results):
             # A model may declare them as dense.
             self._sess.returns_as_official = False
             raise ArgumentError("an output is sparse")
-        if output_names is None and listed is None:
+        if output_names is None and converted is None:
             vars(self)["_direct"] = session.run
         return results
 
