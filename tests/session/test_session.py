@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import gc
 import itertools
@@ -202,6 +203,14 @@ class TestFeeds:
         with pytest.raises(UnknownNameError, match="no input 'more'"):
             add.run(dict(zip(add.input_names, (ones, ones), strict=True)) | {"more": ones})
         assert add.run([ones, np.ones(6, np.float32)[::2]])[0].tolist() == [2, 2, 2]
+
+    def test_feed_that_a_defaultdict_would_make_is_missing(self, add):
+        feeds = collections.defaultdict(lambda: f32(2), x=f32(1))
+        for _ in range(2):
+            with pytest.raises(ArgumentError, match="input 'y' is missing"):
+                add.run(feeds)
+            assert list(feeds) == ["x"]
+            assert add.run([f32(1), f32(2)])[0].tolist() == [3]
 
     def test_more_shapes_than_the_cache_holds(self, relu):
         for size in [*range(1, CALLS_KEPT + 10), 1, 2]:

@@ -258,21 +258,20 @@ class Session(Owner):
                 named = dict(zip(self.input_names, named, strict=True))
             while True:
                 memory: list[Any] = []
-                for name, dtype, shape in call.inputs:
-                    array = named[name]
-                    if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
+                if len(named) == call.count:  # compared first: a defaultdict makes the feeds that it lacks
+                    for name, dtype, shape in call.inputs:
+                        array = named[name]
+                        if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
+                            break
+                        try:
+                            memory.append(from_buffer(array))
+                        except ValueError:  # it is strided
+                            memory.append(from_buffer(array.copy()))
+                    else:
                         break
-                    try:
-                        memory.append(from_buffer(array))
-                    except ValueError:  # it is strided
-                        memory.append(from_buffer(array.copy()))
-                else:
-                    break
                 call = self._other_call(call, feeds, outputs)
                 if call is None:
                     return self._run_known(feeds, outputs, options)
-            if len(named) != call.count:
-                return self._run_known(feeds, outputs, options)
             layout = call.settled
             if layout is None:
                 made = call.made_outputs()
