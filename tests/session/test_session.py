@@ -212,6 +212,19 @@ class TestFeeds:
             assert list(feeds) == ["x"]
             assert add.run([f32(1), f32(2)])[0].tolist() == [3]
 
+    def test_known_call_becomes_the_latest(self, load):
+        """Only the latest calls run without a look at those of earlier runs."""
+        text = "(float[n] x, float v = {1}, float w = {2}) => (float[n] y, float[n] z) { y = Add(x, v) z = Add(x, w) }"
+        session = load(text)
+        x, one = f32(1), np.ones((), np.float32)
+        for _ in range(2):
+            for names in (["y"], ["z"], ["y", "z"]):
+                session.run([x], names)
+                assert session._latest_named.output_names == names
+            for feeds in ({"x": x}, {"x": x, "v": one}, {"x": x, "w": one}):
+                session.run(feeds)
+                assert [name for name, *_ in session._latest.inputs] == list(feeds)
+
     def test_more_shapes_than_the_cache_holds(self, relu):
         for size in [*range(1, CALLS_KEPT + 10), 1, 2]:
             assert relu.run([np.ones(size, np.float32)])[0].shape == (size,)

@@ -245,7 +245,7 @@ class Session(Owner):
         sequences as a list, maps as a dict, sparse tensors as a `SparseTensor`, an absent optional as None, packed
         types as a `Value`.
         """
-        call = self._latest if outputs is None else self._named(outputs)
+        call = self._latest if outputs is None else self._named(feeds, outputs)
         if call is None or options is not None or timeout is not None:
             return self._run_known(feeds, outputs, options, end_of(timeout))
         # `Call.memory_of` and `Call.arrays`, inlined: their calls would cost 0.2 µs, 1.5 % of a run of digits.onnx.
@@ -294,16 +294,17 @@ class Session(Owner):
             return call.run(memory)
         return results if made is None else call.collect(code, results, made)
 
-    def _named(self, outputs: Sequence[str]) -> Call | None:
-        """The call of the latest run for named outputs, if these are the names."""
+    def _named(self, feeds: Feeds, outputs: Sequence[str]) -> Call | None:
+        """The call of the latest run for named outputs if these are the names, else that of an earlier run."""
         call = self._latest_named
         names = list(outputs) if type(outputs) is tuple else outputs
         try:
-            return call if call is not None and type(names) is list and names == call.output_names else None
+            latest = call is not None and type(names) is list and names == call.output_names
         except Exception:  # of a name's own comparison: the checks refuse such a name
             return None
+        return call if latest else self._other_call(None, feeds, outputs)
 
-    def _other_call(self, tried: Call, feeds: Feeds, outputs: Sequence[str] | None) -> Call | None:
+    def _other_call(self, tried: Call | None, feeds: Feeds, outputs: Sequence[str] | None) -> Call | None:
         """The call of an earlier run for these outputs and for feeds of these shapes; None if it is `tried`."""
         call = self._known.get(key_of(feeds, outputs))
         if call is not None:
@@ -328,6 +329,7 @@ class Session(Owner):
         memory = None if call is None else call.memory_of(feeds)
         if call is None or memory is None:
             return self._run_checked(feeds, outputs, options, key, end)
+        self._remember(call, outputs is not None)
         try:
             return call.run(memory, None, options, end)
         except status.MisalignedError:
@@ -440,7 +442,7 @@ class Session(Owner):
     def _ready(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> async_runs.Ready:
         self._check_replay(options)
         self._open()
-        latest = self._latest if outputs is None else self._named(outputs)
+        latest = self._latest if outputs is None else self._named(feeds, outputs)
         memory = None if latest is None else latest.memory_of(feeds)
         if latest is None or memory is None or not aligned(feeds):
             return self._checked(feeds, outputs)
