@@ -35,6 +35,7 @@ from zrt.errors import (
     ShapeError,
     UnknownNameError,
 )
+from zrt.session.call import Call
 from zrt.session.session import CALLS_KEPT
 from zrt.types import ElementType
 
@@ -224,6 +225,27 @@ class TestFeeds:
             for feeds in ({"x": x}, {"x": x, "v": one}, {"x": x, "w": one}):
                 session.run(feeds)
                 assert [name for name, *_ in session._latest.inputs] == list(feeds)
+
+    def test_run_that_fails_with_other_shapes_runs_once(self, load, monkeypatch):
+        session = load("(float[n] x, int64[m] i) => (float[k] y) { y = Gather(x, i) }")
+        x, runs, run = f32(1, 2, 3), [], Call.run
+        session.run([x, np.array([0])])
+        monkeypatch.setattr(Call, "run", lambda *arguments: runs.append(arguments) or run(*arguments))
+        with pytest.raises(InvalidArgumentError, match="out of data bounds") as caught:
+            session.run([x, np.array([0, 9])])
+        assert len(runs) == 1
+        assert caught.value.__context__ is None
+
+    def test_error_of_feeds_after_a_run_has_no_context(self, add):
+        for feeds, error in (
+            ([f32(1)], ArgumentError),
+            ([f32(1), 1], DTypeError),
+            ({"x": f32(1), "v": 1}, UnknownNameError),
+        ):
+            add.run([f32(1), f32(2)])
+            with pytest.raises(error) as caught:
+                add.run(feeds)
+            assert caught.value.__context__ is None
 
     def test_more_shapes_than_the_cache_holds(self, relu):
         for size in [*range(1, CALLS_KEPT + 10), 1, 2]:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack, overload
 from weakref import WeakValueDictionary
 
-import numpy as np
-
 from zrt._common.arguments import entries, integer
 from zrt._common.public import public
 from zrt._native import status
@@ -23,7 +21,7 @@ from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory
 from zrt.providers.default_selection import DefaultSelection, parse
-from zrt.session.call import LEFT, Call, Result, key_of, run_arrays
+from zrt.session.call import LEFT, Call, Result, empty, key_of, ndarray, run_arrays
 from zrt.session.deadlines import end_of
 from zrt.session.feeds import Feeds, aligned, by_name, need_values, right_array
 from zrt.session.outputs import chosen, resolved
@@ -48,8 +46,6 @@ if TYPE_CHECKING:
     from zrt.values.model_metadata import ModelMetadata
 
 MISALIGNED = status.MISALIGNED
-ndarray = np.ndarray
-empty = np.empty
 
 # The number of combinations of names and shapes for which a session keeps a prepared call.
 CALLS_KEPT = 64
@@ -271,7 +267,7 @@ class Session(Owner):
                         break
                 call = self._other_call(call, feeds, outputs)
                 if call is None:
-                    return self._run_known(feeds, outputs, options)
+                    raise LookupError("no earlier run had such feeds")
             layout = call.settled
             if layout is None:
                 made = call.made_outputs()
@@ -285,14 +281,15 @@ class Session(Owner):
                 results.append(array)
                 places.append(from_buffer(array))
         except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
-            return self._run_known(feeds, outputs, options)
-        code = run_arrays(call.reference, NULL, memory, places, NULL if made is None else made.pointer, id(results))
-        if code and code != LEFT:
-            if code == MISALIGNED:
-                return self._run_known(feeds, outputs, options)
-            call.prepare_retry(code, made)
-            return call.run(memory)
-        return results if made is None else call.collect(code, results, made)
+            pass  # `_run_known` follows outside: its errors are neither caught here nor chained to this one
+        else:
+            code = run_arrays(call.reference, NULL, memory, places, NULL if made is None else made.pointer, id(results))
+            if not code or code == LEFT:
+                return results if made is None else call.collect(code, results, made)
+            if code != MISALIGNED:
+                call.prepare_retry(code, made)
+                return call.run(memory)
+        return self._run_known(feeds, outputs, options)
 
     def _named(self, feeds: Feeds, outputs: Sequence[str]) -> Call | None:
         """The call of the latest run for named outputs if these are the names, else that of an earlier run."""
