@@ -97,6 +97,11 @@ class Incomparable:
         raise RuntimeError("not to be compared")
 
 
+class Unhashable:
+    def __hash__(self):
+        raise RuntimeError("not to be hashed")
+
+
 class TestFeeds:
     def test_feeds_by_name_in_any_order(self, load):
         session = load("(float[n] x, float[n] y) => (float[n] z) { z = Sub(x, y) }")
@@ -180,7 +185,11 @@ class TestFeeds:
                     wanted = [[{"y": 2, "z": 4}[name]] * size for name in names or ("y", "z")]
                     assert [array.tolist() for array in results] == wanted
 
-    @pytest.mark.parametrize("name", [np.zeros(2), 4, ("y",), Incomparable()], ids=["array", "int", "tuple", "raises"])
+    @pytest.mark.parametrize(
+        "name",
+        [np.zeros(2), 4, ("y",), Incomparable(), Unhashable()],
+        ids=["array", "int", "tuple", "raises", "raises-hashed"],
+    )
     def test_wrong_name_after_a_named_run_is_refused(self, add, name):
         feeds = [np.ones(3, np.float32)] * 2
         for wrong in ([name], (name,), [add.output_names[0], name]):

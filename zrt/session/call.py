@@ -246,7 +246,7 @@ def key_of(feeds: Any, outputs: Any) -> Any:
         names = tuple(outputs)
         try:
             hash(names)
-        except TypeError:
+        except Exception:  # of a name's own hash: the checks refuse such a name
             return None
         key.append(names)
     return tuple(key)
