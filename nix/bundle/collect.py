@@ -16,7 +16,7 @@ from pathlib import Path
 DRIVER = ("libcuda.so", "libnvidia-")
 # These load their own parts by name, which no list of needed libraries shows.
 FAMILIES = ("libcudnn", "libnvrtc", "libcublas", "libnvJitLink")
-# What they load by name from elsewhere: cuDNN compiles some of its kernels at run time.
+# Libraries of other folders that a family loads by name: cuDNN compiles some of its kernels at run time.
 LOADED = {"libcudnn": "libnvrtc.so.*"}
 
 

@@ -241,7 +241,7 @@ class Report:
 
 
 def look(packed: Packed, report: Report) -> tuple[dict[str, Any], str | None]:
-    """What `zrt info` finds, and the reason why the other items cannot be carried out."""
+    """The output of `zrt info`, and the reason why the other items cannot be carried out; None if they can."""
     try:
         info = packed.data("-m", "zrt", "info", "--json")
     except FailedError as error:
