@@ -132,6 +132,7 @@ class TestService:
         yield service
         service.end(5)
         assert "mine" not in serve.status().applications
+        assert "zrt-ray-serve" not in [thread.name for thread in threading.enumerate()]
 
     @pytest.fixture
     def http(self, port: int) -> Http:

@@ -60,6 +60,7 @@ class Service:
         self.route_prefix = route_prefix
         self._started_serve = False
         self._deployed = False
+        self._running: _Call[Any] | None = None
         # Ray Serve logs each step there.
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
 
@@ -79,7 +80,7 @@ class Service:
             _check_address(http)
         self._deployed = True
         target = deployment.bind()
-        running = _Call(lambda: serve.run(target, name=self.name, route_prefix=self.route_prefix))
+        running = self._running = _Call(lambda: serve.run(target, name=self.name, route_prefix=self.route_prefix))
         while not running.wait(POLL_S):
             if stop.is_set():
                 return []
@@ -105,6 +106,10 @@ class Service:
                 time.sleep(POLL_S)
         if self._started_serve and not _answer(serve.status).applications:
             _answer(serve.shutdown, CHANGE_S)
+            if self._running is not None:
+                # After a failed start it asks Ray Serve once a second, which ends with the first error. If this process
+                # had left the cluster by then, Ray would connect it anew.
+                self._running.wait(END_S)
 
     def _delete(self) -> None:
         # It waits for a minute at most, and the deletion goes on.
