@@ -79,7 +79,7 @@ def test_the_build_of_the_library():
 
 def test_library_without_cuda_needs_no_parts(zrt_json, zrt):
     if "CUDAExecutionProvider" in available_providers():
-        pytest.skip("this library has CUDA")
+        pytest.skip("this library has CUDA, whose parts `zrt info` lists")
     assert zrt_json("info")["cuda"] is None
     assert "for CUDA" not in zrt("info")
 
