@@ -321,22 +321,21 @@ class Session(Owner):
         self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None, end: int = 0
     ) -> list[Result]:
         """`run` for arrays of types and shapes that an earlier run with these outputs had; else with every check."""
-        key = key_of(feeds, outputs)
-        call = self._known.get(key)
+        call = self._other_call(None, feeds, outputs)
         memory = None if call is None else call.memory_of(feeds)
         if call is None or memory is None:
-            return self._run_checked(feeds, outputs, options, key, end)
-        self._remember(call, outputs is not None)
+            return self._run_checked(feeds, outputs, options, end)
         try:
             return call.run(memory, None, options, end)
         except status.MisalignedError:
-            return self._run_checked(feeds, outputs, options, key, end)
+            return self._run_checked(feeds, outputs, options, end)
 
     def _run_checked(
-        self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None, key: Any, end: int
+        self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None, end: int
     ) -> list[Result]:
-        """`run` with every check: it converts the feeds or raises a precise error. It keeps the call by the `key`."""
+        """`run` with every check: it converts the feeds or raises a precise error. It keeps the call for later runs."""
         self._check_replay(options)
+        key = key_of(given, outputs)
         call, memory, handles = self._checked(given, outputs)
         if key is not None and handles is None and not self._captures:
             self._keep("_known", key, call)
