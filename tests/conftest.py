@@ -101,6 +101,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(f"{variable} is not set: it would name {what}")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    before = sys.exc_info()[1]
+    yield
+    assert sys.exc_info()[1] is before, "an exception is still being handled: see tests.support.threads.on_its_own"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     # Release the test's fixtures before its module's, which they may use; pytest keeps them longer.

@@ -20,6 +20,7 @@ from hypothesis.extra import numpy as npst
 import zrt
 from tests.support.arrays import Tracked, f32
 from tests.support.capsules import Foreign, read, watched
+from tests.support.threads import on_its_own
 from zrt.errors import ArgumentError, DLPackError, DTypeError, UnsupportedError
 from zrt.interop import dlpack
 from zrt.interop.dlpack import element_type_in
@@ -257,7 +258,7 @@ class TestLifetimes:
                     gc.collect()
                 assert alive() is None, f"lost at bytecode {number}"
 
-        reached = next(number for number in itertools.count() if not interrupts(number))
+        reached = next(number for number in itertools.count() if not on_its_own(interrupts, number))
         assert reached > 100
 
     def test_tensors_work_and_are_released_after_a_fork(self, script: Callable[..., Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -14,6 +14,7 @@ import pytest
 
 import zrt
 from tests.scoring import models
+from tests.support.threads import on_its_own
 from zrt.errors import ArgumentError, FileError, ShapeError, UnsupportedError
 from zrt.scoring import parts
 from zrt.scoring.parts import Parts
@@ -84,28 +85,33 @@ def test_error_of_a_run_leaves_complete_parts(data: Path, tmp_path: Path, monkey
 def test_interrupt_between_any_two_lines_loses_no_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "PART_BYTES", 16)
     steps = [function.__code__ for function in (Parts.add, Parts.flush, parts._replace)]
-    interrupted = True
-    for step in count(1):
-        if not interrupted:
-            break
-        made, lines = parts_of(tmp_path / str(step)), count(1)
 
-        def trace(frame: FrameType, event: str, argument: Any, lines: Iterator[int] = lines, step: int = step) -> Any:
-            if frame.f_code in steps and event == "line" and next(lines) == step:
+    def interrupts(number: int, made: Parts) -> bool:
+        """Interrupts at that line; False if there are fewer."""
+        lines = count(1)
+
+        def trace(frame: FrameType, event: str, argument: Any) -> Any:
+            if frame.f_code in steps and event == "line" and next(lines) == number:
                 raise KeyboardInterrupt
             return trace
 
-        before = sys.gettrace()
         sys.settrace(trace)
         try:
             for row in range(3):
                 made.add(1, {"n": np.array([row])}, None, {}, [(row, "bad")])
-            interrupted = False
+            return False
         except KeyboardInterrupt:
-            pass
+            return True
         finally:
-            sys.settrace(before)
-            made.flush()
+            sys.settrace(None)
+
+    interrupted = True
+    for step in count(1):
+        if not interrupted:
+            break
+        made = parts_of(tmp_path / str(step))
+        interrupted = on_its_own(interrupts, step, made)
+        made.flush()
         found = parts_of(tmp_path / str(step), resume=True)
         assert [int(number) for file in found.files for number in np.load(file)["n"]] == list(range(found.done))
         assert [row for row, _ in found.bad] == list(range(found.done))
