@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import gc
 import io
 import json
 import subprocess
 import sys
+import weakref
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -121,18 +124,59 @@ class TestApart:
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_requests_are_answered_line_by_line(saved):
-    path = saved(models.add())
-    inputs = [
-        {"name": name, "onnx_type": FLOAT, "shape": [4], "array_shape": [4], "dtype": "float32", "file": None}
-        for name in ("x", "y")
+def first_order(path, output_shape):
+    places = [
+        {
+            "name": name,
+            "onnx_type": FLOAT,
+            "shape": [4],
+            "array_shape": shape,
+            "dtype": shape and "float32",
+            "file": None,
+        }
+        for name, shape in (("x", [4]), ("y", [4]), ("z", output_shape))
     ]
-    output = {"name": "z", "onnx_type": FLOAT, "shape": [4], "array_shape": None, "dtype": None, "file": None}
-    first = {"model": str(path), "options": ONE_THREAD, "providers": CPU, "inputs": inputs, "outputs": [output]}
-    orders = [first, {"do": "batch", "key": KEYS[0], "runs": 2}, {"do": "times", "key": KEYS[1], "runs": 2}]
+    return {
+        "model": str(path),
+        "options": ONE_THREAD,
+        "providers": CPU,
+        "inputs": places[:2],
+        "outputs": places[2:],
+    }
+
+
+def test_requests_are_answered_line_by_line(saved):
+    orders = [
+        first_order(saved(models.add()), None),
+        {"do": "batch", "key": KEYS[0], "runs": 2},
+        {"do": "times", "key": KEYS[1], "runs": 2},
+    ]
     replies = io.StringIO()
     official_contenders.serve(io.StringIO("".join(json.dumps(order) + "\n" for order in orders)), replies)
     made, batch, times = map(json.loads, replies.getvalue().splitlines())
     assert list(made["contenders"]) == KEYS
     assert batch > 0
     assert len(times) == 2
+
+
+def test_arrays_of_the_binding_live_until_the_last_request(saved, monkeypatch):
+    arrays = []
+
+    def place(entry):
+        made = new_place(entry)
+        arrays.append(weakref.ref(made.array))
+        return made
+
+    def orders():
+        yield json.dumps(first_order(saved(models.add()), [4])) + "\n"
+        for key in KEYS:
+            yield json.dumps({"do": "batch", "key": key, "runs": 2}) + "\n"
+            gc.collect()
+            assert [array() is not None for array in arrays] == [True] * 3
+        yield ""
+
+    new_place = official_contenders._place
+    monkeypatch.setattr(official_contenders, "_place", place)
+    requests = orders()
+    official_contenders.serve(SimpleNamespace(readline=lambda: next(requests)), io.StringIO())
+    assert next(requests, None) is None

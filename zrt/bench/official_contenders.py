@@ -160,13 +160,10 @@ def serve(orders: IO[str], replies: IO[str]) -> None:
     ``{"do": "batch" | "times", "key", "runs"}``. It returns at the end of the input.
     """
     order = json.loads(orders.readline())
-    official = set_up(
-        Path(order["model"]),
-        order["options"],
-        order["providers"],
-        [_place(entry) for entry in order["inputs"]],
-        [_place(entry) for entry in order["outputs"]],
-    )
+    # To the end of the function: a binding borrows the arrays' memory.
+    inputs = [_place(entry) for entry in order["inputs"]]
+    outputs = [_place(entry) for entry in order["outputs"]]
+    official = set_up(Path(order["model"]), order["options"], order["providers"], inputs, outputs)
     contenders = {contender.key: contender for contender in official.contenders}
     reply: Any = asdict(replace(official, contenders=()))
     reply["contenders"] = {key: contender.label for key, contender in contenders.items()}
