@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 
 import ml_dtypes
@@ -14,6 +15,7 @@ import zrt
 from tests.support import models
 from tests.support.arrays import Tracked, f32
 from zrt.errors import ArgumentError, ClosedError, DTypeError, OrtError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.session import io_binding
 from zrt.types import ElementType, ValueKind
 
 # Every type that ONNX Runtime has a kernel for.
@@ -155,6 +157,34 @@ class TestOutputs:
         assert alive() is not None
         assert bound.tolist() == made.numpy().tolist() == [0, 2]
         del junk
+
+    def test_read_while_another_thread_rebinds_keeps_the_new_array(self, relu, monkeypatch):
+        binding, found, rebind_in_c = relu.binding(), [], io_binding.rebind_in_c
+
+        def rebind(*arguments):
+            code = rebind_in_c(*arguments)
+            reader = threading.Thread(target=lambda: found.append(binding.numpy()["y"]))
+            reader.start()
+            reader.join()
+            return code
+
+        into, first = f32(7, 8).view(Tracked), f32(0, 0)
+        alive = weakref.ref(into)
+        binding.bind_input("x", f32(-1, 2))
+        binding._bind_value("y", zrt.Value.from_array(first), output=True, array=first)
+        binding.run()
+        binding.numpy()
+        with monkeypatch.context() as patch:
+            patch.setattr(io_binding, "rebind_in_c", rebind)
+            assert binding._opened().rebind("y", into, True)
+        binding.close()
+        del into
+        gc.collect()
+        assert alive() is not None
+        assert found[0].tolist() == [7, 8]
+        found.clear()
+        gc.collect()
+        assert alive() is None
 
     @pytest.mark.parametrize("kind", MADE, ids=lambda kind: kind.name)
     def test_every_type_in_a_buffer(self, load, kind):

@@ -100,7 +100,10 @@ class _Bound:
     left: Any = None
     slots: dict[tuple[bool, str], _Slot] = field(default_factory=dict)
     rebinding: Any = field(default_factory=_new_lock)
-    reader: BoundOutputs | None = None
+    # Another object after each change. A reader of the outputs is of use while this is what it was before the tables
+    # were read for it. A rebinding in another thread sets it once the tables have the array, before ORT's binding has.
+    change: object = None
+    reader: tuple[object, BoundOutputs] | None = None
     counted: bool = False
 
     def __post_init__(self) -> None:
@@ -128,14 +131,14 @@ class _Bound:
         """As `claimed`, for a method that changes what is bound."""
 
         def change() -> None:
-            self.reader = None
+            self.change, self.reader = object(), None
             work(*arguments)
 
         # A rebinding in another thread changes the same tables.
         with self.rebinding:
             self.claimed(change)
 
-    def open_slot(self, name: str, array: np.ndarray[Any, Any], is_output: bool) -> None:
+    def _open_slot(self, name: str, array: np.ndarray[Any, Any], is_output: bool) -> None:
         """Prepares `rebind` for what is bound now, to this array.
 
         Not so for arrays that are bound as a copy; nor where a value is needed later: on a device, for outputs that may
@@ -151,7 +154,8 @@ class _Bound:
 
     def rebind(self, name: str, array: np.ndarray[Any, Any], is_output: bool) -> bool:
         """Binds another array of the same dtype and shape as before, if a slot is prepared for these."""
-        slot = self.slots.get((is_output, name))
+        slots = self.slots
+        slot = slots.get((is_output, name))
         if slot is None or array.dtype is not slot.dtype or array.shape != slot.shape:
             return False
         try:
@@ -161,18 +165,23 @@ class _Bound:
         bound: dict[str, tuple[Any, ...]] = self.outputs if is_output else self.inputs
         with self.rebinding:
             former = bound.get(name)
-            if former is None:
+            # Another thread may have changed what is bound.
+            if former is None or self.slots is not slots:
                 return False
             # As in `bind_input`: an interrupt must not leave memory bound that is not kept alive.
             bound[name] = (*former, memory)
+            self.change = latest = (memory,)
             code = rebind_in_c(self.block.reference, slot.pointer, memory)
-            bound[name] = former if code else (memory,)
+            if code:
+                self.change, latest = object(), former
+            bound[name] = latest
             self.reader = None
         if code and code != status.MISALIGNED:
             raise status.to_error(code, "IoBinding")
         return not code
 
-    def bind_input(self, name: str, value: Handle) -> None:
+    def bind_input(self, name: str, value: Handle, array: np.ndarray[Any, Any] | None = None) -> None:
+        """Binds a value; with the `array` that it is over, `rebind` takes others like it."""
         former = self.inputs.get(name, ())
         self.inputs[name] = (*former, value)
         try:
@@ -182,8 +191,11 @@ class _Bound:
             raise status.about(f"input {name!r}", error) from error
         self._release_outputs([name])
         self.inputs[name] = (value,)
+        if array is not None:
+            self._open_slot(name, array, False)
 
-    def bind_output(self, name: str, value: Handle) -> None:
+    def bind_output(self, name: str, value: Handle, array: np.ndarray[Any, Any] | None = None) -> None:
+        """As `bind_input`."""
         self.slots = {}
         former = self.outputs.get(name, ())
         self.outputs[name] = (*former, value)
@@ -194,6 +206,8 @@ class _Bound:
             raise status.about(f"output {name!r}", error) from error
         self.outputs[name] = (value,)
         self._leave()
+        if array is not None:
+            self._open_slot(name, array, True)
 
     def leave_output(self, name: str, memory: MemoryInfo) -> None:
         self.slots = {}
@@ -239,21 +253,25 @@ class _Bound:
         return self._named(self._reader().views())
 
     def _reader(self) -> BoundOutputs:
-        if self.reader is None:
-            # An output that is also an input shares the input's memory, and a sequence may share the tensors of any
-            # input. Keep no other inputs: a loop that feeds its outputs back would keep those of all its runs.
-            infos = {info.name: info for info in self.session.outputs}
-            shares = not all(is_plain(infos[name]) for name in self.outputs)
-            inputs = [kept for name, kept in self.inputs.items() if shares or name in self.outputs]
-            places = [place for kept in (*inputs, *self.outputs.values()) for place in kept]
-            keepers = [
-                place if isinstance(place, Handle) else Handle.pin(place)
-                for place in places
-                if not isinstance(place, MemoryInfo)
-            ]
-            outputs = [(infos[name], kept[-1]) for name, kept in self.outputs.items()]
-            self.reader = BoundOutputs(self.binding, outputs, keepers, self.inputs)
-        return self.reader
+        change, latest = self.change, self.reader
+        if latest is None or latest[0] is not change:
+            latest = self.reader = (change, self._new_reader())
+        return latest[1]
+
+    def _new_reader(self) -> BoundOutputs:
+        # An output that is also an input shares the input's memory, and a sequence may share the tensors of any input.
+        # Keep no other inputs: a loop that feeds its outputs back would keep those of all its runs.
+        infos = {info.name: info for info in self.session.outputs}
+        shares = not all(is_plain(infos[name]) for name in self.outputs)
+        inputs = [kept for name, kept in self.inputs.items() if shares or name in self.outputs]
+        places = [place for kept in (*inputs, *self.outputs.values()) for place in kept]
+        keepers = [
+            place if isinstance(place, Handle) else Handle.pin(place)
+            for place in places
+            if not isinstance(place, MemoryInfo)
+        ]
+        outputs = [(infos[name], kept[-1]) for name, kept in self.outputs.items()]
+        return BoundOutputs(self.binding, outputs, keepers, self.inputs)
 
     def _named(self, found: Sequence[Any]) -> dict[str, Any]:
         optional = {info.name for info in self.session.outputs if info.kind is ValueKind.OPTIONAL}
@@ -362,9 +380,7 @@ class IoBinding(Owner):
             return
         value = right_value(info, feed)
         check_reach(bound.session, bound.owner, value, f"input {name!r}")
-        bound.changed(bound.bind_input, name, value._open())
-        if type(feed) is np.ndarray:
-            bound.open_slot(name, feed, False)
+        bound.changed(bound.bind_input, name, value._open(), feed if type(feed) is np.ndarray else None)
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
         """Binds an output to the caller's memory, or lets ORT allocate it on a memory (None: on the host).
@@ -395,9 +411,7 @@ class IoBinding(Owner):
         """
         bound = self._opened()
         check_reach(bound.session, bound.owner, value, f"{'output' if output else 'input'} {name!r}")
-        bound.changed(bound.bind_output if output else bound.bind_input, name, value._open())
-        if array is not None:
-            bound.open_slot(name, array, output)
+        bound.changed(bound.bind_output if output else bound.bind_input, name, value._open(), array)
 
     def _views(self) -> dict[str, Any]:
         """The outputs of the last run: tensors of numbers on the host as numpy views, others as values."""
