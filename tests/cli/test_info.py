@@ -63,7 +63,7 @@ def test_text_has_the_same_facts(zrt):
 
 @pytest.mark.parametrize(
     ("version", "newer"),
-    [("1.27.0", False), ("1.9.9", False), (NEWEST_TESTED, False), ("1.31.2", True), ("1.32.0", True), ("2.0", True)],
+    [("1.27.0", False), ("1.9.9", False), (NEWEST_TESTED, False), ("1.32.1", True), ("1.33.0", True), ("2.0", True)],
 )
 def test_library_newer_than_the_newest_tested_is_named(zrt, monkeypatch, version, newer):
     monkeypatch.setattr(native, "_library", replace(library(), version=version))

@@ -22,4 +22,11 @@ def test_table_goes_from_the_oldest_release_to_the_newest_tested() -> None:
     assert releases == sorted(releases)
     assert releases_of_the_page()[0] == f"1.{lib.ZRT_API_VERSION}.0"
     assert releases_of_the_page()[-1] == NEWEST_TESTED
-    assert releases[-1][1] == lib.ZRT_NEWEST_API_VERSION
+
+
+def test_page_says_which_api_version_zrt_asks_the_newest_release_for() -> None:
+    asked = re.search(
+        rf"^\| {re.escape(NEWEST_TESTED)} \|.* asks for API version (\d+)", PAGE.read_text("utf-8"), re.MULTILINE
+    )
+    newest = int(asked[1]) if asked else int(NEWEST_TESTED.split(".")[1])
+    assert newest == lib.ZRT_NEWEST_API_VERSION

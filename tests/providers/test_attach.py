@@ -313,6 +313,7 @@ class TestTheLibrary:
                 "not supported in this build",
                 "exports no",
                 "Unknown provider",
+                "no longer built into ONNX Runtime",
                 "not in this library",
             )
         )

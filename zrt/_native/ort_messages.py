@@ -24,44 +24,44 @@ class OrtMessage(NamedTuple):
         return re.search(self.words, str(error), re.DOTALL)
 
 
-FILE_REFUSED = OrtMessage(r'(?s)\A\w+ file ".*" failed: ', ("1.27.0", "1.31.1"))
+FILE_REFUSED = OrtMessage(r'(?s)\A\w+ file ".*" failed: ', ("1.27.0", "1.32.0"))
 """The system refuses a file: the code is errno, which no `OrtErrorCode` is."""
 
-LOAD_CANCELED = OrtMessage("canceled (?:due to|by) user request", ("1.27.0", "1.31.1"))
+LOAD_CANCELED = OrtMessage("canceled (?:due to|by) user request", ("1.27.0", "1.32.0"))
 """A load was canceled: the code is ``ORT_MODEL_LOAD_CANCELED`` in some places, that of any failure in others."""
 
-RUN_TERMINATED = OrtMessage("terminate flag", ("1.27.0", "1.31.1"))
+RUN_TERMINATED = OrtMessage("terminate flag", ("1.27.0", "1.32.0"))
 """`RunOptions.terminate` ended a run: the code is ``ORT_FAIL``."""
 
-WRONG_OUTPUT_SHAPE = OrtMessage("output OrtValue provided for output", ("1.27.0", "1.31.1"))
+WRONG_OUTPUT_SHAPE = OrtMessage("output OrtValue provided for output", ("1.27.0", "1.32.0"))
 """An output has another shape than the memory that is bound for it: the code is ``ORT_INVALID_ARGUMENT``."""
 
-SPARSE_OUTPUT = OrtMessage("Unsupported type proto value case", ("1.27.0", "1.31.1"))
+SPARSE_OUTPUT = OrtMessage("Unsupported type proto value case", ("1.27.0", "1.32.0"))
 """An output that is declared dense is sparse, and dense memory is bound for it: the code is ``ORT_FAIL``."""
 
 COMPUTED_OUTPUT_SHAPE = OrtMessage(
-    r"provided for output '(.*?)' of node .* for this run is \{(.*?)\}", ("1.27.0", "1.31.1")
+    r"provided for output '(.*?)' of node .* for this run is \{(.*?)\}", ("1.27.0", "1.32.0")
 )
 """The output's name and the shape that the run computes for it, in the message of `WRONG_OUTPUT_SHAPE`."""
 
-ABOUT_SHAPES = OrtMessage(r"(?i)dim|shape|rank|broadcast|channel|same length|multiple of", ("1.27.0", "1.31.1"))
+ABOUT_SHAPES = OrtMessage(r"(?i)dim|shape|rank|broadcast|channel|same length|multiple of", ("1.27.0", "1.32.0"))
 """A kernel refuses the shapes of its inputs: each kernel has its own words, and its own code."""
 
-IN_A_BRANCH = OrtMessage("while running If node", ("1.27.0", "1.31.1"))
+IN_A_BRANCH = OrtMessage("while running If node", ("1.27.0", "1.32.0"))
 """A node in a branch of an ``If`` fails, which other data might not have chosen."""
 
-REUSED_BUFFER = OrtMessage("re-use buffer", ("1.27.0", "1.31.1"))
+REUSED_BUFFER = OrtMessage("re-use buffer", ("1.27.0", "1.32.0"))
 """A kernel asks for an output whose size is not that of the buffer which the session planned for it."""
 
-NEWER_MODEL = OrtMessage("model IR version", ("1.27.0", "1.31.1"))
+NEWER_MODEL = OrtMessage("model IR version", ("1.27.0", "1.32.0"))
 """A model has a newer IR version than the library reads."""
 
 LORA_TYPE = OrtMessage(
-    r"Lora Param '(?P<name>.*)': data_type '(?P<type>\d+)' is not a supported LoRA parameter type", ("1.30.0", "1.31.1")
+    r"Lora Param '(?P<name>.*)': data_type '(?P<type>\d+)' is not a supported LoRA parameter type", ("1.30.0", "1.32.0")
 )
 """A parameter of an adapter is of a type that adapters cannot have: the code is ``ORT_FAIL``."""
 
-NOT_IN_BUILD = OrtMessage("not supported in this build", ("1.27.0", "1.31.1"))
+NOT_IN_BUILD = OrtMessage("not supported in this build", ("1.27.0", "1.32.0"))
 """A function of the C API exists, and the execution provider that it adds was left out of the library."""
 
 

@@ -96,7 +96,8 @@ class NvTensorRTRTX(Provider):
 
     name: ClassVar[str] = "NvTensorRTRTXExecutionProvider"
     comes_with: ClassVar[str] = (
-        "It comes with a build of ONNX Runtime with --use_nv_tensorrt_rtx, or as a plugin library to register"
+        "It comes as a plugin library to register, before 1.32 also with a build of ONNX Runtime with "
+        "--use_nv_tensorrt_rtx"
     )
     source: ClassVar[str] = "include/onnxruntime/core/providers/nv_tensorrt_rtx/nv_provider_options.h"
 
