@@ -128,7 +128,8 @@ def test_runs_leak_nothing() -> None:
             with contextlib.suppress(CallbackError):
                 session.run([feed])
 
-    run(600)
+    # As often as below: without a GIL the garbage of all these runs may wait for the collection.
+    run(6000)
     gc.collect()
     objects, memory = len(gc.get_objects()), resident_bytes()
     run(6000)
@@ -147,7 +148,8 @@ def test_sessions_leak_nothing() -> None:
             op.session.run([X, X])
         gc.collect()
 
-    work(40)
+    # As often as below: without a GIL the garbage of all these sessions may wait for the collection.
+    work(120)
     objects, memory = len(gc.get_objects()), resident_bytes()
     work(120)
     assert len(gc.get_objects()) < objects + 100

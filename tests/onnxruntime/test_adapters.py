@@ -130,7 +130,9 @@ def test_run_uses_the_adapter(ort, tmp_path) -> None:
     )
     path = str(tmp_path / "some.onnx_adapter")
     made = ort.AdapterFormat()
-    made.set_parameters({"w": ort.OrtValue.ortvalue_from_numpy(np.array([1, 2, 3], np.float32))})
+    # The official package reads the array's memory at the export, and does not keep the array.
+    weights = np.array([1, 2, 3], np.float32)
+    made.set_parameters({"w": ort.OrtValue.ortvalue_from_numpy(weights)})
     made.export_adapter(path)
     options = ort.SessionOptions()
     options.log_severity_level = 4

@@ -26,8 +26,9 @@ interrupted = 0
 with Storm() as storm:
     while interrupted < 400:
         try:
-            storm.armed = True
             while True:
+                # In each turn: in a callback of a weak reference, as in Python's import, an interrupt raises nothing.
+                storm.armed = True
                 zrt.Session(ADD, QUIET, first).submit(FEEDS).result(60)
                 session(own_threads())
         except KeyboardInterrupt:
