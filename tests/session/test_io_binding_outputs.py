@@ -186,6 +186,22 @@ class TestOutputs:
         gc.collect()
         assert alive() is None
 
+    def test_rebinding_gives_way_to_a_change_of_another_thread(self, relu, monkeypatch):
+        def from_buffer(array):
+            # As another thread may, before the rebinding has its lock.
+            binding.bind_output("y")
+            return memory_of(array)
+
+        binding, first, second, memory_of = relu.binding(), f32(0, 0), f32(0, 0), io_binding.from_buffer
+        binding.bind_input("x", f32(-1, 2))
+        binding._bind_value("y", zrt.Value.from_array(first), output=True, array=first)
+        with monkeypatch.context() as patch:
+            patch.setattr(io_binding, "from_buffer", from_buffer)
+            assert not binding._opened().rebind("y", second, True)
+        binding.run()
+        assert binding.numpy()["y"].tolist() == [0, 2]
+        assert first.tolist() == second.tolist() == [0, 0]
+
     @pytest.mark.parametrize("kind", MADE, ids=lambda kind: kind.name)
     def test_every_type_in_a_buffer(self, load, kind):
         session = load(f"(float[n] x) => ({kind.onnx_name}[n] y) {{ y = Cast <to = {kind.onnx_code}> (x) }}", opset=25)

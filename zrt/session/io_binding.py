@@ -102,7 +102,7 @@ class _Bound:
     rebinding: Any = field(default_factory=_new_lock)
     # Another object after each change. A reader of the outputs is of use while this is what it was before the tables
     # were read for it. A rebinding in another thread sets it once the tables have the array, before ORT's binding has.
-    change: object = None
+    version: object = None
     reader: tuple[object, BoundOutputs] | None = None
     counted: bool = False
 
@@ -131,7 +131,7 @@ class _Bound:
         """As `claimed`, for a method that changes what is bound."""
 
         def change() -> None:
-            self.change, self.reader = object(), None
+            self.version, self.reader = object(), None
             work(*arguments)
 
         # A rebinding in another thread changes the same tables.
@@ -170,11 +170,11 @@ class _Bound:
                 return False
             # As in `bind_input`: an interrupt must not leave memory bound that is not kept alive.
             bound[name] = (*former, memory)
-            self.change = latest = (memory,)
+            self.version = kept = (memory,)
             code = rebind_in_c(self.block.reference, slot.pointer, memory)
             if code:
-                self.change, latest = object(), former
-            bound[name] = latest
+                self.version, kept = object(), former
+            bound[name] = kept
             self.reader = None
         if code and code != status.MISALIGNED:
             raise status.to_error(code, "IoBinding")
@@ -253,9 +253,9 @@ class _Bound:
         return self._named(self._reader().views())
 
     def _reader(self) -> BoundOutputs:
-        change, latest = self.change, self.reader
-        if latest is None or latest[0] is not change:
-            latest = self.reader = (change, self._new_reader())
+        version, latest = self.version, self.reader
+        if latest is None or latest[0] is not version:
+            latest = self.reader = (version, self._new_reader())
         return latest[1]
 
     def _new_reader(self) -> BoundOutputs:
