@@ -105,7 +105,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_call() -> Iterator[None]:
     before = sys.exc_info()[1]
     yield
-    assert sys.exc_info()[1] is before, "an exception is still being handled: see tests.support.threads.on_its_own"
+    assert sys.exc_info()[1] is before, "an exception is still being handled: see tests.support.interrupts.on_its_own"
 
 
 @pytest.hookimpl(tryfirst=True)

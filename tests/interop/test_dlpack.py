@@ -20,7 +20,7 @@ from hypothesis.extra import numpy as npst
 import zrt
 from tests.support.arrays import Tracked, f32
 from tests.support.capsules import Foreign, read, watched
-from tests.support.threads import on_its_own
+from tests.support.interrupts import on_its_own
 from zrt.errors import ArgumentError, DLPackError, DTypeError, UnsupportedError
 from zrt.interop import dlpack
 from zrt.interop.dlpack import element_type_in

@@ -14,7 +14,7 @@ import pytest
 
 import zrt
 from tests.scoring import models
-from tests.support.threads import on_its_own
+from tests.support.interrupts import on_its_own
 from zrt.errors import ArgumentError, FileError, ShapeError, UnsupportedError
 from zrt.scoring import parts
 from zrt.scoring.parts import Parts

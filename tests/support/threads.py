@@ -1,10 +1,9 @@
-"""Thread factories, valid and invalid; a model whose work ONNX Runtime divides among threads; a call on a thread."""
+"""Thread factories, valid and invalid, and a model whose work ONNX Runtime divides among threads."""
 
 from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -15,16 +14,6 @@ from zrt import Session, SessionOptions
 SIZE = 1 << 18
 MODEL = models.add([SIZE])
 FEEDS = {"x": np.arange(SIZE, dtype=np.float32), "y": np.ones(SIZE, np.float32)}
-
-
-def on_its_own(function, *arguments):
-    """The call's result, from a thread that ends with it.
-
-    For calls that a trace function interrupts: when it interrupts the end of an `except` block, CPython 3.11 goes on as
-    if that block had not ended, and on the thread each later exception gets the handled one as its context.
-    """
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(function, *arguments).result()
 
 
 class Factory:
