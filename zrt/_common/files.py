@@ -1,11 +1,11 @@
-"""Replaces files atomically, so that processes that map the old ones keep them, and checks that files are complete."""
+"""Replaces files atomically, so that processes that map the old ones keep them; protects a command's inputs."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from zrt.errors import ArgumentError
@@ -47,6 +47,18 @@ def _require_plain(path: str, subject: str) -> None:
     """Raises for a device, a pipe or a socket."""
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise ArgumentError(f"{subject}: {path!r} is no plain file, and is not replaced")
+
+
+def require_other(target: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]], subject: str) -> None:
+    """Raises `ArgumentError` if `target` is the same file as one of `inputs`, under this or another name."""
+    for each in inputs:
+        try:
+            same = os.path.samefile(target, each)
+        except (OSError, ValueError):
+            # One of them does not exist: a later step creates it, or reports that it is missing.
+            continue
+        if same:
+            raise ArgumentError(f"{subject}: {os.fspath(target)!r} is the same file as the input {os.fspath(each)!r}")
 
 
 def ends_with(path: str, end: bytes) -> bool:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from zrt import providers
-from zrt.errors import Error, FileError, ProviderError
+from zrt._common.files import require_other
+from zrt.errors import ArgumentError, Error, FileError, ProviderError
 from zrt.loading.options_files import Options, load_options
 from zrt.loading.session_options import SessionOptions
 from zrt.providers import ProviderLike
@@ -152,6 +153,21 @@ def file_to_write(text: str) -> Path:
     if not path.absolute().parent.is_dir():
         raise argparse.ArgumentTypeError(f"{text!r}: there is no such folder")
     return path
+
+
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--overwrite``."""
+    parser.add_argument("--overwrite", action="store_true", help="replace an output file that exists")
+
+
+def require_target(target: Path, inputs: Iterable[Path | None], overwrite: bool, subject: str = "OUTPUT") -> None:
+    """Raises `UsageError` for a target that is one of the inputs, or that exists without `overwrite`."""
+    try:
+        require_other(target, [each for each in inputs if each is not None], subject)
+    except ArgumentError as error:
+        raise UsageError(str(error)) from None
+    if target.exists() and not overwrite:
+        raise UsageError(f"{subject}: {str(target)!r} exists: --overwrite replaces it")
 
 
 def once_each(option: str, named: Iterable[tuple[str, Parsed]]) -> dict[str, Parsed]:
