@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import onnx
 import pytest
@@ -77,6 +79,76 @@ class TestRoundTrip:
     def test_repeated_runs_of_the_same_shape(self, session):
         for text in ("a", "b", "c"):
             assert session.run([np.array([text], object)])[0].tolist() == [text]
+
+    @pytest.mark.parametrize(
+        "array",
+        [
+            np.array(["a", "жук", "☃\0", "🐞"], object),
+            np.array(["a", "жук", "☃", "🐞"]),
+            np.array(["a", "жук", "☃", "🐞"]).astype(">U3"),
+            np.array([b"a", b"bc", b"", b"\xc3\xa4"]),
+            np.array(["a", "b", "c", "d", "e", "f", "g", "h"], object)[::2],
+            np.array(["a", "b", "c", "d", "e", "f", "g", "h"])[::2],
+            ["a", "b", "c", "d"],
+        ],
+        ids=["objects", "fixed width", "byte-swapped", "bytes", "strided objects", "strided", "list"],
+    )
+    def test_every_kind_of_array_in_turn(self, session, array):
+        """The second run takes the path of known shapes."""
+        expected = [text.decode() if isinstance(text, bytes) else str(text) for text in array]
+        for _ in range(3):
+            assert session.run({"x": array}, ["y"])[0].tolist() == expected
+            assert session.run({"x": np.array(["1", "2", "3", "4"], object)}, ["y"])[0].tolist() == ["1", "2", "3", "4"]
+
+    @pytest.mark.parametrize(
+        ("wrong", "error", "message"),
+        [
+            (np.array(["a", "\ud800"], object), ArgumentError, r"input 'x': string 1, '\\ud800', is no UTF-8"),
+            (np.array(["a", "\ud800"]), ArgumentError, r"input 'x': string 1, '\\ud800', is no UTF-8"),
+            (np.array([b"a", b"\xff"]), ArgumentError, r"input 'x': string 1, b'\\xff', is no UTF-8"),
+            (np.array([b"a", b"\xff"], object), ArgumentError, r"input 'x': string 1, b'\\xff', is no UTF-8"),
+            (np.array(["a", None], object), DTypeError, "input 'x': element 1: expected a str or bytes, got NoneType"),
+            (np.array(["a", 1], object), DTypeError, "input 'x': element 1: expected a str or bytes, got int"),
+            (np.zeros(2), DTypeError, "input 'x': expected strings, got float64"),
+            (np.zeros(2, [("a", "U1"), ("b", "O")]), DTypeError, "input 'x': expected strings"),
+        ],
+    )
+    def test_wrong_elements_after_a_good_run(self, session, wrong, error, message):
+        for _ in range(2):
+            assert session.run([np.array(["a", "b"], object)])[0].tolist() == ["a", "b"]
+            with pytest.raises(error, match=message):
+                session.run([wrong])
+
+    def test_all_ways_to_run(self, session):
+        array = np.array(["a", "жук"], object)
+        for _ in range(3):
+            assert session.run([array], timeout=60)[0].tolist() == ["a", "жук"]
+            assert session.run([array], None, zrt.RunOptions())[0].tolist() == ["a", "жук"]
+            assert session.submit([array]).result()[0].tolist() == ["a", "жук"]
+            assert asyncio.run(session.run_async([array]))[0].tolist() == ["a", "жук"]
+
+    def test_subclasses_of_str_are_read_as_they_are(self, session):
+        class Odd(str):
+            def __str__(self):
+                return "other"
+
+            def encode(self, *arguments):
+                return b"other"
+
+        class OddBytes(bytes):
+            def __len__(self):
+                return 1000
+
+        array = np.array([Odd("a"), OddBytes(b"b")], object)
+        for _ in range(2):
+            assert session.run([array])[0].tolist() == ["a", "b"]
+
+    def test_strings_and_numbers_together(self, load):
+        session = load("(string[n] x, int64[i] i) => (string[i] y) { y = Gather (x, i) }")
+        for names in (["a", "b"], ["c", "d"]):
+            feeds = {"x": np.array(names), "i": np.array([1, 0, 1])}
+            assert session.run(feeds)[0].tolist() == [names[1], names[0], names[1]]
+            assert session.run([feeds["x"], feeds["i"]])[0].tolist() == [names[1], names[0], names[1]]
 
     def test_prepared_run_and_io_binding(self, session):
         value = zrt.Value.from_strings(["a", "b"])

@@ -168,7 +168,7 @@ class KernelContext(CallScoped):
             if not memory.is_host:
                 return DeviceTensor(address_of(tensor.data), shape, ElementType(code), memory)
         if code == STRING:
-            return self._strings(role, index, shape, tensor.count)
+            return self._strings(role, index, shape)
         return self._views.add(role, index, tensor.data, tensor.count, shape, code, writeable)
 
     def _value(self, role: str, index: int, shape: tuple[int, ...]) -> Any:
@@ -179,10 +179,10 @@ class KernelContext(CallScoped):
         # The output exists already: asking again with the same shape returns the same value.
         return status.fetch(table.KernelContext_GetOutput, "OrtValue *", self._pointer, index, shape, len(shape))
 
-    def _strings(self, role: str, index: int, shape: tuple[int, ...], count: int) -> np.ndarray[Any, Any]:
+    def _strings(self, role: str, index: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         value = self._value(role, index, shape)
         if role == "input":
-            array = strings.as_array(strings.read(Handle.borrow(value), count), shape)
+            array = strings.read(Handle.borrow(value), shape)
             array.setflags(write=False)
             return array
         array = np.full(shape, None, object)
@@ -271,7 +271,7 @@ class KernelContext(CallScoped):
         if self._texts is not None:
             for index, (value, array) in self._texts.items():
                 name = f"output {self.info.output_names[index]!r}"
-                strings.write(value, strings.encode(array, name)[0])
+                strings.write(value, strings.array_of(array, name), name)
             self._texts = None
         self._pointer = None
         self._inputs = None

@@ -215,7 +215,7 @@ class KernelInfo(CallScoped):
             raise status.to_error(code)
         shape = numbers(tensor.shape, tensor.rank)
         if tensor.element_type == ElementType.STRING:
-            return strings.as_array(strings.read(Handle.borrow(value), tensor.count), shape)
+            return strings.read(Handle.borrow(value), shape)
         return self._views.add("input", number, tensor.data, tensor.count, shape, tensor.element_type, False)
 
     @property

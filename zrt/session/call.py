@@ -15,13 +15,17 @@ from zrt.errors import AllocationError
 from zrt.loading.run_options import RunOptions
 from zrt.session.outputs import MadeOutputs, Wanted
 from zrt.types import ElementType, creation_code, nbytes
+from zrt.values.strings import feed
 from zrt.values.symbolic_shapes import Shape
-from zrt.values.type_info import ValueInfo, is_plain
+from zrt.values.type_info import ValueInfo, is_plain, is_text
 
 # An array, a list, a dict ...: it is Any so that users need no casts for type checkers.
 Result: TypeAlias = Any
 
 LEFT = status.LEFT
+
+# In the place of a dtype: an array of strings, of any dtype.
+TEXT = object()
 
 # The number of `MadeOutputs` that a call keeps for its next runs.
 SPARE_KEPT = 16
@@ -83,7 +87,7 @@ class Call:
         self.output_names = [wanted.info.name for wanted in outputs]
         output_names = _names(self.output_names, kept)
         input_tensors = _tensors(
-            [(info.element_type, shape if is_plain(info) else None) for info, shape in inputs], kept
+            [(info.element_type, shape if is_plain(info) or is_text(info) else None) for info, shape in inputs], kept
         )
         output_tensors = _tensors([(wanted.info.element_type, wanted.shape) for wanted in outputs], kept)
         block = Handle.block("zrt_call", [session, run_options, memory, Handle.pin(kept)])
@@ -99,10 +103,8 @@ class Call:
         self.reference = block.reference
         self.session = session
         self.count = len(inputs)
-        # Arrays of these properties are fed as they are. No array has the dtype None, which stands for other kinds.
-        self.inputs = tuple(
-            (info.name, info.element_type.dtype if is_plain(info) else None, shape) for info, shape in inputs
-        )
+        # Arrays of these properties are fed as they are.
+        self.inputs = tuple((info.name, _dtype(info), shape) for info, shape in inputs)
         self.outputs = tuple(outputs)
         self.layout = tuple((wanted.shape, wanted.dtype) for wanted in outputs)
         self.settled = None if any(wanted.shape is None for wanted in outputs) else self.layout
@@ -115,7 +117,7 @@ class Call:
 
         Strided arrays are copied. Does not look at the arrays' alignment: C does, and returns ``ZRT_MISALIGNED``.
         """
-        memory = []
+        memory: list[Any] = []
         try:
             if type(feeds) is not dict and isinstance(feeds, (list, tuple)):
                 feeds = dict(zip(self._positions, feeds, strict=True))
@@ -124,12 +126,22 @@ class Call:
             for name, dtype, shape in self.inputs:
                 array = feeds[name]
                 # A subclass of ndarray may report another shape than that of its memory.
-                if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
+                if type(array) is not ndarray or array.shape != shape:
                     return None
-                memory.append(from_buffer(array if array.flags.c_contiguous else array.copy()))
+                if array.dtype is not dtype and dtype is not TEXT:
+                    return None
+                contiguous = array if array.flags.c_contiguous else array.copy()
+                memory.append(self.text(len(memory), contiguous) if dtype is TEXT else from_buffer(contiguous))
         except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
             return None
         return memory
+
+    def text(self, index: int, array: Any) -> Any:
+        """The memory of an input of strings: a copy of the array, which is contiguous and of the input's shape.
+
+        Raises ValueError where the array needs more than that.
+        """
+        return feed(self.reference, index, array)
 
     def arrays(self) -> tuple[list[Any], list[Any], MadeOutputs | None]:
         """Fresh arrays for the outputs of one run, their memory, and room for the outputs that are left to ORT.
@@ -252,6 +264,13 @@ def key_of(feeds: Any, outputs: Any) -> Any:
     return tuple(key)
 
 
+def _dtype(info: ValueInfo) -> Any:
+    """The dtype of the arrays that an input takes, `TEXT` for strings; None, which no array has, for other kinds."""
+    if is_text(info):
+        return TEXT
+    return info.element_type.dtype if is_plain(info) else None
+
+
 def _names(names: Sequence[str], kept: list[Any]) -> Any:
     pointers = strings(names)
     kept.append(pointers)
@@ -266,7 +285,7 @@ def _tensors(tensors: Sequence[tuple[ElementType, Shape | None]], kept: list[Any
         dims = new_array("int64_t", shape)
         kept.append(dims)
         row.type = creation_code(element_type)
-        row.bytes = nbytes(element_type, shape)
+        row.bytes = 0 if element_type is ElementType.STRING else nbytes(element_type, shape)
         # An empty array may have any address, as in numpy.
         row.alignment = element_type.dtype.alignment if row.bytes else 1
         row.rank = len(shape)

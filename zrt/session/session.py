@@ -21,7 +21,7 @@ from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory
 from zrt.providers.default_selection import DefaultSelection, parse
-from zrt.session.call import LEFT, Call, Result, empty, key_of, ndarray, run_arrays
+from zrt.session.call import LEFT, TEXT, Call, Result, empty, key_of, ndarray, run_arrays
 from zrt.session.deadlines import end_of
 from zrt.session.feeds import Feeds, aligned, by_name, need_values, right_array
 from zrt.session.outputs import chosen, resolved
@@ -257,8 +257,13 @@ class Session(Owner):
                 if len(named) == call.count:  # compared first: a defaultdict makes the feeds that it lacks
                     for name, dtype, shape in call.inputs:
                         array = named[name]
-                        if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
+                        if type(array) is not ndarray or array.shape != shape:
                             break
+                        if array.dtype is not dtype:
+                            if dtype is not TEXT:
+                                break
+                            memory.append(call.text(len(memory), array))
+                            continue
                         try:
                             memory.append(from_buffer(array))
                         except ValueError:  # it is strided

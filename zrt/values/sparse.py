@@ -317,7 +317,8 @@ def _filled(given: SparseTensor, element_type: ElementType, subject: str) -> Han
         creation_code(element_type),
     )
     if element_type is ElementType.STRING:
-        encoded, _ = strings.encode(given.values, f"{subject}: values")
+        named = f"{subject}: values"
+        encoded = strings.encode(strings.array_of(given.values, named), named)
         for index, text in enumerate(encoded):
             if b"\0" in text:
                 raise ArgumentError(
@@ -377,7 +378,7 @@ def read(handle: Handle, element_type: ElementType, shape: tuple[int, ...], writ
     found = form(handle)
     dims = _described(table.GetSparseTensorValuesTypeAndShape, handle.pointer)
     if element_type is ElementType.STRING:
-        values = strings.as_array(strings.read(handle, math.prod(dims)), dims)
+        values = strings.read(handle, dims)
     else:
         place = status.fetch(table.GetSparseTensorValues, "const void *", handle.pointer)
         values = arrays.view(handle, address_of(place), dims, element_type, writeable)

@@ -1,16 +1,15 @@
-"""Tensors of strings: converts strings of Python and numpy, and back. One C call takes any number of them."""
+"""Tensors of strings: converts strings of Python and numpy, and back. One C call (text.c) takes any number of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from zrt._common.arguments import wrong_type
-from zrt._native import lib, status
-from zrt._native.cdata import buffer_at, from_buffer, new_array
+from zrt._native import ffi, lib, status
+from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, ShapeError
@@ -18,9 +17,15 @@ from zrt.memory import arrays
 from zrt.memory.allocators import default_allocator
 from zrt.types import ElementType
 
+TEXT = ffi.typeof("zrt_text *")
+gc = ffi.gc
+new = ffi.new
+new_text = lib.zrt_text_new
+free_text = lib.zrt_text_free
 
-def encode(texts: Any, subject: str) -> tuple[list[bytes], tuple[int, ...]]:
-    """The UTF-8 of each string in an array, a nested list or a single `str` or `bytes`, and the shape."""
+
+def array_of(texts: Any, subject: str) -> np.ndarray[Any, Any]:
+    """The array of objects or of numpy's strings for an array, a nested list or a single `str` or `bytes`."""
     arrays.check_unmasked(texts, subject)
     if not isinstance(texts, np.ndarray):
         try:
@@ -30,8 +35,13 @@ def encode(texts: Any, subject: str) -> tuple[list[bytes], tuple[int, ...]]:
             raise DTypeError(f"{subject}: {error}") from error
     if texts.dtype.kind not in "OSTU":
         raise DTypeError(f"{subject}: expected strings, got {texts.dtype}")
-    flat = texts.reshape(-1).tolist()
-    return [_utf8(text, index, subject) for index, text in enumerate(flat)], texts.shape
+    # Only numpy reads its strings of variable width.
+    return np.asarray(texts if texts.dtype.kind != "T" else texts.astype(object))
+
+
+def encode(array: np.ndarray[Any, Any], subject: str) -> list[bytes]:
+    """The UTF-8 of each string in an array; raises for the first element that has none."""
+    return [_utf8(text, index, subject) for index, text in enumerate(array.reshape(-1).tolist())]
 
 
 def _utf8(text: Any, index: int, subject: str) -> bytes:
@@ -48,10 +58,10 @@ def _utf8(text: Any, index: int, subject: str) -> bytes:
 
 def tensor(texts: Any, shape: Any, subject: str) -> Handle:
     """A new tensor of strings; None as `shape` means the shape of `texts`."""
-    encoded, found = encode(texts, subject)
-    wanted = found if shape is None else arrays.check_dims(shape, subject)
-    if math.prod(wanted) != len(encoded):
-        raise ShapeError(f"{subject}: shape {wanted} has room for {math.prod(wanted)} strings, got {len(encoded)}")
+    array = array_of(texts, subject)
+    wanted = array.shape if shape is None else arrays.check_dims(shape, subject)
+    if math.prod(wanted) != array.size:
+        raise ShapeError(f"{subject}: shape {wanted} has room for {math.prod(wanted)} strings, got {array.size}")
     table = api()
     dims = new_array("int64_t", wanted)
     try:
@@ -65,20 +75,36 @@ def tensor(texts: Any, shape: Any, subject: str) -> Handle:
             len(wanted),
             int(ElementType.STRING),
         )
-        write(handle.pointer, encoded)
     except Error as error:
         raise AllocationError(f"{subject}: {error}") from error
+    write(handle.pointer, array, subject)
     return handle
 
 
-def write(pointer: Any, encoded: list[bytes]) -> None:
-    """Writes strings into a tensor of as many elements."""
-    # A subclass of bytes may override __len__ with another length than that of its memory.
-    lengths = np.fromiter(map(bytes.__len__, encoded), np.uintp, len(encoded))
-    # cffi passes the address of a bytes object's own memory.
-    code = lib.zrt_text_fill(api(), pointer, b"".join(encoded), from_buffer("size_t[]", lengths), len(encoded))
+def write(pointer: Any, array: np.ndarray[Any, Any], subject: str) -> None:
+    """Writes an array that `array_of` returned into a tensor of as many strings."""
+    ready = arrays.native(array)
+    code = lib.zrt_text_write(api(), pointer, id(ready))
+    if code == status.NO_TEXT:
+        # It raises for the culprit, unless another thread has replaced that.
+        encode(array, subject)
+        raise ArgumentError(f"{subject}: the array changed while its strings were read")
     if code:
-        raise status.to_error(code)
+        raise status.about(subject, status.to_error(code))
+
+
+def feed(call: Any, index: int, array: np.ndarray[Any, Any]) -> Any:
+    """The ``zrt_text`` for input `index` of the ``zrt_call`` of this reference; the array has the input's shape.
+
+    Raises ValueError for an array that `write` has to convert, or that has other elements.
+    """
+    text = gc(new(TEXT), free_text)
+    code = new_text(text, call, index, id(array))
+    if code:
+        if code != status.NO_TEXT:
+            raise status.to_error(code)
+        raise ValueError("this is no contiguous array of strings")
+    return text
 
 
 def size(handle: Handle) -> int:
@@ -86,26 +112,14 @@ def size(handle: Handle) -> int:
     return int(status.fetch(api().GetStringTensorDataLength, "size_t", handle.pointer))
 
 
-def read(handle: Handle, count: int) -> list[str]:
-    """The `count` strings of a tensor, dense or sparse."""
-    if not count:
-        return []
-    total = size(handle)
-    text, offsets = new_array("char", total or 1), np.empty(count, np.uintp)
-    places = from_buffer("size_t[]", offsets)
-    status.check(api().GetStringTensorContent(handle.pointer, text, total, places, count))
-    data = buffer_at(text, total)[:]
-    starts = offsets.tolist()
-    ends = [*starts[1:], total]
-    if data.isascii():
-        letters = data.decode("ascii")
-        return [letters[start:end] for start, end in zip(starts, ends, strict=True)]
-    # A model may output bytes that are no UTF-8.
-    return [data[start:end].decode(errors="surrogateescape") for start, end in zip(starts, ends, strict=True)]
+def read(handle: Handle, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """The strings of a tensor, dense or sparse, as a new array of objects.
 
-
-def as_array(texts: Iterable[str], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Strings as a numpy array of objects."""
-    array = np.empty(math.prod(shape), object)
-    array[:] = list(texts)
-    return array.reshape(shape)
+    A model may output bytes that are no UTF-8: they become surrogate escapes.
+    """
+    texts = np.empty(shape, object)
+    code = lib.zrt_text_read(api(), handle.pointer, id(texts))
+    if code == status.NO_TEXT:
+        raise AllocationError("no memory for the strings of a tensor")
+    status.check(code)
+    return texts

@@ -63,6 +63,11 @@ def is_plain(info: ValueInfo) -> bool:
     return info.kind is ValueKind.TENSOR and kind is not ElementType.STRING and not kind.packed
 
 
+def is_text(info: ValueInfo) -> bool:
+    """Whether it is a tensor of strings."""
+    return info.kind is ValueKind.TENSOR and info.element_type is ElementType.STRING
+
+
 def content(info: ValueInfo) -> ValueInfo:
     """The declaration of the fed or returned value: the content of an optional, else `info` itself."""
     return info.element if info.kind is ValueKind.OPTIONAL and info.element is not None else info

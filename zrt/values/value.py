@@ -363,7 +363,7 @@ class Value(Owner):
         if len(self._shape) > MOST_DIMENSIONS:
             raise UnsupportedError(f"numpy has no array of {len(self._shape)} dimensions")
         if self._element_type is ElementType.STRING:
-            return strings.as_array(self.strings(), self._shape)
+            return strings.read(handle, self._shape)
         return arrays.view(handle, self.address, self._shape, self._element_type, self._writeable)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -404,7 +404,8 @@ class Value(Owner):
         handle = self._tensor()
         if self._element_type is not ElementType.STRING:
             raise DTypeError(f"this tensor is of {self._element_type.name}, not of strings")
-        return strings.read(handle, math.prod(self._shape))
+        texts: list[str] = strings.read(handle, (math.prod(self._shape),)).tolist()
+        return texts
 
     def sparse(self) -> SparseTensor:
         """A sparse tensor's values, indices and format, as views of its memory that keep it alive.

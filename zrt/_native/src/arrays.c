@@ -11,6 +11,8 @@
 #include "code.h"
 #include "lane.h"
 #include "made.h"
+#include "call.h"
+#include "text.h"
 #include "arrays.h"
 
 /* Memory of a value, as a Python buffer that owns the value. */
@@ -115,6 +117,24 @@ static PyObject *array_of(const zrt_made *made, zrt_made_row *row) {
     return array;
 }
 
+/* A new reference to an array of the strings, as array_of. */
+static PyObject *texts_of(const zrt_made *made, zrt_made_row *row) {
+    PyObject *shape = shape_of(&row->seen), *array = NULL;
+    if (shape != NULL)
+        array = PyObject_CallFunctionObjArgs(array_type, shape, (PyObject *)row->dtype, NULL);
+    Py_DecRef(shape);
+    uintptr_t code = array == NULL ? ZRT_NO_TEXT : zrt_text_read(made->api, row->value, (uintptr_t)array);
+    if (code > ZRT_LAST)
+        made->api->ReleaseStatus((OrtStatus *)code);
+    if (code != ZRT_OK) {
+        Py_DecRef(array);
+        return NULL;
+    }
+    made->api->ReleaseValue(row->value);
+    row->value = NULL;
+    return array;
+}
+
 size_t zrt_made_arrays(zrt_made *made, uintptr_t results) {
     PyGILState_STATE state = PyGILState_Ensure();
     size_t waiting = 0;
@@ -123,8 +143,11 @@ size_t zrt_made_arrays(zrt_made *made, uintptr_t results) {
         if (row->value == NULL)
             continue;
         PyObject *array = NULL;
-        if (row->dtype != NULL && row->seen.plain && row->seen.type == row->type)
+        int is_right = row->dtype != NULL && row->seen.type == row->type;
+        if (is_right && row->seen.plain)
             array = array_of(made, row);
+        else if (is_right && row->type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING)
+            array = texts_of(made, row);
         if (array != NULL) {
             PyList_SetItem((PyObject *)results, (Py_ssize_t)i, array);
             continue;

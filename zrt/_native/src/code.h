@@ -7,7 +7,8 @@
    Runtime allocated. ZRT_TIMEOUT, ZRT_INTERRUPTED: its deadline or an interrupt ended the run. ZRT_FORKED:
    the session was made before a fork, in the parent, and nothing ran. Of a run on a state:
    ZRT_STATE_BUSY: another run or thread uses the state. ZRT_STATE_FOREIGN: the state does not fit the lane.
-   ZRT_STATE_FULL: it has no room for the steps of the run. ZRT_LAST: the largest. */
+   ZRT_STATE_FULL: it has no room for the steps of the run. Of a tensor of strings: ZRT_NO_TEXT, an array does not suit,
+   or an element is no string. ZRT_LAST: the largest. */
 enum {
     ZRT_OK = 0,
     ZRT_BUSY = 1,
@@ -20,5 +21,6 @@ enum {
     ZRT_STATE_FOREIGN = 8,
     ZRT_STATE_FULL = 9,
     ZRT_FORKED = 10,
-    ZRT_LAST = 10
+    ZRT_NO_TEXT = 11,
+    ZRT_LAST = 11
 };

@@ -33,7 +33,8 @@ OrtStatus *zrt_locate(const OrtApi *api, const OrtMemoryInfo *memory, zrt_locati
 typedef struct zrt_made_row {
     /* Whether ONNX Runtime allocates it. If not, it is bound to memory of the caller's and the row is not used. */
     int left;
-    /* The output's element type and numpy's dtype for it; NULL where its Python object is no array over its memory. */
+    /* The output's element type and numpy's dtype for it; NULL where its Python object is no array, or where Python
+       makes it. */
     ONNXTensorElementDataType type;
     void *dtype;
     /* Whether it may lie in the memory of a feed, so that Python gets a copy. */
