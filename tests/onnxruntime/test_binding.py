@@ -423,6 +423,19 @@ def test_wrong_types_raise(ort, state, session) -> None:
         ort.IOBinding(3)
 
 
+def test_names_of_the_other_side_raise() -> None:
+    import zrt.onnxruntime as ort
+
+    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+    with pytest.raises(RuntimeError, match="z"):
+        session.io_binding().bind_cpu_input("z", ONES)
+    for place in ((), ("cpu", 0, np.float32, [4], ONES.ctypes.data)):
+        binding = bound(session)
+        binding.bind_output("x", *place)
+        with pytest.raises(RuntimeError, match="Invalid output name: x"):
+            session.run_with_iobinding(binding)
+
+
 def test_binding_of_the_extension_module(state, session) -> None:
     binding = state.SessionIOBinding(session._sess)
     device = state.OrtDevice(0, 0, 0)

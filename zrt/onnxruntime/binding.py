@@ -20,7 +20,8 @@ class IOBinding:
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
         """Binds an input to the memory of an array, which the binding keeps alive; a strided array is copied."""
-        self._iobinding.bind_input(name, arr_on_cpu)
+        if not self._iobinding.bind_array(name, arr_on_cpu):
+            self._iobinding.bind_input(name, arr_on_cpu)
 
     def bind_input(
         self, name: str, device_type: str, device_id: int, element_type: Any, shape: Any, buffer_ptr: int
@@ -29,9 +30,11 @@ class IOBinding:
 
         `element_type` is a type of numpy or a number of `onnx.TensorProto`.
         """
-        self._iobinding.bind_input(
-            name, state_device(device_type, device_id, _NO_VENDOR), element_type, shape, buffer_ptr
-        )
+        state = self._iobinding
+        host = device_type == "cpu" and type(device_id) is int
+        if not (host and state.bind_memory(False, name, element_type, shape, buffer_ptr)):
+            device = state_device(device_type, device_id, _NO_VENDOR)
+            state.bind_input(name, device, element_type, shape, buffer_ptr)
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
         """Binds an input to an `OrtValue`, which the binding keeps alive."""
@@ -54,13 +57,16 @@ class IOBinding:
 
         Memory needs `element_type` and `shape`, and the caller keeps it alive while it is bound.
         """
-        device = state_device(device_type, device_id, _NO_VENDOR)
+        state = self._iobinding
+        host = device_type == "cpu" and type(device_id) is int
         if buffer_ptr is None:
-            self._iobinding.bind_output(name, device)
+            if not (host and state.leave_output(name)):
+                state.bind_output(name, state_device(device_type, device_id, _NO_VENDOR))
         elif element_type is None or shape is None:
             raise ValueError("`element_type` and `shape` are to be provided if pre-allocated memory is provided")
-        else:
-            self._iobinding.bind_output(name, device, element_type, shape, buffer_ptr)
+        elif not (host and state.bind_memory(True, name, element_type, shape, buffer_ptr)):
+            device = state_device(device_type, device_id, _NO_VENDOR)
+            state.bind_output(name, device, element_type, shape, buffer_ptr)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
         """Binds an output to an `OrtValue`, into whose memory runs write."""

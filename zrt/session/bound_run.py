@@ -10,11 +10,11 @@ from zrt._native.cdata import NULL, new_array, strings
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt.loading.run_options import RunOptions
-from zrt.memory.allocators import CPU, MemoryInfo
+from zrt.memory.allocators import CPU, MemoryInfo, cpu_memory
 from zrt.session.deadlines import end_of
 from zrt.session.outputs import MadeOutputs, Wanted
 from zrt.values import Value
-from zrt.values.type_info import ValueInfo
+from zrt.values.type_info import ValueInfo, is_plain
 
 
 def lane_block(
@@ -32,22 +32,26 @@ def lane_block(
     Each run binds the inputs in `rebound` again, and returns the outputs in `left` to ORT, which allocates them anew.
     The block keeps `parents` alive.
     """
-    memories = [memory.handle() for _, memory in left]
-    input_names, output_names = strings(name for name, _ in rebound), strings(name for name, _ in left)
-    input_values = new_array("OrtValue *", [value.pointer for _, value in rebound])
-    output_memories = new_array("const OrtMemoryInfo *", [memory.pointer for memory in memories])
-    kept = Handle.pin((input_names, output_names, input_values, output_memories))
-    values = [value for _, value in rebound]
-    block = Handle.block("zrt_lane", [session, binding, run_options, kept, *values, *memories, *parents])
+    host = cpu_memory()
+    kept = [session, binding, run_options, host, *parents]
+    if rebound or left:
+        memories = [memory.handle() for _, memory in left]
+        names = strings([*(name for name, _ in rebound), *(name for name, _ in left)])
+        inputs = new_array("OrtValue *", [value.pointer for _, value in rebound])
+        places = new_array("const OrtMemoryInfo *", [memory.pointer for memory in memories])
+        kept += [Handle.pin((names, inputs, places)), *(value for _, value in rebound), *memories]
+    block = Handle.block("zrt_lane", kept)
     lane = block.pointer
     lane.api = session.table.pointer
     lane.session = session.pointer
     lane.binding = binding.pointer
     lane.run_options = run_options.pointer
+    lane.host = host.pointer
     lane.synchronize = synchronize
-    lane.input_count, lane.output_count = len(rebound), len(left)
-    lane.input_names, lane.output_names = input_names, output_names
-    lane.input_values, lane.output_memories = input_values, output_memories
+    if rebound or left:
+        lane.input_count, lane.output_count = len(rebound), len(left)
+        lane.input_names, lane.output_names = names, names + len(rebound)
+        lane.input_values, lane.output_memories = inputs, places
     return block
 
 
@@ -81,37 +85,41 @@ class BoundOutputs:
     results keep `keepers` alive, which own the bound memory. Outputs in `inputs` share the memory of an input.
     """
 
-    __slots__ = ("_binding", "_keepers", "_places", "_rooms", "_spare", "_unread", "_wanted")
+    __slots__ = ("_binding", "_keepers", "_places", "_read_here", "_rooms", "_spare", "_unread", "_wanted")
 
     def __init__(
         self,
-        binding: Handle,
-        outputs: Sequence[tuple[ValueInfo, Handle | MemoryInfo]],
+        binding: Handle | None,
+        outputs: Sequence[tuple[ValueInfo, Handle | MemoryInfo | None]],
         keepers: Sequence[Handle],
         inputs: Collection[str],
         unread: int = 0,
     ) -> None:
-        """`unread` outputs are bound after `outputs`."""
+        """`unread` outputs are bound after `outputs`, of which those without a place are not read either.
+
+        Without a `binding`, `read` takes that of any run with such outputs.
+        """
         self._binding = binding
         self._unread = unread
         self._keepers = keepers
         # ORT reports a memory location for tensors only.
         self._places = [place if isinstance(place, MemoryInfo) else CPU for _, place in outputs]
         self._wanted = [Wanted(info, None) for info, _ in outputs]
+        self._read_here = [index for index, (_, place) in enumerate(outputs) if place is not None]
         for wanted in self._wanted:
             # Python's own objects are out of the reach of an array that C makes, and so is a read-only feed.
-            if wanted.info.name in inputs or any(keeper.kept for keeper in keepers):
+            if not is_plain(wanted.info) or wanted.info.name in inputs or any(keeper.kept for keeper in keepers):
                 wanted.dtype = None
         self._spare: list[MadeOutputs] = []
         self._rooms: list[list[MadeOutputs]] = [[] for _ in outputs]
 
     def values(self) -> list[Value | None]:
         """The bound values. None stands for an output that no run has made, and for an absent optional."""
-        return self._read(arrays=False)
+        return self.read(self._binding, arrays=False)
 
     def views(self) -> list[Any]:
         """As `values`, but with an array in place of a tensor of numbers in ORT's own memory of the host."""
-        return self._read(arrays=True)
+        return self.read(self._binding, arrays=True)
 
     def view(self, index: int, block: Handle) -> Any:
         """The view of one output. It claims the ``zrt_lane`` of `block` itself, where another thread may hold it."""
@@ -136,18 +144,19 @@ class BoundOutputs:
         layout = tuple((None if index in indices else (), None) for index in range(len(wanted)))
         return MadeOutputs(self._binding, wanted, layout, self._keepers)
 
-    def _read(self, *, arrays: bool) -> list[Any]:
-        if not self._wanted:
-            return []
+    def read(self, binding: Any, *, arrays: bool) -> list[Any]:
+        """`views`, or `values`, of a binding."""
+        if not self._read_here:
+            return [None] * len(self._wanted)
         try:
             room = self._spare.pop()
         except IndexError:
-            room = self._room(*range(len(self._wanted)))
+            room = self._room(*self._read_here)
         results: list[Any] = [None] * len(self._wanted)
-        status.check(lib.zrt_made_fill_bound(room.pointer, self._binding.pointer))
+        status.check(lib.zrt_made_fill_bound(room.pointer, binding.pointer))
         if not arrays or lib.zrt_made_arrays(room.pointer, id(results)):
-            for index, memory in enumerate(self._places):
+            for index in self._read_here:
                 if room.waits(index):
-                    results[index] = room.take(index, self._keepers, memory)
+                    results[index] = room.take(index, self._keepers, self._places[index])
         self._spare = [room]
         return results

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from threading import Lock
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -13,12 +15,11 @@ from zrt._common.arguments import integer, shown, wrong_type
 from zrt._common.public import public
 from zrt._native import lib, ort_messages, status
 from zrt._native.busy import claimed
-from zrt._native.cdata import from_buffer, new_array, strings
+from zrt._native.cdata import new_array, strings
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import (
-    AllocationError,
     ArgumentError,
     ClosedError,
     DTypeError,
@@ -28,7 +29,7 @@ from zrt.errors import (
     UnsupportedError,
 )
 from zrt.loading.run_options import RunOptions
-from zrt.memory.allocators import CPU, MemoryInfo, cpu_memory, handle_of, require_memory
+from zrt.memory.allocators import CPU, MemoryInfo, handle_of, require_memory
 from zrt.memory.buffers import Buffer
 from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block, run_limited
 from zrt.session.feeds import check_kind, check_type, names_of
@@ -36,11 +37,13 @@ from zrt.session.session import Session
 from zrt.session.value_feeds import check_reach, right_value
 from zrt.types import ElementType, ValueKind, creation_code
 from zrt.values import Value, as_value
-from zrt.values.symbolic_shapes import check
-from zrt.values.type_info import ValueInfo, format_type, is_plain, phrase
+from zrt.values.symbolic_shapes import check, fits
+from zrt.values.type_info import Dim, ValueInfo, format_type, is_plain, phrase
 
 run_lane = lib.zrt_lane_run
-rebind_in_c = lib.zrt_lane_rebind
+bind_array = lib.zrt_bind_array
+bind_address = lib.zrt_bind_address
+bind_left = lib.zrt_bind_left
 
 
 def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:
@@ -56,54 +59,138 @@ def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer
     return value
 
 
-class _Slot:
-    """Room for arrays of one dtype and shape (``zrt_slot``), of which C binds one after another."""
-
-    __slots__ = ("dtype", "kept", "pointer", "shape")
-
-    def __init__(self, name: str, array: np.ndarray[Any, Any], is_output: bool) -> None:
-        element_type = ElementType.of(array.dtype)
-        self.dtype, self.shape = array.dtype, array.shape
-        self.pointer = new_array("zrt_slot", 1)
-        slot = self.pointer[0]
-        self.kept = (strings([name]), cpu_memory(), new_array("int64_t", array.shape))
-        slot.name, slot.place, slot.dims = self.kept[0][0], self.kept[1].pointer, self.kept[2]
-        slot.rank, slot.bytes = array.ndim, array.nbytes
-        slot.alignment = array.dtype.alignment if array.nbytes else 1
-        slot.type = creation_code(element_type)
-        slot.is_output = is_output
+# For the dtypes of arrays that can be bound as they are, ORT's number of the type and the bits of an element.
+ARRAYS = {
+    dtype: (creation_code(ElementType.of(dtype)), 8 * dtype.itemsize)
+    for dtype in map(np.dtype, ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"))
+}
 
 
-def _new_lock() -> Any:
-    try:
-        return Lock()
-    except RuntimeError as error:
-        raise AllocationError("no memory for a lock") from error
+# The number of combinations of outputs for which a session keeps a reader.
+READERS_KEPT = 16
+
+# What `_Bound` keeps for memory that the caller keeps alive.
+ADDRESS = (None,)
+
+
+class _Left(NamedTuple):
+    """What `_Bound` keeps for an output that ORT makes: in each run, or where it is `lasting` once for all."""
+
+    pointer: Any
+    handle: Handle
+    lasting: bool
+    memory: MemoryInfo
+
+    @classmethod
+    def on(cls, memory: MemoryInfo, lasting: bool) -> _Left:
+        handle = handle_of(memory)
+        return cls(handle.pointer, handle, lasting, memory)
+
+
+def _left(memory: MemoryInfo, lasting: bool) -> _Left:
+    return _left_on_host(lasting) if memory is CPU else _Left.on(memory, lasting)
+
+
+@cache
+def _left_on_host(lasting: bool) -> _Left:
+    return _Left.on(CPU, lasting)
+
+
+os.register_at_fork(after_in_child=_left_on_host.cache_clear)
+
+
+def _is_settled(shape: tuple[Dim, ...] | None, sizes: set[Dim]) -> bool:
+    """Whether each size of a declared shape is a number, or has a name that is among `sizes`."""
+    return shape is not None and all(type(dim) is int or (dim is not None and dim in sizes) for dim in shape)
+
+
+class _Ports:
+    """The inputs and outputs of a session, as its bindings need them."""
+
+    __slots__ = (
+        "direct_inputs",
+        "direct_outputs",
+        "inputs",
+        "optional",
+        "outputs",
+        "readers",
+        "required",
+        "settled",
+        "sharing",
+    )
+
+    inputs: dict[str, ValueInfo]
+    """The inputs, and the initializers that a run may override."""
+    outputs: dict[str, ValueInfo]
+    required: frozenset[str]
+    """The inputs without which no run is possible."""
+    optional: frozenset[str]
+    """The outputs that may be absent."""
+    sharing: frozenset[str]
+    """The outputs that may lie in the memory of any input, such as sequences."""
+    settled: frozenset[str]
+    """The tensors of numbers among the outputs whose shapes follow from those of the inputs, and that are no inputs."""
+    direct_inputs: frozenset[str]
+    """The inputs to which memory is bound without a `Value`: nothing is on a device or needs one later."""
+    direct_outputs: frozenset[str]
+    """The outputs of that kind."""
+
+    def __init__(self, session: Session) -> None:
+        self.inputs = {info.name: info for info in (*session.inputs, *session.initializers)}
+        self.outputs = {info.name: info for info in session.outputs}
+        absent = frozenset(info.name for info in session.inputs if info.kind is ValueKind.OPTIONAL)
+        self.required = frozenset(session.input_names) - absent
+        self.optional = frozenset(info.name for info in session.outputs if info.kind is ValueKind.OPTIONAL)
+        self.sharing = frozenset(info.name for info in session.outputs if not is_plain(info))
+        sizes = {dim for info in session.inputs for dim in info.shape or ()}
+        self.settled = frozenset(
+            info.name
+            for info in session.outputs
+            if is_plain(info) and info.name not in self.inputs and _is_settled(info.shape, sizes)
+        )
+        valued = absent or self.sharing or len(session.providers) > 1
+        plain = {name for name, info in self.inputs.items() if is_plain(info)}
+        self.direct_inputs = frozenset() if valued else frozenset(plain - self.outputs.keys())
+        self.direct_outputs = frozenset() if valued else frozenset(self.outputs.keys() - self.inputs.keys())
+        # Where all outputs are plain, by the names of those that ORT makes, or None for others.
+        self.readers: dict[tuple[str | None, ...], BoundOutputs] = {}
+
+    @classmethod
+    def of(cls, session: Session) -> _Ports:
+        """Those of a session, which all its bindings share."""
+        ports = _ports.get(session)
+        if ports is None:
+            ports = _ports[session] = cls(session)
+        return ports
+
+
+_ports: WeakKeyDictionary[Session, _Ports] = WeakKeyDictionary()
 
 
 @dataclass(slots=True)
 class _Bound:
     """The state of an open binding, in one attribute of `IoBinding`: `close` must not affect a run in another thread.
 
-    A thread must claim the binding before it calls a method. An interrupt within a method never leaves a value bound
-    that is not kept alive.
+    An interrupt within a method never leaves anything bound that is not kept alive.
     """
 
     session: Session
+    ports: _Ports
     owner: SessionHandle
     binding: Handle
     block: Handle
-    # Handles of values, or the memory of arrays. `binding` owns a reference to both tables: ORT frees a value on a
-    # device by the allocator of the value's own session, which must be there until ORT's binding lets the value go.
+    reference: Any
+    # What keeps the bound memory alive, and last: the handle of a value, the memory of an array, where ORT makes an
+    # output (`_Left`), or None for memory that the caller keeps. Guarded by the flag of `block`. `binding` owns a
+    # reference to both tables: ORT frees a value on a device by the allocator of the value's own session, which must be
+    # there until ORT's binding lets the value go.
     inputs: dict[str, tuple[Any, ...]]
     outputs: dict[str, tuple[Any, ...]]
+    # The types and shapes of arrays that fit the declarations of the inputs.
+    fitting: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     left: Any = None
-    slots: dict[tuple[bool, str], _Slot] = field(default_factory=dict)
-    rebinding: Any = field(default_factory=_new_lock)
-    # Another object after each change. A reader of the outputs is of use while this is what it was before the tables
-    # were read for it. A rebinding in another thread sets it once the tables have the array, before ORT's binding has.
-    version: object = None
-    reader: tuple[object, BoundOutputs] | None = None
+    # Reads the outputs that ORT makes, while the lane has this version.
+    reader: tuple[int, BoundOutputs] | None = None
     counted: bool = False
 
     def __post_init__(self) -> None:
@@ -131,168 +218,127 @@ class _Bound:
         """As `claimed`, for a method that changes what is bound."""
 
         def change() -> None:
-            self.version, self.reader = object(), None
+            lane = self.block.pointer
+            lane.incomplete = 1
+            lane.version += 1
             work(*arguments)
 
-        # A rebinding in another thread changes the same tables.
-        with self.rebinding:
-            self.claimed(change)
+        self.claimed(change)
 
-    def _open_slot(self, name: str, array: np.ndarray[Any, Any], is_output: bool) -> None:
-        """Prepares `rebind` for what is bound now, to this array.
+    def bind_value(self, is_output: bool, name: str, value: Handle) -> None:
+        """Binds a value."""
+        bound = self.outputs if is_output else self.inputs
+        former = bound.get(name, ())
+        function = api().BindOutput if is_output else api().BindInput
+        bound[name] = (*former, value)
+        try:
+            status.check(function(self.binding.pointer, name.encode(), value.pointer))
+        except Error as error:
+            if former:
+                bound[name] = former
+            else:
+                del bound[name]
+            raise status.about(f"{'output' if is_output else 'input'} {name!r}", error) from error
+        if not is_output:
+            self._release_outputs((name,))
+        bound[name] = (value,)
 
-        Not so for arrays that are bound as a copy; nor where a value is needed later: on a device, for outputs that may
-        share memory with inputs, and for sessions with inputs that can be unbound one by one.
+    def bind_array(self, name: str, array: np.ndarray[Any, Any]) -> bool:
+        """Binds an input to an array's own memory without a `Value`; returns False where that is impossible.
+
+        ORT checks the type and the shape in each run.
         """
-        if not array.dtype.isnative or ElementType.of(array.dtype).bits < 8:
-            return
-        infos = {info.name: info for info in self.session.outputs}
-        if self.block.pointer.synchronize or any(info.kind is ValueKind.OPTIONAL for info in self.session.inputs):
-            return
-        if all(is_plain(infos[other]) for other in self.outputs) and not (name in self.inputs and name in self.outputs):
-            self.slots[is_output, name] = _Slot(name, array, is_output)
+        if name not in self.ports.direct_inputs:
+            return False
+        request = self.inputs, name, array
+        return self._bound(False, name, bind_array(self.reference, id(request)))
 
-    def rebind(self, name: str, array: np.ndarray[Any, Any], is_output: bool) -> bool:
-        """Binds another array of the same dtype and shape as before, if a slot is prepared for these."""
-        slots = self.slots
-        slot = slots.get((is_output, name))
-        if slot is None or array.dtype is not slot.dtype or array.shape != slot.shape:
-            return False
-        try:
-            memory = from_buffer(array)
-        except (ValueError, BufferError):
-            return False
-        bound: dict[str, tuple[Any, ...]] = self.outputs if is_output else self.inputs
-        with self.rebinding:
-            former = bound.get(name)
-            # Another thread may have changed what is bound.
-            if former is None or self.slots is not slots:
+    def bind_fitting(self, name: str, array: np.ndarray[Any, Any]) -> bool:
+        """`bind_array`, if the array fits the model's declaration."""
+        fitting = array.dtype, array.shape
+        if self.fitting.get(name) != fitting:
+            info = self.ports.inputs.get(name)
+            if info is None or not is_plain(info) or array.dtype is not info.element_type.dtype:
                 return False
-            # As in `bind_input`: an interrupt must not leave memory bound that is not kept alive.
-            bound[name] = (*former, memory)
-            self.version = kept = (memory,)
-            code = rebind_in_c(self.block.reference, slot.pointer, memory)
-            if code:
-                self.version, kept = object(), former
-            bound[name] = kept
-            self.reader = None
+            if not fits(info, array.shape):
+                return False
+            self.fitting[name] = fitting
+        return self.bind_array(name, array)
+
+    def bind_address(self, is_output: bool, name: str, address: int, shape: Any, kind: tuple[int, int]) -> bool:
+        """Binds memory of the host at an address, which the caller keeps alive; returns False where that is impossible.
+
+        ORT checks the type and the shape in each run.
+        """
+        bound, direct = (
+            (self.outputs, self.ports.direct_outputs) if is_output else (self.inputs, self.ports.direct_inputs)
+        )
+        if name not in direct:
+            return False
+        request = bound, name, ADDRESS
+        code = bind_address(self.reference, id(request), is_output, address, shape, len(shape), *kind)
+        return self._bound(is_output, name, code)
+
+    def leave_on_host(self, name: str, lasting: bool) -> bool:
+        """`leave` for an output that lies on the host in any case; returns False for others."""
+        if name not in self.ports.direct_outputs:
+            return False
+        left = _left_on_host(lasting)
+        request = self.outputs, name, left
+        return self._bound(True, name, bind_left(self.reference, id(request), left.pointer))
+
+    def leave(self, name: str, memory: MemoryInfo, lasting: bool = False) -> None:
+        """Lets ORT make an output, in each run or with `lasting` once; releases that of the last run."""
+        left = _left(memory, lasting)
+        request = self.outputs, name, left
+        self._bound(True, name, bind_left(self.reference, id(request), left.pointer))
+
+    def lasting(self) -> set[str]:
+        """The outputs that ORT makes once."""
+        return {name for name, kept in tuple(self.outputs.items()) if isinstance(kept, _Left) and kept.lasting}
+
+    @staticmethod
+    def _bound(is_output: bool, name: str, code: Any) -> bool:
+        """Whether the memory was bound; False where it does not suit. Raises for a failure."""
         if code and code != status.MISALIGNED:
-            raise status.to_error(code, "IoBinding")
+            error = status.to_error(code, "IoBinding")
+            if code == status.BUSY:
+                raise error
+            raise status.about(f"{'output' if is_output else 'input'} {name!r}", error)
         return not code
-
-    def bind_input(self, name: str, value: Handle, array: np.ndarray[Any, Any] | None = None) -> None:
-        """Binds a value; with the `array` that it is over, `rebind` takes others like it."""
-        former = self.inputs.get(name, ())
-        self.inputs[name] = (*former, value)
-        try:
-            status.check(api().BindInput(self.binding.pointer, name.encode(), value.pointer))
-        except Error as error:
-            _restore(self.inputs, name, former)
-            raise status.about(f"input {name!r}", error) from error
-        self._release_outputs([name])
-        self.inputs[name] = (value,)
-        if array is not None:
-            self._open_slot(name, array, False)
-
-    def bind_output(self, name: str, value: Handle, array: np.ndarray[Any, Any] | None = None) -> None:
-        """As `bind_input`."""
-        self.slots = {}
-        former = self.outputs.get(name, ())
-        self.outputs[name] = (*former, value)
-        try:
-            status.check(api().BindOutput(self.binding.pointer, name.encode(), value.pointer))
-        except Error as error:
-            _restore(self.outputs, name, former)
-            raise status.about(f"output {name!r}", error) from error
-        self.outputs[name] = (value,)
-        self._leave()
-        if array is not None:
-            self._open_slot(name, array, True)
-
-    def leave_output(self, name: str, memory: MemoryInfo) -> None:
-        self.slots = {}
-        former = self.outputs.get(name, ())
-        self.outputs[name] = (*former, memory)
-        try:
-            self._hand_back(name, memory)
-        except Error as error:
-            _restore(self.outputs, name, former)
-            raise status.about(f"output {name!r}", error) from error
-        self.outputs[name] = (memory,)
-        self._leave()
 
     def require_complete(self) -> None:
         """Raises if an input or every output is not bound; otherwise permits runs."""
-        missing = [
-            info for info in self.session.inputs if info.name not in self.inputs and info.kind is not ValueKind.OPTIONAL
-        ]
+        missing = [name for name in self.ports.inputs if name in self.ports.required and name not in self.inputs]
         if missing:
-            raise ArgumentError(f"input {names_of(missing)} is not bound")
+            raise ArgumentError(f"input {', '.join(map(repr, missing))} is not bound")
         if not self.outputs:
             raise ArgumentError("no output is bound")
+        self._leave()
         self.block.pointer.incomplete = 0
 
+    def _leave(self) -> None:
+        """Makes each run return the outputs that ORT allocates to ORT first (see lane.h)."""
+        places = {
+            name: kept.handle for name, kept in self.outputs.items() if isinstance(kept, _Left) and not kept.lasting
+        }
+        names = strings(places)
+        memories = new_array("const OrtMemoryInfo *", [place.pointer for place in places.values()])
+        lane = self.block.pointer
+        # With a count of 0 an interrupt between these lines leaves no pointer in use that is not kept alive.
+        lane.output_count = 0
+        self.left = (names, memories, places)
+        lane.output_names, lane.output_memories = names, memories
+        lane.output_count = len(places)
+
     def clear_inputs(self) -> None:
-        self.slots = {}
-        self.block.pointer.incomplete = 1
         api().ClearBoundInputs(self.binding.pointer)
         self._release_outputs(self.inputs)
         self.inputs.clear()
 
     def clear_outputs(self) -> None:
-        self.slots = {}
-        self.block.pointer.incomplete = 1
         api().ClearBoundOutputs(self.binding.pointer)
         self.outputs.clear()
-        self._leave()
-
-    def values(self) -> dict[str, Any]:
-        return self._named(self._reader().values())
-
-    def views(self) -> dict[str, Any]:
-        return self._named(self._reader().views())
-
-    def _reader(self) -> BoundOutputs:
-        version, latest = self.version, self.reader
-        if latest is None or latest[0] is not version:
-            latest = self.reader = (version, self._new_reader())
-        return latest[1]
-
-    def _new_reader(self) -> BoundOutputs:
-        # An output that is also an input shares the input's memory, and a sequence may share the tensors of any input.
-        # Keep no other inputs: a loop that feeds its outputs back would keep those of all its runs.
-        infos = {info.name: info for info in self.session.outputs}
-        shares = not all(is_plain(infos[name]) for name in self.outputs)
-        inputs = [kept for name, kept in self.inputs.items() if shares or name in self.outputs]
-        places = [place for kept in (*inputs, *self.outputs.values()) for place in kept]
-        keepers = [
-            place if isinstance(place, Handle) else Handle.pin(place)
-            for place in places
-            if not isinstance(place, MemoryInfo)
-        ]
-        outputs = [(infos[name], kept[-1]) for name, kept in self.outputs.items()]
-        return BoundOutputs(self.binding, outputs, keepers, self.inputs)
-
-    def _named(self, found: Sequence[Any]) -> dict[str, Any]:
-        optional = {info.name for info in self.session.outputs if info.kind is ValueKind.OPTIONAL}
-        named = zip(self.outputs, found, strict=True)
-        return {name: one for name, one in named if one is not None or name in optional}
-
-    def _hand_back(self, name: str, memory: MemoryInfo) -> None:
-        """Leaves an output to ORT, and releases the value of the last run."""
-        where = handle_of(memory)
-        status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), where.pointer))
-
-    def _release_outputs(self, names: Iterable[str]) -> None:
-        """Releases the outputs that may share memory with the inputs of these names, when those go.
-
-        These are the outputs of the same names; and sequences, which may share the tensors of any input.
-        """
-        sharing = [info.name for info in self.session.outputs if not is_plain(info)]
-        for name in (*names, *sharing):
-            for memory in self.outputs.get(name, ()):
-                if isinstance(memory, MemoryInfo):
-                    self._hand_back(name, memory)
 
     def leave_out(self, name: str) -> None:
         """Unbinds one input: ORT can only unbind all, so the others are bound again."""
@@ -306,25 +352,67 @@ class _Bound:
                 status.check(table.BindInput(self.binding.pointer, other.encode(), values[-1].pointer))
         del self.inputs[name]
 
-    def _leave(self) -> None:
-        """Makes each run return the outputs that ORT allocates to ORT first (see lane.h)."""
-        last = {name: kept[-1] for name, kept in self.outputs.items()}
-        places = {name: handle_of(place) for name, place in last.items() if isinstance(place, MemoryInfo)}
-        names = strings(places)
-        memories = new_array("const OrtMemoryInfo *", [place.pointer for place in places.values()])
-        lane = self.block.pointer
-        # With a count of 0 an interrupt between these lines leaves no pointer in use that is not kept alive.
-        lane.output_count = 0
-        self.left = (names, memories, places)
-        lane.output_names, lane.output_memories = names, memories
-        lane.output_count = len(places)
+    def _release_outputs(self, names: Iterable[str]) -> None:
+        """Releases the outputs that may share memory with the inputs of these names, when those go.
 
+        These are the outputs of the same names; and sequences, which may share the tensors of any input.
+        """
+        for name in (*names, *self.ports.sharing):
+            kept = self.outputs.get(name)
+            if isinstance(kept, _Left):
+                status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), kept.pointer))
 
-def _restore(bound: dict[str, Any], name: str, former: Any) -> None:
-    if former:
-        bound[name] = former
-    else:
-        del bound[name]
+    def values(self) -> dict[str, Any]:
+        """The bound outputs that exist, each as a `Value`."""
+        return self._read(arrays=False)
+
+    def views(self) -> dict[str, Any]:
+        """As `values`, but with an array in place of a tensor of numbers on the host."""
+        return self._read(arrays=True)
+
+    def _read(self, *, arrays: bool) -> dict[str, Any]:
+        version = self.block.pointer.version
+        if self.reader is None or self.reader[0] != version:
+            self.reader = version, self._new_reader()
+        made = self.reader[1].read(self.binding, arrays=arrays)
+        named: dict[str, Any] = {}
+        for (name, kept), one in zip(self.outputs.items(), made, strict=True):
+            place = kept[-1]
+            if isinstance(place, Handle):
+                value = Value(place)
+                one = value.numpy() if arrays and is_plain(self.ports.outputs[name]) and value.memory.is_host else value
+            if one is not None or name in self.ports.optional:
+                named[name] = one
+        return named
+
+    def _new_reader(self) -> BoundOutputs:
+        ports = self.ports
+        places = [kept[-1] for kept in self.outputs.values()]
+        held = [isinstance(place, Handle) for place in places]
+        names = list(self.outputs)
+        outputs = [
+            (ports.outputs[name], None if is_held else place or CPU)
+            for name, is_held, place in zip(names, held, places, strict=True)
+        ]
+        if ports.direct_outputs.issuperset(names):
+            # The values that ORT makes keep their memory alive by themselves.
+            key = tuple(None if is_held else name for name, is_held in zip(names, held, strict=True))
+            reader = ports.readers.get(key)
+            if reader is None:
+                if len(ports.readers) >= READERS_KEPT:
+                    ports.readers = {}
+                reader = ports.readers[key] = BoundOutputs(None, outputs, (), ())
+            return reader
+        # An output that is also an input shares the input's memory, and a sequence may share the tensors of any input.
+        # Keep no other inputs: a loop that feeds its outputs back would keep those of all its runs.
+        shares = not ports.sharing.isdisjoint(names)
+        keepers = [
+            place if isinstance(place, Handle) else Handle.pin(place)
+            for name, kept in self.inputs.items()
+            if shares or name in self.outputs
+            for place in kept
+        ]
+        return BoundOutputs(self.binding, outputs, keepers, self.inputs)
 
 
 @public
@@ -350,7 +438,8 @@ class IoBinding(Owner):
         binding = Handle.make(table.ReleaseIoBinding, parents, table.CreateIoBinding, "OrtIoBinding", owner.pointer)
         self._handle = lane_block(owner, binding, session._run_options, synchronize=len(session.providers) > 1)
         self._handle.pointer.incomplete = 1
-        self._bound = _Bound(session, owner, binding, self._handle, inputs, outputs)
+        block = self._handle
+        self._bound = _Bound(session, _Ports.of(session), owner, binding, block, block.reference, inputs, outputs)
 
     def _opened(self) -> _Bound:
         bound = self._bound
@@ -372,15 +461,15 @@ class IoBinding(Owner):
         only after binding it again.
         """
         bound = self._opened()
-        if type(feed) is np.ndarray and type(name) is str and bound.rebind(name, feed, False):
+        if type(feed) is np.ndarray and type(name) is str and bound.bind_fitting(name, feed):
             return
-        info = _find(name, (*bound.session.inputs, *bound.session.initializers), "input")
+        info = _find(name, bound.ports.inputs, "input", bound.session)
         if feed is None and info.kind is ValueKind.OPTIONAL:
             bound.changed(bound.leave_out, name)
             return
         value = right_value(info, feed)
         check_reach(bound.session, bound.owner, value, f"input {name!r}")
-        bound.changed(bound.bind_input, name, value._open(), feed if type(feed) is np.ndarray else None)
+        bound.changed(bound.bind_value, False, info.name, value._open())
 
     def bind_output(self, name: str, place: np.ndarray[Any, Any] | Value | Buffer | MemoryInfo | None = None) -> None:
         """Binds an output to the caller's memory, or lets ORT allocate it on a memory (None: on the host).
@@ -388,30 +477,29 @@ class IoBinding(Owner):
         Raises `ArgumentError` for a memory that the session does not have.
         """
         bound = self._opened()
-        info = _find(name, bound.session.outputs, "output")
+        info = _find(name, bound.ports.outputs, "output", bound.session)
         subject = f"output {name!r}"
+        if place is None and bound.leave_on_host(info.name, False):
+            return
         if place is None or isinstance(place, MemoryInfo):
             memory = place or CPU
             require_memory(bound.owner, memory, subject)
-            bound.changed(bound.leave_output, name, memory)
+            bound.leave(info.name, memory)
             return
-        if any(name == info.name for info in (*bound.session.inputs, *bound.session.initializers)):
+        if name in bound.ports.inputs:
             raise ArgumentError(f"{subject} is an input as well: ORT hands it out again and writes nothing")
         value = writable_value(info, place, subject)
         check_reach(bound.session, bound.owner, value, subject)
-        bound.changed(bound.bind_output, name, value._open())
+        bound.changed(bound.bind_value, True, info.name, value._open())
 
-    def _bind_value(
-        self, name: str, value: Value, output: bool = False, array: np.ndarray[Any, Any] | None = None
-    ) -> None:
+    def _bind_value(self, name: str, value: Value, output: bool = False) -> None:
         """Binds an input or an output whose type and shape only ONNX Runtime checks, in each run.
 
-        The model has the name, and an output's value is writeable. With the `array` that the value is over,
-        `_Bound.rebind` takes others like it.
+        The model has the name, and an output's value is writeable.
         """
         bound = self._opened()
         check_reach(bound.session, bound.owner, value, f"{'output' if output else 'input'} {name!r}")
-        bound.changed(bound.bind_output if output else bound.bind_input, name, value._open(), array)
+        bound.changed(bound.bind_value, output, name, value._open())
 
     def _views(self) -> dict[str, Any]:
         """The outputs of the last run: tensors of numbers on the host as numpy views, others as values."""
@@ -483,8 +571,9 @@ class IoBinding(Owner):
         return {name: one.numpy() if isinstance(one, Value) else one for name, one in self._views().items()}
 
 
-def _find(name: str, infos: Sequence[ValueInfo], role: str) -> ValueInfo:
-    for info in infos:
-        if isinstance(name, str) and info.name == name:
-            return info
-    raise UnknownNameError(f"the model has no {role} {shown(name)}; it has {names_of(infos)}")
+def _find(name: str, infos: Mapping[str, ValueInfo], role: str, session: Session) -> ValueInfo:
+    info = infos.get(name) if isinstance(name, str) else None
+    if info is None:
+        known = session.inputs if role == "input" else session.outputs
+        raise UnknownNameError(f"the model has no {role} {shown(name)}; it has {names_of(known)}")
+    return info

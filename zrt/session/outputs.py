@@ -18,7 +18,7 @@ from zrt.memory.allocators import CPU, MemoryInfo
 from zrt.types import ValueKind, nbytes
 from zrt.values import symbolic_shapes
 from zrt.values.symbolic_shapes import Shape
-from zrt.values.type_info import ValueInfo, is_plain
+from zrt.values.type_info import ValueInfo, is_plain, is_text
 
 if TYPE_CHECKING:
     from zrt.values import Value
@@ -36,7 +36,7 @@ class Wanted:
         kind = info.element_type
         plain = is_plain(info)
         self.info = info
-        self.dtype = kind.dtype if plain else None
+        self.dtype = kind.dtype if plain or is_text(info) else None
         if plain and shape is not None and nbytes(kind, shape) > sys.maxsize:
             raise AllocationError(f"output {info.name!r}: no memory has room for {list(shape)}")
         # An output that is also a fed input: ORT returns the feed and writes nothing.
@@ -103,17 +103,20 @@ class MadeOutputs:
 
     def __init__(
         self,
-        session: Handle,
+        session: Handle | None,
         outputs: Sequence[Wanted],
         layout: tuple[tuple[Shape | None, Any], ...],
         parents: Sequence[Handle] = (),
     ) -> None:
-        """The arrays keep `parents` alive, and the other outputs' values `session`."""
+        """The arrays keep `parents` alive, and the other outputs' values `session`, which tensors on the host do not
+        need.
+        """
         pointer = lib.zrt_made_new(api(), len(outputs))
         if not pointer:
             raise AllocationError("no memory for the outputs of a run")
         references = new_array("zrt_handle *", [parent.reference for parent in parents])
-        self.handle = Handle.own(pointer, lib.zrt_made_free, [session, *parents], (references,))
+        kept = [*parents] if session is None else [session, *parents]
+        self.handle = Handle.own(pointer, lib.zrt_made_free, kept, (references,))
         self.pointer = pointer
         self.binds = False
         self.layout = layout
@@ -147,7 +150,8 @@ class MadeOutputs:
         lib.zrt_made_move(self.pointer, index, handle.reference)
         handle.pointer = pointer_to(address_of(handle.reference.pointer), "OrtValue")
         value = Value(handle, memory=memory)
-        value.hold(self._session)
+        if self._session is not None:
+            value.hold(self._session)
         return value
 
     def collect(self, results: list[Any], feeds: Sequence[Handle]) -> None:

@@ -60,27 +60,12 @@ uintptr_t zrt_lane_run(zrt_handle *handle) {
     return zrt_lane_run_with(handle, lane->run_options);
 }
 
-static uintptr_t rebind(const zrt_lane *lane, const zrt_slot *slot, void *memory) {
-    const OrtApi *api = lane->api;
-    OrtValue *value = NULL;
-    RETURN_CODE_IF_FAILED(api->CreateTensorWithDataAsOrtValue(
-        slot->place, memory, slot->bytes, slot->dims, slot->rank, slot->type, &value));
-    OrtStatus *status = slot->is_output ? api->BindOutput(lane->binding, slot->name, value)
-                                        : api->BindInput(lane->binding, slot->name, value);
-    /* The binding has a reference of its own. */
-    api->ReleaseValue(value);
-    return (uintptr_t)status;
+int zrt_lane_take(zrt_lane *lane) {
+    return take(&lane->busy);
 }
 
-uintptr_t zrt_lane_rebind(zrt_handle *handle, const zrt_slot *slot, void *memory) {
-    if ((uintptr_t)memory & (slot->alignment - 1))
-        return ZRT_MISALIGNED;
-    zrt_lane *lane = handle->pointer;
-    if (take(&lane->busy))
-        return ZRT_BUSY;
-    uintptr_t result = rebind(lane, slot, memory);
+void zrt_lane_give(zrt_lane *lane) {
     give(&lane->busy);
-    return result;
 }
 
 uintptr_t zrt_lane_move(zrt_handle *handle, zrt_ring *ring, size_t index) {

@@ -8,10 +8,14 @@ typedef struct zrt_lane {
     OrtSession *session;
     OrtIoBinding *binding;
     const OrtRunOptions *run_options;
+    /* The host. */
+    const OrtMemoryInfo *host;
     int synchronize;
     int busy;
     /* Whether an input or every output may be unbound: then a run returns ZRT_INCOMPLETE. Guarded by `busy`. */
     int incomplete;
+    /* How often an input or output was bound anew. Guarded by `busy`. */
+    size_t version;
     /* Inputs to bind again before each run: binding copies them to a device. */
     size_t input_count;
     const char *const *input_names;
@@ -34,21 +38,9 @@ uintptr_t zrt_lane_run(zrt_handle *lane);
 /* Like zrt_lane_run, with other run options than the lane's own. */
 uintptr_t zrt_lane_run_with(zrt_handle *lane, const OrtRunOptions *run_options);
 
-/* An input or output whose memory changes from run to run, while its name, type and shape stay. */
-typedef struct zrt_slot {
-    const char *name;
-    const OrtMemoryInfo *place;
-    const int64_t *dims;
-    size_t rank;
-    size_t bytes;
-    /* A power of two. */
-    size_t alignment;
-    ONNXTensorElementDataType type;
-    int is_output;
-} zrt_slot;
-
-/* Binds other memory to an input or output; the caller keeps it alive while it is bound. */
-uintptr_t zrt_lane_rebind(zrt_handle *lane, const zrt_slot *slot, void *memory);
+/* Takes the flag `busy`: returns 0 if it was free. Gives it back. */
+int zrt_lane_take(zrt_lane *lane);
+void zrt_lane_give(zrt_lane *lane);
 
 /* An input or output with several values over memory of the caller's, of which one is bound. */
 typedef struct zrt_ring {

@@ -46,8 +46,8 @@ static uintptr_t write_object(const OrtApi *api, OrtValue *tensor, size_t index,
         return ZRT_NO_TEXT;
     if (PyBytes_Check(element))
         return PyBytes_AsStringAndSize(element, (char **)&text, &length) != 0
-            ? ZRT_NO_TEXT
-            : write_checked(api, tensor, index, text, (size_t)length);
+                   ? ZRT_NO_TEXT
+                   : write_checked(api, tensor, index, text, (size_t)length);
     if (PyUnicode_Check(element))
         text = PyUnicode_AsUTF8AndSize(element, &length);
     if (text == NULL) {

@@ -7,8 +7,8 @@ typedef struct zrt_text {
     OrtValue *value;
 } zrt_text;
 
-/* Makes the tensor for input `index` of a zrt_call from the elements of `array`, the address of a numpy array of as many
-   elements. Returns a code (code.h), as zrt_text_write does; call zrt_text_free in any case. */
+/* Makes the tensor for input `index` of a zrt_call from the elements of `array`, the address of a numpy array of as
+   many elements. Returns a code (code.h), as zrt_text_write does; call zrt_text_free in any case. */
 uintptr_t zrt_text_new(zrt_text *text, zrt_handle *call, size_t index, uintptr_t array);
 void zrt_text_free(zrt_text *text);
 
