@@ -9,7 +9,8 @@ zrt
     (python: _: {
       onnxruntime = import ./zrt-onnxruntime {
         pkgs = final;
-        inherit (python) python zrt;
+        inherit (python) python;
+        zrt = python.zrt-onnx;
       };
     })
   ];

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from zrt._common import namesake
 from zrt.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ if TYPE_CHECKING:
     from zrt.values.copy import copy_all as copy_all
     from zrt.values.model_metadata import ModelMetadata as ModelMetadata
     from zrt.values.type_info import ValueInfo as ValueInfo
+
+namesake.warn()
 
 # Where each name lives; None stands for a module that is a name itself.
 _HOMES: dict[str, str | None] = {

@@ -43,7 +43,7 @@ assert lib.assertMsg (
 ) "zrt: cuda = true, and the given onnxruntime has no CUDA provider";
 
 python.pkgs.buildPythonPackage {
-  pname = "zrt";
+  pname = project.name;
   inherit version;
   pyproject = true;
 

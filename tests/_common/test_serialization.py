@@ -7,6 +7,7 @@ import inspect
 import json
 import logging
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zrt
+from zrt._common.installation import install_line
 from zrt._common.records import record
 from zrt._common.serialization import OptionData, _kind, _kinds, data_field
 from zrt.errors import ArgumentError, DTypeError, FileError, UnknownNameError, UnsupportedError
@@ -304,7 +306,7 @@ class TestRefusals:
 
     def test_writing_toml_says_which_package_is_missing(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "tomli_w", None)
-        with pytest.raises(UnsupportedError, match=r'pip install "zrt\[toml\]"'):
+        with pytest.raises(UnsupportedError, match=re.escape(install_line("toml"))):
             zrt.SessionOptions().to_toml()
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import zrt._native
 from tests.support import compiler
+from zrt._common.installation import install_line
 from zrt._native import ffi, lib, library
 
 PACKAGES = Path(zrt._native.__file__).parents[2]
@@ -38,7 +39,7 @@ static const struct {
 const void *OrtGetApiBase(void) { return &base; }
 """
 
-INSTALL = 'or unset it and install one: pip install "zrt[cpu]"'
+INSTALL = f"or unset it and install one: {install_line('cpu')}"
 without_core = pytest.mark.skipif(
     bool(lib.zrt_library_builtin()), reason="this zrt has a core built in, which comes before these places"
 )
@@ -272,7 +273,7 @@ class TestDistribution:
                 "it is ONNX Runtime 1.20.0, and zrt needs 1.27 or later",
                 f"  system loader: libabsent.so.1: it cannot be loaded: {missing}",
                 f"  system loader: libabsent.so: it cannot be loaded: {missing}",
-                'Install one: pip install "zrt[cpu]" (for CUDA: pip install "zrt[cuda]")',
+                f"Install one: {install_line('cpu')} (for CUDA: {install_line('cuda')})",
             ]
         )
 

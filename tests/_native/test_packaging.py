@@ -19,6 +19,8 @@ from zrt._native import build, library
 from zrt.version import __version__
 
 ROOT = Path(__file__).parents[2]
+# The name and the version in the names of files.
+STEM = f"zrt_onnx-{__version__}"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 # The tests run against an installed zrt too, from a folder without its sources.
@@ -28,7 +30,7 @@ sources = pytest.mark.skipif(not (ROOT / "zrt").is_dir(), reason="no sources of 
 class TestMetadata:
     def test_project_fields(self) -> None:
         project = PROJECT["project"]
-        assert project["name"] == "zrt"
+        assert project["name"] == "zrt-onnx"
         assert project["dynamic"] == ["version"]
         assert project["requires-python"] == ">=3.11"
         assert project["license"] == "Apache-2.0"
@@ -80,8 +82,8 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestDistributions:
     @pytest.fixture
     def sdist(self, distributions: Path) -> set[str]:
-        with tarfile.open(distributions / f"zrt-{__version__}.tar.gz") as archive:
-            return {name.removeprefix(f"zrt-{__version__}/") for name in archive.getnames()}
+        with tarfile.open(distributions / f"{STEM}.tar.gz") as archive:
+            return {name.removeprefix(f"{STEM}/") for name in archive.getnames()}
 
     @pytest.fixture
     def wheel(self, distributions: Path) -> zipfile.ZipFile:
@@ -96,8 +98,8 @@ class TestDistributions:
         platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
         interpreter = f"cp{sys.version_info.major}{sys.version_info.minor}"
         tag = f"cp311-abi3-{platform}" if build.abi3() else f"{interpreter}-{interpreter}t-{platform}"
-        assert [path.name for path in distributions.glob("*.whl")] == [f"zrt-{__version__}-{tag}.whl"]
-        lines = wheel.read(f"zrt-{__version__}.dist-info/WHEEL").decode().splitlines()
+        assert [path.name for path in distributions.glob("*.whl")] == [f"{STEM}-{tag}.whl"]
+        lines = wheel.read(f"{STEM}.dist-info/WHEEL").decode().splitlines()
         assert f"Tag: {tag}" in lines
         assert "Root-Is-Purelib: false" in lines
 
@@ -106,8 +108,8 @@ class TestDistributions:
         module = f"zrt/_native/{build.extension_filename()}"
         assert {name for name in names if name.endswith(".so")} == {module}
         assert names >= {"zrt/py.typed", "zrt/models/digits.onnx", "zrt/models/digits.npz"} | native_sources
-        assert f"zrt-{__version__}.dist-info/licenses/LICENSE" in names
-        assert all(name.startswith(("zrt/", f"zrt-{__version__}.dist-info/")) for name in names)
+        assert f"{STEM}.dist-info/licenses/LICENSE" in names
+        assert all(name.startswith(("zrt/", f"{STEM}.dist-info/")) for name in names)
 
     def test_sdist_s_files(self, sdist: set[str], native_sources: set[str]) -> None:
         assert sdist >= native_sources
@@ -119,7 +121,7 @@ class TestDistributions:
         assert not [name for name in sdist if name.endswith((".so", ".pyc")) or "__pycache__" in name]
 
     def test_wheel_s_metadata(self, wheel: zipfile.ZipFile) -> None:
-        lines = wheel.read(f"zrt-{__version__}.dist-info/METADATA").decode().splitlines()
+        lines = wheel.read(f"{STEM}.dist-info/METADATA").decode().splitlines()
         assert f"Version: {__version__}" in lines
         assert "License-Expression: Apache-2.0" in lines
         assert "Requires-Dist: onnxruntime>=1.27; extra == 'cpu'" in lines

@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from tests.support import models
+from zrt._common.installation import install_line
 
 OURS = ["c_loop", "lane", "prepared_run", "session_run"]
 THEIRS = ["ort_run", "ort_run_with_iobinding"]
@@ -122,7 +123,7 @@ class TestPlot:
     def test_missing_plot_package_fails_before_the_measurement(self, complaint, missing, tmp_path):
         missing("matplotlib")
         err = complaint("bench", "nope.onnx", "--plot", tmp_path / "figures.png", status=1)
-        assert 'pip install "zrt[plot]"' in err
+        assert install_line("plot") in err
 
 
 @pytest.mark.parametrize("model", [models.convolution(), models.picky_reshape()], ids=["conv", "reshape"])

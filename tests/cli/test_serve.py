@@ -18,6 +18,7 @@ import pytest
 import zrt
 from tests.conftest import LOOP
 from tests.support import processes
+from zrt._common.installation import install_line
 from zrt.cli.entry import make_parser
 from zrt.cli.serve import make_application
 
@@ -168,7 +169,7 @@ def test_port_in_use_is_a_complaint(start: Callable[..., Any], complaint: Callab
 
 def test_missing_package_is_a_complaint(complaint: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert 'pip install "zrt[serve]"' in complaint("serve", status=1)
+    assert install_line("serve") in complaint("serve", status=1)
 
 
 def test_missing_ray_is_a_complaint(
@@ -176,7 +177,7 @@ def test_missing_ray_is_a_complaint(
 ) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "ray" else find(name))
-    assert 'pip install "zrt[ray]"' in complaint("serve", "--ray", status=1)
+    assert install_line("ray") in complaint("serve", "--ray", status=1)
 
 
 def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed: None, saved: Callable[..., Path]) -> None:

@@ -26,7 +26,8 @@ def row(kind: type[Provider], name: str, option: Option) -> str:
 
 def section(kind: type[Provider]) -> list[str]:
     """The lines that the guide must have under a provider's heading."""
-    lines = [f"`{kind.name}`. {kind.comes_with}."]
+    line = f"`{kind.name}`. {kind.comes_with}."
+    lines = [f'{line} To install it: `pip install "zrt-onnx[{kind.installed_by}]"`.' if kind.installed_by else line]
     if kind.options():
         files = dict.fromkeys(option.source or kind.source for option in kind.options().values())
         return [

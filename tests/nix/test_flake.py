@@ -436,8 +436,8 @@ class TestZrt:
               overlays = [ (import (nix + /overlay.nix)) ];
             };
           in {
-            zrt = pkgs.python3.pkgs.zrt.outPath;
-            environment = (pkgs.python3.withPackages (p: [ p.zrt ])).drvPath;
+            zrt = pkgs.python3.pkgs.zrt-onnx.outPath;
+            environment = (pkgs.python3.withPackages (p: [ p.zrt-onnx ])).drvPath;
           }
         """)
         assert done.returncode == 0, done.stderr
@@ -460,7 +460,7 @@ class TestDropIn:
           in {{
             inherit (packages.onnxruntime) pname version;
             needs = map (package: package.outPath) packages.onnxruntime.dependencies;
-            zrt = packages.zrt.outPath;
+            zrt = packages.zrt-onnx.outPath;
           }}
         """)
         assert done.returncode == 0, done.stderr

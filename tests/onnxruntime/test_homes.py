@@ -12,7 +12,7 @@ import zrt.onnxruntime
 from zrt.onnxruntime import homes
 
 DIGITS = Path(zrt.__file__).with_name("models") / "digits.onnx"
-NEEDED = {"zrt", "zrt.onnxruntime", "zrt.onnxruntime.homes", "zrt.version"}
+NEEDED = {"zrt", "zrt._common", "zrt._common.namesake", "zrt.onnxruntime", "zrt.onnxruntime.homes", "zrt.version"}
 
 
 def test_unknown_name_raises_attribute_error(ort) -> None:

@@ -54,7 +54,7 @@ def test_wheel_is_a_distribution_of_the_official_name_and_the_engine_s_version(t
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
     [found] = metadata.distributions(path=[str(tmp_path)])
-    assert (found.name, found.version, found.requires) == ("onnxruntime", version, ["zrt"])
+    assert (found.name, found.version, found.requires) == ("onnxruntime", version, ["zrt-onnx"])
     assert {str(file) for file in found.files or [] if ".dist-info" not in str(file)} == {"onnxruntime/__init__.py"}
 
 

@@ -8,6 +8,7 @@ import pytest
 import zrt
 from tests.providers.kinds import KINDS
 from zrt import providers
+from zrt._common.installation import install_line
 from zrt.environment import cuda_parts
 from zrt.errors import ArgumentError, DTypeError, ProviderError
 from zrt.providers import CPU, CUDA, base, choice, full_name, library_providers, parse, parse_all, usable
@@ -135,7 +136,10 @@ class TestLacking:
             # Requested by ORT's own name.
             name = kind.name
         has = ", ".join(zrt.available_providers())
-        assert str(caught.value) == f"provider {name!r} is not in this library, which has {has}. {kind.comes_with}"
+        error = f"provider {name!r} is not in this library, which has {has}. {kind.comes_with}"
+        if kind.installed_by:
+            error += f". To install it: {install_line(kind.installed_by)}"
+        assert str(caught.value) == error
 
     @pytest.mark.parametrize("name", ["tvm", "TvmExecutionProvider", "ArmNN"])
     def test_error_names_removed_providers(self, build, name):

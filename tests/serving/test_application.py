@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 import subprocess
 import threading
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import zrt
+from zrt._common.installation import install_line
 from zrt.errors import ArgumentError, DTypeError, ModelNotFoundError, NotCopyableError, UnsupportedError
 from zrt.serving import Application, application
 
@@ -60,7 +62,7 @@ def test_bad_argument_raises_by_name(case: str) -> None:
 def test_missing_package_is_named_with_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zrt.serving.asgi.NEEDED", (package,))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UnsupportedError, match=rf'{package} package: pip install "zrt\[serve\]"'):
+    with pytest.raises(UnsupportedError, match=re.escape(f"{package} package: {install_line('serve')}")):
         application({"m": MODEL})
 
 

@@ -16,6 +16,7 @@ from onnx import TensorProto, helper
 
 import zrt
 from tests.support import models
+from zrt._common.installation import install_line
 from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
 from zrt.types import ElementType, SparseFormat, ValueKind
 from zrt.values import SparseTensor
@@ -360,4 +361,7 @@ class TestRefused:
 
 def test_sparse_tensors_work_without_scipy(script):
     out = script("without_scipy.py").stdout.splitlines()
-    assert out == ["SparseTensor(COO, shape=(4,), values=2)", 'there is no SciPy here: pip install "zrt[sparse]"']
+    assert out == [
+        "SparseTensor(COO, shape=(4,), values=2)",
+        f"an array of SciPy needs the scipy package: {install_line('sparse')}",
+    ]

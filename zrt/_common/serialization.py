@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal, Self, Union, get_args, get_origin
 
+from zrt._common import installation
 from zrt._common.arguments import choose, path_bytes, text, wrong_type
 from zrt._common.records import Field, field, fields
 from zrt.errors import ArgumentError, UnknownNameError, UnsupportedError
@@ -85,12 +86,12 @@ class OptionData:
         return cls.from_dict(data)
 
     def to_toml(self) -> str:
-        """`to_dict` as TOML. Needs the tomli-w package (``zrt[toml]``)."""
+        """`to_dict` as TOML. Needs the tomli-w package (``zrt-onnx[toml]``)."""
         data = self.to_dict()
         try:
             import tomli_w
         except ImportError:
-            raise UnsupportedError('writing TOML needs the tomli-w package: pip install "zrt[toml]"') from None
+            raise installation.missing("tomli-w", "toml", "writing TOML") from None
         return tomli_w.dumps(data)
 
     @classmethod

@@ -6,6 +6,17 @@ for functions and constants of zrt's own C code, and `ffi` for the structs of a 
 the addresses of C functions that ONNX Runtime calls, and for the objects behind its callbacks.
 """
 
-from zrt._native._ort import ffi, lib
+import sys
+
+from zrt._common import namesake
+
+if not hasattr(sys.modules["zrt"], "_HOMES"):
+    raise namesake.replaced()
+try:
+    from zrt._native._ort import ffi, lib
+except ImportError as error:
+    from zrt._common import installation
+
+    raise installation.unusable_module(error) from error
 
 __all__ = ["ffi", "lib"]

@@ -12,6 +12,7 @@ import re
 from _thread import RLock  # `threading` is slow to import, and a first session needs no more of it
 from typing import Any
 
+from zrt._common.installation import install_line
 from zrt._common.records import record
 from zrt._native import ffi, lib, library_files, preload
 from zrt._native.library_files import DISTRIBUTIONS, FILE_PATTERN, LOADER_NAMES, METADATA_SUFFIX
@@ -100,7 +101,7 @@ def _find() -> tuple[Any, Library]:
         places = "\n".join(f"  {line}" for line in looked)
         raise LibraryError(
             f"no usable ONNX Runtime library (libonnxruntime {WANTED} or later); looked at:\n{places}\n"
-            'Install one: pip install "zrt[cpu]" (for CUDA: pip install "zrt[cuda]")'
+            f"Install one: {install_line('cpu')} (for CUDA: {install_line('cuda')})"
         )
     return found
 
@@ -118,7 +119,7 @@ def _named(variable: str, looked: list[str]) -> tuple[Any, Library] | None:
     except _UnusableError as error:
         raise LibraryError(
             f"{variable}={path}: {error}. Let {variable} name the file of a libonnxruntime {WANTED} or "
-            'later, or unset it and install one: pip install "zrt[cpu]"'
+            f"later, or unset it and install one: {install_line('cpu')}"
         ) from None
 
 

@@ -7,6 +7,7 @@ import importlib.util
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from zrt._common import installation
 from zrt.bench import harness, study
 from zrt.cli import common
 from zrt.errors import ArgumentError
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt bench``."""
     if arguments.plot is not None:
         # Fail before the measurement, not after it.
-        common.require("matplotlib", "plot", "--plot")
+        installation.require("matplotlib", "plot", "--plot")
     if not arguments.json:
         common.require_terminal()
     options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from zrt import providers
+from zrt._common import installation
 from zrt._common.files import require_other
 from zrt.errors import ArgumentError, Error, FileError, ProviderError
 from zrt.loading.options_files import Options, load_options
@@ -216,12 +216,6 @@ def print_json(document: Any) -> None:
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
-def require(package: str, extra: str, purpose: str) -> None:
-    """Raises if a package that only some commands need is missing; the extra `extra` of zrt installs it."""
-    if importlib.util.find_spec(package) is None:
-        raise CommandError(f'{purpose} needs the {package} package: pip install "zrt[{extra}]"')
-
-
 def require_terminal() -> None:
     """Raises if the package for text output is missing."""
-    require("rich", "cli", "output for people (without --json)")
+    installation.require("rich", "cli", "output for people (without --json)")

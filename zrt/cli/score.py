@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from zrt._common import installation
 from zrt._common.arguments import integer
 from zrt.cli import common
 from zrt.environment import cpu_limits
@@ -110,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _connected(address: str) -> AbstractContextManager[None]:
     for package in ("ray", "pandas", "pyarrow"):
-        common.require(package, "ray", "--ray")
+        installation.require(package, "ray", "--ray")
     from zrt.ray.connection import connected
 
     return connected(address)
@@ -164,7 +165,7 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     kind = sources.format_of(arguments.source, arguments.input_format)
     made = arguments.output_format or (sources.format_of(arguments.target, None) if _is_file(arguments) else kind)
     for each in {kind, made} - set(sources.NUMPY):
-        common.require("pyarrow", "score", f"a data set in {each}")
+        installation.require("pyarrow", "score", f"a data set in {each}")
     source = sources.open_source(arguments.source, kind)
     if arguments.source.resolve() in (arguments.target.resolve(), *arguments.target.resolve().parents):
         raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")

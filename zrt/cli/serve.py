@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zrt._common import installation
 from zrt.cli import common, serve_ray
 from zrt.errors import ArgumentError
 from zrt.session.spec import SessionSpec
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt serve``."""
     serve_ray.check(arguments)
-    common.require("uvicorn", "serve", "zrt serve")
+    installation.require("uvicorn", "serve", "zrt serve")
     served = make_application(arguments)
     if arguments.ray is not None:
         return serve_ray.run(arguments, served)

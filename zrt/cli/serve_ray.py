@@ -12,6 +12,7 @@ from contextlib import contextmanager, redirect_stdout
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from zrt._common import installation
 from zrt.cli import common
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace, served: Application) -> int:
     """Serves on a cluster until a signal ends it."""
-    common.require("ray", "ray", "zrt serve --ray")
+    installation.require("ray", "ray", "zrt serve --ray")
     from zrt.ray.connection import connected
     from zrt.ray.replicas import deployment
     from zrt.ray.service import Http, Service, ServiceError

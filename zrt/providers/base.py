@@ -29,6 +29,8 @@ class Provider(OptionData):
     """ORT's full name of the provider."""
     comes_with: ClassVar[str]
     """A sentence on how to get a library with this provider."""
+    installed_by: ClassVar[str] = ""
+    """The extra of zrt that installs such a library, if there is one."""
     source: ClassVar[str] = ""
     """The file of ORT's source that reads its keys."""
     library: ClassVar[str] = ""

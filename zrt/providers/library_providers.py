@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from zrt._common.installation import install_line
 from zrt._common.public import public, public_in
 from zrt._native import status
 from zrt._native.library import api
@@ -43,6 +44,8 @@ def lacking(name: str) -> ProviderError:
     """The error about a provider that the library lacks: it names the library's own, and how to get the missing one."""
     kind = known.kind_of(name)
     advice = kind.comes_with if kind else known.GONE.get(known.short(name))
+    if kind and kind.installed_by:
+        advice = f"{advice}. To install it: {install_line(kind.installed_by)}"
     has = f"provider {name!r} is not in this library, which has {', '.join(available_providers())}"
     return ProviderError(f"{has}. {advice}" if advice else has)
 

@@ -1,6 +1,6 @@
 """Models on a cluster of Ray: `Scorer` puts the rows of its data sets through a model, `deployment` serves models.
 
-``pip install "zrt[ray]"`` installs the packages that it needs.
+``pip install "zrt-onnx[ray]"`` installs the packages that it needs.
 """
 
 from __future__ import annotations

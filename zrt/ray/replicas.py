@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 from typing import TYPE_CHECKING, Any
 
+from zrt._common import installation
 from zrt._common.arguments import integer, seconds, shown, wrong_type
 from zrt._common.public import public_in
-from zrt.errors import ArgumentError, UnsupportedError
+from zrt.errors import ArgumentError
 from zrt.serving.asgi import Application
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def deployment(
 
     Models travel as the application's recipes say: bytes go to each replica, at most 64 MiB in all, and a path is read
     on each node. Raises `NotCopyableError` for a model that was given as a `Session`, `ArgumentError` for more
-    bytes, and `UnsupportedError` where Ray is missing: ``pip install "zrt[ray]"``.
+    bytes, and `UnsupportedError` where Ray is missing: ``pip install "zrt-onnx[ray]"``.
     """
     if not isinstance(application, Application):
         raise wrong_type("application", "an Application of zrt.serving", application)
@@ -61,8 +61,7 @@ def deployment(
             f"application: its models have {size} bytes, and at most {MAX_BYTES} can be sent: give their paths in a "
             "folder that all nodes share"
         )
-    if importlib.util.find_spec("ray") is None:
-        raise UnsupportedError('replicas need the ray package: pip install "zrt[ray]"')
+    installation.require("ray", "ray", "a deployment of replicas")
     from ray import serve
     from ray.serve.config import RequestRouterConfig
 

@@ -1,6 +1,6 @@
 """Serves models over HTTP by the Open Inference Protocol: `application` makes an ASGI application.
 
-It needs starlette, uvicorn and prometheus-client: ``pip install "zrt[serve]"``.
+It needs starlette, uvicorn and prometheus-client: ``pip install "zrt-onnx[serve]"``.
 """
 
 from __future__ import annotations

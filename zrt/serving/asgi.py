@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from zrt._common import installation
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public_in
-from zrt.errors import ArgumentError, UnsupportedError
+from zrt.errors import ArgumentError
 from zrt.loading.model_source import Model
 from zrt.serving import settings
 from zrt.serving.settings import Settings
@@ -131,8 +131,8 @@ def application(
     At most `max_queue` requests of a model wait; further ones are refused (status 503). A body has at most `max_body`
     bytes (413). A request that has no answer after `timeout` seconds is refused (504); a request may ask for less.
 
-    Raises `UnsupportedError` if starlette or prometheus-client is missing: ``pip install "zrt[serve]"``. The models are
-    loaded by `Application.load`, or when the server starts.
+    Raises `UnsupportedError` if starlette or prometheus-client is missing: ``pip install "zrt-onnx[serve]"``. The
+    models are loaded by `Application.load`, or when the server starts.
     """
     if not isinstance(models, Mapping):
         raise wrong_type("models", "a dict of models by name", models)
@@ -148,8 +148,7 @@ def application(
         timeout=timeout,
     )
     for package in NEEDED:
-        if importlib.util.find_spec(package) is None:
-            raise UnsupportedError(f'serving needs the {package} package: pip install "zrt[serve]"')
+        installation.require(package, "serve", "serving")
     return Application(sources, chosen)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from zrt._common import installation
 from zrt._common.arguments import choose, wrong_type
 from zrt._common.public import public
 from zrt._common.records import record
@@ -80,7 +81,7 @@ class SparseTensor:
         try:
             from scipy import sparse
         except ImportError:
-            raise UnsupportedError('there is no SciPy here: pip install "zrt[sparse]"') from None
+            raise installation.missing("scipy", "sparse", "an array of SciPy") from None
         given = checked(self, "sparse tensor")
         if len(given.shape) != 2:
             raise UnsupportedError(f"SciPy's sparse arrays are matrices, and this has the shape {given.shape}")

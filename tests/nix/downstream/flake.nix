@@ -21,7 +21,7 @@
         zrt-onnxruntime = zrt.packages.x86_64-linux.onnxruntime-bin;
         pythonPackagesExtensions = prev.pythonPackagesExtensions ++ [
           (python: _: {
-            zrt = zrt.lib.mkZrt {
+            zrt-onnx = zrt.lib.mkZrt {
               pkgs = final;
               inherit (python) python;
               onnxruntime = final.zrt-onnxruntime;

@@ -76,9 +76,9 @@ class CUDA(Provider):
 
     name: ClassVar[str] = "CUDAExecutionProvider"
     comes_with: ClassVar[str] = (
-        'It comes with the onnxruntime-gpu package (pip install "zrt[cuda]"), or with a build of ONNX Runtime '
-        "with --use_cuda"
+        "It comes with the onnxruntime-gpu package, or with a build of ONNX Runtime with --use_cuda"
     )
+    installed_by: ClassVar[str] = "cuda"
     source: ClassVar[str] = "onnxruntime/core/providers/cuda/cuda_execution_provider_info.cc"
     library: ClassVar[str] = cuda_parts.PROVIDER
     attach: ClassVar[Attach] = _Attach(

@@ -23,9 +23,10 @@ class TensorRT(Provider):
 
     name: ClassVar[str] = "TensorrtExecutionProvider"
     comes_with: ClassVar[str] = (
-        'It comes with the onnxruntime-gpu package (pip install "zrt[cuda]") beside an installed TensorRT, or with a '
-        "build of ONNX Runtime with --use_tensorrt"
+        "It comes with the onnxruntime-gpu package beside an installed TensorRT, or with a build of ONNX Runtime with "
+        "--use_tensorrt"
     )
+    installed_by: ClassVar[str] = "cuda"
     source: ClassVar[str] = "onnxruntime/core/providers/tensorrt/tensorrt_execution_provider_info.cc"
     library: ClassVar[str] = "libonnxruntime_providers_tensorrt.so"
     attach: ClassVar[Attach] = ThroughObject(
