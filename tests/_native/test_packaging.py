@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -15,10 +16,12 @@ from typing import Any
 
 import pytest
 
+from tests.support import compiler
 from zrt._native import build, library
 from zrt.version import __version__
 
 ROOT = Path(__file__).parents[2]
+SCRIPTS = Path(__file__).parent / "scripts"
 # The name and the version in the names of files.
 STEM = f"zrt_onnx-{__version__}"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -126,6 +129,31 @@ class TestDistributions:
         assert "License-Expression: Apache-2.0" in lines
         assert "Requires-Dist: onnxruntime>=1.27; extra == 'cpu'" in lines
         assert "Requires-Dist: onnxruntime-gpu>=1.27; extra == 'cuda'" in lines
+
+
+class TestFailedBuild:
+    """The last line of the error, which pip shows too, says what the build lacks."""
+
+    def test_missing_compiler_is_named(self, tmp_path: Path) -> None:
+        absent = str(tmp_path / "cc")
+        line = self.last_line(build.__file__, CC=absent)
+        assert absent in line
+        assert "No such file" in line
+
+    def test_missing_headers_of_python_are_named(self, tmp_path: Path) -> None:
+        compiler.command()
+        line = self.last_line(str(SCRIPTS / "build_without_headers.py"), str(tmp_path))
+        assert f"The headers of this Python are missing: there is no {tmp_path}" in line
+        assert line.endswith("Python.h. Linux distributions have them in a package of their own, such as python3-dev")
+        assert not [*tmp_path.glob("*.so")]
+
+    def last_line(self, *arguments: str, **variables: str) -> str:
+        environment = os.environ | variables
+        done = subprocess.run(
+            [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        return done.stderr.splitlines()[-1]
 
 
 @sources

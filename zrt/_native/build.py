@@ -257,6 +257,21 @@ def maker(include_dir: str | None, link_args: list[str], folder: Path = HERE) ->
     return ffi
 
 
+def compiled(ffi: cffi.FFI, scratch: str) -> Path:
+    """Compiles the module into the folder `scratch`; returns its path."""
+    try:
+        return Path(ffi.compile(tmpdir=scratch, target="*"))
+    except cffi.VerificationError as error:
+        folders = (sysconfig.get_path("include"), sysconfig.get_config_var("INCLUDEPY"))
+        headers = [Path(folder, "Python.h") for folder in folders]
+        if any(header.is_file() for header in headers):
+            raise
+        raise FileNotFoundError(
+            f"{error}. The headers of this Python are missing: there is no {headers[0]}. Linux distributions have "
+            "them in a package of their own, such as python3-dev"
+        ) from error
+
+
 def build(target_folder: Path = HERE, folder: Path = HERE) -> Path:
     """Compiles the module from the sources in `folder` into `target_folder`; returns its path."""
     include_dir = os.environ.get("ZRT_ORT_INCLUDE_DIR") or None
@@ -270,7 +285,7 @@ def build(target_folder: Path = HERE, folder: Path = HERE) -> Path:
         raise ValueError("ZRT_ORT_LINK_ARGS needs ZRT_ORT_INCLUDE_DIR: the headers of the core that is linked in")
     ffi = maker(include_dir, link_args, folder)
     with tempfile.TemporaryDirectory() as scratch:
-        made = Path(ffi.compile(tmpdir=scratch, target="*"))
+        made = compiled(ffi, scratch)
         target = target_folder / extension_filename()
         # Replace the file, do not overwrite it: a running process may have the old one mapped.
         fresh = target.with_suffix(f".{os.getpid()}")
