@@ -18,6 +18,7 @@ UNNEEDED = {
     "numpy.typing",
     "rich",
     "tomllib",
+    "zrt._common.installation",
     "zrt.environment.devices",
     "zrt.session.prepared_run",
     "zrt.session.profile",

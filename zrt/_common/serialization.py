@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal, Self, Union, get_args, get_origin
 
-from zrt._common import installation
 from zrt._common.arguments import choose, path_bytes, text, wrong_type
 from zrt._common.records import Field, field, fields
 from zrt.errors import ArgumentError, UnknownNameError, UnsupportedError
@@ -91,6 +90,9 @@ class OptionData:
         try:
             import tomli_w
         except ImportError:
+            # Deferred: only this error needs it.
+            from zrt._common import installation
+
             raise installation.missing("tomli-w", "toml", "writing TOML") from None
         return tomli_w.dumps(data)
 

@@ -15,6 +15,7 @@ if not hasattr(sys.modules["zrt"], "_HOMES"):
 try:
     from zrt._native._ort import ffi, lib
 except ImportError as error:
+    # Deferred: only this error needs it.
     from zrt._common import installation
 
     raise installation.unusable_module(error) from error

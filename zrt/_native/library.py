@@ -12,7 +12,6 @@ import re
 from _thread import RLock  # `threading` is slow to import, and a first session needs no more of it
 from typing import Any
 
-from zrt._common.installation import install_line
 from zrt._common.records import record
 from zrt._native import ffi, lib, library_files, preload
 from zrt._native.library_files import DISTRIBUTIONS, FILE_PATTERN, LOADER_NAMES, METADATA_SUFFIX
@@ -98,6 +97,9 @@ def _find() -> tuple[Any, Library]:
     found = _named("ZRT_ORT_LIBRARY", looked) or _built_in(looked) or _named("ORT_DYLIB_PATH", looked)
     found = found or _distributed(looked) or _system(looked)
     if found is None:
+        # Deferred, here and below: only errors need it.
+        from zrt._common.installation import install_line
+
         places = "\n".join(f"  {line}" for line in looked)
         raise LibraryError(
             f"no usable ONNX Runtime library (libonnxruntime {WANTED} or later); looked at:\n{places}\n"
@@ -117,6 +119,8 @@ def _named(variable: str, looked: list[str]) -> tuple[Any, Library] | None:
             _require_file(path)
         return _open(path, variable)
     except _UnusableError as error:
+        from zrt._common.installation import install_line
+
         raise LibraryError(
             f"{variable}={path}: {error}. Let {variable} name the file of a libonnxruntime {WANTED} or "
             f"later, or unset it and install one: {install_line('cpu')}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from zrt._common.installation import install_line
 from zrt._common.public import public, public_in
 from zrt._native import status
 from zrt._native.library import api
@@ -45,6 +44,9 @@ def lacking(name: str) -> ProviderError:
     kind = known.kind_of(name)
     advice = kind.comes_with if kind else known.GONE.get(known.short(name))
     if kind and kind.installed_by:
+        # Deferred: only this error needs it.
+        from zrt._common.installation import install_line
+
         advice = f"{advice}. To install it: {install_line(kind.installed_by)}"
     has = f"provider {name!r} is not in this library, which has {', '.join(available_providers())}"
     return ProviderError(f"{has}. {advice}" if advice else has)

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt._common.arguments import wrong_type
-from zrt._common.installation import install_line
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import NULL
@@ -169,6 +168,8 @@ def register_cuda(*memories: MemoryInfo) -> str:
 
         provider = cuda_parts.provider_file()
         if not os.path.exists(provider):
+            from zrt._common.installation import install_line
+
             return f"CUDA's provider library is not there: {provider}. To install it: {install_line('cuda')}"
         provider_libraries.register(current().pointer, _CUDA, provider)
         return ""

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common import installation
 from zrt._common.arguments import choose, wrong_type
 from zrt._common.public import public
 from zrt._common.records import record
@@ -81,6 +80,9 @@ class SparseTensor:
         try:
             from scipy import sparse
         except ImportError:
+            # Deferred: only this error needs it.
+            from zrt._common import installation
+
             raise installation.missing("scipy", "sparse", "an array of SciPy") from None
         given = checked(self, "sparse tensor")
         if len(given.shape) != 2:
