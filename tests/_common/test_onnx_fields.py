@@ -12,6 +12,7 @@ from zrt._common import onnx_fields
 MESSAGES = {
     onnx_fields.Model: onnx.ModelProto,
     onnx_fields.OperatorSet: onnx.OperatorSetIdProto,
+    onnx_fields.Function: onnx.FunctionProto,
     onnx_fields.Graph: onnx.GraphProto,
     onnx_fields.SparseTensor: onnx.SparseTensorProto,
     onnx_fields.Node: onnx.NodeProto,

@@ -180,13 +180,14 @@ class TestOutput:
         with pytest.raises(CallbackError, match="it took 5 bytes of "):
             zrt.compile(weighty, lambda piece: 5, QUIET)
 
-    def test_error_if_output_file_exists(self, weighty: Path) -> None:
-        before = weighty.read_bytes()
-        with pytest.raises(ArgumentError, match=r"weighty\.onnx' is there already"):
-            zrt.compile(weighty, weighty, QUIET, error_if_output_file_exists=True)
-        assert weighty.read_bytes() == before
-        zrt.compile(weighty, weighty, QUIET)
-        np.testing.assert_array_equal(answer(weighty), EXPECTED)
+    def test_error_if_output_file_exists(self, weighty: Path, tmp_path: Path) -> None:
+        path = tmp_path / "compiled.onnx"
+        path.write_bytes(b"precious")
+        with pytest.raises(ArgumentError, match=r"compiled\.onnx' is there already"):
+            zrt.compile(weighty, path, QUIET, error_if_output_file_exists=True)
+        assert path.read_bytes() == b"precious"
+        zrt.compile(weighty, path, QUIET)
+        np.testing.assert_array_equal(answer(path), EXPECTED)
 
 
 class TestWeights:

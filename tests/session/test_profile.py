@@ -299,6 +299,15 @@ class TestWriting:
         profile.write(tmp_path / "written.json")
         assert zrt.Profile.read(tmp_path / "written.json") == profile
 
+    def test_failed_write_keeps_the_old_trace(self, tmp_path):
+        path = tmp_path / "trace.json"
+        path.write_text("precious")
+        event = zrt.ProfileEvent("Node", "add", 0, 1, 1, 1, {"fails": object()})
+        with pytest.raises(TypeError, match="JSON"):
+            zrt.Profile((event,)).write(path)
+        assert path.read_text() == "precious"
+        assert os.listdir(tmp_path) == ["trace.json"]
+
     def test_write_makes_a_chrome_trace(self, chain, tmp_path):
         path = tmp_path / "written.json"
         chain.profile([X], runs=1).write(path)

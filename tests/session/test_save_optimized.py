@@ -104,7 +104,7 @@ class TestInPlace:
         # This session maps the replaced file and continues to use it.
         before = Session(path, AS_IT_IS)
         for _ in range(2):
-            save_optimized(path, path, AS_IT_IS, weights_file="m.w", weights_from=100)
+            save_optimized(path, path, AS_IT_IS, weights_file="m.w", weights_from=100, in_place=True)
         np.testing.assert_array_equal(before.run(IMAGE)[0], expected)
         np.testing.assert_array_equal(results(path), expected)
 
@@ -126,6 +126,7 @@ class TestMistakes:
             ({"weights_file": "m.onnx"}, ArgumentError, "weights_file"),
             ({"weights_file": 5}, DTypeError, "weights_file: expected a str"),
             ({"weights_file": "w", "weights_from": -1}, ArgumentError, "weights_from"),
+            ({"in_place": 1}, DTypeError, "in_place"),
             ({"options": {}}, DTypeError, "options: expected SessionOptions, got dict"),
             ({"providers": ["nope"]}, ProviderError, "nope"),
             ({"external_data_dir": "no/such"}, ModelNotFoundError, "no such folder"),

@@ -12,15 +12,20 @@ from zrt.errors import ArgumentError
 
 
 @contextmanager
-def replacing(target: str, *beside: str, subject: str = "path") -> Iterator[Sequence[str]]:
+def replacing(
+    target: str, *beside: str, subject: str = "path", inputs: Iterable[str | os.PathLike[str]] = ()
+) -> Iterator[Sequence[str]]:
     """The temporary paths at which to write `target` and the files named `beside` it.
 
     At the end all files in the temporary folder replace those of the same names, `target` last; after an error none
-    does. Raises `ArgumentError` if that is impossible, or if a name belongs to a device such as ``/dev/null``, which
-    must not be replaced by a file.
+    does. Raises `ArgumentError` if that is impossible, if one of them is one of the `inputs`, or if a name belongs to a
+    device such as ``/dev/null``, which must not be replaced by a file.
     """
     folder, name = os.path.split(os.path.abspath(target))
     names = (name, *beside)
+    inputs = list(inputs)
+    for each in (target, *(os.path.join(folder, each) for each in beside)):
+        require_other(each, inputs, subject)
     try:
         if os.path.isdir(os.path.abspath(target)):
             raise IsADirectoryError(0, "Is a directory")
@@ -35,6 +40,8 @@ def replacing(target: str, *beside: str, subject: str = "path") -> Iterator[Sequ
             made = sorted(os.listdir(scratch), key=lambda each: each == name)
             for each in made:
                 _require_plain(os.path.join(folder, each), subject)
+                # An execution provider chooses the names of some files itself.
+                require_other(os.path.join(folder, each), inputs, subject)
             for each in made:
                 os.replace(os.path.join(scratch, each), os.path.join(folder, each))
         except OSError as error:

@@ -9,6 +9,13 @@ class Model:
     IR_VERSION = 1
     GRAPH = 7
     OPSET_IMPORT = 8
+    FUNCTIONS = 25
+
+
+class Function:
+    """``FunctionProto``."""
+
+    NODE = 7
 
 
 class OperatorSet:
@@ -58,8 +65,10 @@ class Attribute:
     FLOATS = 7
     INTS = 8
     STRINGS = 9
+    TENSORS = 10
     GRAPHS = 11
     TYPE = 20
+    SPARSE_TENSOR = 22
 
 
 class AttributeType:

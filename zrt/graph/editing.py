@@ -23,7 +23,7 @@ from zrt.graph.editor import Assembly, editor_api
 from zrt.graph.engine import EDITOR, Engine, refusals, weights_given
 from zrt.graph.sessions import add, make
 from zrt.loading import caller_weights, model_source
-from zrt.loading.load import data_of, make_session, prepare_options, settle_threads
+from zrt.loading.load import data_of, make_session, prepare_options, require_other_file, settle_threads
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.default_selection import parse
 from zrt.providers.selection import ProvidersLike
@@ -61,6 +61,8 @@ class GraphEdit(Owner, Graph):
         self._kernels: set[object] = set()
         self._settings = prepare_options(options, self._chosen, external_data_dir)
         with model_source.Source(model) as source:
+            if options is not None:
+                require_other_file(source, self._settings, options)
             handle = _open_session(source, self._settings, self._lenders, self._kernels)
         self._begin(made, made.graph, None)
         self._base_nodes = len(made.graph.node)

@@ -6,7 +6,7 @@ It reads only the outer layers of protobuf and no weights, which may have gigaby
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -160,6 +160,12 @@ class ModelFile:
             if field.number == Model.GRAPH and field.wire == LENGTH:
                 yield field
 
+    def functions(self) -> Iterator[Field]:
+        """The functions that the model defines."""
+        for field in self.fields(0, self.size):
+            if field.number == Model.FUNCTIONS and field.wire == LENGTH:
+                yield field
+
     def opsets(self) -> dict[str, int]:
         """The version of each operator set that the model imports, by domain; "" is ONNX's own."""
         found: dict[str, int] = {}
@@ -187,12 +193,13 @@ class ModelFile:
                 elif field.number == Graph.INPUT:
                     inputs.update(self._texts(field, ValueInfo.NAME))
         for field in found:
-            read = self._sparse if field.number == Graph.SPARSE_INITIALIZER else self._initializer
+            read = self.sparse_initializer if field.number == Graph.SPARSE_INITIALIZER else self.initializer
             info = read(field, inputs)
             if info is not None:
                 yield _Tensor(info, field.start, field.content, field.end)
 
-    def _initializer(self, tensor: Field, inputs: set[str]) -> Initializer | None:
+    def initializer(self, tensor: Field, inputs: Collection[str] = ()) -> Initializer | None:
+        """A weight as its message describes it; None for a type that ONNX Runtime does not have."""
         name = ""
         code = 0
         dims: list[int] = []
@@ -233,14 +240,15 @@ class ModelFile:
                     offset = start if end - start == size else None
         return Initializer(name, kind, tuple(dims), size, location, offset, name in inputs)
 
-    def _sparse(self, tensor: Field, inputs: set[str]) -> Initializer | None:
+    def sparse_initializer(self, tensor: Field, inputs: Collection[str] = ()) -> Initializer | None:
+        """The same for a sparse weight."""
         values: Initializer | None = None
         dims: list[int] = []
         for field in self.fields(tensor.content, tensor.end):
             if field.number == SparseTensor.DIMS:
                 dims += self.varints(field)
             elif field.number == SparseTensor.VALUES and field.wire == LENGTH:
-                values = self._initializer(field, inputs)
+                values = self.initializer(field, inputs)
         if values is None:
             return None
         if any(dim < 0 for dim in dims):

@@ -155,6 +155,8 @@ def load_model(
     create: Callable[..., Any] = create_session,
 ) -> Any:
     """Loads a model, with the weights that its options supply, through `create`; returns what `create` returns."""
+    if options is not None:
+        require_other_file(source, settings, options)
     if options is None or not _bring_weights(options):
         return create(source, settings)
     from zrt.loading import caller_weights
@@ -162,6 +164,16 @@ def load_model(
     container = caller_weights.container_of(options)
     with caller_weights.supplied(source, settings, options) as (model, lent):
         return create(model, settings, container, lent)
+
+
+def require_other_file(source: Source, settings: PoolOptions, options: SessionOptions) -> None:
+    """Raises `ArgumentError` if ONNX Runtime would write the optimized model over the model."""
+    if options.optimized_model_filepath is not None:
+        from zrt.loading.model_contents import require_other_optimized
+        from zrt.providers.config_entries import read_entries
+
+        target = path_bytes(options.optimized_model_filepath, "optimized_model_filepath")
+        require_other_optimized(source, read_entries(settings), target)
 
 
 def _bring_weights(options: SessionOptions) -> bool:

@@ -111,7 +111,7 @@ class SessionOptions(OptionData):
     profile_file_prefix: str | os.PathLike[str] | None = path("EnableProfiling")
     """Turns profiling on; the trace is written to this prefix and a time stamp."""
     optimized_model_filepath: str | os.PathLike[str] | None = path("SetOptimizedModelFilePath")
-    """The file to which the load writes the optimized model."""
+    """The file to which the load writes the optimized model; a file of the model itself is refused."""
     use_deterministic_compute: bool = flag("SetDeterministicCompute", default=False)
     """Whether kernels must compute the same bits in each run."""
     config_entries: Mapping[str, str] = data_field(Mapping[str, str], default_factory=dict)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt._common.arguments import boolean, choose, integer, path_bytes, text, wrong_type
+from zrt._common.config_keys import SessionConfigKey
 from zrt._common.files import replacing
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
@@ -25,8 +26,10 @@ from zrt.errors import AllocationError, ArgumentError, ClosedError, Error, Unsup
 from zrt.loading import model_source
 from zrt.loading.initializers import Initializer
 from zrt.loading.load import data_of, load_error, load_model, prepare_options, settle_threads
+from zrt.loading.model_contents import model_files
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import default_allocator
+from zrt.providers.config_entries import read_entries
 from zrt.providers.default_selection import parse
 from zrt.providers.selection import ProvidersLike
 from zrt.types import ElementType, GraphOptimizationLevel, nbytes
@@ -67,8 +70,9 @@ def compile(
     unchanged. With `error_if_no_nodes_compiled` it is an error if no node is compiled, which is always so with the CPU
     execution provider alone: use `save_optimized` there.
 
-    The output file and the files that providers write beside it are replaced as a whole. With
-    `error_if_output_file_exists` an existing file raises `ArgumentError`. `graph_optimization_level` is the level at
+    The output file and the files that providers write beside it are replaced as a whole; none of them may be a file of
+    the model that is compiled. With `error_if_output_file_exists` an existing file raises `ArgumentError`.
+    `graph_optimization_level` is the level at
     which the graph is optimized first; None means ``DISABLE_ALL``, also if the options have a level.
     `embed_compiled_data_into_model` stores the compiled data in the model rather than in files beside it; for an output
     that is no path, `ep_context_binaries` gives the folder for these files and the model's name, from which their names
@@ -121,13 +125,12 @@ def compile(
         if isinstance(output, (str, os.PathLike)):
             raise ArgumentError("ep_context_binaries: they go beside the output, which is a path")
         work.set("SetEpContextBinaryInformation", *_folder_and_name(ep_context_binaries))
-    with _writing(output, beside, error_if_output_file_exists, work):
-        make = getattr(model, "to_onnx", None)
-        with model_source.Source(make() if callable(make) else model) as source:
-            chosen = parse(providers)
-            settings = prepare_options(options, chosen, external_data_dir)
-            with chosen.loading(settings):
-                load_model(source, settings, options, work.run)
+    make = getattr(model, "to_onnx", None)
+    with model_source.Source(make() if callable(make) else model) as source:
+        chosen = parse(providers)
+        settings = prepare_options(options, chosen, external_data_dir)
+        with _writing(output, beside, error_if_output_file_exists, work, source, settings), chosen.loading(settings):
+            load_model(source, settings, options, work.run)
     return work.result
 
 
@@ -156,7 +159,14 @@ def _folder_and_name(given: Any) -> tuple[bytes, bytes]:
 
 
 @contextmanager
-def _writing(output: Output, beside: Sequence[str], new: bool, work: _Compilation) -> Iterator[None]:
+def _writing(
+    output: Output,
+    beside: Sequence[str],
+    new: bool,
+    work: _Compilation,
+    source: model_source.Source,
+    settings: PoolOptions,
+) -> Iterator[None]:
     """Sets the output of the compilation, and moves the written files to their place at the end."""
     if output is None:
         work.into_memory()
@@ -167,7 +177,8 @@ def _writing(output: Output, beside: Sequence[str], new: bool, work: _Compilatio
             raise ArgumentError(f"output: {target!r}: ONNX Runtime wants a name with an extension, such as .onnx")
         if new and os.path.exists(target):
             raise ArgumentError(f"output: {target!r} is there already")
-        with replacing(target, *beside, subject="output") as (written, *_):
+        folder = read_entries(settings).get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH)
+        with replacing(target, *beside, subject="output", inputs=model_files(source, folder)) as (written, *_):
             work.set("SetOutputModelPath", os.fsencode(written))
             yield
     elif callable(output):

@@ -12,12 +12,12 @@ from time import perf_counter_ns as clock
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zrt._common.arguments import integer, path_bytes
-from zrt._common.files import ends_with
+from zrt._common.files import ends_with, replacing
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api, library
-from zrt.errors import FileError, TraceError, UnsupportedError
+from zrt.errors import ArgumentError, FileError, TraceError, UnsupportedError
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import default_allocator, take_string
 from zrt.session.feeds import Feeds
@@ -160,7 +160,7 @@ class Profile:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes a Chrome trace, which Perfetto, chrome://tracing and `read` can read.
 
-        Raises `FileError` if it cannot be written.
+        An existing file is replaced as a whole. Raises `FileError` if it cannot be written.
         """
         name = os.fsdecode(path_bytes(path, "path"))
         entries = [
@@ -177,8 +177,10 @@ class Profile:
             for event in self.events
         ]
         try:
-            with open(name, "w", encoding="utf-8") as file:
+            with replacing(name, subject="trace") as (written,), open(written, "w", encoding="utf-8") as file:
                 json.dump({"traceEvents": entries, "displayTimeUnit": "ms"}, file)
+        except ArgumentError as error:
+            raise FileError(str(error)) from error
         except OSError as error:
             raise FileError(f"trace {name!r}: {error.strerror or error}") from None
 

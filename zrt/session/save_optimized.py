@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 
-from zrt._common.arguments import entries, integer, path_bytes, text, wrong_type
+from zrt._common.arguments import boolean, entries, integer, path_bytes, text, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.files import replacing
 from zrt._common.public import public
 from zrt.errors import ArgumentError
 from zrt.loading import model_source
+from zrt.loading.model_contents import model_files
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
@@ -28,6 +29,7 @@ def save_optimized(
     *,
     weights_file: str | None = None,
     weights_from: int = 1024,
+    in_place: bool = False,
     external_data_dir: str | os.PathLike[str] | None = None,
 ) -> None:
     """Loads a model and writes the optimized graph, which loads faster.
@@ -38,9 +40,10 @@ def save_optimized(
 
     With `weights_file`, the name of a file beside `path`, weights of `weights_from` bytes and more go there: a model
     file holds at most 2 GB. Existing files are replaced as a whole at the end; sessions that read the old files are not
-    affected.
+    affected. Only with `in_place` may they be the model's own file and those of its weights; a link stays, and the file
+    that it leads to is replaced.
 
-    Raises the same errors as `Session`, and `ArgumentError` if the files cannot be written.
+    Raises the same errors as `Session`, and `ArgumentError` if the files cannot be written, or are the model's.
     """
     target = os.fsdecode(path_bytes(path, "path"))
     if options is not None and not isinstance(options, SessionOptions):
@@ -62,6 +65,16 @@ def save_optimized(
         settings[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME] = weights_file
         smallest = str(integer(weights_from, "weights_from"))
         settings[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_MIN_SIZE_IN_BYTES] = smallest
-    with replacing(target, *([] if weights_file is None else [weights_file])) as (written, *_):
+    kept: list[str] = []
+    if boolean(in_place, "in_place"):
+        target = os.path.realpath(target)
+    else:
+        folder = settings.get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH)
+        if external_data_dir is not None:
+            folder = os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))
+        with model_source.Source(model) as source:
+            kept = model_files(source, folder)
+    beside = [] if weights_file is None else [weights_file]
+    with replacing(target, *beside, inputs=kept) as (written, *_):
         writing = replace(chosen, optimized_model_filepath=written, config_entries=settings)
         Session(model, writing, providers, external_data_dir=external_data_dir).close()

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 
 import zrt.onnxruntime as ort
+from zrt._common.files import require_other
 
 
 def get_args() -> argparse.Namespace:
@@ -27,7 +28,11 @@ def export_lora_parameters(
     model_version: int,
     output_file_path: str | os.PathLike[str],
 ) -> None:
-    """Write the arrays of a ``.npz`` file, by their names, as an adapter of these versions."""
+    """Write the arrays of a ``.npz`` file, by their names, as an adapter of these versions.
+
+    `zrt.errors.ArgumentError`, a `ValueError`, if both are the same file.
+    """
+    require_other(output_file_path, [npz_file_path], "output_file_path")
     adapter = ort.AdapterFormat()
     adapter.set_adapter_version(adapter_version)
     adapter.set_model_version(model_version)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, ClassVar
 
 import numpy as np
 
+from zrt._common.files import replacing
 from zrt.errors import CallbackError, Error, ModelNotFoundError
 from zrt.loading.initializers import Initializer
+from zrt.loading.model_contents import model_files
+from zrt.loading.model_source import Source
 from zrt.onnxruntime import errors
 from zrt.onnxruntime.enums import GraphOptimizationLevel, OrtCompileApiFlags
 from zrt.onnxruntime.options import SessionOptions
@@ -62,12 +66,12 @@ class OrtExternalInitializerInfo(NotPickled):
 
 
 class _WeightsFile:
-    """Writes the larger weights of a model into a file of any path, and tells their places."""
+    """Writes the larger weights of a model into an open file, and tells their places in the file `path`."""
 
-    def __init__(self, path: str, folder: str, threshold: int) -> None:
+    def __init__(self, file: IO[bytes], path: str, threshold: int) -> None:
         self._path = path
         self._threshold = threshold
-        self._file = open(os.path.join(folder, path), "wb")  # noqa: SIM115
+        self._file = file
 
     def __call__(self, info: Initializer, read: Callable[[], Any]) -> tuple[str, int] | None:
         if info.nbytes < self._threshold:
@@ -76,9 +80,6 @@ class _WeightsFile:
         self._file.seek(offset)
         self._file.write(np.ascontiguousarray(read()).tobytes())
         return self._path, offset
-
-    def close(self) -> None:
-        self._file.close()
 
 
 class ModelCompiler(NotPickled):
@@ -123,22 +124,18 @@ class ModelCompiler(NotPickled):
         self._compile(write)
 
     def _compile(self, output: Any, folder: str = "") -> Any:
-        external, threshold = self._external
         locate: Any = None if self._locate is None else self._place
         try:
-            weights = _WeightsFile(external, folder, threshold) if external else None
-        except OSError as error:
-            raise errors.made(2, f"open file {external!r} failed: {error.strerror}") from error
-        try:
-            return compile(
-                self._model,
-                output,
-                self._options._to_zrt(),
-                self._options._selection(),
-                get_initializer_location_func=weights or locate,
-                error_if_no_nodes_compiled=bool(self._flags & int(OrtCompileApiFlags.ERROR_IF_NO_NODES_COMPILED)),
-                **self._settings,
-            )
+            with self._weights(folder) as weights:
+                return compile(
+                    self._model,
+                    output,
+                    self._options._to_zrt(),
+                    self._options._selection(),
+                    get_initializer_location_func=weights or locate,
+                    error_if_no_nodes_compiled=bool(self._flags & int(OrtCompileApiFlags.ERROR_IF_NO_NODES_COMPILED)),
+                    **self._settings,
+                )
         except CallbackError as error:
             cause = error.__cause__
             raise errors.made(1, f"{type(cause).__name__}: {cause}") from error
@@ -147,9 +144,18 @@ class ModelCompiler(NotPickled):
         except Error as error:
             translated = errors.translate(error)
             raise (errors.made(2, str(error)) if translated is error else translated) from error
-        finally:
-            if weights is not None:
-                weights.close()
+
+    @contextmanager
+    def _weights(self, folder: str) -> Iterator[_WeightsFile | None]:
+        """The file of weights, if there is to be one; it replaces an older one once all is written."""
+        path, threshold = self._external
+        if not path:
+            yield None
+            return
+        with Source(self._model) as source:
+            kept = model_files(source)
+        with replacing(os.path.join(folder, path), inputs=kept) as (written,), open(written, "wb") as file:
+            yield _WeightsFile(file, path, threshold)
 
     def _place(self, info: Initializer, read: Callable[[], Any]) -> tuple[str, int] | None:
         """Asks the caller's function for the place of one weight."""

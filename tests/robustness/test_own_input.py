@@ -1,0 +1,163 @@
+"""No function writes over the model that it reads, nor over the file of its weights, under this or another name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import zrt
+from tests.support import models
+from zrt.errors import ArgumentError
+
+QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
+BESIDE = "session.optimized_model_external_initializers_file_name"
+LEAST = "session.optimized_model_external_initializers_min_size_in_bytes"
+
+Write = Callable[[Path, Path], object]
+
+
+def optimizing(model: Path, output: Path, **entries: str) -> zrt.Session:
+    return zrt.Session(model, zrt.SessionOptions(optimized_model_filepath=output, config_entries=entries))
+
+
+MODEL: dict[str, Write] = {
+    "save_optimized": zrt.save_optimized,
+    "save_optimized in memory": lambda model, output: zrt.save_optimized(
+        model.read_bytes(), output, external_data_dir=model.parent
+    ),
+    "compile": lambda model, output: zrt.compile(model, output, QUIET),
+    "Session": optimizing,
+    "edit": lambda model, output: zrt.edit(model, zrt.SessionOptions(optimized_model_filepath=output)),
+}
+WEIGHTS: dict[str, Write] = {
+    "save_optimized": lambda model, output: zrt.save_optimized(
+        model, output.with_name("new.onnx"), weights_file=output.name, weights_from=0
+    ),
+    "compile": lambda model, output: zrt.compile(
+        model,
+        output.with_name("new.onnx"),
+        QUIET,
+        external_initializers_file=output.name,
+        external_initializers_size_threshold=0,
+    ),
+    "Session": lambda model, output: optimizing(
+        model, output.with_name("new.onnx"), **{BESIDE: output.name, LEAST: "0"}
+    ),
+}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A model whose weights are in a file beside it."""
+    path = tmp_path / "model.onnx"
+    content = onnx.load_model_from_string(
+        models.build(
+            [models.node("Add", ["x", "w"], ["z"])],
+            [models.tensor("x", models.FLOAT, [64])],
+            [models.tensor("z", models.FLOAT, [64])],
+            {"w": np.arange(64, dtype=np.float32)},
+        )
+    )
+    onnx.save_model(content, path, save_as_external_data=True, location="model.weights", size_threshold=0)
+    return path
+
+
+def content_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.is_symlink()}
+
+
+@pytest.fixture(params=["the same", "relative", "symlink", "hard link"])
+def named(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Path]:
+    """Another name of a file."""
+
+    def name(path: Path) -> Path:
+        monkeypatch.chdir(tmp_path)
+        if request.param == "the same":
+            return path
+        if request.param == "relative":
+            return Path(path.name)
+        other = path.with_name(f"other{path.suffix}")
+        (os.symlink if request.param == "symlink" else os.link)(path, other)
+        return other
+
+    return name
+
+
+@pytest.mark.parametrize("write", [each for each in MODEL if each != "save_optimized in memory"])
+def test_the_model_is_kept(write: str, model: Path, named: Callable[[Path], Path]) -> None:
+    output = named(model)
+    before = content_of(model.parent)
+    with pytest.raises(ArgumentError, match=r"is the same file as the input '.*model\.onnx'"):
+        MODEL[write](model, output)
+    assert content_of(model.parent) == before
+
+
+@pytest.mark.parametrize("write", MODEL)
+def test_the_weights_are_kept_from_a_model(write: str, model: Path, named: Callable[[Path], Path]) -> None:
+    output = named(model.with_name("model.weights"))
+    before = content_of(model.parent)
+    with pytest.raises(ArgumentError, match=r"is the same file as the input '.*model\.weights'"):
+        MODEL[write](model, output)
+    assert content_of(model.parent) == before
+
+
+@pytest.mark.parametrize("write", WEIGHTS)
+@pytest.mark.parametrize("of", ["model.weights", "model.onnx"])
+def test_the_files_are_kept_from_new_weights(write: str, of: str, model: Path, named: Callable[[Path], Path]) -> None:
+    output = named(model.with_name(of))
+    before = content_of(model.parent)
+    with pytest.raises(ArgumentError, match="is the same file as the input"):
+        WEIGHTS[write](model, output.absolute())
+    assert content_of(model.parent) == before
+
+
+def test_weights_of_constants_and_subgraphs_are_kept(tmp_path: Path) -> None:
+    inner = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["w"], ["y"])],
+        "branch",
+        [],
+        [models.tensor("y", models.FLOAT, [64])],
+        [onnx.numpy_helper.from_array(np.ones(64, np.float32), "w")],
+    )
+    model = onnx.load_model_from_string(
+        models.build(
+            [onnx.helper.make_node("If", ["c"], ["z"], then_branch=inner, else_branch=inner)],
+            [models.tensor("c", onnx.TensorProto.BOOL, [])],
+            [models.tensor("z", models.FLOAT, [64])],
+        )
+    )
+    onnx.save_model(model, tmp_path / "m.onnx", save_as_external_data=True, location="inner.weights", size_threshold=0)
+    assert (tmp_path / "inner.weights").stat().st_size >= 256
+    with pytest.raises(ArgumentError, match="the same file"):
+        zrt.save_optimized(tmp_path / "m.onnx", tmp_path / "inner.weights")
+    assert (tmp_path / "inner.weights").stat().st_size >= 256
+
+
+def test_in_place_is_asked_for_by_name(model: Path) -> None:
+    expected = zrt.Session(model).run([np.ones(64, np.float32)])[0]
+    zrt.save_optimized(model, model, in_place=True, weights_file="model.weights", weights_from=0)
+    np.testing.assert_array_equal(zrt.Session(model).run([np.ones(64, np.float32)])[0], expected)
+
+
+def test_in_place_writes_to_the_file_that_a_link_leads_to(model: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.onnx"
+    link.symlink_to(model)
+    before = model.read_bytes()
+    zrt.save_optimized(link, link, in_place=True)
+    assert link.is_symlink()
+    assert model.read_bytes() != before
+
+
+def test_other_existing_files_are_replaced(model: Path, tmp_path: Path) -> None:
+    for name in ("old.onnx", "old.weights"):
+        (tmp_path / name).write_bytes(b"old")
+    before = model.read_bytes()
+    zrt.save_optimized(model, tmp_path / "old.onnx", weights_file="old.weights", weights_from=0)
+    assert (tmp_path / "old.weights").stat().st_size >= 256
+    assert model.read_bytes() == before
+    zrt.Session(tmp_path / "old.onnx")
