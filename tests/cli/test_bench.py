@@ -120,6 +120,24 @@ class TestPlot:
         assert str(picture) in zrt("bench", saved(models.add()), "--runs", 1, "--plot", picture)
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
 
+    def test_plot_replaces_no_file_unasked(self, zrt, complaint, saved, tmp_path):
+        pytest.importorskip("matplotlib")
+        picture = tmp_path / "figures.png"
+        picture.write_bytes(b"precious")
+        arguments = ("bench", saved(models.add()), "--runs", 1, "--plot", picture)
+        assert "--overwrite replaces it" in complaint(*arguments, status=2)
+        assert picture.read_bytes() == b"precious"
+        zrt(*arguments, "--overwrite")
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+    def test_plot_does_not_replace_the_model(self, complaint, saved):
+        pytest.importorskip("matplotlib")
+        model = saved(models.add(), "model.png")
+        before = model.read_bytes()
+        arguments = ("bench", model, "--runs", 1, "--plot", model, "--overwrite")
+        assert "the same file" in complaint(*arguments, status=2)
+        assert model.read_bytes() == before
+
     def test_missing_plot_package_fails_before_the_measurement(self, complaint, missing, tmp_path):
         missing("matplotlib")
         err = complaint("bench", "nope.onnx", "--plot", tmp_path / "figures.png", status=1)

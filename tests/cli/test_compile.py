@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import os
 
+import numpy as np
 import onnx
 import pytest
 
 import zrt as package
 from tests.support import models
+from zrt.cli.common import shipped
 
 
 @pytest.fixture
@@ -17,17 +20,42 @@ def options(tmp_path):
     return path
 
 
+@pytest.fixture
+def digits(tmp_path):
+    """The shipped classifier as a file of the user's."""
+    path = tmp_path / "digits.onnx"
+    path.write_bytes(shipped("digits.onnx").read_bytes())
+    return path
+
+
+@pytest.fixture
+def split(tmp_path):
+    """A model with its weights in a file beside it."""
+    content = onnx.load_model_from_string(
+        models.build(
+            [models.node("Add", ["x", "w"], ["z"])],
+            [models.tensor("x", models.FLOAT, [64])],
+            [models.tensor("z", models.FLOAT, [64])],
+            {"w": np.arange(64, dtype=np.float32)},
+        )
+    )
+    path = tmp_path / "split.onnx"
+    onnx.save_model(content, path, save_as_external_data=True, location="split.weights", size_threshold=0)
+    return path
+
+
 def nodes(path):
     return [node.op_type for node in onnx.load(path).graph.node]
 
 
-def test_without_provider_writes_the_optimized_model(zrt, zrt_json, tmp_path):
+def test_without_provider_writes_the_optimized_model(zrt, zrt_json, digits, tmp_path):
     path = tmp_path / "fast.onnx"
-    out = zrt("compile", path)
-    assert "the digit classifier inside zrt: optimized for the CPU in" in out
+    out = zrt("compile", digits, path)
+    assert f"{digits}: optimized for the CPU in" in out
     assert str(path) in out
     assert "FusedConv" in nodes(path)
-    found = zrt_json("compile", path, "--level", "enable_basic", "--provider", "cpu", "--threads", 1)
+    arguments = ("--level", "enable_basic", "--provider", "cpu", "--threads", 1, "--overwrite")
+    found = zrt_json("compile", digits, path, *arguments)
     assert "FusedConv" not in nodes(path)
     assert found["output"] == str(path)
     assert found["files"] == {str(path): path.stat().st_size}
@@ -35,40 +63,113 @@ def test_without_provider_writes_the_optimized_model(zrt, zrt_json, tmp_path):
     assert found["time_ns"] > 0
 
 
-def test_options_file_sets_the_optimization_level(zrt, saved, tmp_path, options):
+def test_options_file_sets_the_optimization_level(zrt, digits, tmp_path, options):
     path = tmp_path / "fast.onnx"
-    zrt("compile", path, "--options", options)
+    zrt("compile", digits, path, "--options", options)
     assert "FusedConv" not in nodes(path)
 
 
-def test_weights_go_into_a_file_beside_the_model(zrt_json, tmp_path):
+def test_weights_go_into_a_file_beside_the_model(zrt_json, digits, tmp_path):
     path = tmp_path / "fast.onnx"
-    found = zrt_json("compile", path, "--weights", "fast.weights", "--weights-from", 2000)
+    found = zrt_json("compile", digits, path, "--weights", "fast.weights", "--weights-from", 2000)
     assert set(found["files"]) == {str(path), str(tmp_path / "fast.weights")}
     outside = [info.name for info in package.list_initializers(path) if info.location]
     assert len(outside) == 2
 
 
 @pytest.mark.azure
-def test_provider_option_uses_the_compile_api(zrt_json, complaint, tmp_path):
+def test_provider_option_uses_the_compile_api(zrt_json, complaint, digits, tmp_path):
     path = tmp_path / "compiled.onnx"
-    arguments = ("compile", path, "--provider", "azure", "--weights", "compiled.weights", "--embed")
+    arguments = ("compile", digits, path, "--provider", "azure", "--weights", "compiled.weights", "--embed")
     found = zrt_json(*arguments)
     assert found["compiled"]
     assert set(found["files"]) == {str(path), str(tmp_path / "compiled.weights")}
     assert "Conv" in nodes(path)
-    assert "Unable to compile any nodes" in complaint(*arguments, "--require-compiled", status=1)
-    assert "is there already" in complaint(*arguments, "--no-overwrite", status=1)
+    assert "--overwrite replaces it" in complaint(*arguments, status=2)
+    assert "Unable to compile any nodes" in complaint(*arguments, "--overwrite", "--require-compiled", status=1)
+    assert "--in-place" in complaint("compile", digits, "--in-place", "--provider", "azure", status=2)
 
 
-def test_no_overwrite_keeps_an_existing_file(zrt, complaint, saved, tmp_path):
-    model = saved(models.add(["n"]))
-    path = tmp_path / "fast.onnx"
-    path.write_bytes(b"precious")
-    assert "is there already" in complaint("compile", model, path, "--no-overwrite", status=1)
-    assert path.read_bytes() == b"precious"
-    zrt("compile", model, path)
-    assert nodes(path) == ["Add"]
+class TestNothingIsDestroyed:
+    def test_one_argument_is_the_model_and_not_the_output(self, complaint, digits, monkeypatch, tmp_path):
+        before = digits.read_bytes()
+        monkeypatch.setenv("ZRT_MODEL", str(tmp_path / "other.onnx"))
+        err = complaint("compile", digits, status=2)
+        assert "OUTPUT" in err
+        assert "--in-place" in err
+        assert "MODEL" in complaint("compile", status=2)
+        assert digits.read_bytes() == before
+
+    def test_existing_output_needs_overwrite(self, zrt, complaint, saved, tmp_path):
+        model = saved(models.add(["n"]))
+        path = tmp_path / "fast.onnx"
+        path.write_bytes(b"precious")
+        assert "--overwrite replaces it" in complaint("compile", model, path, status=2)
+        assert path.read_bytes() == b"precious"
+        zrt("compile", model, path, "--overwrite")
+        assert nodes(path) == ["Add"]
+
+    def test_link_that_leads_nowhere_is_kept(self, complaint, saved, tmp_path):
+        path = tmp_path / "fast.onnx"
+        path.symlink_to("elsewhere.onnx")
+        assert "--overwrite replaces it" in complaint("compile", saved(models.add()), path, status=2)
+        assert path.is_symlink()
+
+    def test_existing_weights_need_overwrite(self, zrt, complaint, split):
+        other = split.with_name("other.weights")
+        other.write_bytes(b"precious")
+        arguments = ("compile", split, split.with_name("new.onnx"), "--weights", other.name, "--weights-from", 0)
+        assert "--weights" in complaint(*arguments, status=2)
+        assert other.read_bytes() == b"precious"
+        zrt(*arguments, "--overwrite")
+        assert other.stat().st_size >= 256
+
+    @pytest.mark.parametrize("link", [None, os.symlink, os.link])
+    @pytest.mark.parametrize("name", ["split.onnx", "split.weights"])
+    def test_files_of_the_model_are_no_output_even_with_overwrite(self, complaint, split, tmp_path, link, name):
+        before = {each: (tmp_path / each).read_bytes() for each in ("split.onnx", "split.weights")}
+        output = tmp_path / name
+        if link is not None:
+            output = tmp_path / "linked.onnx"
+            link(tmp_path / name, output)
+        assert "the same file" in complaint("compile", split, output, "--overwrite", status=2)
+        new = tmp_path / "new.onnx"
+        err = complaint("compile", split, new, "--weights", output.name, "--overwrite", status=2)
+        assert "--weights" in err
+        assert "the same file" in err
+        assert before == {each: (tmp_path / each).read_bytes() for each in before}
+        assert not new.exists()
+
+    def test_options_file_is_no_output(self, complaint, digits, options):
+        before = options.read_text()
+        assert "the same file" in complaint("compile", digits, options, "--options", options, "--overwrite", status=2)
+        assert options.read_text() == before
+
+    def test_in_place_replaces_the_model(self, zrt, zrt_json, complaint, digits, split, tmp_path):
+        assert "no OUTPUT" in complaint("compile", digits, tmp_path / "fast.onnx", "--in-place", status=2)
+        found = zrt_json("compile", digits, "--in-place")
+        assert found["output"] == str(digits)
+        assert "FusedConv" in nodes(digits)
+        zrt("compile", split, "--in-place", "--weights", "split.weights", "--weights-from", 0)
+        assert package.Session(split).run([np.zeros(64, np.float32)])[0][5] == 5
+
+    def test_in_place_follows_links_and_keeps_other_files(self, zrt, complaint, digits, tmp_path):
+        (tmp_path / "links").mkdir()
+        link = tmp_path / "links" / "link.onnx"
+        link.symlink_to(digits)
+        (tmp_path / "other.weights").write_bytes(b"precious")
+        err = complaint("compile", link, "--in-place", "--weights", "other.weights", status=2)
+        assert "other.weights" in err
+        before = digits.read_bytes()
+        zrt("compile", link, "--in-place")
+        assert link.is_symlink()
+        assert digits.read_bytes() != before
+        assert (tmp_path / "other.weights").read_bytes() == b"precious"
+
+    @pytest.mark.parametrize("output", [".", os.devnull])
+    def test_folder_and_device_are_no_output(self, complaint, digits, monkeypatch, tmp_path, output):
+        monkeypatch.chdir(tmp_path)
+        assert "is no plain file" in complaint("compile", digits, output, "--overwrite", status=2)
 
 
 @pytest.mark.parametrize(
@@ -83,15 +184,15 @@ def test_no_overwrite_keeps_an_existing_file(zrt, complaint, saved, tmp_path):
     ],
     ids=str,
 )
-def test_contradictory_arguments_are_wrong_usage(complaint, tmp_path, arguments, status, words):
+def test_contradictory_arguments_are_wrong_usage(complaint, digits, tmp_path, arguments, status, words):
     path = tmp_path / "fast.onnx"
-    assert words in complaint("compile", path, *arguments, status=status)
+    assert words in complaint("compile", digits, path, *arguments, status=status)
     assert not path.exists()
 
 
-def test_rich_is_not_needed(zrt, missing, tmp_path):
+def test_rich_is_not_needed(zrt, missing, digits, tmp_path):
     missing("rich")
-    assert "optimized" in zrt("compile", tmp_path / "fast.onnx")
+    assert "optimized" in zrt("compile", digits, tmp_path / "fast.onnx")
 
 
 def test_invalid_model_is_named(complaint, saved, tmp_path):
@@ -99,5 +200,5 @@ def test_invalid_model_is_named(complaint, saved, tmp_path):
     assert "broken.onnx" in complaint("compile", broken, tmp_path / "fast.onnx", status=1)
 
 
-def test_missing_folder_fails(complaint, tmp_path):
-    assert "no such folder" in complaint("compile", tmp_path / "none" / "fast.onnx", status=2)
+def test_missing_folder_fails(complaint, digits, tmp_path):
+    assert "no such folder" in complaint("compile", digits, tmp_path / "none" / "fast.onnx", status=2)

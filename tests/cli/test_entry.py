@@ -61,6 +61,8 @@ class TestUsage:
             ("bench", "--policy", "huge"),
             ("bench", "--plot", "picture.txt"),
             ("bench", "--plot", "no-such-folder/picture.png"),
+            ("compile", "a.onnx", "b.onnx", "c.onnx"),
+            ("compile",),
             ("run", "--input", "x"),
             ("run", "--input", "x="),
         ],
@@ -111,7 +113,7 @@ class TestFailure:
     def test_plot_that_cannot_be_written_is_named(self, complaint, saved, tmp_path):
         picture = tmp_path / "taken.png"
         picture.mkdir()
-        err = complaint("bench", saved(models.add()), "--runs", 1, "--plot", picture, status=1)
+        err = complaint("bench", saved(models.add()), "--runs", 1, "--plot", picture, status=2)
         assert str(picture) in err
 
     def test_missing_library_prints_one_readable_message(self):

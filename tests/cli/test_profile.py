@@ -64,7 +64,20 @@ def test_wrong_usage(complaint, arguments):
 
 
 def test_trace_that_cannot_be_written_fails(complaint, tmp_path):
-    assert str(tmp_path) in complaint("profile", "--runs", 1, "--trace", tmp_path, status=1)
+    assert str(tmp_path) in complaint("profile", "--runs", 1, "--trace", tmp_path, status=2)
+
+
+def test_trace_replaces_no_file_unasked(zrt, complaint, saved, tmp_path):
+    model, path = saved(models.add()), tmp_path / "trace.json"
+    path.write_text("precious")
+    assert "--overwrite replaces it" in complaint("profile", model, "--runs", 1, "--trace", path, status=2)
+    assert path.read_text() == "precious"
+    zrt("profile", model, "--runs", 1, "--trace", path, "--overwrite")
+    assert json.loads(path.read_text("utf-8"))["traceEvents"]
+    before = model.read_bytes()
+    arguments = ("profile", model, "--runs", 1, "--trace", model, "--overwrite")
+    assert "the same file" in complaint(*arguments, status=2)
+    assert model.read_bytes() == before
 
 
 def test_options_file_with_profiling_is_refused(complaint, tmp_path):

@@ -59,13 +59,16 @@ def _require_plain(path: str, subject: str) -> None:
 def require_other(target: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]], subject: str) -> None:
     """Raises `ArgumentError` if `target` is the same file as one of `inputs`, under this or another name."""
     for each in inputs:
-        try:
-            same = os.path.samefile(target, each)
-        except (OSError, ValueError):
-            # One of them does not exist: a later step creates it, or reports that it is missing.
-            continue
-        if same:
+        if is_same(target, each):
             raise ArgumentError(f"{subject}: {os.fspath(target)!r} is the same file as the input {os.fspath(each)!r}")
+
+
+def is_same(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether both are names of one file; False where one of them does not exist."""
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
 
 
 def ends_with(path: str, end: bytes) -> bool:

@@ -54,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the lanes' memory: a preset such as latency, or wishes such as alignment=4096,prefault (default: auto)",
     )
     parser.add_argument("--plot", type=_picture, metavar="FILE", help="draw a picture (.png, .svg or .pdf)")
+    common.add_overwrite(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -63,9 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
         installation.require("matplotlib", "plot", "--plot")
     if not arguments.json:
         common.require_terminal()
+    model = common.chosen_model(arguments.model)
+    if arguments.plot is not None:
+        common.require_target(arguments.plot, common.files_of(model, arguments.options), arguments.overwrite, "--plot")
     options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
     settings = study.Settings(
-        model=common.chosen_model(arguments.model),
+        model=model,
         options=options.session,
         providers=common.chosen_providers(arguments.provider, options) or [CPU()],
         lanes=arguments.lanes,

@@ -14,6 +14,8 @@ from zrt import providers
 from zrt._common import installation
 from zrt._common.files import require_other
 from zrt.errors import ArgumentError, Error, FileError, ProviderError
+from zrt.loading.model_contents import model_files
+from zrt.loading.model_source import Source
 from zrt.loading.options_files import Options, load_options
 from zrt.loading.session_options import SessionOptions
 from zrt.providers import ProviderLike
@@ -148,11 +150,19 @@ def integer_argument(low: int) -> Callable[[str], int]:
 
 
 def file_to_write(text: str) -> Path:
-    """A path to write to, in a folder that exists."""
+    """A path to write a file to, in a folder that exists."""
     path = Path(text)
     if not path.absolute().parent.is_dir():
         raise argparse.ArgumentTypeError(f"{text!r}: there is no such folder")
+    if path.exists() and not path.is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is no plain file")
     return path
+
+
+def files_of(model: Path, *others: Path | None) -> list[Path]:
+    """The files that a command reads and must not write: those of the model, and the `others` that are given."""
+    with Source(model) as source:
+        return [*map(Path, model_files(source)), *(each for each in others if each is not None)]
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
@@ -166,7 +176,8 @@ def require_target(target: Path, inputs: Iterable[Path | None], overwrite: bool,
         require_other(target, [each for each in inputs if each is not None], subject)
     except ArgumentError as error:
         raise UsageError(str(error)) from None
-    if target.exists() and not overwrite:
+    # A link that leads nowhere would be replaced by the file.
+    if os.path.lexists(target) and not overwrite:
         raise UsageError(f"{subject}: {str(target)!r} exists: --overwrite replaces it")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from zrt._common.files import replacing
 from zrt.bench.latency import Latency
 from zrt.bench.report import Report, Row
 from zrt.cli.units import Unit, plural
@@ -46,7 +47,8 @@ def draw(report: Report, path: Path) -> None:
         fontsize=11,
         color=INK,
     )
-    figure.savefig(path)
+    with replacing(str(path), subject="--plot") as (written,):
+        figure.savefig(written)
 
 
 def _draw_bars(axes: Any, report: Report, unit: Unit) -> None:

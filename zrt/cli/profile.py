@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the profile as a Chrome trace, for Perfetto or chrome://tracing",
     )
+    common.add_overwrite(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -56,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = common.chosen_providers(arguments.provider, options) or [CPU()]
     shapes = common.once_each("--shape", arguments.shape)
     path = common.chosen_model(arguments.model)
+    if arguments.trace is not None:
+        common.require_target(arguments.trace, common.files_of(path, arguments.options), arguments.overwrite, "--trace")
     with Session(path, options.session, chosen) as session:
         wanted = synthetic.input_shapes(session, shapes)
         arrays = synthetic.make_all(session, wanted)

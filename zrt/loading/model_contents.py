@@ -54,8 +54,7 @@ def model_files(source: model_source.Source, folder: str | None = None) -> list[
     A model that cannot be read has its own alone.
     """
     own = [] if source.path is None else [os.fsdecode(source.path)]
-    # ONNX Runtime looks for weights beside the file that a link leads to, too.
-    folders = [os.path.dirname(path) for name in own for path in (name, os.path.realpath(name))]
+    folders = [os.path.dirname(path) for path in own]
     try:
         with opened(source) as file:
             outside = _read(file).outside
