@@ -6,10 +6,10 @@ import pytest
 from tests.support import models
 from zrt import LaneMemory, Session
 from zrt.bench.contenders import CLoop, bound_lane, own_contenders, stop_rebinding
+from zrt.bench.given import Given, make_inputs
 from zrt.errors import BusyError, ClosedError
 
 X, Y = np.arange(4, dtype=np.float32), np.full(4, 10, np.float32)
-SHAPES = {"x": (4,), "y": (4,)}
 
 
 @pytest.fixture
@@ -18,8 +18,12 @@ def session():
         yield session
 
 
+def inputs_of(session: Session, **arrays: np.ndarray):
+    return make_inputs(session, Given(arrays))
+
+
 def lane_of(session: Session):
-    return bound_lane(session, {"x": X, "y": Y}, LaneMemory(), SHAPES)
+    return bound_lane(session, inputs_of(session, x=X, y=Y), LaneMemory())
 
 
 def test_bound_lane_holds_the_inputs_and_has_run(session):
@@ -49,7 +53,7 @@ class TestCLoop:
         with Session(models.non_zero()) as session:
             (name,) = session.input_names
             data = np.array([0, 1, 0, 1], session.inputs[0].element_type.dtype)
-            lane = bound_lane(session, {name: data}, LaneMemory(), {name: (4,)})
+            lane = bound_lane(session, inputs_of(session, **{name: data}), LaneMemory())
             assert CLoop(lane).batch(3) > 0
             lane.run()
             assert lane.outputs[0].ravel().tolist() == [1, 3]
@@ -57,7 +61,7 @@ class TestCLoop:
 
 class TestOwnContenders:
     def test_contenders_share_one_session(self, session):
-        found = own_contenders(session, {"x": X, "y": Y}, LaneMemory(), SHAPES, lane_of(session))
+        found = own_contenders(session, inputs_of(session, x=X, y=Y), LaneMemory(), lane_of(session))
         assert [contender.key for contender in found] == ["c_loop", "lane", "prepared_run", "session_run"]
         for contender in found:
             assert contender.batch(2) > 0
@@ -65,7 +69,7 @@ class TestOwnContenders:
 
     def test_lane_that_copies_inputs_has_a_counterpart_that_does_not(self, session):
         lane = session.lane(rebind_inputs=True)
-        found = own_contenders(session, {"x": X, "y": Y}, LaneMemory(), SHAPES, lane)
+        found = own_contenders(session, inputs_of(session, x=X, y=Y), LaneMemory(), lane)
         assert [contender.key for contender in found][:3] == ["c_loop", "lane", "lane_copying"]
         assert all(contender.batch(2) > 0 for contender in found)
 

@@ -8,6 +8,7 @@ import pytest
 from tests.support import models
 from zrt import BufferPolicy, SessionOptions
 from zrt.bench import study
+from zrt.bench.given import Given
 from zrt.bench.study import Settings
 from zrt.errors import ModelNotFoundError
 
@@ -63,7 +64,7 @@ def test_settings_reach_the_lane(saved):
         saved(models.double()),
         SessionOptions(intra_op_num_threads=2),
         runs=3,
-        shapes={"x": (8, 4)},
+        given=Given(shapes={"x": (8, 4)}),
         policy=BufferPolicy(alignment=4096),
         lanes=2,
     )

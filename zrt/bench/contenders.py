@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
-import numpy as np
-
 from zrt._native import lib, status
 from zrt._native.cdata import new_array
 from zrt.bench import synthetic
+from zrt.bench.given import Inputs
 from zrt.bench.harness import Contender, python_contender
 from zrt.lanes.lane import Lane
 from zrt.lanes.ports import LaneMemory
 from zrt.session.session import Session
-from zrt.values.symbolic_shapes import Shape
 
 YARDSTICK = "c_loop"
-
-Inputs: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 
 
 class CLoop:
@@ -46,10 +40,10 @@ class CLoop:
         return [self.batch(0) for _ in range(runs)]
 
 
-def bound_lane(session: Session, inputs: Inputs, memory: LaneMemory, wanted: dict[str, Shape]) -> Lane:
+def bound_lane(session: Session, inputs: Inputs, memory: LaneMemory) -> Lane:
     """A lane that holds these inputs and ran once, so that inputs on a device are copied there."""
-    lane = session.lane(wanted, inputs=memory, outputs=memory)
-    for name, array in inputs.items():
+    lane = session.lane(inputs.shapes, inputs=memory, outputs=memory)
+    for name, array in inputs.arrays.items():
         lane.inputs[name][...] = array
     lane.run()
     return lane
@@ -60,20 +54,20 @@ def stop_rebinding(lane: Lane) -> None:
     lane._open().pointer.input_count = 0
 
 
-def own_contenders(
-    session: Session, inputs: Inputs, memory: LaneMemory, wanted: dict[str, Shape], lane: Lane
-) -> list[Contender]:
+def own_contenders(session: Session, inputs: Inputs, memory: LaneMemory, lane: Lane) -> list[Contender]:
     """zrt's contenders, all of them over the inputs of `lane`.
 
     If the lane copies inputs to a device in each run, "lane" is a lane that does not, so that it does the same work
     as the C loop, and "lane_copying" is the lane itself, which does the same work as `Session.run`.
     """
     loop = CLoop(lane)
-    feeds = {info.name: synthetic.as_feed(info, lane.inputs[info.name], wanted[info.name]) for info in session.inputs}
+    feeds = {
+        info.name: synthetic.as_feed(info, lane.inputs[info.name], inputs.shapes[info.name]) for info in session.inputs
+    }
     prepared = session.prepare(feeds)
     lanes = [python_contender("lane", "lane", lane.run)]
     if lane.rebound:
-        bare = bound_lane(session, inputs, memory, wanted)
+        bare = bound_lane(session, inputs, memory)
         stop_rebinding(bare)
         lanes = [
             python_contender("lane", "lane", bare.run),

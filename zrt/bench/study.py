@@ -9,12 +9,12 @@ from pathlib import Path
 from time import perf_counter_ns as clock
 from typing import Any
 
-from zrt.bench import harness, lanes, latency, machine, official_contenders, official_worker, synthetic, timing
-from zrt.bench.contenders import YARDSTICK, CLoop, Inputs, bound_lane, own_contenders
+from zrt.bench import harness, lanes, latency, machine, official_contenders, official_worker, timing
+from zrt.bench.contenders import YARDSTICK, CLoop, bound_lane, own_contenders
+from zrt.bench.given import Given, Inputs, make_inputs
 from zrt.bench.harness import Progress, Series, ignore_progress
 from zrt.bench.official_contenders import Official, Place
 from zrt.bench.report import OfficialSetUp, Report, Row, SetUp
-from zrt.bench.synthetic import FedInput
 from zrt.environment import environment
 from zrt.errors import Error
 from zrt.lanes.lane import Lane
@@ -23,8 +23,6 @@ from zrt.loading.session_options import SessionOptions
 from zrt.memory.buffers import BufferPolicy
 from zrt.providers import CPU, CUDA, ProviderLike, parse_all
 from zrt.session.session import Session
-from zrt.values.symbolic_shapes import Shape
-from zrt.values.type_info import type_name
 
 # The keys of contenders that do the same work: zrt's and onnxruntime's.
 PAIRS = (
@@ -46,8 +44,8 @@ class Settings:
     """The execution providers, best first; the CPU execution provider is the fallback."""
     lanes: int = 1
     """The number of lanes to measure at the same time; 1 skips that."""
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
-    """Shapes of inputs; a dimension that stays open becomes 1."""
+    given: Given = field(default_factory=Given)
+    """Inputs and shapes of inputs; synthetic data replaces missing inputs."""
     runs: int | None = None
     """At least this many runs of each contender in batches, and as many timed calls; None fills a few seconds."""
     warmup: int = 10
@@ -68,7 +66,6 @@ class _Ready:
     """A loaded model with a bound lane."""
 
     session: Session
-    wanted: dict[str, Shape]
     inputs: Inputs
     memory: LaneMemory
     lane: Lane
@@ -76,7 +73,7 @@ class _Ready:
 
     def more_lanes(self, count: int) -> list[Lane]:
         """Further lanes, with the same inputs."""
-        return [bound_lane(self.session, self.inputs, self.memory, self.wanted) for _ in range(count)]
+        return [bound_lane(self.session, self.inputs, self.memory) for _ in range(count)]
 
 
 def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
@@ -84,7 +81,7 @@ def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
     progress("loading", 0, 1)
     ready = _set_up(settings)
     session, lane = ready.session, ready.lane
-    ours = own_contenders(session, ready.inputs, ready.memory, ready.wanted, lane)
+    ours = own_contenders(session, ready.inputs, ready.memory, lane)
     own_process = settings.own_process
     if own_process is None:
         own_process = CUDA.name in dict(settings.named)
@@ -104,7 +101,7 @@ def measure(settings: Settings, progress: Progress = ignore_progress) -> Report:
     yardstick = series[YARDSTICK]
     return Report(
         model=settings.model,
-        inputs={info.name: FedInput(type_name(info.element_type), ready.wanted[info.name]) for info in session.inputs},
+        inputs={name: ready.inputs.described[name] for name in session.input_names},
         provider=settings.named[0][0],
         threads=settings.options.intra_op_num_threads,
         options=_changed(settings.options),
@@ -140,19 +137,17 @@ def _set_up(settings: Settings) -> _Ready:
     session = Session(settings.model, settings.options, providers=settings.providers)
     load_ns = clock() - start
     resident.append(machine.resident_bytes())
-    wanted = synthetic.input_shapes(session, settings.shapes)
-    inputs = synthetic.make_all(session, wanted)
-    feeds = {info.name: synthetic.as_feed(info, inputs[info.name], wanted[info.name]) for info in session.inputs}
+    inputs = make_inputs(session, settings.given)
     start = clock()
-    session.run(feeds)
+    session.run(inputs.feeds)
     first_run_ns = clock() - start
     resident.append(machine.resident_bytes())
     memory = LaneMemory.buffers(settings.policy)
     start = clock()
-    lane = bound_lane(session, inputs, memory, wanted)
+    lane = bound_lane(session, inputs, memory)
     lane_ns = clock() - start
     set_up = SetUp(library_ns, load_ns, first_run_ns, lane_ns, *resident)
-    return _Ready(session, wanted, inputs, memory, lane, set_up)
+    return _Ready(session, inputs, memory, lane, set_up)
 
 
 def _ratios(series: Mapping[str, Series]) -> dict[str, float]:
@@ -166,7 +161,7 @@ def _official(settings: Settings, ready: _Ready, own_process: bool) -> AbstractC
     """onnxruntime's contenders over the lane's memory, or over a copy in another process."""
     session, lane = ready.session, ready.lane
     inputs = [
-        Place(info.name, info.element_type.onnx_code, ready.wanted[info.name], lane.inputs[info.name])
+        Place(info.name, info.element_type.onnx_code, ready.inputs.shapes[info.name], lane.inputs[info.name])
         for info in session.inputs
     ]
     outputs = [

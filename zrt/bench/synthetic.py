@@ -19,7 +19,11 @@ from zrt.values.type_info import ValueInfo, format_shape, phrase
 FREE_DIMENSION = 1
 
 
-class InputShapeError(ShapeError):
+class InputError(ArgumentError):
+    """An input that the user gives does not fit the model."""
+
+
+class InputShapeError(InputError, ShapeError):
     """A requested shape does not fit the model, or a shape is missing."""
 
 

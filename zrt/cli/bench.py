@@ -9,7 +9,7 @@ from pathlib import Path
 
 from zrt._common import installation
 from zrt.bench import harness, study
-from zrt.cli import common
+from zrt.cli import common, inputs
 from zrt.errors import ArgumentError
 from zrt.memory.buffers import BufferPolicy
 from zrt.providers import CPU
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="measure N lanes in N threads at the same time, too (default: 1)",
     )
-    common.add_shapes(parser)
+    inputs.add_inputs(parser)
     parser.add_argument(
         "--runs",
         type=common.integer_argument(1),
@@ -66,14 +66,15 @@ def run(arguments: argparse.Namespace) -> int:
         common.require_terminal()
     model = common.chosen_model(arguments.model)
     if arguments.plot is not None:
-        common.require_target(arguments.plot, common.files_of(model, arguments.options), arguments.overwrite, "--plot")
+        read = common.files_of(model, arguments.options, *inputs.input_files(arguments))
+        common.require_target(arguments.plot, read, arguments.overwrite, "--plot")
     options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
     settings = study.Settings(
         model=model,
         options=options.session,
         providers=common.chosen_providers(arguments.provider, options) or [CPU()],
         lanes=arguments.lanes,
-        shapes=common.once_each("--shape", arguments.shape),
+        given=inputs.given_inputs(arguments),
         runs=arguments.runs,
         warmup=arguments.warmup,
         policy=arguments.policy,

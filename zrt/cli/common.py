@@ -42,18 +42,6 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_shapes(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--shape``."""
-    parser.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        type=shape_argument,
-        metavar="NAME=DIMS",
-        help="an input's shape, such as x=8,3,224,224; sizes that stay open are 1 (may be repeated)",
-    )
-
-
 def add_provider(parser: argparse.ArgumentParser) -> None:
     """Adds ``--provider``, which an options file may set too."""
     parser.add_argument(

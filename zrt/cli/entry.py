@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from zrt.bench.synthetic import InputShapeError
+from zrt.bench.synthetic import InputError
 from zrt.cli import bench, compile, info, inspect, profile, run, score, serve
 from zrt.cli.common import CommandError, UsageError
 from zrt.errors import Error
@@ -66,7 +66,7 @@ def _carry_out(argv: Sequence[str] | None) -> int:
         status: int = arguments.command(arguments)
     except BrokenPipeError:
         raise
-    except (UsageError, InputShapeError) as error:
+    except (UsageError, InputError) as error:
         return _complain(arguments.name, error, USED_WRONGLY)
     except (Error, CommandError, OSError) as error:
         return _complain(arguments.name, error, FAILED)

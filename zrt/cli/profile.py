@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from zrt.bench import synthetic
-from zrt.cli import common
+from zrt.bench.given import make_inputs
+from zrt.cli import common, inputs
 from zrt.cli.units import Unit, duration, plural
 from zrt.providers import CPU
 from zrt.session.profile import Profile, ProfileRow
 from zrt.session.session import Session
-from zrt.values.type_info import type_name
 
 SUMMARY = "Show which operators of a model the time goes to."
 
@@ -27,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_provider(parser)
     common.add_threads(parser, DEFAULT_THREADS)
     common.add_options(parser)
-    common.add_shapes(parser)
+    inputs.add_inputs(parser)
     parser.add_argument(
         "--runs", type=common.integer_argument(1), default=20, metavar="N", help="runs to profile (default: 20)"
     )
@@ -55,18 +54,15 @@ def run(arguments: argparse.Namespace) -> int:
         common.require_terminal()
     options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
     chosen = common.chosen_providers(arguments.provider, options) or [CPU()]
-    shapes = common.once_each("--shape", arguments.shape)
     path = common.chosen_model(arguments.model)
     if arguments.trace is not None:
-        common.require_target(arguments.trace, common.files_of(path, arguments.options), arguments.overwrite, "--trace")
+        read = common.files_of(path, arguments.options, *inputs.input_files(arguments))
+        common.require_target(arguments.trace, read, arguments.overwrite, "--trace")
+    given = inputs.given_inputs(arguments)
     with Session(path, options.session, chosen) as session:
-        wanted = synthetic.input_shapes(session, shapes)
-        arrays = synthetic.make_all(session, wanted)
-        feeds = {info.name: synthetic.as_feed(info, arrays[info.name], wanted[info.name]) for info in session.inputs}
-        profile = session.profile(feeds, arguments.runs, arguments.warmup)
-        inputs = {
-            info.name: synthetic.FedInput(type_name(info.element_type), wanted[info.name]) for info in session.inputs
-        }
+        made = make_inputs(session, given, session.initializers)
+        profile = session.profile(made.feeds, arguments.runs, arguments.warmup)
+        taken = {name: str(made.described[name]) for name in made.feeds}
         providers = session.providers
     if arguments.trace is not None:
         profile.write(arguments.trace)
@@ -75,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         common.print_json(
             {
                 "model": str(path),
-                "inputs": {name: str(fed) for name, fed in inputs.items()},
+                "inputs": taken,
                 "providers": list(providers),
                 "by": arguments.by,
                 **_times(profile),
@@ -83,9 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
             }
         )
     else:
-        taken = ", ".join(f"{name} {fed}" for name, fed in inputs.items())
         label = common.model_label(arguments.model)
-        _show(label, taken, providers, profile, rows, arguments.by, arguments.trace)
+        listed = ", ".join(f"{name} {kind}" for name, kind in taken.items())
+        _show(label, listed, providers, profile, rows, arguments.by, arguments.trace)
     return 0
 
 

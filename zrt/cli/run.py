@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from zrt import providers
-from zrt.cli import common, digits, outputs
+from zrt.bench.given import Given
+from zrt.cli import common, digits, inputs, outputs
 from zrt.cli.digits import Digits, Reading
 from zrt.cli.trial import Outcome, Trial, run_on
 from zrt.errors import Error, ProviderError
@@ -24,15 +23,7 @@ DEFAULT_THREADS = 0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``zrt run``."""
     common.add_model(parser)
-    parser.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        type=_input,
-        metavar="NAME=FILE",
-        help="an input from a .npy file (may be repeated); others are made up, the same each time",
-    )
-    common.add_shapes(parser)
+    inputs.add_inputs(parser)
     parser.add_argument(
         "--provider",
         action="append",
@@ -50,16 +41,12 @@ def run(arguments: argparse.Namespace) -> int:
         common.require_terminal()
     options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
     chosen = common.chosen_providers(arguments.provider, options)
-    paths = common.once_each("--input", arguments.input)
-    shapes = common.once_each("--shape", arguments.shape)
-    for name in paths.keys() & shapes.keys():
-        raise common.UsageError(f"--shape and --input both give {name!r}, whose file has a shape already")
-    given, source, known = {name: _load(name, path) for name, path in paths.items()}, "from a file", None
-    if common.named_model(arguments.model) is None and not given and not shapes:
+    given, known = inputs.given_inputs(arguments), None
+    if common.named_model(arguments.model) is None and given == Given():
         known = digits.held_back()
-        given, source = {digits.INPUT: known.feed}, "digits that it never saw in training"
+        given = Given({digits.INPUT: known.feed}, "digits that it never saw in training")
     model = common.chosen_model(arguments.model)
-    outcomes, failures = _run_on_all(chosen, Trial(model, options.session, options.run, given, source, shapes))
+    outcomes, failures = _run_on_all(chosen, Trial(model, options.session, options.run, given))
     if failures and not any(outcome.results for outcome in outcomes):
         raise failures[0]
 
@@ -106,24 +93,3 @@ def _readings(known: Digits, outcomes: list[Outcome]) -> dict[str, Reading]:
         for result in outcome.results.values()
         if isinstance(result, np.ndarray)
     }
-
-
-def _input(text: str) -> tuple[str, Path]:
-    name, given, path = text.partition("=")
-    if not (name and given and path):
-        raise argparse.ArgumentTypeError(f"{text!r} is no input: expected NAME=FILE, such as x=image.npy")
-    return name, Path(path)
-
-
-def _load(name: str, path: Path) -> np.ndarray[Any, Any]:
-    """The array in a file; raises `CommandError` that names input and file if there is none."""
-    try:
-        array = np.load(path)
-    except OSError as error:
-        raise common.CommandError(f"--input {name}={path}: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
-        raise common.CommandError(f"--input {name}={path}: not a .npy file of numbers: {error}") from None
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise common.CommandError(f"--input {name}={path}: it holds several arrays; one .npy file an input")
-    return array

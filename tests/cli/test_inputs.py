@@ -1,0 +1,180 @@
+"""``--input`` of ``bench``, ``profile`` and ``run``: values, files, and files of all inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.support import models
+
+COMMANDS = ("bench", "profile", "run")
+CPU = "CPUExecutionProvider"
+
+
+@pytest.fixture
+def command(request: pytest.FixtureRequest, zrt_json: Any, saved: Any) -> Any:
+    """Runs a command with few runs and gives its document."""
+
+    def run(name: str, *arguments: object, status: int = 0) -> Any:
+        few = () if name == "run" else ("--runs", 2)
+        return zrt_json(name, *arguments, *few, status=status)
+
+    return run
+
+
+def shapes_of(name: str, found: Any) -> dict[str, Any]:
+    """Each input's type and shape as the document of the command has them."""
+    if name == "profile":
+        return dict(found["inputs"])
+    inputs = found["model"]["inputs"] if name == "bench" else found["providers"][CPU]["inputs"]
+    return {key: f"{fed['type']}{fed['shape']}" for key, fed in inputs.items()}
+
+
+def detector() -> bytes:
+    """A model that runs at a rate of 16000 only, as a voice detector does: any other one fails in a branch."""
+    branches = []
+    for name, target in (("then", [1, 4]), ("else", [3])):
+        shape = onnx.numpy_helper.from_array(np.array(target), f"{name}_shape")
+        branches.append(
+            onnx.helper.make_graph(
+                [onnx.helper.make_node("Reshape", ["sound", f"{name}_shape"], [f"{name}_out"])],
+                name,
+                [],
+                [models.tensor(f"{name}_out", models.FLOAT, None)],
+                [shape],
+            )
+        )
+    return models.build(
+        [
+            onnx.helper.make_node("Equal", ["rate", "wanted"], ["right"]),
+            onnx.helper.make_node("If", ["right"], ["out"], then_branch=branches[0], else_branch=branches[1]),
+        ],
+        [models.tensor("sound", models.FLOAT, [1, 4]), models.tensor("rate", onnx.TensorProto.INT64, [])],
+        [models.tensor("out", models.FLOAT, None)],
+        {"wanted": np.array(16000)},
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+class TestValues:
+    def test_one_value_fills_the_input(self, command, complaint, saved, name):
+        path = saved(detector())
+        complaint(name, path, status=1)
+        found = command(name, path, "--input", "rate=16000")
+        assert shapes_of(name, found) == {"sound": "float32[1, 4]", "rate": "int64[]"}
+
+    def test_several_values_are_the_elements(self, command, saved, name):
+        found = command(name, saved(models.add(["n"])), "--input", "x=1,-2.5,3e2", "--input", "y=7")
+        assert shapes_of(name, found) == {"x": "float32[3]", "y": "float32[3]"}
+
+    def test_number_of_values_is_checked(self, complaint, saved, name):
+        err = complaint(name, saved(models.add()), "--input", "x=1,2", status=2)
+        assert "input 'x': 2 values for the shape [4]" in err
+
+    @pytest.mark.parametrize(
+        ("text", "says"), [("many", "'many'"), ("1,,3,4", "''"), ("1.5.5", "1.5.5"), ("0x10", "0x10")]
+    )
+    def test_text_that_is_no_number_is_named(self, complaint, saved, name, text, says):
+        err = complaint(name, saved(models.add()), "--input", f"x={text}", status=2)
+        assert "input 'x'" in err
+        assert says in err
+
+    def test_unknown_input_is_wrong_usage(self, complaint, saved, name):
+        err = complaint(name, saved(models.add()), "--input", "nope=1", status=2)
+        assert "'nope'" in err
+        assert "'x', 'y'" in err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+class TestFiles:
+    def test_file_of_all_inputs(self, command, saved, tmp_path, name):
+        file = tmp_path / "feeds.npz"
+        np.savez(file, x=np.arange(3, dtype=np.float32), y=np.ones(3, np.float32))
+        found = command(name, saved(models.add(["n"])), "--input", file)
+        assert shapes_of(name, found) == {"x": "float32[3]", "y": "float32[3]"}
+
+    def test_file_of_one_input_gives_the_others_their_sizes(self, command, saved, tmp_path, name):
+        file = tmp_path / "x.npy"
+        np.save(file, np.arange(5, dtype=np.float32))
+        found = command(name, saved(models.add(["n"])), "--input", f"x={file}")
+        assert shapes_of(name, found) == {"x": "float32[5]", "y": "float32[5]"}
+
+    def test_input_given_twice_is_wrong_usage(self, complaint, saved, tmp_path, name):
+        file = tmp_path / "feeds.npz"
+        np.savez(file, x=np.arange(4, dtype=np.float32))
+        err = complaint(name, saved(models.add()), "--input", file, "--input", "x=1", status=2)
+        assert "'x' twice" in err
+
+    def test_array_of_another_type_is_wrong_usage(self, complaint, saved, tmp_path, name):
+        file = tmp_path / "feeds.npz"
+        np.savez(file, x=np.arange(4))
+        assert "int64" in complaint(name, saved(models.add()), "--input", file, status=2)
+
+    @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 broken"])
+    def test_broken_file_is_named(self, complaint, saved, tmp_path, name, content):
+        file = tmp_path / "feeds.npz"
+        file.write_bytes(content)
+        assert str(file) in complaint(name, saved(models.add()), "--input", file, status=1)
+
+
+def test_values_reach_the_model(zrt_json, saved):
+    found = zrt_json("run", saved(models.add()), "--input", "x=1,2,3,4", "--input", "y=0.5")
+    output = found["providers"][CPU]["outputs"]["z"]
+    assert (output["min"], output["max"]) == (1.5, 4.5)
+    assert found["providers"][CPU]["inputs"]["x"]["source"] == "given"
+
+
+@pytest.mark.parametrize(
+    ("element_type", "text", "dtype"),
+    [
+        (onnx.TensorProto.BOOL, "true,0,false,1", "bool"),
+        (onnx.TensorProto.UINT8, "255", "uint8"),
+        (onnx.TensorProto.FLOAT16, "nan,inf,-1,2", "float16"),
+        (onnx.TensorProto.BFLOAT16, "1", "bfloat16"),
+        (onnx.TensorProto.STRING, "one,two,three,four", "string"),
+    ],
+)
+def test_values_of_every_kind(zrt_json, saved, element_type, text, dtype):
+    model = models.build(
+        [models.node("Identity", ["x"], ["y"])],
+        [models.tensor("x", element_type, [4])],
+        [models.tensor("y", element_type, [4])],
+    )
+    status = 1 if "nan" in text else 0
+    found = zrt_json("run", saved(model), "--input", f"x={text}", status=status)["providers"][CPU]
+    assert found["inputs"]["x"]["type"] == dtype
+
+
+@pytest.mark.parametrize(("element_type", "text"), [(onnx.TensorProto.UINT8, "256"), (onnx.TensorProto.BOOL, "2")])
+def test_values_out_of_range_are_wrong_usage(complaint, saved, element_type, text):
+    model = models.build(
+        [models.node("Identity", ["x"], ["y"])],
+        [models.tensor("x", element_type, [4])],
+        [models.tensor("y", element_type, [4])],
+    )
+    assert f"'{text}'" in complaint("run", saved(model), "--input", f"x={text}", status=2)
+
+
+def test_shape_option_applies_to_values(zrt_json, saved):
+    found = zrt_json("run", saved(models.double()), "--shape", "x=2,4", "--input", "x=1")["providers"][CPU]
+    assert found["inputs"]["x"]["shape"] == [2, 4]
+
+
+def test_rank_of_an_open_shape_follows_the_values(zrt_json, saved):
+    path = saved(models.flatten_of_unknown_rank())
+    assert zrt_json("run", path, "--input", "x=1,2,3")["providers"][CPU]["inputs"]["x"]["shape"] == [3]
+
+
+def test_plot_does_not_replace_an_input(complaint, saved, tmp_path):
+    file = tmp_path / "feeds.npz"
+    np.savez(file, x=np.zeros(4, np.float32))
+    before = file.read_bytes()
+    link: Path = tmp_path / "trace.json"
+    link.symlink_to(file)
+    arguments = ("profile", saved(models.add()), "--input", file, "--trace", link, "--overwrite")
+    assert "the same file" in complaint(*arguments, status=2)
+    assert file.read_bytes() == before

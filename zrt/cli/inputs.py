@@ -1,0 +1,97 @@
+"""``--input`` and ``--shape``: the inputs that the user gives on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zrt.bench.given import Given
+from zrt.cli import common
+from zrt.cli.common import CommandError, UsageError
+
+ARRAY, ARRAYS = ".npy", ".npz"
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--input`` and ``--shape``."""
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        type=_input,
+        metavar="NAME=VALUE",
+        help="an input: NAME=VALUE, one number that fills it or all of them with commas between; NAME=FILE.npy; or "
+        "FILE.npz with several inputs (may be repeated); others are made up, the same each time",
+    )
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        type=common.shape_argument,
+        metavar="NAME=DIMS",
+        help="an input's shape, such as x=8,3,224,224; sizes that stay open are 1 (may be repeated)",
+    )
+
+
+def given_inputs(arguments: argparse.Namespace) -> Given:
+    """The inputs that the command line gives; reads their files."""
+    shapes = common.once_each("--shape", arguments.shape)
+    arrays = common.once_each("--input", _arrays(arguments))
+    values = common.once_each("--input", ((name, each) for name, each in arguments.input if isinstance(each, list)))
+    for name in arrays.keys() & values.keys():
+        raise UsageError(f"--input gives {name!r} twice")
+    for name in arrays.keys() & shapes.keys():
+        raise UsageError(f"--shape and --input both give {name!r}, whose file has a shape already")
+    return Given(arrays, values=values, shapes=shapes)
+
+
+def input_files(arguments: argparse.Namespace) -> list[Path]:
+    """The files that ``--input`` names."""
+    return [each for _, each in arguments.input if isinstance(each, Path)]
+
+
+def _input(text: str) -> tuple[str, Path | list[str]]:
+    """The name of an input, "" for a file of several, and its file or values."""
+    if text.endswith(ARRAYS) and ("=" not in text or Path(text).is_file()):
+        return "", Path(text)
+    name, _, given = text.partition("=")
+    if not (name and given):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no input: expected NAME=VALUE such as rate=16000, NAME=FILE.npy or FILE.npz"
+        )
+    values = given.split(",")
+    is_file = given.endswith((ARRAY, ARRAYS)) or (not all(map(_is_number, values)) and Path(given).exists())
+    return name, Path(given) if is_file else values
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _arrays(arguments: argparse.Namespace) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """The arrays in the files, by the inputs' names; raises `CommandError` that names the argument."""
+    for name, path in arguments.input:
+        if not isinstance(path, Path):
+            continue
+        subject = f"--input {name}={path}" if name else f"--input {path}"
+        try:
+            with open(path, "rb") as file:
+                found = np.load(file)
+                several = not isinstance(found, np.ndarray)
+                if several == bool(name):
+                    form = f"several arrays: give {path} without a name" if name else f"one array: give NAME={path}"
+                    raise CommandError(f"{subject}: it holds {form}")
+                yield from found.items() if several else [(name, found)]
+        except OSError as error:
+            raise CommandError(f"{subject}: {error.strerror or error}") from None
+        except (ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise CommandError(f"{subject}: no {ARRAY} or {ARRAYS} file of numbers: {error}") from None
