@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import pytest
 
+import zrt as package
 from tests.support import models
 
 
@@ -109,3 +111,119 @@ class TestPlacement:
         found = zrt_json("inspect", "--placement", "--provider", "cpu", path)
         assert found["providers"] == ["CPUExecutionProvider"]
         assert "CUDA" in complaint("inspect", "--provider", "CUDA of yesterday", path, status=2)
+
+
+class TestContents:
+    def test_operators_weights_and_opsets(self, zrt, zrt_json):
+        found = zrt_json("inspect")["contents"]
+        assert found["opsets"].keys() == {""}
+        assert found["nodes"] == sum(found["operators"].values()) == 8
+        assert found["operators"]["Conv"] == 2
+        assert found["weights"] == 6
+        assert found["parameter_bytes"] == 4 * found["parameters"]
+        out = zrt("inspect")
+        assert "operators       8 nodes: Conv 2, Relu 2, MaxPool 1, " in out
+        assert f"parameters      {found['parameters']:,} in 6 weights, {found['parameter_bytes']:,} bytes" in out
+        assert f"opsets          ai.onnx {found['opsets']['']}" in out
+
+    def test_subgraphs_functions_and_constants_count(self, zrt_json, saved):
+        inner = onnx.helper.make_graph(
+            [onnx.helper.make_node("Add", ["x", "w"], ["y"])],
+            "branch",
+            [],
+            [models.tensor("y", models.FLOAT, [4])],
+            [onnx.numpy_helper.from_array(np.ones(4, np.float32), "w")],
+        )
+        model = onnx.load_model_from_string(
+            models.build(
+                [
+                    onnx.helper.make_node("If", ["c"], ["h"], then_branch=inner, else_branch=inner),
+                    onnx.helper.make_node(
+                        "Constant", [], ["k"], value=onnx.numpy_helper.from_array(np.ones(3, np.int64))
+                    ),
+                    onnx.helper.make_node("Twice", ["h"], ["z"], domain="mine"),
+                ],
+                [models.tensor("c", onnx.TensorProto.BOOL, []), models.tensor("x", models.FLOAT, [4])],
+                [models.tensor("z", models.FLOAT, [4])],
+            )
+        )
+        twice = [onnx.helper.make_node("Add", ["a", "a"], ["b"])]
+        opsets = [onnx.helper.make_opsetid("", 17)]
+        model.functions.append(onnx.helper.make_function("mine", "Twice", ["a"], ["b"], twice, opsets))
+        model.opset_import.append(onnx.helper.make_opsetid("mine", 1))
+        found = zrt_json("inspect", saved(model.SerializeToString()))["contents"]
+        assert found["operators"] == {"Add": 3, "If": 1, "Constant": 1, "mine::Twice": 1}
+        assert found["opsets"]["mine"] == 1
+        assert (found["weights"], found["parameters"], found["parameter_bytes"]) == (3, 11, 2 * 16 + 24)
+
+    def test_bytes_in_other_files(self, zrt, zrt_json, tmp_path):
+        model = onnx.load_model_from_string(
+            models.build(
+                [models.node("Add", ["x", "w"], ["z"])],
+                [models.tensor("x", models.FLOAT, [64])],
+                [models.tensor("z", models.FLOAT, [64])],
+                {"w": np.ones(64, np.float32)},
+            )
+        )
+        path = tmp_path / "split.onnx"
+        onnx.save_model(model, path, save_as_external_data=True, location="split.weights", size_threshold=0)
+        assert zrt_json("inspect", path)["contents"]["outside"] == {"split.weights": 256}
+        assert "256 bytes, 256 of them in split.weights" in zrt("inspect", path)
+
+    def test_model_in_the_runtimes_own_format_says_so(self, zrt, zrt_json, tmp_path):
+        path = tmp_path / "model.ort"
+        package.save_optimized(models.add(), path)
+        found = zrt_json("inspect", path)
+        assert found["contents"] is None
+        assert "operators       cannot be told: ONNX Runtime's own format" in zrt("inspect", path)
+
+
+class TestLongMetadata:
+    @pytest.fixture
+    def wordy(self, saved):
+        model = onnx.load_model_from_string(models.add())
+        model.doc_string = "A long story. " * 300
+        props = {"characters": "\n".join(map(str, range(6000))), "short": "as it is"}
+        onnx.helper.set_model_props(model, props)
+        return saved(model.SerializeToString())
+
+    @pytest.fixture
+    def many(self, saved):
+        model = onnx.load_model_from_string(models.add())
+        onnx.helper.set_model_props(model, {f"key{index}": "a value" for index in range(100)})
+        return saved(model.SerializeToString())
+
+    def test_it_is_cut_with_a_note(self, zrt, wordy):
+        out = zrt("inspect", wordy)
+        assert len(out.splitlines()) < 40
+        assert "28,889 characters" in out
+        assert "as it is" in out
+        assert out.count("--full shows all") == 1
+        assert "5999" not in out
+
+    def test_full_shows_all(self, zrt, wordy):
+        out = zrt("inspect", wordy, "--full")
+        assert "5999" in out
+        assert "--full" not in out
+
+    def test_many_entries_are_cut_with_a_note(self, zrt, many):
+        out = zrt("inspect", many)
+        assert out.count("a value") == 20
+        assert "80 more entries of metadata" in out
+        assert out.count("--full shows all") == 1
+        assert zrt("inspect", many, "--full").count("a value") == 100
+
+    def test_json_has_all(self, zrt_json, wordy):
+        found = zrt_json("inspect", wordy)["metadata"]
+        assert found["custom"]["characters"].endswith("\n5999")
+        assert len(found["description"]) == 4200
+
+    def test_short_metadata_has_no_note(self, zrt):
+        assert "--full" not in zrt("inspect")
+
+
+@pytest.mark.azure
+def test_placement_names_a_provider_that_took_no_node_once(zrt):
+    out = zrt("inspect", "--placement", "--provider", "azure")
+    assert out.count("AzureExecutionProvider") == 1
+    assert "nodes: 8 on CPUExecutionProvider; none on AzureExecutionProvider" in out

@@ -185,11 +185,18 @@ class TestProviders:
         found = zrt_json("run")["providers"]
         assert [outcome["nodes"] for outcome in found.values()] == [{CPU: 8}, {CPU: 8}]
         out = zrt("run")
-        assert "AzureExecutionProvider, which took no node\n" in out
-        assert out.count("nodes  8 on CPUExecutionProvider") == 2
-        assert "right (98.1 %) on CPUExecutionProvider (AzureExecutionProvider took no node)\n" in out
-        assert "right (98.1 %) on CPUExecutionProvider\n" in out
-        assert "on AzureExecutionProvider" not in out
+        assert out.count("AzureExecutionProvider") == 1
+        assert "\nAzureExecutionProvider took no node\n" in out
+        assert out.count("top 5 of probabilities") == 1
+        assert "nodes  8 " in out
+        assert "353 of 360 right (98.1 %)\n" in out
+
+    @pytest.mark.azure
+    def test_a_chosen_provider_that_took_no_node_has_its_outputs(self, zrt):
+        out = zrt("run", "--provider", "azure")
+        assert "CPUExecutionProvider (AzureExecutionProvider took no node)\n" in out
+        assert out.count("AzureExecutionProvider") == 1
+        assert "353 of 360 right (98.1 %)\n" in out
 
     @pytest.mark.azure
     def test_profile_names_the_providers_that_ran_nodes(self, zrt):

@@ -19,15 +19,33 @@ def show(model: str, described: Mapping[str, Any], known: Digits | None, reading
     """Prints the outcome on each provider, and the digits once."""
     out = console()
     out.print(facts(("model", model)), soft_wrap=True)
-    for provider, found in described.items():
+    shown = _worth_showing(described)
+    for provider, found in shown.items():
         out.print()
-        out.print(provider + (", which took no node" if _idle(provider, found) else ""), style="bold")
+        out.print(_heading(provider, found), style="bold")
         if "problem" in found:
             out.print(found["problem"], style="yellow", soft_wrap=True)
         else:
             _show_outputs(out, found)
     if known is not None and readings:
-        _show_digits(out, known, readings, described)
+        _show_digits(out, known, {name: reading for name, reading in readings.items() if name in shown})
+    for provider in (each for each in described if each not in shown):
+        out.print(f"\n{provider} took no node", soft_wrap=True)
+
+
+def _worth_showing(described: Mapping[str, Any]) -> dict[str, Any]:
+    """The outcomes without those of providers that left all nodes to others whose own outcome is there."""
+    return {
+        provider: found
+        for provider, found in described.items()
+        if not (_idle(provider, found) and all("nodes" in described.get(name, {}) for name in found["nodes"]))
+    }
+
+
+def _heading(provider: str, found: Mapping[str, Any]) -> str:
+    if _idle(provider, found):
+        return f"{', '.join(found['nodes'])} ({provider} took no node)"
+    return provider
 
 
 def _idle(provider: str, found: Mapping[str, Any]) -> bool:
@@ -48,7 +66,12 @@ def _show_outputs(out: Console, found: Mapping[str, Any]) -> None:
         ("input", f"{name} {fed['type']}{format_shape(tuple(fed['shape']))}, {fed['source']}")
         for name, fed in found["inputs"].items()
     ]
-    nodes = ", ".join(f"{count} on {provider}" for provider, count in (found["nodes"] or {}).items())
+    counts = found["nodes"] or {}
+    if len(counts) == 1:
+        # The heading names the provider.
+        [nodes] = map(str, counts.values())
+    else:
+        nodes = ", ".join(f"{count} on {name}" for name, count in counts.items())
     out.print(facts(*fed, *([("nodes", nodes)] if nodes else []), ("time", times)))
     made = table("output", "type", "shape", "min", "max", "mean", "deviation", "NaN", "infinite", left=3)
     for name, output in found["outputs"].items():
@@ -74,7 +97,7 @@ def _show_outputs(out: Console, found: Mapping[str, Any]) -> None:
             out.print(f"top {len(output['top'])} of {name}{row}: {best}", soft_wrap=True)
 
 
-def _show_digits(out: Console, known: Digits, readings: Mapping[str, Reading], described: Mapping[str, Any]) -> None:
+def _show_digits(out: Console, known: Digits, readings: Mapping[str, Reading]) -> None:
     """A few predictions of the first provider, and each provider's number of right ones."""
     first = next(iter(readings.values()))
     shades = digits.PLAIN_SHADES if out.options.ascii_only else digits.SHADES
@@ -90,6 +113,4 @@ def _show_digits(out: Console, known: Digits, readings: Mapping[str, Reading], d
     count = len(known.labels)
     for provider, reading in readings.items():
         where = f" on {provider}" if len(readings) > 1 else ""
-        if where and _idle(provider, described[provider]):
-            where = f" on {', '.join(described[provider]['nodes'])} ({provider} took no node)"
         out.print(f"{reading.right} of {count} right ({reading.right / count * 100:.1f} %){where}", style="bold")

@@ -26,7 +26,7 @@ class Contents:
     """The version of each operator set that the model imports, by domain."""
     operators: Counter[str] = field(default_factory=Counter)
     """How many nodes each operator has, the most frequent first; one of another domain is ``domain::name``."""
-    tensors: int = 0
+    weights: int = 0
     """The number of weights, constants among them."""
     parameters: int = 0
     """The number of their elements."""
@@ -42,9 +42,9 @@ _GRAPH: Final[_Parts] = (Graph.NODE, Graph.INITIALIZER, Graph.SPARSE_INITIALIZER
 _FUNCTION: Final[_Parts] = (Function.NODE, None, None)
 
 
-def contents_of(model: model_source.Model) -> Contents:
+def contents_of(source: model_source.Source) -> Contents:
     """Reads a model's contents; `UnsupportedError` for ONNX Runtime's own format, `ModelError` for broken bytes."""
-    with model_source.Source(model) as source, opened(source) as file:
+    with opened(source) as file:
         return _read(file)
 
 
@@ -56,8 +56,7 @@ def model_files(source: model_source.Source, folder: str | None = None) -> list[
     own = [] if source.path is None else [os.fsdecode(source.path)]
     folders = [os.path.dirname(path) for path in own]
     try:
-        with opened(source) as file:
-            outside = _read(file).outside
+        outside = contents_of(source).outside
     except (ModelError, UnsupportedError):
         return own
     return own + [os.path.join(each, name) for each in (*folders, folder or "") for name in outside]
@@ -119,7 +118,7 @@ def _read_node(file: ModelFile, node: Field, found: Contents) -> Iterator[Field]
 def _add(found: Contents, weight: Initializer | None) -> None:
     if weight is None:
         return
-    found.tensors += 1
+    found.weights += 1
     found.parameters += math.prod(weight.shape)
     found.nbytes += weight.nbytes
     if weight.location is not None:
