@@ -120,6 +120,41 @@ class TestPlot:
         assert str(picture) in zrt("bench", saved(models.add()), "--runs", 1, "--plot", picture)
         assert ElementTree.parse(picture).getroot().tag.endswith("svg")
 
+    def test_plot_names_the_baseline_and_draws_lanes(self, zrt, saved, tmp_path):
+        pytest.importorskip("matplotlib")
+        picture = tmp_path / "figures.svg"
+        zrt("bench", saved(models.add()), "--runs", 5, "--lanes", 2, "--plot", picture)
+        # Each text is a comment beside its glyphs.
+        for text in ("(the baseline)", "shorter is faster", "2 times one lane", "runs a second"):
+            assert text in picture.read_text("utf-8")
+
+    def test_c_loop_is_the_baseline_without_onnxruntime(self, zrt, saved, missing, tmp_path):
+        pytest.importorskip("matplotlib")
+        missing("onnxruntime")
+        picture = tmp_path / "figures.svg"
+        zrt("bench", saved(models.add()), "--runs", 5, "--plot", picture)
+        assert "C loop is 1" in picture.read_text("utf-8")
+
+    def test_legend_covers_no_axes(self, zrt, saved, tmp_path, monkeypatch):
+        figure = pytest.importorskip("matplotlib.figure").Figure
+        drawn = []
+        saving = figure.savefig
+        monkeypatch.setattr(figure, "savefig", lambda self, path: (drawn.append(self), saving(self, path)))
+        zrt("bench", saved(models.add()), "--runs", 5, "--lanes", 2, "--plot", tmp_path / "figures.png")
+        [found] = drawn
+        [legend] = found.legends
+        assert len(found.axes) == 3
+        assert not any(legend.get_window_extent().overlaps(axes.get_window_extent()) for axes in found.axes)
+        assert not any(axes.get_legend() for axes in found.axes)
+
+    def test_contenders_differ_without_colour(self):
+        pytest.importorskip("matplotlib")
+        from zrt.cli.plot import STYLES
+
+        assert set(OURS + THEIRS) < STYLES.keys()
+        for field in ("color", "marker"):
+            assert len({getattr(style, field) for style in STYLES.values()}) == len(STYLES)
+
     def test_plot_replaces_no_file_unasked(self, zrt, complaint, saved, tmp_path):
         pytest.importorskip("matplotlib")
         picture = tmp_path / "figures.png"
