@@ -159,6 +159,21 @@ def test_values_out_of_range_are_wrong_usage(complaint, saved, element_type, tex
     assert f"'{text}'" in complaint("run", saved(model), "--input", f"x={text}", status=2)
 
 
+def test_long_text_is_a_value_and_no_file(zrt_json, saved):
+    model = models.build(
+        [models.node("Identity", ["x"], ["y"])],
+        [models.tensor("x", onnx.TensorProto.STRING, [1])],
+        [models.tensor("y", onnx.TensorProto.STRING, [1])],
+    )
+    assert zrt_json("run", saved(model), "--input", f"x={'text ' * 2000}")["providers"][CPU]["inputs"]["x"]
+
+
+@pytest.mark.parametrize("size", [10**12, 10**18])
+def test_too_large_input_of_one_value_is_named(complaint, saved, size):
+    err = complaint("run", saved(models.add(["n"])), "--shape", f"x={size}", "--input", "x=1", status=1)
+    assert "input 'x'" in err
+
+
 def test_shape_option_applies_to_values(zrt_json, saved):
     found = zrt_json("run", saved(models.double()), "--shape", "x=2,4", "--input", "x=1")["providers"][CPU]
     assert found["inputs"]["x"]["shape"] == [2, 4]

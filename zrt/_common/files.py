@@ -42,12 +42,22 @@ def replacing(
                 _require_plain(os.path.join(folder, each), subject)
                 # An execution provider chooses the names of some files itself.
                 require_other(os.path.join(folder, each), inputs, subject)
-            for each in made:
-                os.replace(os.path.join(scratch, each), os.path.join(folder, each))
+            _move_all(scratch, folder, made)
         except OSError as error:
             raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _move_all(source: str, target: str, names: Sequence[str]) -> None:
+    """Moves files to another folder; Ctrl-C comes through after the last one: they fit each other only together."""
+    try:
+        for each in names:
+            os.replace(os.path.join(source, each), os.path.join(target, each))
+    except KeyboardInterrupt:
+        for each in os.listdir(source):
+            os.replace(os.path.join(source, each), os.path.join(target, each))
+        raise
 
 
 def _require_plain(path: str, subject: str) -> None:

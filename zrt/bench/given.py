@@ -11,7 +11,7 @@ import numpy as np
 
 from zrt.bench import synthetic
 from zrt.bench.synthetic import FedInput, InputError
-from zrt.errors import ArgumentError, DTypeError
+from zrt.errors import AllocationError, ArgumentError, DTypeError
 from zrt.session import feeds
 from zrt.session.session import Session
 from zrt.types import ElementType
@@ -101,9 +101,10 @@ def _filled(info: ValueInfo, texts: Sequence[str], shape: Shape) -> np.ndarray[A
         raise InputError(f"input {info.name!r} is of type {type_name(info.element_type)}, which takes no values")
     values = [_value(info, text) for text in texts]
     dtype = object if info.element_type is ElementType.STRING else info.element_type.dtype
-    if len(texts) == 1:
-        return np.full(shape, values[0], dtype)
-    return np.array(values, dtype).reshape(shape)
+    try:
+        return np.full(shape, values[0], dtype) if len(texts) == 1 else np.array(values, dtype).reshape(shape)
+    except (MemoryError, ValueError) as error:
+        raise AllocationError(f"input {info.name!r} of shape {list(shape)}: {error}") from error
 
 
 def _value(info: ValueInfo, text: str) -> Any:

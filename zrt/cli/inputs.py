@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +58,7 @@ def input_files(arguments: argparse.Namespace) -> list[Path]:
 
 def _input(text: str) -> tuple[str, Path | list[str]]:
     """The name of an input, "" for a file of several, and its file or values."""
-    if text.endswith(ARRAYS) and ("=" not in text or Path(text).is_file()):
+    if text.endswith(ARRAYS) and ("=" not in text or os.path.isfile(text)):
         return "", Path(text)
     name, _, given = text.partition("=")
     if not (name and given):
@@ -65,7 +66,7 @@ def _input(text: str) -> tuple[str, Path | list[str]]:
             f"{text!r} is no input: expected NAME=VALUE such as rate=16000, NAME=FILE.npy or FILE.npz"
         )
     values = given.split(",")
-    is_file = given.endswith((ARRAY, ARRAYS)) or (not all(map(_is_number, values)) and Path(given).exists())
+    is_file = given.endswith((ARRAY, ARRAYS)) or (not all(map(_is_number, values)) and os.path.exists(given))
     return name, Path(given) if is_file else values
 
 
