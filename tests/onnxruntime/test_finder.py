@@ -9,11 +9,28 @@ from pathlib import Path
 import pytest
 
 import zrt.onnxruntime
+from zrt._native.library import library
 from zrt.onnxruntime.finder import TOOLS, Finder
 
 
 def test_names_are_served_by_this_package(script) -> None:
     script("serve_names.py")
+
+
+@pytest.mark.skipif(library().path is None, reason="this zrt has a library of its own")
+@pytest.mark.parametrize("before", [(), ("import",)], ids=["find", "import"])
+def test_extensions_find_the_library_in_use(script, tmp_path: Path, monkeypatch, before: tuple[str, ...]) -> None:
+    file = tmp_path / "onnxruntime" / "capi" / Path(str(library().path)).name
+    file.parent.mkdir(parents=True)
+    file.symlink_to(str(library().path))
+    monkeypatch.setenv("ZRT_ORT_LIBRARY", str(file))
+    script("serve_library.py", *before, str(file))
+
+
+@pytest.mark.official
+@pytest.mark.parametrize("before", [(), ("import",)], ids=["find", "import"])
+def test_extensions_find_the_library_of_the_official_package(script, before: tuple[str, ...]) -> None:
+    script("serve_library.py", *before, str(library().path))
 
 
 @pytest.mark.official

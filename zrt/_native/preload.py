@@ -19,9 +19,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 def start() -> None:
     """Starts the thread, on the library that `library` would look at first; not where one has been opened."""
-    path = os.environ.get("ZRT_ORT_LIBRARY")
-    if not path and not lib.zrt_library_builtin():
-        path = _path()
+    path = first_path()
     lib.zrt_preload_start(os.fsencode(path) if path else ffi.NULL)
     # The thread must not run while the library's own handlers of the process's end do.
     atexit.register(wait)
@@ -39,7 +37,11 @@ def pass_on_log(options: Any) -> None:
     )
 
 
-def _path() -> str:
+def first_path() -> str | None:
+    """The file that `library` looks at first, or a name for the system's loader; None for the core built into zrt."""
+    named = os.environ.get("ZRT_ORT_LIBRARY")
+    if named or lib.zrt_library_builtin():
+        return named or None
     named = os.environ.get("ORT_DYLIB_PATH")
     if named:
         return named

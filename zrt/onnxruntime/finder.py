@@ -22,7 +22,6 @@ STARTERS = (FORKSERVER, "multiprocessing.popen_spawn_posix")
 
 def install() -> None:
     """Add the finder to Python's, before the first import of onnxruntime."""
-    # The wheel puts this package into sys.modules before it installs the finder.
     if sys.modules.get(THEIRS) not in (None, sys.modules[OURS]):
         raise ImportError(
             "the official onnxruntime is imported already: call zrt.onnxruntime.install() before the first import of "
@@ -51,7 +50,11 @@ class Finder:
             _reach_children(name)
         if name == THEIRS:
             ours = sys.modules[OURS].__spec__
-            return None if ours is None else _alias(name, ours)
+            if ours is None:
+                return None
+            # Imports search the module's `__path__`, and extensions of onnxruntime look for its library here.
+            ours.submodule_search_locations = [*_library_home(), *sys.modules[OURS].__path__]
+            return _alias(name, ours)
         parent_name, _, tail = name.rpartition(".")
         parent = sys.modules.get(parent_name)
         if parent is None or tail == "__main__" or not f"{parent_name}.".startswith((f"{THEIRS}.", f"{OURS}.")):
@@ -85,6 +88,16 @@ def _alias(name: str, spec: ModuleSpec) -> ModuleSpec | None:
         loader=_AliasLoader(spec.name),  # type: ignore[arg-type]
         submodule_search_locations=spec.submodule_search_locations,
     )
+
+
+def _library_home() -> list[str]:
+    """The folder that has ONNX Runtime's library in its folder `capi`, as the official package does."""
+    from zrt._native import preload
+
+    # A name without a folder is one for the system's loader, and "" a core that is built in.
+    folder, _ = os.path.split(preload.first_path() or "")
+    home, capi = os.path.split(os.path.abspath(folder))
+    return [home] if folder and capi == "capi" else []
 
 
 def _official(own_name: str) -> ModuleSpec | None:

@@ -5,6 +5,7 @@ import importlib.util
 import multiprocessing
 import sys
 from importlib import metadata
+from pathlib import Path
 
 
 def main():
@@ -29,6 +30,9 @@ def main():
     assert child.exitcode == 0
 
     library = importlib.import_module("zrt._native.library").library()
+    # Extensions of onnxruntime look for its library here, also where the wheel has it.
+    spec = importlib.util.find_spec("onnxruntime")
+    assert spec.submodule_search_locations[0] == str(Path(library.path).parents[1])
     print(library.path, library.source, sep="\n")
 
 
