@@ -43,12 +43,6 @@ def test_official_tools_run_on_this_package(script) -> None:
     script("serve_tools.py")
 
 
-@pytest.mark.parametrize("when", ["late", "early"])
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_children_of_multiprocessing_import_this_package(script, method: str, when: str) -> None:
-    script("start_children.py", method, when)
-
-
 @pytest.mark.parametrize("tool", TOOLS)
 def test_tool_without_the_official_package_raises_an_error_that_names_it(
     tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -144,13 +144,19 @@ __all__ = [
 def install() -> None:
     """Make this package the `onnxruntime` of all code in the process; call it before the first import of onnxruntime.
 
+    The process's `PYTHONPATH` then has a folder that does the same in child processes that are a Python of this
+    environment. A log message names those that are started without it.
+
     `onnxruntime.quantization`, `.transformers`, `.tools` and `.datasets` are then those of the official package, if it
     is installed, and run on this one. A second call does nothing. Raises `ImportError` if the official package is
     imported already.
     """
     from zrt.onnxruntime import finder
 
-    finder.install()
+    if finder.install():
+        from zrt.onnxruntime import children
+
+        children.reach()
 
 
 def __getattr__(name: str) -> Any:

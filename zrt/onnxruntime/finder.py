@@ -15,13 +15,10 @@ THEIRS = "onnxruntime"
 OURS = f"zrt.{THEIRS}"
 # Pure Python above the interface: taken from the official package.
 TOOLS = ("datasets", "quantization", "tools", "transformers")
-FORKSERVER = "multiprocessing.popen_forkserver"
-# multiprocessing imports one of these before it starts the first child that does not share the parent's memory.
-STARTERS = (FORKSERVER, "multiprocessing.popen_spawn_posix")
 
 
-def install() -> None:
-    """Add the finder to Python's, before the first import of onnxruntime."""
+def install() -> bool:
+    """Add the finder to Python's, before the first import of onnxruntime; False if it is there already."""
     if sys.modules.get(THEIRS) not in (None, sys.modules[OURS]):
         raise ImportError(
             "the official onnxruntime is imported already: call zrt.onnxruntime.install() before the first import of "
@@ -29,11 +26,9 @@ def install() -> None:
             name=THEIRS,
         )
     if Finder in sys.meta_path:
-        return
+        return False
     sys.meta_path.insert(0, Finder)
-    for starter in STARTERS:
-        if starter in sys.modules:
-            _reach_children(starter)
+    return True
 
 
 class Finder:
@@ -46,8 +41,6 @@ class Finder:
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
         """The module of this name; None leaves the name to Python's other finders."""
-        if name in STARTERS:
-            _reach_children(name)
         if name == THEIRS:
             ours = sys.modules[OURS].__spec__
             if ours is None:
@@ -117,28 +110,3 @@ def _official(own_name: str) -> ModuleSpec | None:
             name=name,
         )
     return spec
-
-
-def _reach_children(starter: str) -> None:
-    """Make the children of multiprocessing that start as new processes call `install` before they import the program.
-
-    The first data that a child gets has its key: from now on that is pickled with a call of `install`.
-    """
-    if starter == FORKSERVER and "multiprocessing.forkserver" not in sys.modules:
-        import multiprocessing
-
-        # By default its server imports the program before any child gets its key.
-        multiprocessing.set_forkserver_preload([])
-    from multiprocessing import process, reduction
-
-    reduction.ForkingPickler.register(type(process.current_process().authkey), _pack_key)
-
-
-def _pack_key(key: Any) -> tuple[Any, ...]:
-    kind, arguments = key.__reduce__()
-    return _unpack_key, (kind, *arguments)
-
-
-def _unpack_key(kind: Any, *arguments: Any) -> Any:
-    install()
-    return kind(*arguments)

@@ -3,9 +3,9 @@
 import importlib
 import sys
 
-import zrt.onnxruntime
+from zrt.onnxruntime import finder
 
 # Python returns the module that has the name when this one's code ends.
 del sys.modules[__name__]
-zrt.onnxruntime.install()
+finder.install()
 importlib.import_module(__name__)
