@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
+import re
 import sys
+from pathlib import Path
 
 import pytest
 
 import zrt.onnxruntime
-from zrt.onnxruntime import notices
+from zrt.onnxruntime import errors, notices
+
+DIGITS = Path(zrt.__file__).with_name("models") / "digits.onnx"
 
 
 @pytest.fixture
@@ -45,6 +50,43 @@ class TestLogger:
     def test_severity_is_that_of_sessions_without_one(self, ort, script, first) -> None:
         assert "initializer" in script("log.py", ort.__name__, 2, first).stderr
         assert script("log.py", ort.__name__, 3, first).stderr == ""
+
+
+@pytest.fixture(params=["official", "zrt"])
+def newest(request) -> str:
+    """The name of a package that has the function: the official one from 1.32 on, or zrt's."""
+    if request.param == "zrt":
+        return "zrt.onnxruntime"
+    official = pytest.importorskip("onnxruntime")
+    if not hasattr(official, "set_default_logger_callback"):
+        pytest.skip(f"the official package is {official.__version__}: 1.32 brought the function")
+    return "onnxruntime"
+
+
+class TestLoggerCallback:
+    def test_takes_the_log(self, script, newest) -> None:
+        lines = script("log_callback.py", newest, str(DIGITS)).stderr.splitlines()
+        split = lines.index("the callback is gone")
+        # Those within a callback, those for which it raised, and those without one.
+        for part in (lines[:split], lines[split + 1 :]):
+            assert any(re.match(r"[\d: .-]+\[I:onnxruntime:, inference_session.cc:\d+ ", line) for line in part)
+
+    @pytest.mark.parametrize("arguments", [(3,), ("x",), (None, 5), (print, -1)])
+    def test_wrong_arguments_raise(self, newest, arguments) -> None:
+        function = importlib.import_module(newest).set_default_logger_callback
+        with pytest.raises(RuntimeError, match=r"callback must be a callable|Invalid logging severity\. 0:Verbose"):
+            function(*arguments)
+
+    @pytest.mark.parametrize("arguments", [(), (print, "1"), (None, 2.0)])
+    def test_wrong_types_raise(self, newest, arguments) -> None:
+        with pytest.raises(TypeError):
+            importlib.import_module(newest).set_default_logger_callback(*arguments)
+
+    def test_after_the_environment_raises(self) -> None:
+        zrt.Session(DIGITS)
+        with pytest.raises(errors.Fail, match="call set_default_logger_callback before the first session"):
+            zrt.onnxruntime.set_default_logger_callback(print)
+        zrt.onnxruntime.set_default_logger_callback(None)
 
 
 class TestThreadPools:

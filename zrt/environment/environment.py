@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from _thread import RLock
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -29,6 +29,8 @@ _creating = False
 _current: Environment | None = None
 # The level of the log that a caller has set before there is an environment.
 _level_to_come: LogSeverity | None = None
+# Whether the environment, or the one to come, logs by a callback if it has no logger.
+_calls_back = False
 
 
 @public
@@ -298,6 +300,8 @@ def _create(
         from zrt.environment import log_sink
 
         options.custom_logging_function, options.custom_logging_param = log_sink.sink(logger)
+    elif _calls_back:
+        options.custom_logging_function = ffi.addressof(lib, "zrt_log_call")
     if pools is not None:
         options.threading_options = pools.pointer
     pointer = None
@@ -348,6 +352,22 @@ def set_log_severity(severity: LogSeverity) -> None:
         _level_to_come = severity
     else:
         _current.log_severity = severity
+
+
+def set_log_callback(callback: Callable[[int, str, str, str, str], object] | None) -> bool:
+    """Calls `callback(severity, category, log id, location, text)` with each line of the log; None calls nothing.
+
+    Standard error gets the lines that it does not take: those of threads that Python has not started, those that the
+    callback itself causes, and those for which it raises an exception, which goes to `sys.unraisablehook`. Returns
+    False if there is an environment already that logs in another way.
+    """
+    global _calls_back
+    with _lock:
+        if _current is not None and (_current.logger is not None or not _calls_back):
+            return callback is None
+        _calls_back = _calls_back or callback is not None
+        lib.zrt_log_set_callback(0 if callback is None else id(callback))
+    return True
 
 
 def _forked() -> None:

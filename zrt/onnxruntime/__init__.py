@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from zrt.onnxruntime.options import SessionOptions as SessionOptions
     from zrt.onnxruntime.process import disable_telemetry_events as disable_telemetry_events
     from zrt.onnxruntime.process import enable_telemetry_events as enable_telemetry_events
+    from zrt.onnxruntime.process import set_default_logger_callback as set_default_logger_callback
     from zrt.onnxruntime.process import set_default_logger_severity as set_default_logger_severity
     from zrt.onnxruntime.process import set_default_logger_verbosity as set_default_logger_verbosity
     from zrt.onnxruntime.process import set_global_thread_pool_sizes as set_global_thread_pool_sizes
@@ -132,6 +133,7 @@ __all__ = [
     "preload_dlls",
     "print_debug_info",
     "register_execution_provider_library",
+    "set_default_logger_callback",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
     "set_global_thread_pool_sizes",

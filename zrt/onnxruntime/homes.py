@@ -32,8 +32,8 @@ STATE = _homes(
             RunOptions SessionObjectInitializer SessionOptions get_default_session_options get_session_initializer
         """,
         "process": """
-            disable_telemetry_events enable_telemetry_events set_default_logger_severity set_default_logger_verbosity
-            set_global_thread_pool_sizes set_seed
+            disable_telemetry_events enable_telemetry_events set_default_logger_callback set_default_logger_severity
+            set_default_logger_verbosity set_global_thread_pool_sizes set_seed
         """,
         "provider_args": "get_all_providers get_available_providers",
         "quantize": """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import zrt
 from zrt.environment import environment
 from zrt.onnxruntime import conversions, errors, notices
@@ -14,10 +16,40 @@ _TELEMETRY = (
 
 def set_default_logger_severity(severity: int, /) -> None:
     """Set the lowest severity that is logged: 0 verbose, 1 info, 2 warning, 3 error, 4 fatal."""
-    level = conversions.integer(severity, "set_default_logger_severity")
+    environment.set_log_severity(_severity(severity, "set_default_logger_severity"))
+
+
+def _severity(given: int, subject: str) -> zrt.LogSeverity:
+    level = conversions.integer(given, subject)
     if not 0 <= level <= 4:
         raise RuntimeError("Invalid logging severity. 0:Verbose, 1:Info, 2:Warning, 3:Error, 4:Fatal")
-    environment.set_log_severity(zrt.LogSeverity(level))
+    return zrt.LogSeverity(level)
+
+
+def set_default_logger_callback(
+    callback: Callable[[int, str, str, str, str], object] | None, severity: int = 2
+) -> None:
+    """Have `callback(severity, category, log id, code location, message)` take the log, from this severity up.
+
+    It is called on the thread that logs. Standard error gets the lines that it does not take: those of threads that
+    Python has not started, such as ONNX Runtime's own, those that the callback itself causes, and those for which it
+    raises an exception, which goes to `sys.unraisablehook`. None has standard error get all lines again, and leaves
+    the severity as it is.
+
+    Raises `Fail` if a session or another object has made the environment before the first callback: the log's
+    destination is chosen with it. Raises `RuntimeError` if the callback is no callable.
+    """
+    level = _severity(severity, "severity")
+    if callback is not None and not callable(callback):
+        raise RuntimeError("callback must be a callable")
+    if not environment.set_log_callback(callback):
+        raise errors.made(
+            1,
+            "ONNX Runtime's environment is there already, and the destination of its log is chosen with it: call "
+            "set_default_logger_callback before the first session",
+        )
+    if callback is not None:
+        environment.set_log_severity(level)
 
 
 def set_default_logger_verbosity(verbosity: int, /) -> None:
