@@ -78,6 +78,14 @@ class ModelCompiler:
             locate,
         )
 
+    def set_ep_context_binary_information(self, output_directory: str | os.PathLike[str], model_name: str) -> None:
+        """Names the folder and the model by which providers name their files, for a model in bytes or a stream.
+
+        The folder's path ends with a separator, or it is a file's, whose folder counts. A model in a file has them
+        beside it. Raises `InvalidArgument` for an empty text, and for another path.
+        """
+        self._model_compiler.set_ep_context_binary_information(os.fspath(output_directory), model_name)
+
     def compile_to_file(self, output_model_path: str | None = None) -> None:
         """Writes the compiled model to a file."""
         if output_model_path:

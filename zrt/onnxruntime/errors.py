@@ -64,6 +64,10 @@ class NotFound(Exception):
     """Code 14: there is no object of that name."""
 
 
+class DeviceReset(Exception):
+    """Code 15, since 1.28: a provider's device was reset."""
+
+
 # ONNX Runtime's code: the class, and the word for the code in messages.
 _KINDS: dict[int, tuple[type[Exception], str]] = {
     1: (Fail, "FAIL"),
@@ -80,6 +84,7 @@ _KINDS: dict[int, tuple[type[Exception], str]] = {
     12: (ModelLoadCanceled, "MODEL_LOAD_CANCELED"),
     13: (ModelRequiresCompilation, "MODEL_REQUIRES_COMPILATION"),
     14: (NotFound, "NOT_FOUND"),
+    15: (DeviceReset, "DEVICE_RESET"),
 }
 
 

@@ -24,8 +24,8 @@ STATE = _homes(
             kNextPowerOfTwo kSameAsRequested
         """,
         "errors": """
-            EPFail EngineError Fail InvalidArgument InvalidGraph InvalidProtobuf ModelLoadCanceled ModelLoaded
-            ModelRequiresCompilation NoModel NoSuchFile NotFound NotImplemented RuntimeException
+            DeviceReset EPFail EngineError Fail InvalidArgument InvalidGraph InvalidProtobuf ModelLoadCanceled
+            ModelLoaded ModelRequiresCompilation NoModel NoSuchFile NotFound NotImplemented RuntimeException
         """,
         "node_args": "ModelMetadata NodeArg",
         "options": """
@@ -37,8 +37,8 @@ STATE = _homes(
         """,
         "provider_args": "get_all_providers get_available_providers",
         "quantize": """
-            quantize_matmul_2bits quantize_matmul_4bits quantize_matmul_8bits quantize_matmul_bnb4
-            quantize_qdq_matmul_2bits quantize_qdq_matmul_4bits
+            pack_fp4_weights_for_cuda_moe_gemm quantize_matmul_2bits quantize_matmul_4bits quantize_matmul_8bits
+            quantize_matmul_bnb4 quantize_qdq_matmul_2bits quantize_qdq_matmul_4bits
         """,
         "state.adapters": "AdapterFormat LoraAdapter",
         "state.binding": "SessionIOBinding",
@@ -77,9 +77,18 @@ HOMES = {**STATE, **COLLECTION, **ENGINE}
 
 
 _NO_REGISTRY = "ONNX Runtime's C API does not tell its kernels and schemas; onnx.defs has the schemas of the standard"
+EP_CONTEXT_DATA = "zrt has no functions for the data of execution providers that ONNX Runtime 1.31 lets programs store"
+_NO_PACKAGES = "zrt does not read or write the model packages of ONNX Runtime 1.32"
 
 # The names that zrt cannot give, and why.
 LACKING = {
+    "ModelPackage": _NO_PACKAGES,
+    "ModelPackageComponentContext": _NO_PACKAGES,
+    "ModelPackageContext": _NO_PACKAGES,
+    "ModelPackageOptions": _NO_PACKAGES,
+    "ModelPackageWriteMode": _NO_PACKAGES,
+    "OrtEpContextData": EP_CONTEXT_DATA,
+    "OrtEpContextDataBuffer": EP_CONTEXT_DATA,
     "get_all_operator_schema": _NO_REGISTRY,
     "get_all_opkernel_def": _NO_REGISTRY,
     "get_registered_ep_kernel_defs": _NO_REGISTRY,

@@ -52,6 +52,24 @@ _NF4_LIMITS = np.array(
 )
 
 
+def pack_fp4_weights_for_cuda_moe_gemm(q_weights: Any, N: int, K: int) -> Bytes:  # noqa: N803
+    """Transpose a matrix of FP4 codes, [N, K / 2] bytes with two codes of a row each, to [K, N / 2], as one row.
+
+    The first code of a pair is in the low bits, before and after. Raises `ValueError` for odd sizes and for another
+    shape.
+    """
+    columns, rows = conversions.integer(N, "N"), conversions.integer(K, "K")
+    packed = np.asarray(q_weights).astype(np.uint8)
+    if columns <= 0 or rows <= 0:
+        raise ValueError("N and K must be positive")
+    if columns % 2 or rows % 2:
+        raise ValueError("N and K must be even for FP4 packing")
+    if packed.shape != (columns, rows // 2):
+        raise ValueError("q_weights must have shape (N, K / 2)")
+    codes = np.stack((packed & 15, packed >> 4), axis=2).reshape(columns, rows).T
+    return np.ascontiguousarray(codes[:, ::2] | codes[:, 1::2] << 4).reshape(-1)
+
+
 def quantize_matmul_bnb4(
     target: Any, weights: Any, largest: Any, block_size: int, kind: int, columns: int, rows: int, /
 ) -> None:

@@ -219,6 +219,29 @@ class Session:
         found = self._retried(lambda: self._sess.run_with_ort_values(given, names, run_options))
         return [OrtValue(value) for value in found]
 
+    def create_ortvalue_from_shape_and_type(
+        self, shape: Sequence[int], element_type: Any, device_type: str, device_id: int = 0, vendor_id: int = -1
+    ) -> Any:
+        """An `OrtValue` of undefined content from the session's allocator for a device; it keeps the session alive.
+
+        `element_type` is a type of numpy or a number of `onnx.TensorProto`. Raises `RuntimeError` if the session has no
+        allocator there, and for strings.
+        """
+        from zrt.onnxruntime.devices import state_device
+        from zrt.onnxruntime.values import OrtValue
+
+        device = state_device(device_type, device_id, vendor_id)
+        by_number = isinstance(element_type, int)
+        name = "create_ortvalue_from_shape_and_onnx_type" if by_number else "create_ortvalue_from_shape_and_type"
+        return OrtValue(getattr(self._sess, name)(shape, element_type, device), session=self._sess)
+
+    def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
+        """Releases the graph that runs with this ``gpu_graph_id`` captured.
+
+        It does nothing where there is none, and for providers that capture none.
+        """
+        self._sess.release_captured_graph(graph_annotation_id)
+
     def end_profiling(self) -> str:
         """Ends the profiling that `SessionOptions.enable_profiling` began; returns the path of the trace."""
         return self._sess.end_profiling()

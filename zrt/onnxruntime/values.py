@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,17 +12,23 @@ from zrt.onnxruntime.devices import OrtDeviceVendorId, state_device
 from zrt.onnxruntime.sparse import SparseTensor
 from zrt.onnxruntime.state import values as state
 
+if TYPE_CHECKING:
+    from zrt.onnxruntime.state.devices import OrtMemoryInfo
+
 
 class OrtValue:
     """A value for runs and bindings: a tensor on the CPU or on a device, a sparse tensor, a sequence or a map."""
 
-    def __init__(self, ortvalue: state.OrtValue, numpy_obj: np.ndarray[Any, Any] | None = None) -> None:
+    def __init__(
+        self, ortvalue: state.OrtValue, numpy_obj: np.ndarray[Any, Any] | None = None, session: Any = None
+    ) -> None:
         if not isinstance(ortvalue, state.OrtValue):
             raise ValueError(
                 "`Provided ortvalue` needs to be of type `onnxruntime.capi.onnxruntime_pybind11_state.OrtValue`"
             )
         self._ortvalue = ortvalue
         self._numpy_obj = numpy_obj
+        self._session = session
 
     def _get_c_value(self) -> state.OrtValue:
         return self._ortvalue
@@ -67,8 +74,21 @@ class OrtValue:
         device_type: str = "cpu",
         device_id: int = 0,
         vendor_id: int | OrtDeviceVendorId = -1,
+        memory_info: OrtMemoryInfo | None = None,
     ) -> OrtValue:
-        """A tensor of undefined content. `element_type` is a type of numpy or a number of `onnx.TensorProto`."""
+        """A tensor of undefined content. `element_type` is a type of numpy or a number of `onnx.TensorProto`.
+
+        With `memory_info`, such as `OrtEpDevice.memory_info(...)`, it comes from the environment's shared allocator for
+        that memory, and a device that is given too is ignored with a warning. Raises `RuntimeError` if there is none.
+        """
+        if memory_info is not None:
+            if (device_type, device_id, vendor_id) != ("cpu", 0, -1):
+                text = "device_type, device_id, and vendor_id are ignored when memory_info is provided."
+                warnings.warn(text, stacklevel=2)
+            by_number = isinstance(element_type, int)
+            kind = "onnx_type" if by_number else "type"
+            make = getattr(state.OrtValue, f"ortvalue_from_shape_and_{kind}_for_memory_info")
+            return cls(make(shape, element_type, memory_info))
         device = state_device(device_type, device_id, vendor_id)
         if isinstance(element_type, int):
             return cls(state.OrtValue.ortvalue_from_shape_and_onnx_type(shape, element_type, device))

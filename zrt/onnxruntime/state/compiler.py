@@ -85,7 +85,7 @@ class _WeightsFile:
 class ModelCompiler(NotPickled):
     """A model and the settings with which to compile it."""
 
-    __slots__ = ("_external", "_flags", "_locate", "_model", "_options", "_settings")
+    __slots__ = ("_binaries", "_external", "_flags", "_locate", "_model", "_options", "_settings")
 
     _FORMS: ClassVar = {
         "": (
@@ -105,7 +105,19 @@ class ModelCompiler(NotPickled):
         _, given = take("__init__", self._FORMS, arguments)
         self._options, self._model, _, embed, external, threshold, self._flags, level, self._locate = given
         self._external = (external, threshold)
+        self._binaries: tuple[str, str] | None = None
         self._settings = {"embed_compiled_data_into_model": embed, "graph_optimization_level": int(level)}
+
+    def set_ep_context_binary_information(self, output_directory: str, model_name: str) -> None:
+        """Sets the folder and the name of the providers' files, for a model that is not compiled to a file."""
+        given = (output_directory, model_name)
+        _, (folder, name) = take("set_ep_context_binary_information", {"": (TEXT, TEXT)}, given)
+        if not folder or not name:
+            raise errors.made(2, "output_dir or model_name is empty.")
+        parent, last = os.path.split(folder)
+        if last and not os.path.splitext(last)[1]:
+            raise errors.made(2, "output_dir is not a valid directory.")
+        self._binaries = (parent or os.curdir, name)
 
     def compile_to_file(self, *arguments: Any) -> None:
         """Writes the compiled model to a file."""
@@ -133,6 +145,8 @@ class ModelCompiler(NotPickled):
                     self._options._to_zrt(),
                     self._options._selection(),
                     get_initializer_location_func=weights or locate,
+                    # A model in a file has them beside it.
+                    ep_context_binaries=None if isinstance(output, str) else self._binaries,
                     error_if_no_nodes_compiled=bool(self._flags & int(OrtCompileApiFlags.ERROR_IF_NO_NODES_COMPILED)),
                     **self._settings,
                 )

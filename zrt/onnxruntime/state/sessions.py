@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Set
+from contextlib import suppress
 from functools import cached_property, partial
 from threading import Thread, get_ident
 from typing import TYPE_CHECKING, Any
 
-from zrt.errors import ArgumentError, Error, ModelError, OrtError, ProviderError
+from zrt.errors import ArgumentError, Error, ModelError, OrtError, ProviderError, UnsupportedError
 from zrt.loading.session_options import SessionOptions
 from zrt.onnxruntime import errors, feeds
 from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
 from zrt.onnxruntime.provider_args import Selection, strict
-from zrt.onnxruntime.state.arguments import ANY, TEXT, Kind, instance, sequence, take
-from zrt.onnxruntime.state.devices import OrtDevice, OrtEpDevice, OrtMemoryInfo
-from zrt.onnxruntime.state.values import OrtValue
+from zrt.onnxruntime.state.arguments import ANY, INT32, TEXT, Kind, instance, sequence, take
+from zrt.onnxruntime.state.devices import CPU, OrtDevice, OrtEpDevice, OrtMemoryInfo, memory_of
+from zrt.onnxruntime.state.values import SHAPE, OrtValue, allocated_by, numpy_type, onnx_number_type
 from zrt.onnxruntime.state.vectors import OrtValueVector
 from zrt.session.session import Session
 from zrt.types import ExecutionMode
@@ -24,6 +25,9 @@ from zrt.values import Value
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from zrt.memory.allocators import Allocator
+
+_WEBGPU = "WebGpuExecutionProvider"
 _DISABLED = "optimization.disable_specified_optimizers"
 
 # The C API puts a blank into one of the messages.
@@ -117,6 +121,9 @@ _FORMS: dict[str, tuple[Kind, ...]] = {
         _VECTOR,
         sequence(instance(OrtDevice)),
     ),
+    "create_ortvalue_from_shape_and_onnx_type": (SHAPE, INT32, instance(OrtDevice)),
+    "create_ortvalue_from_shape_and_type": (SHAPE, ANY, instance(OrtDevice)),
+    "release_captured_graph": (INT32,),
     "set_ep_dynamic_options": (_DICT,),
     "set_tuning_results": (_LIST, _FLAG),
 }
@@ -302,6 +309,43 @@ class InferenceSession:
         """One run over a `SessionIOBinding`: that, and run options or None."""
         binding, _ = _take("run_with_iobinding", *arguments)
         binding._run(arguments[1], self)
+
+    def create_ortvalue_from_shape_and_type(self, *arguments: Any) -> OrtValue:
+        """A tensor of undefined content from the session's allocator: of a shape and a type of numpy, on a device."""
+        shape, given, device = _take("create_ortvalue_from_shape_and_type", *arguments)
+        return OrtValue._of(allocated_by(self._allocator(device), shape, numpy_type(given)))
+
+    def create_ortvalue_from_shape_and_onnx_type(self, *arguments: Any) -> OrtValue:
+        """The same of a shape and the number of an ONNX type."""
+        shape, code, device = _take("create_ortvalue_from_shape_and_onnx_type", *arguments)
+        return OrtValue._of(allocated_by(self._allocator(device), shape, onnx_number_type(code)))
+
+    def _allocator(self, device: OrtDevice) -> Allocator:
+        memory = None if device.device_type() == CPU and device.device_id() else memory_of(device)
+        if memory is not None:
+            with suppress(ArgumentError):
+                return self.session.allocator(memory)
+        raise RuntimeError(f"No session allocator found for device {device.device_id()} of type {device.device_type()}")
+
+    def release_captured_graph(self, *arguments: Any) -> None:
+        """Releases the graph that runs with this ``gpu_graph_id`` captured, if there is one."""
+        (number,) = _take("release_captured_graph", *arguments)
+        if number < 0:
+            # Runs with such a number capture none.
+            return
+        with errors.translated(), suppress(UnsupportedError):
+            self.session.release_captured_graph(number)
+
+    def is_webgpu_graph_capture_enabled(self) -> bool:
+        """Whether the session captures graphs on WebGPU."""
+        return self._webgpu().get("enableGraphCapture", "0") in ("1", "true")
+
+    def webgpu_context_id(self) -> int:
+        """The number of the session's WebGPU context, -1 without WebGPU."""
+        return int(self._webgpu().get("deviceId", 0)) if _WEBGPU in self.get_providers() else -1
+
+    def _webgpu(self) -> dict[str, str]:
+        return self.get_provider_options().get(_WEBGPU, {})
 
     def end_profiling(self) -> str:
         """Ends the profiling; returns the path of the trace, "" without profiling."""

@@ -25,7 +25,16 @@ from zrt.onnxruntime.state.arguments import (
     sequence,
     take,
 )
-from zrt.onnxruntime.state.devices import CPU, NPU, NotPickled, OrtDevice, OrtSyncStream, memory_of, runtime_error
+from zrt.onnxruntime.state.devices import (
+    CPU,
+    NPU,
+    NotPickled,
+    OrtDevice,
+    OrtMemoryInfo,
+    OrtSyncStream,
+    memory_of,
+    runtime_error,
+)
 from zrt.types import BY_ONNX_CODE, ElementType, ValueKind, nbytes
 from zrt.values import Value
 from zrt.values.value import at_address
@@ -135,9 +144,21 @@ def _allocator(device: OrtDevice) -> Allocator | None:
     return found
 
 
+def _shared_allocator(memory: OrtMemoryInfo) -> Allocator:
+    """The environment's allocator for a memory."""
+    found = current().shared_allocator(memory._to_zrt())
+    if found is None:
+        raise RuntimeError(f"No shared allocator found for: {memory._to_zrt()}")
+    return found
+
+
 def allocated(shape: list[int], element_type: ElementType, device: OrtDevice) -> Value:
     """A new tensor of undefined content on a device."""
-    allocator = _allocator(device)
+    return allocated_by(_allocator(device), shape, element_type)
+
+
+def allocated_by(allocator: Allocator | None, shape: list[int], element_type: ElementType) -> Value:
+    """A new tensor of undefined content in an allocator's memory; None is the host's own."""
     if any(dim < 0 for dim in shape):
         raise RuntimeError(f"Tensor shape.Size() must be >= 0, and the shape is {shape}")
     try:
@@ -238,14 +259,30 @@ class OrtValue(NotPickled):
     @staticmethod
     def ortvalue_from_shape_and_type(*arguments: Any) -> OrtValue:
         """A tensor of undefined content, of a shape and a type of numpy."""
-        _, (shape, given, device) = take("ortvalue_from_shape_and_type", {"": (_SHAPE, ANY, _DEVICE)}, arguments)
+        _, (shape, given, device) = take("ortvalue_from_shape_and_type", {"": (SHAPE, ANY, _DEVICE)}, arguments)
         return OrtValue._of(allocated(shape, numpy_type(given), device))
 
     @staticmethod
     def ortvalue_from_shape_and_onnx_type(*arguments: Any) -> OrtValue:
         """A tensor of undefined content, of a shape and an ONNX type."""
-        _, (shape, code, device) = take("ortvalue_from_shape_and_onnx_type", {"": (_SHAPE, INT32, _DEVICE)}, arguments)
+        _, (shape, code, device) = take("ortvalue_from_shape_and_onnx_type", {"": (SHAPE, INT32, _DEVICE)}, arguments)
         return OrtValue._of(allocated(shape, onnx_number_type(code), device))
+
+    @staticmethod
+    def ortvalue_from_shape_and_type_for_memory_info(*arguments: Any) -> OrtValue:
+        """A tensor of undefined content, of a shape and a type of numpy, from the shared allocator of a memory."""
+        name = "ortvalue_from_shape_and_type_for_memory_info"
+        _, (shape, given, memory) = take(name, {"": (SHAPE, ANY, _MEMORY)}, arguments)
+        element_type = numpy_type(given)
+        return OrtValue._of(allocated_by(_shared_allocator(memory), shape, element_type))
+
+    @staticmethod
+    def ortvalue_from_shape_and_onnx_type_for_memory_info(*arguments: Any) -> OrtValue:
+        """The same of a shape and an ONNX type."""
+        name = "ortvalue_from_shape_and_onnx_type_for_memory_info"
+        _, (shape, code, memory) = take(name, {"": (SHAPE, INT32, _MEMORY)}, arguments)
+        element_type = onnx_number_type(code)
+        return OrtValue._of(allocated_by(_shared_allocator(memory), shape, element_type))
 
     @staticmethod
     def ort_value_from_sparse_tensor(*arguments: Any) -> OrtValue:
@@ -416,8 +453,9 @@ _NO_DLPACK = {
 }
 
 _DEVICE = instance(OrtDevice)
+_MEMORY = instance(OrtMemoryInfo)
 _VALUE = instance(OrtValue)
-_SHAPE = sequence(INT64)
+SHAPE = sequence(INT64)
 
 
 class _Capsule:
