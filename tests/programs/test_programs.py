@@ -109,6 +109,13 @@ def test_skl2onnx_predicts_as_the_official_package(script: Callable[..., str]) -
     assert len(script("predict.py").splitlines()) == 6
 
 
+@pytest.mark.programs("onnxruntime_genai")
+def test_genai_generates_tokens(script: Callable[..., str]) -> None:
+    tokens = json.loads(script("generate.py"))
+    assert tokens[:3] == [1, 2, 3]
+    assert len(set(tokens)) > 8
+
+
 @pytest.mark.programs("onnxslim")
 def test_onnxslim_checks_its_model(outputs: Callable[..., dict[str, str]], tmp_path: Path) -> None:
     outputs("-m", "onnxslim", DIGITS, "slim.onnx", "--model-check")
