@@ -116,6 +116,19 @@ def test_genai_generates_tokens(script: Callable[..., str]) -> None:
     assert len(set(tokens)) > 8
 
 
+@pytest.mark.programs("onnxruntime_extensions")
+def test_extensions_run_operators_in_python_and_their_own(script: Callable[..., str]) -> None:
+    upper, _, backwards, twice, function = json.loads(script("extend.py"))
+    assert upper == function == ["ABC", "GRüßE", "日本"]
+    assert backwards == ["cba", "eßürG", "本日"]
+    assert twice == [0, 2, 4]
+
+
+@pytest.mark.programs("onnxconverter_common")
+def test_converter_finds_the_nodes_that_stay_float32(script: Callable[..., str]) -> None:
+    assert len(script("shrink.py", DIGITS).splitlines()) > 2
+
+
 @pytest.mark.programs("onnxslim")
 def test_onnxslim_checks_its_model(outputs: Callable[..., dict[str, str]], tmp_path: Path) -> None:
     outputs("-m", "onnxslim", DIGITS, "slim.onnx", "--model-check")
