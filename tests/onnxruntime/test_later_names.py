@@ -176,3 +176,8 @@ class TestFp4:
 
 def test_device_reset_is_an_exception_of_its_own(ort28) -> None:
     assert state(ort28).DeviceReset.__bases__ == (Exception,)
+
+
+def test_providers_are_those_that_the_library_knows() -> None:
+    official = pytest.importorskip("onnxruntime")
+    assert package("zrt", 32).get_all_providers() == official.get_all_providers()

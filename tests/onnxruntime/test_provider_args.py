@@ -115,7 +115,7 @@ def test_lists_of_providers(ort: Any) -> None:
     known, available = ort.get_all_providers(), ort.get_available_providers()
     assert known[-1] == available[-1] == CPU
     assert set(available) <= set(known)
-    assert known[:3] == ["NvTensorRTRTXExecutionProvider", "TensorrtExecutionProvider", CUDA]
+    assert known.index("TensorrtExecutionProvider") + 1 == known.index(CUDA) < 3
     known.clear()
     assert ort.get_all_providers()
 

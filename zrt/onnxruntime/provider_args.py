@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from zrt._native.library import library
 from zrt.environment import provider_libraries
 from zrt.errors import Error, ProviderError
 from zrt.providers import known
@@ -44,12 +45,16 @@ _ALL = (
     CPU,
 )
 
+# 1.32 no longer knows these.
+_UNTIL_31 = {"ACLExecutionProvider", "NvTensorRTRTXExecutionProvider"}
+
 _RIVALS = "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"
 
 
 def get_all_providers() -> list[str]:
     """The names of all providers that ONNX Runtime knows, in its order of preference."""
-    return list(_ALL)
+    later = int(library().version.split(".")[1]) > 31
+    return [name for name in _ALL if not (later and name in _UNTIL_31)]
 
 
 def get_available_providers() -> list[str]:
@@ -170,7 +175,7 @@ class Selection:
                 self._options[name] = settings if strict() else _effectual(name, settings)
             elif strict():
                 raise lacking(name)
-            elif name not in _ALL:
+            elif name not in get_all_providers():
                 raise RuntimeError(f"Unknown Provider Type: {name}")
         self._options.setdefault(CPU, {})
 
