@@ -181,3 +181,11 @@ def test_device_reset_is_an_exception_of_its_own(ort28) -> None:
 def test_providers_are_those_that_the_library_knows() -> None:
     official = pytest.importorskip("onnxruntime")
     assert package("zrt", 32).get_all_providers() == official.get_all_providers()
+
+
+def test_dlpack_exports_bool_as_the_official_package_of_the_library_does() -> None:
+    kinds = [
+        np.from_dlpack(ort.OrtValue.ortvalue_from_numpy(np.array([True, False]))).dtype
+        for ort in (pytest.importorskip("onnxruntime"), package("zrt", 32))
+    ]
+    assert kinds[0] == kinds[1]

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from zrt._native.library import library
 from zrt.environment import provider_libraries
 from zrt.errors import Error, ProviderError
+from zrt.onnxruntime.release import minor
 from zrt.providers import known
 from zrt.providers.library_providers import available_providers, lacking
 
@@ -53,8 +53,7 @@ _RIVALS = "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"
 
 def get_all_providers() -> list[str]:
     """The names of all providers that ONNX Runtime knows, in its order of preference."""
-    later = int(library().version.split(".")[1]) > 31
-    return [name for name in _ALL if not (later and name in _UNTIL_31)]
+    return [name for name in _ALL if minor() <= 31 or name not in _UNTIL_31]
 
 
 def get_available_providers() -> list[str]:

@@ -13,6 +13,7 @@ from zrt.errors import AllocationError, DLPackError, Error
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU as HOST
 from zrt.memory.allocators import Allocator
+from zrt.onnxruntime.release import minor
 from zrt.onnxruntime.state.arguments import (
     ANY,
     ARRAY,
@@ -396,13 +397,13 @@ class OrtValue(NotPickled):
         return as_array(self._tensor("Only OrtValues that are Tensors are convertible to Numpy objects"))
 
     def to_dlpack(self) -> Any:
-        """A DLPack capsule over the tensor's memory, which the capsule keeps alive; bool becomes uint8."""
+        """A DLPack capsule over the tensor's memory, which the capsule keeps alive; before 1.32 bool becomes uint8."""
         if self._array is not None and self._array.dtype != np.bool_:
             # numpy exports no array of ml_dtypes, and none that is read-only.
             with suppress(BufferError):
                 return self._array.__dlpack__()
         value = self._tensor("Only tensor type OrtValues are supported")
-        if value.element_type is ElementType.BOOL and value.memory.is_host:
+        if value.element_type is ElementType.BOOL and value.memory.is_host and minor() < 32:
             value = Value.from_array(value.numpy().view(np.uint8))
         if value.element_type in _NO_DLPACK:
             raise RuntimeError(f"Unexpected data type of {value.element_type.onnx_code}")
