@@ -2,7 +2,7 @@
 
 Python imports the first `sitecustomize` on its path when it starts. This one makes room for the next, and costs a child
 that never imports onnxruntime almost nothing: it imports nothing of zrt, and no module that Python has not loaded yet.
-Any Python may be the child, also one of another environment and of another version.
+Any Python 3 may be the child, also one of another environment and of another version.
 """
 
 import os
