@@ -40,7 +40,7 @@ each_way = pytest.mark.parametrize("make", WAYS.values(), ids=WAYS.keys())
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The runs that making lanes takes: "zeros" for a lane's own run, "trial" for each trial run."""
     made: list[str] = []
-    on_zeros, run_trial = Lane._runs_on_zeros, lane_shapes._run_trial
+    on_zeros, run_trial = Lane._tries, lane_shapes._run_trial
 
     def counted_zeros(lane: Lane) -> bool:
         made.append("zeros")
@@ -50,7 +50,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         made.append("trial")
         return run_trial(binding)
 
-    monkeypatch.setattr(Lane, "_runs_on_zeros", counted_zeros)
+    monkeypatch.setattr(Lane, "_tries", counted_zeros)
     monkeypatch.setattr(lane_shapes, "_run_trial", counted_trial)
     return made
 
@@ -334,7 +334,7 @@ class TestRunOnZeros:
     def test_trials_off_runs_nothing(self, runs: list[str]) -> None:
         session = Session(models.non_zero())
         lane = session.lane(trials=False)
-        assert lane.audit().allocations == ("indices: its shape depends on the data",)
+        assert lane.audit().allocations == (f"indices: {lane_shapes.NOT_TRIED}",)
         Session(models.double()).lane([(2, 4)], trials=False).run()
         Runtime.replicate(models.double(), lanes=2, shapes=[(2, 4)], trials=False).prime()
         assert runs == []

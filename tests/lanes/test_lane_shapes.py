@@ -15,7 +15,7 @@ from tests.support import models
 from zrt import DynamicRuntime, LaneMemory, Runtime, Session
 from zrt.errors import AllocationError, ArgumentError, DTypeError, ShapeError, UnknownNameError
 from zrt.lanes import lane_shapes
-from zrt.lanes.lane_shapes import DEPENDS_ON_DATA, PortShape, by_name, input_shapes, resolve
+from zrt.lanes.lane_shapes import DEPENDS_ON_DATA, NOT_TRIED, ON_DEVICE, PortShape, by_name, input_shapes, resolve
 from zrt.memory.buffers import Buffer
 from zrt.types import ElementType
 from zrt.values import Value
@@ -87,7 +87,7 @@ class TestSolvedShapes:
 
     def test_contradicting_inputs_resolve_no_output(self):
         session = Session(models.tokens())
-        assert outputs(session, [(3, 5), (1, 5)], trials=False) == {"score": DEPENDS_ON_DATA}
+        assert outputs(session, [(3, 5), (1, 5)], trials=False) == {"score": NOT_TRIED}
         # ORT broadcasts these inputs, so trial runs find the shape.
         assert outputs(session, [(3, 5), (1, 5)]) == {"score": (3,)}
         lane = session.lane([(3, 5), (1, 5)])
@@ -154,7 +154,7 @@ class TestTrialRuns:
 
     def test_failed_trial_leaves_the_output_to_ort(self, capfd):
         session = Session(models.picky_reshape())
-        assert outputs(session) == {"y": DEPENDS_ON_DATA}
+        assert outputs(session)["y"].startswith("a trial run failed, so its shape is not known; samples gives")
         lane = session.lane()
         assert not any(view.any() for view in lane.inputs.values())
         # ORT does not log the failure of a trial.
@@ -263,9 +263,9 @@ class TestKeptResults:
 
     def test_lanes_without_trials_neither_store_nor_use_results(self, trials):
         session = Session(models.squeeze())
-        assert outputs(session, SHAPES, trials=False) == {"y": DEPENDS_ON_DATA}
+        assert outputs(session, SHAPES, trials=False) == {"y": NOT_TRIED}
         assert outputs(session, SHAPES) == {"y": (6,)}
-        assert outputs(session, SHAPES, trials=False) == {"y": DEPENDS_ON_DATA}
+        assert outputs(session, SHAPES, trials=False) == {"y": NOT_TRIED}
         assert len(trials) == 3
 
     @pytest.mark.parametrize("failing", [0, 1, 2])
@@ -277,7 +277,7 @@ class TestKeptResults:
         def fails(binding):
             runs.append(1)
             if len(runs) == failing + 1:
-                raise error
+                raise error("no memory")
             return run_trial(binding)
 
         monkeypatch.setattr(lane_shapes, "_run_trial", fails)
@@ -285,7 +285,8 @@ class TestKeptResults:
             with pytest.raises(KeyboardInterrupt):
                 session.lane(SHAPES)
         else:
-            assert session.lane(SHAPES).audit().allocations == ("y: its shape depends on the data",)
+            (sentence,) = session.lane(SHAPES).audit().allocations
+            assert sentence.startswith("y: a trial run failed, so its shape is not known")
         assert session.lane(SHAPES).outputs["y"].shape == (6,)
         assert len(runs) == failing + 1 + 3
 
@@ -340,4 +341,4 @@ def test_inputs_on_a_device_get_no_trial_runs():
 
     session = Session(models.squeeze(), providers=["CUDA"])
     lane = session.lane([(1, 6, 1)], inputs=LaneMemory.allocated(MemoryInfo.cuda()))
-    assert lane.audit().allocations == ("y: its shape depends on the data",)
+    assert lane.audit().allocations == (f"y: {ON_DEVICE}",)

@@ -113,7 +113,7 @@ class TestEverySource:
 class TestSessions:
     def test_unknown_keyword_raises_before_sessions_are_made(self):
         words = (
-            "Runtime: unexpected keyword argument 'shape'; its lanes take inputs, .*, trials, state, shapes, output_"
+            "Runtime: unexpected keyword argument 'shape'; its lanes take inputs, .*, samples, state, shapes, output_"
         )
         for make in (
             over_shared,

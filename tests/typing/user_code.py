@@ -148,6 +148,8 @@ def lanes(session: zrt.Session, image: Array) -> None:
     lane.prime(3)
     lane.outputs["probabilities"].argmax()
     audit = lane.audit()
+    assert_type(audit.trial_error, str)
+    session.lane({"image": (8, 1, 8, 8)}, samples={"rate": 16_000, "x": np.zeros(4, np.float32)})
     assert_type(audit, zrt.LaneAudit)
     audit.require_zero_copy()
     assert_type(audit.copies, tuple[str, ...])

@@ -58,6 +58,9 @@ class LaneAudit:
     """Whether each run waits for the devices before and after it."""
     state: tuple[PortAudit, ...] = ()
     """The inputs that a lane with state carries, as they are in its own state."""
+    trial_error: str = ""
+    """The error of the trial runs at set-up, where one failed and left the shapes unchecked; "" otherwise. With
+    `samples` the lane tries the model on values that it runs on."""
 
     @property
     def copies(self) -> tuple[str, ...]:

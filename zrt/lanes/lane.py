@@ -22,6 +22,7 @@ from zrt.lanes.audit import LaneAudit, PortAudit
 from zrt.lanes.given_memory import MemoryLike, Places, places, refuse_overlaps, sharers, with_shapes
 from zrt.lanes.lane_shapes import LaneShapes, PortShape, ShapesLike
 from zrt.lanes.ports import LaneMemory, Port, Ports, View, clear, view
+from zrt.lanes.samples import Samples, SamplesLike, write
 from zrt.lanes.slots import Slots
 from zrt.loading.run_options import RunOptions
 from zrt.memory.allocators import Allocator, MemoryInfo, session_memories
@@ -118,6 +119,7 @@ class _Bound(NamedTuple):
     options: RunOptions | None
     """Those of the lane's own captured graph."""
     slots: Slots
+    trial_error: str
 
 
 @public
@@ -126,11 +128,13 @@ class Lane(Owner):
 
     `shapes` gives the inputs' shapes, by name or in order, where the model leaves sizes open; a size that inputs share
     by name need be given once. `output_shapes` gives the outputs' shapes. Others are solved from the inputs' shapes, or
-    found by trial runs on made-up data. ORT allocates an output in each run if its shape depends on the data, or is
-    not the one that the model declares; `audit` reports this.
+    found by trial runs on made-up data. ORT allocates an output in each run if its shape depends on the data, is not
+    known because a trial run failed, or is not the one that the model declares; `audit` reports this.
 
     The first lane of a session with new shapes runs once on zeros: shapes with which the model cannot run raise
-    `ShapeError`. `trials=False` makes no run and takes the shapes as they are given.
+    `ShapeError`. `samples` has the values for inputs of such runs where zeros and made-up data will not do, such as a
+    sampling rate: a dict by name of arrays, or of single numbers for all elements. `trials=False` makes no run and
+    takes the shapes as they are given.
 
     `inputs` and `outputs` say where the memory lies: a `LaneMemory` for all, or a dict with the memory of single ports.
     Beside a `LaneMemory` that is memory of the caller's, which needs no shape and is kept alive: an array, a `Buffer`,
@@ -167,6 +171,7 @@ class Lane(Owner):
         rebind_inputs: bool | None = None,
         synchronize: bool | None = None,
         trials: bool = True,
+        samples: SamplesLike = None,
     ) -> None:
         self._handle = None
         self._bound: _Bound | None = None
@@ -182,16 +187,18 @@ class Lane(Owner):
             leave=where_out.left(session.outputs),
             on_device=not all(where_in.memory(info.name).is_host for info in session.inputs),
             trials=boolean(trials, "trials"),
+            samples=samples,
+            carried=self._carried_inputs,
         )
         if resolved.key is not None and (where_in.given or where_out.given):
             # The lane's own run on zeros would overwrite the caller's data.
-            resolved = LaneShapes(resolved.inputs, lane_shapes.find_by_trials(session, resolved.key))
+            resolved = lane_shapes.find_by_trials(session, resolved)
         self._build(session, owner, resolved, where_in, where_out, rebind_inputs, synchronize)
         key = resolved.key
-        if key is not None and self._runs_on_zeros():
+        if key is not None and self._runs_on(resolved.samples):
             lane_shapes.keep(session, key, resolved.outputs)
         elif key is not None:
-            found = LaneShapes(resolved.inputs, lane_shapes.find_by_trials(session, key))
+            found = lane_shapes.find_by_trials(session, resolved)
             self._build(session, owner, found, where_in, where_out, rebind_inputs, synchronize)
 
     def _build(
@@ -265,6 +272,7 @@ class Lane(Owner):
             Ports("output", ports_out, slots.reading(ports_out, reader.read)),
             options,
             slots,
+            shapes.failure,
         )
 
     def _carry(
@@ -282,8 +290,19 @@ class Lane(Owner):
         """The reader of the lane's outputs. The lane's block exists by now."""
         return Reader(self._open(), binding, ports_in, ports_out)
 
-    def _runs_on_zeros(self) -> bool:
-        """Runs once on the zeros of the inputs, and returns whether that succeeds; no output has been written then."""
+    def _runs_on(self, given: Samples) -> bool:
+        """`_tries` on the samples, and on zeros in the other inputs; every input holds zeros afterwards."""
+        views = self._opened().inputs
+        for name, sample in given.items():
+            write(views[name], sample)
+        try:
+            return self._tries()
+        finally:
+            for name in given:
+                clear(views[name])
+
+    def _tries(self) -> bool:
+        """Runs once, and returns whether that succeeds; no output has been written then."""
         try:
             self.run_with(lane_shapes.quiet())
         except Error:
@@ -404,7 +423,7 @@ class Lane(Owner):
             _audit(port, value, f"ORT writes it on {place.name}", place)
             for port, value, place in zip(ports_out, bound.reader.values(), bound.places_out, strict=True)
         )
-        return LaneAudit(inputs, outputs, self.synchronize)
+        return LaneAudit(inputs, outputs, self.synchronize, trial_error=bound.trial_error)
 
     def close(self) -> None:
         """Closes the lane; views of its inputs and outputs stay valid."""

@@ -9,6 +9,7 @@ from zrt._common.arguments import shown
 from zrt.errors import DTypeError
 from zrt.lanes.given_memory import MemoryLike
 from zrt.lanes.lane_shapes import ShapesLike
+from zrt.lanes.samples import SamplesLike
 from zrt.lanes.state_ports import StateLike
 
 
@@ -20,6 +21,7 @@ class LaneOptions(TypedDict, total=False):
     rebind_inputs: bool | None
     synchronize: bool | None
     trials: bool
+    samples: SamplesLike
 
 
 class RuntimeLaneOptions(LaneOptions, total=False):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
+from hashlib import blake2b
 from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -13,7 +14,9 @@ import numpy as np
 from zrt._common.arguments import shown, wrong_type
 from zrt._native import ort_messages
 from zrt.errors import ArgumentError, Error, OrtError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.lanes import samples as given_samples
 from zrt.lanes.ports import unbindable
+from zrt.lanes.samples import Samples, SamplesLike
 from zrt.loading.run_options import RunOptions
 from zrt.memory import arrays
 from zrt.memory.buffers import Buffer
@@ -29,6 +32,12 @@ ShapesLike: TypeAlias = "Mapping[str, Any] | Sequence[Any] | None"
 
 DEPENDS_ON_DATA = "its shape depends on the data"
 
+NOT_TRIED = "the model does not declare its shape, and trials=False makes no run that tells it"
+
+ON_DEVICE = "the model does not declare its shape, and no trial run writes data to a device"
+
+MENDS = "samples gives values that the model runs on, output_shapes gives the shape"
+
 UNCHECKED = "trials=False makes a lane that is not checked"
 
 # The number of trial runs, each on other data.
@@ -40,17 +49,26 @@ RESULTS_KEPT = 256
 
 @dataclass(frozen=True, slots=True)
 class PortShape:
-    """The shape of one input or output; None where no memory can be bound, for the reason `why`."""
+    """The shape of one input or output; None where no memory can be bound, for the reason `why`.
+
+    An output whose shape is still to be found has neither.
+    """
 
     shape: Shape | None
     why: str = ""
     declared: bool = False
     """Whether an output has this shape because the model declares it, and not because the caller gave it."""
 
+    @property
+    def unknown(self) -> bool:
+        """Whether trial runs are to find the shape."""
+        return self.shape is None and not self.why
+
 
 Outputs: TypeAlias = "tuple[PortShape, ...]"
 Made: TypeAlias = "dict[str, Shape | ValueKind]"
-TrialKey: TypeAlias = "tuple[tuple[Shape, ...], Outputs]"
+# The inputs' shapes, the outputs, and the digests of the samples.
+TrialKey: TypeAlias = "tuple[tuple[Shape, ...], Outputs, tuple[tuple[str, bytes], ...]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +79,10 @@ class LaneShapes:
     outputs: Outputs
     key: TrialKey | None = None
     """Where a run has yet to show that the shapes are right: the key under which `keep` keeps them."""
+    samples: Samples = field(default_factory=dict)
+    """The caller's values for the inputs of such a run; others get made-up data."""
+    failure: str = ""
+    """The error of the trial runs, where it leaves the shapes unchecked."""
 
 
 def resolve(
@@ -71,6 +93,8 @@ def resolve(
     leave: bool | Collection[str] = False,
     on_device: bool = False,
     trials: bool = True,
+    samples: SamplesLike = None,
+    carried: Collection[str] = (),
 ) -> LaneShapes:
     """The shape of every input and output of a lane, or the reason why it has none.
 
@@ -78,8 +102,12 @@ def resolve(
     `ShapeError`, as are inputs that contradict each other. An output's shape is given, or follows from the inputs'
     shapes, or is found by trial runs; `leave` names the outputs that are left to ORT, or is True for all of them.
     Nothing is tried with inputs `on_device`. Without `trials` nothing is tried, and inputs may contradict each other.
+    Trial runs read `samples`, which are values for inputs other than the `carried` ones of a state.
     """
     fed = tuple(input_shapes(session, shapes))
+    chosen = given_samples.checked(samples, session.inputs, fed, carried)
+    if chosen and not trials:
+        raise ArgumentError("samples: they are for trial runs, and trials=False makes none")
     inputs = tuple(_port_shape(unbindable(info), shape) for info, shape in zip(session.inputs, fed, strict=True))
     given = by_name(output_shapes, session.outputs, "output")
     sizes = symbolic_shapes.bind(session.inputs, fed)
@@ -91,12 +119,14 @@ def resolve(
     if trials:
         _require_agreement(session, fed)
     if not trials or on_device or any(port.why for port in inputs):
-        return LaneShapes(inputs, outputs)
-    key = fed, outputs
+        why = ON_DEVICE if trials else NOT_TRIED
+        return LaneShapes(inputs, tuple(PortShape(None, why) if port.unknown else port for port in outputs))
+    key = fed, outputs, tuple((name, blake2b(array.tobytes()).digest()) for name, array in chosen.items())
     kept = session._trials.get(key)
-    if kept is None and any(port.why == DEPENDS_ON_DATA for port in outputs):
-        kept = find_by_trials(session, key)
-    return LaneShapes(inputs, outputs, key) if kept is None else LaneShapes(inputs, kept)
+    if kept is not None:
+        return LaneShapes(inputs, kept)
+    found = LaneShapes(inputs, outputs, key, chosen)
+    return find_by_trials(session, found) if any(port.unknown for port in outputs) else found
 
 
 def _port_shape(why: str, shape: Shape | None) -> PortShape:
@@ -110,7 +140,7 @@ def _declared(session: Session, info: ValueInfo, given: Mapping[str, Shape], siz
     if unbindable(info) or info.name in given:
         return _port_shape(unbindable(info), given.get(info.name))
     shape = symbolic_shapes.solve(info, sizes)
-    return PortShape(None, DEPENDS_ON_DATA) if shape is None else PortShape(shape, declared=True)
+    return PortShape(shape, declared=shape is not None)
 
 
 def _require_agreement(session: Session, shapes: Sequence[Shape]) -> None:
@@ -199,31 +229,40 @@ def quiet() -> RunOptions:
     return RunOptions(log_severity_level=LogSeverity.FATAL, gpu_graph_id=-1)
 
 
-def find_by_trials(session: Session, key: TrialKey) -> Outputs:
-    """The outputs' shapes after trial runs on made-up data.
+def find_by_trials(session: Session, asked: LaneShapes) -> LaneShapes:
+    """The outputs' shapes after trial runs on the samples and made-up data.
 
     An output is left to ORT if ORT makes it otherwise than the model declares. An output whose shape is neither given
     nor declared has the shape that is the same in three runs. Raises `ShapeError` if every run fails in the same
     words, these are about shapes, and the data did not choose the branch that fails: then the data are not the cause.
     """
-    shapes, asked = key
-    unknown = any(port.why == DEPENDS_ON_DATA for port in asked)
+    assert asked.key is not None
+    shapes = asked.key[0]
+    unknown = any(port.unknown for port in asked.outputs)
+    runs: list[Made] = []
+    failures: list[OrtError] = []
+    failure: Error | None = None
     try:
-        runs, failures = _Trials(session, shapes).runs(asked, TRIALS if unknown else 1)
-    except Error:
-        return asked
+        runs, failures = _Trials(session, shapes, asked.samples).runs(asked.outputs, TRIALS if unknown else 1)
+    except Error as error:
+        failure = error
     same = len({str(error) for error in failures}) == 1
     if not runs and same and _blames_shapes(failures[0]):
         raise _cannot_run(session, shapes, failures[0]) from failures[0]
     outputs = tuple(
         _found(info, port, [made[info.name] for made in runs if info.name in made])
-        for info, port in zip(session.outputs, asked, strict=True)
+        for info, port in zip(session.outputs, asked.outputs, strict=True)
     )
     # Other data may decide an output that only some runs made.
-    undecided = failures and any(port.why == DEPENDS_ON_DATA for port in outputs)
-    if runs and not undecided:
-        keep(session, key, outputs)
-    return outputs
+    if failures and (not runs or any(port.unknown for port in outputs)):
+        failure = failures[0]
+    if failure is None:
+        outputs = tuple(PortShape(None, DEPENDS_ON_DATA) if port.unknown else port for port in outputs)
+        keep(session, asked.key, outputs)
+        return replace(asked, outputs=outputs, key=None)
+    why = f"a trial run failed, so its shape is not known; {MENDS}: {failure}"
+    outputs = tuple(PortShape(None, why) if port.unknown else port for port in outputs)
+    return replace(asked, outputs=outputs, key=None, failure=str(failure))
 
 
 def _blames_shapes(error: OrtError) -> bool:
@@ -239,7 +278,7 @@ def _cannot_run(session: Session, shapes: Sequence[Shape], error: OrtError) -> S
 
 def _found(info: ValueInfo, asked: PortShape, made: Sequence[Shape | ValueKind]) -> PortShape:
     """An output's shape after runs that `made` these; `asked` has the given or declared one."""
-    if asked.shape is None and asked.why != DEPENDS_ON_DATA:
+    if asked.why:
         return asked
     shapes = []
     for each in made:
@@ -253,10 +292,11 @@ def _found(info: ValueInfo, asked: PortShape, made: Sequence[Shape | ValueKind])
 
 
 class _Trials:
-    """Runs of a model over made-up data of certain shapes."""
+    """Runs of a model over the samples, and over made-up data of certain shapes for the other inputs."""
 
-    def __init__(self, session: Session, shapes: Sequence[Shape]) -> None:
+    def __init__(self, session: Session, shapes: Sequence[Shape], samples: Samples) -> None:
         self._session = session
+        self._samples = samples
         self._binding = IoBinding(session)
         self._inputs = []
         for info, shape in zip(session.inputs, shapes, strict=True):
@@ -283,7 +323,10 @@ class _Trials:
         failures: list[OrtError] = []
         for trial in range(TRIALS):
             for info, value, array in self._inputs:
-                _fill(array, info.element_type, trial, generator)
+                if info.name in self._samples:
+                    given_samples.write(array, self._samples[info.name])
+                else:
+                    _fill(array, info.element_type, trial, generator)
                 if trial == 0 or rebinds:
                     self._binding.bind_input(info.name, value)
             try:

@@ -155,7 +155,7 @@ class StatefulLane(Lane):
         block.pointer.carry = self._carrier.pointer
         return _StateReader(block, self._sides, ports_in, ports_out, len(self._carried_outputs))
 
-    def _runs_on_zeros(self) -> bool:
+    def _tries(self) -> bool:
         try:
             code = self._run_limited(lane_shapes.quiet(), None, self.state._state)
         finally:

@@ -1,0 +1,84 @@
+"""Values of the caller's for the inputs of a lane's trial runs, where made-up data will not do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from zrt._common.arguments import shown, wrong_type
+from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.lanes.ports import unbindable
+from zrt.session.feeds import as_array, names_of
+from zrt.types import ElementType, pack
+from zrt.values.symbolic_shapes import Shape
+from zrt.values.type_info import ValueInfo, type_name
+
+SamplesLike: TypeAlias = "Mapping[str, Any] | None"
+Samples: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
+
+
+def checked(
+    given: SamplesLike, infos: Sequence[ValueInfo], shapes: Sequence[Shape], carried: Collection[str]
+) -> Samples:
+    """Copies of the samples by input, of the inputs' types and `shapes`; packed types as packed bytes.
+
+    A single number stands for every element. The inputs in `carried` are those of a state. Raises the error of a wrong
+    name, type or shape.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise wrong_type("samples", "a dict by input", given)
+    each = dict(given)
+    known = {info.name for info in infos}
+    for name in each:
+        if name not in known:
+            raise UnknownNameError(f"samples: the model has no input {shown(name)}; it has {names_of(infos)}")
+        if name in carried:
+            raise ArgumentError(f"samples: input {name!r} is part of the state, which begins with StatePorts.initial")
+    return {
+        info.name: _sample(info, shape, each[info.name])
+        for info, shape in zip(infos, shapes, strict=True)
+        if info.name in each
+    }
+
+
+def write(array: np.ndarray[Any, Any], sample: np.ndarray[Any, Any]) -> None:
+    """Writes a sample into the array of an input."""
+    array[...] = sample.reshape(array.shape)
+
+
+def _sample(info: ValueInfo, shape: Shape, given: Any) -> np.ndarray[Any, Any]:
+    subject = f"samples: input {info.name!r}"
+    reason = unbindable(info)
+    if reason:
+        raise UnsupportedError(f"{subject} {reason}: a lane binds tensors of numbers")
+    array = _number(info, given, subject) if type(given) in (bool, int, float) else as_array(info, given, subject)
+    if array.shape not in (shape, ()):
+        raise ShapeError(f"{subject}: expected the shape {list(shape)} or a single number, got {list(array.shape)}")
+    full = np.empty(shape, array.dtype)
+    full[...] = array
+    return pack(full, info.element_type) if info.element_type.packed else full
+
+
+def _number(info: ValueInfo, given: bool | int | float, subject: str) -> np.ndarray[Any, Any]:
+    """A number of Python's as one of the input's type, which has to be able to hold it."""
+    wanted = info.element_type.dtype
+    error = DTypeError(f"{subject}: expected {type_name(info.element_type)}, got {shown(given)}")
+    if wanted is None or isinstance(given, bool) != (info.element_type is ElementType.BOOL):
+        raise error
+    try:
+        with np.errstate(over="ignore"):
+            array = np.asarray(given, wanted)
+        # An integer type takes whole numbers only, and a float type rounds, but not to infinity.
+        held = array.item() == given or (
+            isinstance(array.item(), float) and math.isfinite(array) == math.isfinite(given)
+        )
+    except (OverflowError, TypeError, ValueError):
+        raise error from None
+    if not held:
+        raise error
+    return array
