@@ -163,7 +163,7 @@ class TestRuns:
 
 def test_stream_of_another_device_is_refused(stream, there, monkeypatch):
     """A provider does not check whose stream it gets."""
-    monkeypatch.setattr(zrt.SyncStream, "reaches", lambda self, value: False)
+    monkeypatch.setattr(zrt.SyncStream, "_reaches", lambda self, value: False)
     with pytest.raises(ArgumentError, match="the copy is between other devices"):
         zrt.copy(X, there, stream)
     assert counts(stream) == [0, 0]

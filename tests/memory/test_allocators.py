@@ -28,7 +28,7 @@ def session() -> Session:
 def through_ort(memory: MemoryInfo) -> MemoryInfo:
     """`memory`, written to an OrtMemoryInfo and read back from it."""
     handle = memory.handle()
-    return MemoryInfo.read(handle.pointer)
+    return MemoryInfo._read(handle.pointer)
 
 
 class TestMemoryInfo:
@@ -44,7 +44,7 @@ class TestMemoryInfo:
     )
     def test_known_memory_survives_the_round_trip(self, memory):
         handle = memory.handle()
-        read = MemoryInfo.read(handle.pointer)
+        read = MemoryInfo._read(handle.pointer)
         assert read == memory
         assert read.is_host is memory.is_host
 
@@ -56,12 +56,12 @@ class TestMemoryInfo:
 
     def test_beside_compares_devices(self):
         host, pinned, first, second = CPU, MemoryInfo.cuda_pinned(), MemoryInfo.cuda(0), MemoryInfo.cuda(1)
-        assert host.beside(pinned)
-        assert pinned.beside(host)
-        assert first.beside(MemoryInfo("Cuda", 0, AllocatorType.ARENA, device_type=DeviceType.GPU))
+        assert host._beside(pinned)
+        assert pinned._beside(host)
+        assert first._beside(MemoryInfo("Cuda", 0, AllocatorType.ARENA, device_type=DeviceType.GPU))
         for one, other in ((host, first), (first, pinned), (first, second)):
-            assert not one.beside(other)
-            assert not other.beside(one)
+            assert not one._beside(other)
+            assert not other._beside(one)
 
     def test_of_describes_other_devices(self):
         npu = MemoryInfo.of("MyNpu", "npu", 3, vendor_id=0xFFFFFFFF, host_accessible=True, alignment=64)
@@ -133,7 +133,7 @@ class TestMemoryInfo:
 
 class TestAllocator:
     def test_session_s_allocator_allocates_values(self, session):
-        for allocator in (session.allocator(), Allocator(session), Allocator.of(session._open())):
+        for allocator in (session.allocator(), Allocator(session), Allocator._of(session._open())):
             assert allocator.memory.name == "Cpu"
             value = Value.allocate((2, 3), np.float32, allocator)
             value.numpy()[...] = 1
@@ -355,13 +355,13 @@ RAW = {
 
 class TestStats:
     def test_parse_reads_ort_s_pairs(self):
-        stats = AllocatorStats.parse(RAW)
+        stats = AllocatorStats._parse(RAW)
         assert stats == AllocatorStats(10, 40, 20, 8, -1, 5, 1, 2, 0, requested_bytes_in_use=9)
         assert stats.raw == RAW
-        assert AllocatorStats.parse({}) == AllocatorStats()
+        assert AllocatorStats._parse({}) == AllocatorStats()
 
     def test_subtraction_gives_differences(self):
-        before = AllocatorStats.parse(RAW)
+        before = AllocatorStats._parse(RAW)
         after = AllocatorStats(7, 60, 30, 9, -1, 9, 1, 3, 1, requested_bytes_in_use=5)
         assert after - before == AllocatorStats(-3, 20, 30, 9, -1, 4, 0, 1, 1, requested_bytes_in_use=-4)
         assert before - before == AllocatorStats(0, 0, 20, 8, -1, 0, 0, 0, 0)
@@ -369,7 +369,7 @@ class TestStats:
     def test_every_counter_of_ort_has_a_field(self, session):
         stats = session.allocator().stats()
         assert set(stats.raw) <= set(RAW)
-        assert AllocatorStats.parse(stats.raw) == stats
+        assert AllocatorStats._parse(stats.raw) == stats
         assert ("RequestedInUse" in stats.raw) is ort.COUNTS_REQUESTED_BYTES
 
 

@@ -11,7 +11,19 @@ import onnx
 from onnx import TensorProto
 
 import zrt
-from tests.robustness.vocabulary import QUIET, Bad, Kind, Take, World, closed, f32, feeding, huge_array, terminated
+from tests.robustness.vocabulary import (
+    QUIET,
+    Bad,
+    Impostor,
+    Kind,
+    Take,
+    World,
+    closed,
+    f32,
+    feeding,
+    huge_array,
+    terminated,
+)
 from tests.support import models
 from zrt.errors import (
     AllocationError,
@@ -50,6 +62,9 @@ ARRAY = [
     (Kind.WRONG_SHAPE, lambda w: f32(2, 0), ShapeError, "[n, 4]", "[2, 0]"),
     (Kind.WRONG_SHAPE, lambda w: zrt.Buffer((2, 5), np.float32), ShapeError, "[n, 4]", "[2, 5]"),
     (Kind.CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
+    (Kind.CLOSED, lambda w: zrt.Value.__new__(zrt.Value), ClosedError, "Value was not made"),
+    (Kind.CLOSED, lambda w: zrt.Buffer.__new__(zrt.Buffer), ClosedError, "Buffer was not made"),
+    (Kind.WRONG_TYPE, lambda w: Impostor(), DTypeError),
     (Kind.CLOSED, lambda w: closed(w.buffer()), ClosedError, "Buffer is closed"),
     (Kind.WRONG_TYPE, lambda w: "a", DTypeError, "str"),
     (Kind.WRONG_TYPE, lambda w: object(), DTypeError),
@@ -119,6 +134,18 @@ VALUE_OUTPUTS = [
     Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "outputs", "5"),
 ]
 
+SAMPLES = [
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"q": 1}, UnknownNameError, "samples", "'q'", "'x', 'y'"),
+    *(Bad(kind, lambda w, make=make: {"y": make(w)}, error, "'y'") for kind, make, error, *_ in ARRAY[:5]),
+    Bad(Kind.WRONG_SHAPE, lambda w: {"y": f32(2, 3)}, ShapeError, "samples: input 'y'", "[2, 4]", "[2, 3]"),
+    Bad(Kind.WRONG_RANK, lambda w: {"y": f32(4)}, ShapeError, "samples: input 'y'", "[4]"),
+    Bad(Kind.WRONG_DTYPE, lambda w: {"y": True}, DTypeError, "samples: input 'y'", "float32", "True"),
+    Bad(Kind.HUGE, lambda w: {"y": 10**400}, DTypeError, "samples: input 'y'", "float32"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"y": object()}, DTypeError, "samples: input 'y'"),
+    Bad(Kind.WRONG_TYPE, lambda w: [1], DTypeError, "samples", "list"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "samples", "int"),
+]
+
 READ_ONLY = np.frombuffer(bytes(32), np.float32).reshape(2, 4)
 
 RUNS = [
@@ -140,6 +167,8 @@ OUTPUT_NAMES = [
 
 RUN_OPTIONS = [
     Bad(Kind.CLOSED, lambda w: closed(zrt.RunOptions()), ClosedError, "RunOptions is closed"),
+    Bad(Kind.CLOSED, lambda w: zrt.RunOptions.__new__(zrt.RunOptions), ClosedError, "RunOptions was not made"),
+    Bad(Kind.WRONG_TYPE, lambda w: Impostor(), DTypeError, "options", "Impostor"),
     Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "options", "RunOptions", "int"),
     Bad(Kind.WRONG_TYPE, lambda w: zrt.SessionOptions(), DTypeError, "options", "SessionOptions"),
     Bad(Kind.WRONG_VALUE, lambda w: terminated(), TerminatedError),
@@ -287,6 +316,8 @@ SESSION = [
     Bad(Kind.WRONG_TYPE, lambda w: w.model, DTypeError, "session", "bytes"),
     Bad(Kind.WRONG_TYPE, lambda w: w.value(), DTypeError, "session", "Value"),
     Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "session", "NoneType"),
+    Bad(Kind.WRONG_TYPE, lambda w: Impostor(), DTypeError, "session", "Impostor"),
+    Bad(Kind.CLOSED, lambda w: zrt.Session.__new__(zrt.Session), ClosedError, "Session was not made"),
 ]
 
 MEMORY = [
@@ -308,6 +339,8 @@ FLAG = [
 ALLOCATOR = [
     Bad(Kind.CLOSED, lambda w: closed(w.session.allocator()), ClosedError, "Allocator is closed"),
     Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "llocator", "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: Impostor(), DTypeError, "llocator", "Impostor"),
+    Bad(Kind.CLOSED, lambda w: zrt.Allocator.__new__(zrt.Allocator), ClosedError, "Allocator was not made"),
 ]
 
 

@@ -160,6 +160,13 @@ class Row:
         return f"{self.call}({self.takes}: {self.bad.kind} {self.number})".replace(" ", "-")
 
 
+class Impostor:
+    """Has every attribute, and each is a list of which C would make a structure of its own."""
+
+    def __getattr__(self, name: str) -> Any:
+        return [{}]
+
+
 def f32(*shape: int) -> np.ndarray:
     return np.zeros(shape, np.float32)
 
@@ -189,4 +196,5 @@ A_RESULT = "only zrt makes it, as a result"
 INSIDE = "only zrt's own modules call it, with handles and tables of the C API"
 A_FACT = "returns a value that was read when the object was made"
 TWICE = "takes no arguments, and closing twice is allowed"
+ANY = "takes any arguments, and makes a closed object"
 NOTHING = "takes no arguments, and does not call ONNX Runtime"

@@ -14,6 +14,7 @@ from tests.support import models
 from zrt import Buffer, LaneMemory, MemoryInfo, Session, Value, copy, copy_all
 from zrt._common.installation import install_line
 from zrt._native import ffi, status
+from zrt._native.handle import Handle
 from zrt._native.library import api, library
 from zrt.environment import cuda_parts
 from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
@@ -93,7 +94,7 @@ def on_device(shape: tuple[int, ...] = (2, 3), kind: ElementType = ElementType.F
         len(shape),
         creation_code(kind),
     )
-    return Value.own(pointer)
+    return Value(Handle.own(pointer, api().ReleaseValue))
 
 
 class TestOnTheHost:

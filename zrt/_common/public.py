@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
+
+from zrt.errors import ClosedError
 
 Thing = TypeVar("Thing")
+Kind = TypeVar("Kind", bound=type)
 
 
 def public_in(module: str) -> Callable[[Thing], Thing]:
@@ -36,10 +39,36 @@ def _of_any(text: Callable[[Any], str]) -> Callable[[Any], str]:
     def guarded(self: Any) -> str:
         try:
             return text(self)
-        except AttributeError:
+        except (AttributeError, ClosedError):
             return f"<{type(self).__name__}, not made>"
 
     return guarded
 
 
 public = public_in("zrt")
+
+
+def not_made(thing: object) -> ClosedError:
+    """The error for an object whose constructor was not called or did not finish."""
+    return ClosedError(f"this {type(thing).__name__} was not made: its constructor did not finish")
+
+
+def guarded(kind: Kind) -> Kind:
+    """Makes the slots and annotated attributes of a class raise `ClosedError` where its constructor did not set them.
+
+    Until Python 3.12 this slows each look-up of an attribute down, so it is not for classes of hot paths.
+    """
+    declared = {
+        name
+        for base in kind.__mro__
+        for name in (*vars(base).get("__slots__", ()), *getattr(base, "__annotations__", ()))
+    }
+
+    def missing(self: object, name: str) -> NoReturn:
+        if name in declared:
+            raise not_made(self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    if "__getattr__" not in vars(kind):
+        kind.__getattr__ = missing  # type: ignore[attr-defined]
+    return kind

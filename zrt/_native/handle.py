@@ -8,6 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
+from zrt._common import public
 from zrt._native import ffi, lib
 from zrt._native.status import check
 from zrt.errors import AllocationError, ClosedError, NotCopyableError
@@ -118,16 +119,25 @@ class Handle:
 
 
 class Single:
-    """Base of objects that own a resource, so that they cannot be copied."""
+    """Base of objects that own a resource, so that they cannot be copied.
+
+    An object whose constructor did not finish raises `ClosedError`. A class of a hot path is not `guarded`, and has a
+    ``__new__`` that makes it closed.
+    """
 
     __slots__ = ()
+
+    def __init_subclass__(cls, guarded: bool = True) -> None:
+        super().__init_subclass__()
+        if guarded:
+            public.guarded(cls)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         # A copy of the slots would be a second owner of the same resource.
         raise NotCopyableError(f"a {type(self).__name__} stands for one thing in ONNX Runtime: no copy, no pickle")
 
 
-class Owner(Single):
+class Owner(Single, guarded=False):
     """Base of objects with a handle: `close()` or ``with`` releases it early. Views and runs over it stay valid."""
 
     __slots__ = ("__weakref__", "_handle")
@@ -138,7 +148,7 @@ class Owner(Single):
         try:
             handle = self._handle
         except AttributeError:
-            raise ClosedError(f"this {type(self).__name__} was not made: its constructor did not finish") from None
+            raise public.not_made(self) from None
         if handle is None:
             raise ClosedError(f"this {type(self).__name__} is closed")
         return handle
@@ -150,7 +160,10 @@ class Owner(Single):
     @property
     def closed(self) -> bool:
         """Whether `close` was called. An object whose constructor raised is closed too."""
-        return getattr(self, "_handle", None) is None
+        try:
+            return self._handle is None
+        except (AttributeError, ClosedError):
+            return True
 
     def __enter__(self) -> Self:
         self._open()

@@ -162,7 +162,7 @@ class KernelContext(CallScoped):
         rank = tensor.rank
         shape = tuple(unpack(tensor.shape, rank)) if rank else ()
         if self._kernel.on_device:
-            memory = MemoryInfo.read(
+            memory = MemoryInfo._read(
                 status.fetch(api().GetTensorMemoryInfo, "const OrtMemoryInfo *", self._value(role, index, shape))
             )
             if not memory.is_host:
@@ -217,7 +217,7 @@ class KernelContext(CallScoped):
             )
         except Error as error:
             raise ArgumentError(f"this kernel has no allocator for {memory.name!r}: {error}") from error
-        return Allocator.adopt(made)
+        return Allocator._adopt(made)
 
     def parallel_for(self, function: Callable[[int], object], count: int, batches: int = 0) -> None:
         """Calls ``function(i)`` for each i below `count` in the session's threads, in any order, and waits for all.

@@ -206,7 +206,7 @@ class KernelInfo(CallScoped):
         if not constant[0]:
             return None
         value = pointer_to(found[0], "OrtValue")
-        where = MemoryInfo.read(status.fetch(table.GetTensorMemoryInfo, "const OrtMemoryInfo *", value))
+        where = MemoryInfo._read(status.fetch(table.GetTensorMemoryInfo, "const OrtMemoryInfo *", value))
         if not where.is_host:
             raise UnsupportedError(f"input {self.input_names[number]!r} lies on {where.name}: there is no numpy view")
         tensor = ffi.new("zrt_op_tensor *")
@@ -237,7 +237,7 @@ class KernelInfo(CallScoped):
             )
         except Error as error:
             raise ArgumentError(f"this kernel has no allocator for {kind.name}: {error}") from error
-        return Allocator.adopt(made)
+        return Allocator._adopt(made)
 
     @property
     def logger(self) -> OpLogger:

@@ -57,7 +57,7 @@ class DeviceMemory(MemoryInfo):
         memory = api().EpDevice_MemoryInfo(device, kind)
         if not memory:
             return None
-        info = MemoryInfo.read(memory)
+        info = MemoryInfo._read(memory)
         return cls(
             info.name,
             info.device_id,

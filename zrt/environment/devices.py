@@ -72,7 +72,7 @@ class HardwareDevice:
     _pointer: DevicePointer = field(repr=False)
 
     @classmethod
-    def read(cls, pointer: Any, library: Library | None = None) -> HardwareDevice:
+    def _read(cls, pointer: Any, library: Library | None = None) -> HardwareDevice:
         """Reads a borrowed ``OrtHardwareDevice``."""
         table = api()
         return cls(
@@ -140,7 +140,7 @@ class EpDevice:
     _pointer: DevicePointer = field(repr=False)
 
     @classmethod
-    def read(cls, pointer: Any) -> EpDevice:
+    def _read(cls, pointer: Any) -> EpDevice:
         """Reads a borrowed ``OrtEpDevice``. Call it under `provider_libraries.lock`."""
         table = api()
         library = provider_libraries.owner_of(pointer)
@@ -151,7 +151,7 @@ class EpDevice:
             status.string(table.EpDevice_EpVendor(pointer)),
             _pairs(table.EpDevice_EpMetadata(pointer)),
             _pairs(table.EpDevice_EpOptions(pointer)),
-            HardwareDevice.read(hardware, None if hardware in _machine() else library),
+            HardwareDevice._read(hardware, None if hardware in _machine() else library),
             DeviceMemory.of_device(pointer, owned, DeviceMemType.DEFAULT),
             DeviceMemory.of_device(pointer, owned, DeviceMemType.HOST_ACCESSIBLE),
             None if library is None else library.name,
@@ -180,13 +180,13 @@ def ep_devices() -> tuple[EpDevice, ...]:
     """
     environment = current().pointer
     with provider_libraries.lock:
-        return tuple(EpDevice.read(pointer) for pointer in provider_libraries.device_pointers(environment))
+        return tuple(EpDevice._read(pointer) for pointer in provider_libraries.device_pointers(environment))
 
 
 @public
 def hardware_devices() -> tuple[HardwareDevice, ...]:
     """The devices that ONNX Runtime found on this machine, whether or not a provider can use them."""
-    return tuple(HardwareDevice.read(pointer) for pointer in _machine())
+    return tuple(HardwareDevice._read(pointer) for pointer in _machine())
 
 
 def _machine() -> list[Any]:
@@ -201,4 +201,4 @@ def _machine() -> list[Any]:
 
 def device_at(pointer: Any) -> EpDevice | None:
     """The device at a pointer of ONNX Runtime's, None for NULL. Call it under `provider_libraries.lock`."""
-    return EpDevice.read(pointer) if pointer else None
+    return EpDevice._read(pointer) if pointer else None

@@ -29,7 +29,7 @@ def find(environment: Any, memory: MemoryInfo) -> Allocator | None:
         place = allocator_registry.place_of(where.pointer)
         # ORT keeps the host's own allocator to the end of the process, unless a library brings another.
         plain = place == allocator_registry.HOST and not provider_libraries.offers(place)
-        return Allocator.adopt(Handle.borrow(pointer) if plain else allocator_registry.lend(pointer, place))
+        return Allocator._adopt(Handle.borrow(pointer) if plain else allocator_registry.lend(pointer, place))
 
 
 def create(environment: Any, memory: MemoryInfo, options: Mapping[str, str] | None) -> Allocator:
@@ -45,14 +45,14 @@ def create(environment: Any, memory: MemoryInfo, options: Mapping[str, str] | No
         if before:
             # Where the old allocator has another name, ORT frees it but leaves it in a list that it walks later.
             there = status.fetch(table.AllocatorGetInfo, "const OrtMemoryInfo *", before)
-            if MemoryInfo.read(there).name != memory.name:
+            if MemoryInfo._read(there).name != memory.name:
                 status.check(table.UnregisterAllocator(environment, there))
         made = (table.CreateSharedAllocator, "OrtAllocator", environment, device.pointer, kind)
         try:
             pointer = status.make(*made, int(AllocatorType.DEVICE), pairs.pointer)
         except Error as error:
             raise status.about(subject, error) from error
-        return Allocator.adopt(allocator_registry.lend(pointer, allocator_registry.place_of(where.pointer)))
+        return Allocator._adopt(allocator_registry.lend(pointer, allocator_registry.place_of(where.pointer)))
 
 
 def release(environment: Any, memory: MemoryInfo) -> None:

@@ -72,11 +72,11 @@ class SyncStream(Owner):
         self._open()
         self._kept.clear()
 
-    def keep(self, handles: Iterable[Handle]) -> None:
+    def _keep(self, handles: Iterable[Handle]) -> None:
         """Keeps alive the tensors that a copy on this stream reads or writes."""
         self._kept.update(handles)
 
-    def reaches(self, value: Handle) -> bool:
+    def _reaches(self, value: Handle) -> bool:
         """Whether a tensor lies in the memory of this stream's device."""
         memory = status.fetch(api().GetTensorMemoryInfo, "const OrtMemoryInfo *", value.pointer)
         return place_of(memory) == self._place()
@@ -86,7 +86,7 @@ class SyncStream(Owner):
         memory = self.device.memory.handle()
         return place_of(memory.pointer)
 
-    def check(self, session: Handle) -> None:
+    def _check(self, session: Handle) -> None:
         """Raises `UnsupportedError` for a session that does not run on the stream's device.
 
         ONNX Runtime searches for the stream to replace, and crashes if the session has none at all. A session that

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zrt._common.arguments import boolean, integer, shown, text, wrong_type
-from zrt._common.public import public
+from zrt._common.public import guarded, public
 from zrt.errors import ArgumentError, DTypeError, ModelError, OutOfRangeError, UnknownNameError, UnsupportedError
 from zrt.graph import attributes as attribute_kinds
 from zrt.graph import files, initializers, metadata, model_proto, schemas, sessions, types
@@ -51,6 +51,7 @@ class GraphValue:
 
 
 @public
+@guarded
 class Graph:
     """A model under construction.
 
@@ -64,8 +65,13 @@ class Graph:
     """
 
     # No slots, so that `GraphEdit` can also derive from `Owner`.
+    _model: Any
+    _graph: Any
+    _parent: Graph | None
+    _sealed: bool
     _names: Names
     _types: dict[str, GraphType]
+    _borrowed: dict[str, Value]
 
     def __init__(self, opset: int | Mapping[str, int] = OPSET, *, name: str = "graph") -> None:
         onnx = model_proto.package()
@@ -86,7 +92,7 @@ class Graph:
         self._sealed = False
         self._names = Names(graph, None if parent is None else parent._names)
         self._types = {}
-        self._borrowed: dict[str, Value] = {}
+        self._borrowed = {}
         for tensor in graph.initializer:
             element_type = types.of_code(tensor.data_type, f"initializer {tensor.name!r}")
             self._types[tensor.name] = types.TensorType(element_type, tuple(tensor.dims))

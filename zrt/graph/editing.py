@@ -160,7 +160,7 @@ class GraphEdit(Owner, Graph):
                     raise
                 raise status.about(self._subject, error) from error
             self._kernels |= load.kept
-        return Session.adopt(handle, self._chosen)
+        return Session._owning(handle, self._chosen)
 
     @property
     def engine(self) -> Engine:

@@ -43,7 +43,7 @@ def make(
     with chosen.loading(settings) as kept:
         handle = create(model, borrowed, settings, options or SessionOptions(), subject).holding(kept)
     strictness.check(handle, subject)
-    return Session.adopt(handle, chosen)
+    return Session._owning(handle, chosen)
 
 
 def add(assembly: Assembly, initializers: Iterable[Any], borrowed: Borrowed) -> list[Handle]:

@@ -284,7 +284,7 @@ class ExternalSemaphore(Owner):
             raise ArgumentError(f"stream: it belongs to {stream.device}, the semaphore to {self.device}")
         number = integer(value, "value", 0, 2**64 - 1)
         # The stream may use the semaphore after this call returns.
-        stream.keep([handle])
+        stream._keep([handle])
         try:
             status.check(getattr(_table(), name)(self._importer.pointer, handle.pointer, queue.pointer, number))
         except Error as error:

@@ -306,8 +306,11 @@ class DynamicRuntime(Single):
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
-        # A constructor that raised leaves no sessions.
-        return not getattr(self, "_sessions", ())
+        try:
+            return not self._sessions
+        except ClosedError:
+            # The constructor did not finish.
+            return True
 
     def __len__(self) -> int:
         return len(self._buckets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -123,7 +123,7 @@ class _Bound(NamedTuple):
 
 
 @public
-class Lane(Owner):
+class Lane(Owner, guarded=False):
     """A session's inputs and outputs, bound once to memory of their own; `run` is one C call and nothing else.
 
     `shapes` gives the inputs' shapes, by name or in order, where the model leaves sizes open; a size that inputs share
@@ -159,6 +159,17 @@ class Lane(Owner):
     """The inputs that are bound again before each run."""
     synchronize: bool
     """Whether each run waits for the devices before and after it."""
+    _bound: _Bound | None
+    _reference: Any
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        lane = super().__new__(cls)
+        lane._handle = None
+        lane._bound = None
+        lane._reference = _CLOSED.reference
+        lane.rebound = frozenset()
+        lane.synchronize = False
+        return lane
 
     def __init__(
         self,
@@ -173,9 +184,6 @@ class Lane(Owner):
         trials: bool = True,
         samples: SamplesLike = None,
     ) -> None:
-        self._handle = None
-        self._bound: _Bound | None = None
-        self._reference = _CLOSED.reference
         if not isinstance(session, Session):
             raise wrong_type("session", "a Session", session)
         owner = session._open()
@@ -234,7 +242,7 @@ class Lane(Owner):
         places_out = [
             p for p, i in zip(places_out, session.outputs, strict=True) if i.name not in self._carried_outputs
         ]
-        copied = [port for port, place in zip(ports_in, places_in, strict=True) if not port.where.memory.beside(place)]
+        copied = [port for port, place in zip(ports_in, places_in, strict=True) if not port.where.memory._beside(place)]
         if rebind_inputs is not None:
             copied = ports_in if boolean(rebind_inputs, "rebind_inputs") else []
         if synchronize is None:
@@ -377,7 +385,7 @@ class Lane(Owner):
     def run_with_allocator_stats(self, allocator: Allocator | None = None) -> RunStats:
         """Runs once and returns an allocator's counters before and after; by default the session's on the host."""
         if allocator is None:
-            allocator = Allocator.of(self._opened().owner)
+            allocator = Allocator._of(self._opened().owner)
         if not isinstance(allocator, Allocator):
             raise wrong_type("allocator", "an Allocator", allocator)
         before = allocator.stats()
@@ -443,7 +451,7 @@ def _require_captured(*sides: Iterable[tuple[Port, MemoryInfo]]) -> None:
     """Refuses memory off the session's device: a replay uses the addresses of the capture."""
     for side in sides:
         for port, place in side:
-            if port.value is None or not port.where.memory.beside(place):
+            if port.value is None or not port.where.memory._beside(place):
                 raise ArgumentError(
                     f"{port.info.name!r}: this session captures graphs, so a lane's memory lies where the session has "
                     f"it: LaneMemory.allocated on {place.name}"
@@ -497,7 +505,7 @@ def _audit(port: Port, value: Value | None, does: str, place: MemoryInfo, reboun
     theirs = numbers.address if numbers is not None else None
     where = theirs if theirs is not None else ours
     copies = ""
-    if not port.where.memory.beside(place):
+    if not port.where.memory._beside(place):
         copies = f"{does}, it is bound on {port.where.memory.name}"
     elif numbers is not None and numbers.nbytes and ours is not None and ours != theirs:
         copies = f"ORT's tensor lies at {theirs:#x}, ours at {ours:#x}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Self, Unpack
 
 from zrt._common.arguments import shown, wrong_type
@@ -112,8 +113,9 @@ class Runtime(Single):
     def close(self) -> None:
         """Closes the lanes, which release their sessions; closing twice is fine."""
         # A constructor that raised leaves no lanes.
-        for lane in getattr(self, "lanes", ()):
-            lane.close()
+        with suppress(ClosedError):
+            for lane in self.lanes:
+                lane.close()
 
     def __getitem__(self, index: int) -> Lane:
         return pick(self.lanes, index)

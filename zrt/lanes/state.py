@@ -178,7 +178,7 @@ class State(Owner, Mapping[str, Any]):
             return np.empty(pair.dims, pair.element_type.dtype)
         found = status.describe(value)
         shape = numbers(found.dims, found.rank)
-        memory = MemoryInfo.read(found.memory)
+        memory = MemoryInfo._read(found.memory)
         address = int(ffi.cast("uintptr_t", found.data))
         content = np.empty(shape, pair.element_type.dtype)
         copy(at_address(address, shape, pair.element_type, memory), Value.from_array(content))
@@ -418,7 +418,7 @@ def _room(where: MemoryInfo, size: int, session: Handle, memory: LaneMemory) -> 
             raise status.about("state", error) from error
         return _Room(buffer._open(), buffer.address)
     # Its memory may begin anywhere.
-    made = Allocator.of(session, where).allocate(size + SMALLEST_ALIGNMENT)
+    made = Allocator._of(session, where).allocate(size + SMALLEST_ALIGNMENT)
     return _Room(made._open(), -(-made.address // SMALLEST_ALIGNMENT) * SMALLEST_ALIGNMENT)
 
 

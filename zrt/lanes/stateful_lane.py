@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 
 from zrt._common.arguments import integer, wrong_type
-from zrt._common.public import public
+from zrt._common.public import not_made, public
 from zrt._native import lib, ort_messages
 from zrt._native.busy import claimed
 from zrt._native.cdata import NULL, new_array, pointer_to
@@ -32,6 +32,9 @@ from zrt.session.session import Session
 from zrt.values import Value
 
 _run = lib.zrt_lane_run_state
+
+# The slot's own getter, which takes no other class: C trusts the address that it returns.
+_state_of = State._state.__get__  # type: ignore[misc]  # a slot's descriptor
 
 
 class _StateReader(Reader):
@@ -67,7 +70,7 @@ class _StateReader(Reader):
 
 
 @public
-class StatefulLane(Lane):
+class StatefulLane(Lane, guarded=False):
     """A `Lane` whose runs carry a state: some outputs of a run are inputs of the next one, and nothing is copied.
 
     `Session.lane` makes one where it is given `state`: a dict from outputs to inputs, `StatePorts`, or what `kv_cache`
@@ -78,6 +81,13 @@ class StatefulLane(Lane):
     """
 
     __slots__ = ("_carried", "_carried_inputs", "_carried_outputs", "_carrier", "_initial", "_memory", "_own", "_sides")
+
+    _own: State | None
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        lane = super().__new__(cls)
+        lane._own = None
+        return lane
 
     def __init__(
         self,
@@ -98,7 +108,6 @@ class StatefulLane(Lane):
         self._carried: Carried = carried
         self._carried_inputs, self._carried_outputs = carried.inputs, carried.outputs
         self._initial = ports.initial or None
-        self._own: State | None = None
         super().__init__(session, carried.shapes, carried.output_shapes, **options)
 
     def _carry(
@@ -188,7 +197,10 @@ class StatefulLane(Lane):
     @property
     def step(self) -> int:
         """The steps that a run adds to a state that grows."""
-        return self._carried.step
+        try:
+            return self._carried.step
+        except AttributeError:
+            raise not_made(self) from None
 
     def run(  # type: ignore[override]  # the state comes before the timeout
         self, state: State | None = None, timeout: float | None = None
@@ -201,8 +213,8 @@ class StatefulLane(Lane):
         """
         moved: Any = self._own if state is None else state
         try:
-            carried = moved._state
-        except AttributeError:
+            carried = _state_of(moved)
+        except (AttributeError, TypeError):
             raise self._no_state(moved) from None
         code = _run(self._reference, carried, NULL) if timeout is None else self._run_limited(None, timeout, carried)
         if code:
@@ -214,8 +226,8 @@ class StatefulLane(Lane):
             raise wrong_type("options", "RunOptions", options)
         moved: Any = self._own if state is None else state
         try:
-            carried = moved._state
-        except AttributeError:
+            carried = _state_of(moved)
+        except (AttributeError, TypeError):
             raise self._no_state(moved) from None
         code = self._run_limited(options, timeout, carried)
         if code:
@@ -223,6 +235,8 @@ class StatefulLane(Lane):
 
     def _no_state(self, given: object) -> Error:
         self._opened()
+        if isinstance(given, State):
+            given._open()
         return wrong_type("state", "a State", given)
 
     def _failed(self, code: int, state: State) -> Error:

@@ -42,7 +42,7 @@ class LoadCancellation(Owner):
         handle = self._open()
         status.check(api().SessionOptionsSetLoadCancellationFlag(handle.pointer, canceled))
 
-    def session_options(self, parents: Sequence[Handle] = ()) -> PoolOptions:
+    def _session_options(self, parents: Sequence[Handle] = ()) -> PoolOptions:
         """A new ``OrtSessionOptions`` with the shared switch and ORT's defaults, which keeps `parents` alive."""
         handle = self._open()
         table = api()

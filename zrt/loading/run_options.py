@@ -184,7 +184,7 @@ class RunOptions(OptionData, Owner):
         if options.sync_stream is not None:
             if session is None:
                 raise UnsupportedError("sync_stream: runs of this kind take no stream")
-            options.sync_stream.check(session)
+            options.sync_stream._check(session)
         return handle
 
     def profile_files(self) -> list[str]:

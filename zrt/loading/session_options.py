@@ -190,7 +190,7 @@ class SessionOptions(OptionData):
 
         if not isinstance(self.load_cancellation, LoadCancellation):
             raise wrong_type("load_cancellation", "a LoadCancellation", self.load_cancellation)
-        return self.load_cancellation.session_options(domains)
+        return self.load_cancellation._session_options(domains)
 
     def effective_config_entries(self) -> dict[str, str]:
         """The config entries as ONNX Runtime reads them: those of the fields and those of `config_entries`."""

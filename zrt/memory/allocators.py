@@ -118,7 +118,7 @@ class MemoryInfo:
         )
 
     @classmethod
-    def read(cls, pointer: Any) -> MemoryInfo:
+    def _read(cls, pointer: Any) -> MemoryInfo:
         """The description in a borrowed ``OrtMemoryInfo``."""
         place = ffi.new("zrt_location *")
         status.check(lib.zrt_locate(api(), pointer, place))
@@ -138,7 +138,7 @@ class MemoryInfo:
         # Pinned memory is host memory, although its device type is that of the GPU.
         return self.device_type == DeviceType.CPU or self.mem_type in (MemType.CPU_INPUT, MemType.CPU_OUTPUT)
 
-    def beside(self, other: MemoryInfo) -> bool:
+    def _beside(self, other: MemoryInfo) -> bool:
         """Whether both are on the host or both on the same device, so that ORT needs no copy between them."""
         if self.is_host or other.is_host:
             return self.is_host and other.is_host
@@ -154,7 +154,7 @@ class MemoryInfo:
     def _resolved(self) -> MemoryInfo:
         """The description that ONNX Runtime has of this memory: with the fields that follow from the name."""
         handle = self.handle()
-        return MemoryInfo.read(handle.pointer)
+        return MemoryInfo._read(handle.pointer)
 
     def handle(self) -> Handle:
         """A new ``OrtMemoryInfo`` of this description."""
@@ -227,7 +227,7 @@ def session_memories(function: Any, session: Handle, count: int) -> list[MemoryI
     places = new_array("const OrtMemoryInfo *", count)
     if count:
         status.check(function(session.pointer, places, count))
-    return [MemoryInfo.read(place) for place in places]
+    return [MemoryInfo._read(place) for place in places]
 
 
 def has_device(session: Handle, inputs: int, outputs: int) -> bool:
@@ -241,7 +241,7 @@ def require_memory(session: Handle, memory: MemoryInfo, subject: str) -> None:
     """Raises `ArgumentError` if a session has no such memory: ORT would use host memory and say nothing."""
     if memory != CPU:
         try:
-            Allocator.of(session, memory)
+            Allocator._of(session, memory)
         except ArgumentError as error:
             raise status.about(subject, error) from error
 
@@ -265,7 +265,7 @@ class Allocator(Owner):
         self._make(session._open(), memory)
 
     @classmethod
-    def of(cls, owner: Handle, memory: MemoryInfo = CPU) -> Allocator:
+    def _of(cls, owner: Handle, memory: MemoryInfo = CPU) -> Allocator:
         """The allocator of a session, given by its handle."""
         allocator = cls.__new__(cls)
         allocator._make(owner, memory)
@@ -285,7 +285,7 @@ class Allocator(Owner):
         self.memory = self._read_memory()
 
     @classmethod
-    def adopt(cls, handle: Handle) -> Allocator:
+    def _adopt(cls, handle: Handle) -> Allocator:
         """The allocator that a handle owns."""
         allocator = cls.__new__(cls)
         allocator._handle = handle
@@ -301,7 +301,7 @@ class Allocator(Owner):
         return allocator
 
     def _read_memory(self) -> MemoryInfo:
-        return MemoryInfo.read(status.fetch(api().AllocatorGetInfo, "const OrtMemoryInfo *", self._open().pointer))
+        return MemoryInfo._read(status.fetch(api().AllocatorGetInfo, "const OrtMemoryInfo *", self._open().pointer))
 
     def allocate(self, nbytes: int) -> Allocation:
         """Allocates `nbytes` bytes, at least 1; their content is undefined.
@@ -333,7 +333,7 @@ class Allocator(Owner):
             return AllocatorStats()
         function = table.AllocatorGetStats
         pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", handle.pointer)
-        return AllocatorStats.parse(read_pairs(pairs.pointer)) if pairs.pointer else AllocatorStats()
+        return AllocatorStats._parse(read_pairs(pairs.pointer)) if pairs.pointer else AllocatorStats()
 
 
 @public

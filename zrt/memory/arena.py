@@ -36,7 +36,7 @@ class AllocatorStats:
     """The part of `bytes_in_use` that was asked for, without padding; ONNX Runtime counts it since 1.28."""
 
     @classmethod
-    def parse(cls, raw: dict[str, str]) -> AllocatorStats:
+    def _parse(cls, raw: dict[str, str]) -> AllocatorStats:
         """Reads ORT's key-value pairs."""
 
         def number(key: str) -> int:

@@ -98,7 +98,7 @@ class _Asking(Carrier):
         from zrt.environment.devices import EpDevice
 
         with provider_libraries.lock:
-            offered = {EpDevice.read(pointer): pointer for pointer in devices}
+            offered = {EpDevice._read(pointer): pointer for pointer in devices}
         answer = self.choose(tuple(offered), read_pairs(model))
         if isinstance(answer, EpDevice) or not isinstance(answer, Iterable):
             raise DTypeError(f"a policy returns a list of devices, not {answer!r:.80}")

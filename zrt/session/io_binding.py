@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -416,7 +416,7 @@ class _Bound:
 
 
 @public
-class IoBinding(Owner):
+class IoBinding(Owner, guarded=False):
     """Inputs and outputs of a run, bound by name (``OrtIoBinding``).
 
     The binding keeps the bound memory alive, and stays usable after its session is closed. A second thread that uses
@@ -425,9 +425,15 @@ class IoBinding(Owner):
 
     __slots__ = ("_bound",)
 
+    _bound: _Bound | None
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        binding = super().__new__(cls)
+        binding._handle = None
+        binding._bound = None
+        return binding
+
     def __init__(self, session: Session) -> None:
-        self._handle = None
-        self._bound: _Bound | None = None
         if not isinstance(session, Session):
             raise wrong_type("session", "a Session", session)
         table = api()

@@ -141,17 +141,20 @@ class MadeOutputs:
         """The kind of an output that waits."""
         return ValueKind(self.pointer.rows[index].seen.kind)
 
-    def take(self, index: int, parents: Sequence[Handle], memory: MemoryInfo = CPU) -> Value:
-        """The value of an output that waits; it keeps `parents` alive. `memory` is the place of other than tensors."""
+    def take(self, index: int, parents: Sequence[Handle], memory: MemoryInfo = CPU, writeable: bool = True) -> Value:
+        """The value of an output that waits; it keeps `parents` alive. `memory` is the place of other than tensors.
+
+        A value that shares the memory of a feed is not `writeable`: the feed may be read-only.
+        """
         # Deferred: most runs return arrays only.
         from zrt.values import Value
 
         handle = Handle.own(NULL, api().ReleaseValue, parents)
         lib.zrt_made_move(self.pointer, index, handle.reference)
         handle.pointer = pointer_to(address_of(handle.reference.pointer), "OrtValue")
-        value = Value(handle, memory=memory)
+        value = Value(handle, writeable, memory)
         if self._session is not None:
-            value.hold(self._session)
+            value._hold(self._session)
         return value
 
     def collect(self, results: list[Any], feeds: Sequence[Handle]) -> None:

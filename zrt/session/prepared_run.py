@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from zrt._common.arguments import integer
 from zrt._common.public import public
 from zrt._native.cdata import NULL, new_array
 from zrt._native.handle import Handle, Owner
-from zrt.errors import ClosedError
+from zrt.errors import ClosedError, DTypeError
 from zrt.loading.run_options import RunOptions
 from zrt.session.call import LEFT, Call, Result, run_values
 from zrt.session.deadlines import end_of
@@ -17,7 +17,7 @@ from zrt.values import Value
 
 
 @public
-class PreparedRun(Owner):
+class PreparedRun(Owner, guarded=False):
     """A run over feeds that are borrowed in place (`Session.prepare` makes it).
 
     Each run reads the current content of the feeds and returns fresh arrays, so earlier results stay unchanged.
@@ -29,13 +29,23 @@ class PreparedRun(Owner):
     output_names: tuple[str, ...]
     """The outputs' names, in the order in which `run` returns them."""
 
+    _prepared: tuple[Call, Any, list[Handle]] | None
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        made = super().__new__(cls)
+        made._handle = made._prepared = None
+        made.output_names = ()
+        return made
+
     def __init__(self, call: Call, feeds: Sequence[Value]) -> None:
+        if not isinstance(call, Call):
+            raise DTypeError("a PreparedRun is made by Session.prepare")
         handles: list[Handle] = [value._open() for value in feeds]
         pointers = new_array("OrtValue *", [handle.pointer for handle in handles])
         self._handle = call.handle
         self.output_names = tuple(wanted.info.name for wanted in call.outputs)
         # One attribute for all three: `close` in one thread must not leave a part of them to a run in another.
-        self._prepared: tuple[Call, Any, list[Handle]] | None = (call, pointers, handles)
+        self._prepared = (call, pointers, handles)
 
     def run(self, options: RunOptions | None = None, timeout: float | None = None) -> list[Result]:
         """One inference over the feeds as they are now; returns a fresh array for each output.

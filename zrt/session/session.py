@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Unpack, overload
 from weakref import WeakValueDictionary
 
 from zrt._common.arguments import entries, integer
-from zrt._common.public import public
+from zrt._common.public import not_made, public
 from zrt._native import status
 from zrt._native.cdata import NULL, from_buffer, strings
 from zrt._native.forks import SessionHandle
@@ -141,7 +141,7 @@ class Session(Owner):
         self._adopt(handle, chosen, opsets)
 
     @classmethod
-    def adopt(cls, handle: SessionHandle, chosen: ProvidersLike) -> Session:
+    def _owning(cls, handle: SessionHandle, chosen: ProvidersLike) -> Session:
         """A session that owns an ``OrtSession``, which another module of zrt loaded on the `chosen` providers."""
         session = cls.__new__(cls)
         session._handle = None
@@ -181,7 +181,12 @@ class Session(Owner):
                 self.input_names = tuple([info.name for info in self.inputs])
                 self.output_names = tuple([info.name for info in self.outputs])
             # Without a handle, another thread may have read them before it closed the session.
-            return super().__getattribute__(name)
+            try:
+                return super().__getattribute__(name)
+            except AttributeError:
+                if name == "_handle" or name in Session.__slots__:
+                    raise not_made(self) from None
+                raise
 
     @property
     def metadata(self) -> ModelMetadata:

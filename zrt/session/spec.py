@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from zrt._common.arguments import boolean, path_bytes, text, wrong_type
-from zrt._common.public import public
+from zrt._common.public import guarded, public
 from zrt.errors import ArgumentError, BusyError, UnsupportedError
 from zrt.loading.model_source import Model, plain_model
 from zrt.loading.session_options import SessionOptions
@@ -60,6 +60,7 @@ _lock = threading.RLock()
 
 
 @public
+@guarded
 class SessionSpec:
     """The recipe of a session: plain data that can be pickled, compared and hashed, and never changes.
 

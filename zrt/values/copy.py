@@ -136,10 +136,10 @@ def _copy_route(group: list[tuple[Value, Value]], queue: Queue) -> None:
     sources = [source._open() for source, _ in group]
     destinations = [destination._open() for _, destination in group]
     if queue is not None:
-        if not (queue[0].reaches(sources[0]) or queue[0].reaches(destinations[0])):
+        if not (queue[0]._reaches(sources[0]) or queue[0]._reaches(destinations[0])):
             raise ArgumentError(f"stream: it belongs to {queue[0].device}, and the copy is between other devices")
         # Keep them before the call: ORT may read and write them after it returns.
-        queue[0].keep([*sources, *destinations])
+        queue[0]._keep([*sources, *destinations])
     status.check(
         api().CopyTensors(
             current().pointer,

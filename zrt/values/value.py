@@ -110,7 +110,7 @@ class Value(Owner):
             self._shape = numbers(found.dims, found.rank)
             self._element_type = ElementType(found.type)
         if self._kind is ValueKind.TENSOR:
-            self._memory = MemoryInfo.read(found.memory)
+            self._memory = MemoryInfo._read(found.memory)
             if self._element_type is ElementType.STRING:
                 self._nbytes = strings.size(handle)
         elif self._kind is ValueKind.SPARSE_TENSOR:
@@ -126,12 +126,7 @@ class Value(Owner):
         info = Handle.make(table.ReleaseTypeInfo, [], table.GetTypeInfo, "OrtTypeInfo", handle.pointer)
         return read_type("", info.pointer)
 
-    @classmethod
-    def own(cls, pointer: Any, parents: Sequence[Handle] = ()) -> Value:
-        """Takes over an ``OrtValue`` that ORT returned."""
-        return cls(Handle.own(pointer, api().ReleaseValue, parents))
-
-    def hold(self, session: Handle) -> None:
+    def _hold(self, session: Handle) -> None:
         """Keeps alive the session that created the value, if only its provider can free the value's memory."""
         handle = self._open()
         if self._kind is not ValueKind.TENSOR or self._memory.name != CPU.name:
@@ -206,7 +201,7 @@ class Value(Owner):
 
         Raises `AllocationError` if the memory is not available.
         """
-        allocator = allocator or Allocator.default()
+        allocator = Allocator.default() if allocator is None else allocator
         if not isinstance(allocator, Allocator):
             raise wrong_type(subject, "an Allocator", allocator)
         element_type = ElementType.of(dtype)

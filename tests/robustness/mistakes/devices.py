@@ -7,7 +7,7 @@ from typing import Any
 
 import zrt
 from tests.robustness.bad import MEMORY
-from tests.robustness.vocabulary import A_FACT, A_RESULT, INSIDE, NOTHING, QUIET, Bad, Kind, Single, Take, World, closed
+from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, QUIET, Bad, Kind, Single, Take, World, closed
 from tests.support import plugin
 from zrt.errors import (
     ArgumentError,
@@ -297,10 +297,4 @@ CANNOT_FAIL: dict[str, str] = {
     "Environment.provider_libraries": NOTHING,
     "ep_devices": NOTHING,
     "hardware_devices": NOTHING,
-    "Allocator.adopt": INSIDE,
-    "EpDevice.read": INSIDE,
-    "HardwareDevice.read": INSIDE,
-    "SyncStream.keep": INSIDE,
-    "SyncStream.reaches": INSIDE,
-    "SyncStream.check": INSIDE,
 }

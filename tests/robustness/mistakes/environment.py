@@ -298,7 +298,6 @@ CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "Allocation.__enter__": lambda w, it: it.__enter__(),
     "LoadCancellation.cancel": lambda w, it: it.cancel(),
     "LoadCancellation.reset": lambda w, it: it.reset(),
-    "LoadCancellation.session_options": lambda w, it: it.session_options(),
     "LoadCancellation.__enter__": lambda w, it: it.__enter__(),
 }
 

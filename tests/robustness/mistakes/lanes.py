@@ -17,6 +17,7 @@ from tests.robustness.bad import (
     READ_ONLY,
     RUN_OPTIONS,
     RUNS,
+    SAMPLES,
     SESSION,
     TIMEOUT,
     huge_output,
@@ -25,6 +26,7 @@ from tests.robustness.bad import (
 from tests.robustness.vocabulary import (
     A_FACT,
     A_RESULT,
+    ANY,
     NOTHING,
     QUIET,
     Bad,
@@ -222,6 +224,7 @@ def laned(call: str, do: Callable[..., object]) -> list[Take]:
         (call, "rebind_inputs", FLAG, lambda w, bad: do(w, rebind_inputs=bad)),
         (call, "synchronize", FLAG, lambda w, bad: do(w, synchronize=bad)),
         (call, "trials", FLAG, lambda w, bad: do(w, trials=bad)),
+        (call, "samples", SAMPLES, lambda w, bad: do(w, samples=bad)),
     ]
 
 
@@ -415,6 +418,8 @@ CLOSABLE: dict[str, Callable[[World], Any]] = {
 }
 
 CANNOT_FAIL: dict[str, str] = {
+    "IoBinding.__new__": ANY,
+    "Lane.__new__": ANY,
     "LaneAudit.__init__": A_RESULT,
     "PortAudit.__init__": A_RESULT,
     **{f"LaneAudit.{name}": A_FACT for name in ("copies", "allocations", "zero_copy")},

@@ -28,10 +28,12 @@ from tests.robustness.bad import (
 from tests.robustness.vocabulary import (
     A_FACT,
     A_RESULT,
+    ANY,
     INSIDE,
     NOTHING,
     QUIET,
     Bad,
+    Impostor,
     Kind,
     Single,
     Take,
@@ -51,6 +53,11 @@ def load_recipe(*arguments: Any, **named: Any) -> object:
     return zrt.SessionSpec(*arguments, **named).load()
 
 
+CALLS = [
+    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "Session.prepare"),
+    Bad(Kind.WRONG_TYPE, lambda w: Impostor(), DTypeError, "Session.prepare"),
+]
+
 TAKES: list[Take] = [
     *loading("Session.__init__", zrt.Session),
     *loading("SessionSpec.__init__", load_recipe),
@@ -64,6 +71,7 @@ TAKES: list[Take] = [
     *loading("infer", infer),
     ("infer", "feeds", COPIED_FEEDS, lambda w, bad: zrt.infer(w.model, bad, None, QUIET)),
     ("infer", "outputs", OUTPUT_NAMES, lambda w, bad: zrt.infer(w.model, w.feeds, bad, QUIET)),
+    ("PreparedRun.__init__", "call", CALLS, lambda w, bad: zrt.PreparedRun(bad, [])),
     ("PreparedRun.run", "options", RUN_OPTIONS, lambda w, bad: w.prepared.run(bad)),
     ("PreparedRun.run_named", "options", RUN_OPTIONS, lambda w, bad: w.prepared.run_named(bad)),
     ("PreparedRun.run", "timeout", TIMEOUT, lambda w, bad: w.prepared.run(timeout=bad)),
@@ -169,9 +177,8 @@ CANNOT_FAIL: dict[str, str] = {
     **{f"ValueInfo.{name}": A_FACT for name in ("is_tensor", "symbolic_dimensions", "static_shape")},
     "ModelMetadata.__init__": A_RESULT,
     "ValueInfo.__init__": A_RESULT,
-    "PreparedRun.__init__": INSIDE,
+    "PreparedRun.__new__": ANY,
     "RunOptions.opened": INSIDE,
-    "Session.adopt": INSIDE,
     **{
         f"SessionSpec.{name}": A_FACT
         for name in ("allow", "external_data_dir", "model", "options", "providers", "strict")

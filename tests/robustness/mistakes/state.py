@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 
 import zrt
 from tests.robustness.bad import ALLOCATOR, RUN_OPTIONS, RUNS, SESSION, TIMEOUT
 from tests.robustness.mistakes.lanes import LANE_SHAPES, NAME_OF_PORT, laned
-from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, Bad, Kind, Single, Take, World, closed, f32
+from tests.robustness.vocabulary import (
+    A_FACT,
+    A_RESULT,
+    ANY,
+    NOTHING,
+    Bad,
+    Impostor,
+    Kind,
+    Single,
+    Take,
+    World,
+    closed,
+    f32,
+)
 from zrt.errors import (
     AllocationError,
     ArgumentError,
@@ -67,6 +81,9 @@ STATES = [
     Bad(Kind.WRONG_TYPE, lambda w: "x", DTypeError, "state", "'x'"),
     Bad(Kind.WRONG_TYPE, lambda w: w.lane, DTypeError, "state", "Lane"),
     Bad(Kind.WRONG_TYPE, lambda w: {"x": w.array}, DTypeError, "state", "dict"),
+    Bad(Kind.WRONG_TYPE, lambda w: Impostor(), DTypeError, "state", "Impostor"),
+    Bad(Kind.WRONG_TYPE, lambda w: Mock(zrt.State, _state=[{}]), DTypeError, "state", "Mock"),
+    Bad(Kind.CLOSED, lambda w: zrt.State.__new__(zrt.State), ClosedError, "State was not made"),
 ]
 
 CONTENT = [
@@ -282,6 +299,7 @@ CLOSABLE: dict[str, Callable[[World], Any]] = {"StatefulLane": lane_of, "State":
 
 CANNOT_FAIL: dict[str, str] = {
     "StateSnapshot.__init__": A_RESULT,
+    "StatefulLane.__new__": ANY,
     "StatefulLane.step": A_FACT,
     "StatePorts.each": A_FACT,
     **{f"State.{name}": NOTHING for name in ("names", "capacity", "__iter__", "__len__")},

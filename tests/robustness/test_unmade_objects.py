@@ -1,0 +1,90 @@
+"""An object that no constructor made, such as `Lane.__new__(Lane)`, raises typed errors and takes nothing down."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+import zrt
+from zrt._native.handle import Single
+from zrt.errors import ClosedError
+
+OPERATORS = ("__enter__", "__getitem__", "__setitem__", "__iter__", "__len__", "__contains__", "__call__", "__hash__")
+
+
+def owners() -> list[type]:
+    found = [getattr(zrt, name) for name in zrt.__all__]
+    return [
+        kind
+        for kind in found
+        if inspect.isclass(kind) and (issubclass(kind, Single) or kind in (zrt.SessionSpec, zrt.Graph))
+    ]
+
+
+def members(kind: type) -> Iterator[str]:
+    """The public attributes and methods of a class, and its operators."""
+    for name in dir(kind):
+        static = inspect.getattr_static(kind, name)
+        if isinstance(static, (classmethod, staticmethod)) or (name.startswith("_") and name not in OPERATORS):
+            continue
+        yield name
+
+
+def use(thing: Any, name: str) -> None:
+    """Reads the attribute, and calls it with as few arguments as it takes."""
+    member = getattr(thing, name)
+    if not callable(member):
+        return
+    for count in range(4):
+        try:
+            inspect.signature(member).bind(*[{}] * count)
+        except TypeError:
+            continue
+        result = member(*[{}] * count)
+        if inspect.iscoroutine(result):
+            with pytest.raises(StopIteration):
+                result.send(None)
+        return
+
+
+CASES = [pytest.param(kind, name, id=f"{kind.__name__}.{name}") for kind in owners() for name in members(kind)]
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_unmade_object_raises_typed_errors(kind: type, name: str) -> None:
+    thing = kind.__new__(kind)
+    with suppress(zrt.Error):
+        use(thing, name)
+
+
+@pytest.mark.parametrize("kind", owners())
+def test_unmade_object_is_closed_and_has_a_repr(kind: type) -> None:
+    thing: Any = kind.__new__(kind)
+    assert kind.__name__ in repr(thing)
+    if hasattr(kind, "close"):
+        thing.close()
+        thing.close()
+    if hasattr(kind, "closed"):
+        assert thing.closed
+
+
+@pytest.mark.parametrize("kind", owners())
+def test_unknown_attribute_is_an_attribute_error(kind: type) -> None:
+    thing = kind.__new__(kind)
+    assert not hasattr(thing, "nonesuch")
+    assert not hasattr(thing, "_repr_html_")
+
+
+def test_unmade_arguments_are_refused() -> None:
+    session = zrt.Session.__new__(zrt.Session)
+    with pytest.raises(ClosedError, match="this Session was not made"):
+        session.run([])
+    with pytest.raises(ClosedError, match="this Session was not made"):
+        zrt.Lane(session)
+    value = zrt.Value.__new__(zrt.Value)
+    with pytest.raises(ClosedError, match="this Value was not made"):
+        value.numpy()
