@@ -85,7 +85,7 @@ class BoundOutputs:
     results keep `keepers` alive, which own the bound memory. Outputs in `inputs` share the memory of an input.
     """
 
-    __slots__ = ("_binding", "_keepers", "_places", "_read_here", "_rooms", "_spare", "_unread", "_wanted")
+    __slots__ = ("_binding", "_keepers", "_own", "_places", "_read_here", "_rooms", "_spare", "_unread", "_wanted")
 
     def __init__(
         self,
@@ -106,6 +106,7 @@ class BoundOutputs:
         self._places = [place if isinstance(place, MemoryInfo) else CPU for _, place in outputs]
         self._wanted = [Wanted(info, None) for info, _ in outputs]
         self._read_here = [index for index, (_, place) in enumerate(outputs) if place is not None]
+        self._own = [info.name not in inputs for info, _ in outputs]
         for wanted in self._wanted:
             # Python's own objects are out of the reach of an array that C makes, and so is a read-only feed.
             if not is_plain(wanted.info) or wanted.info.name in inputs or any(keeper.kept for keeper in keepers):
@@ -131,7 +132,7 @@ class BoundOutputs:
         results: list[Any] = [None] * len(self._wanted)
         code = read_outputs(block.reference, room.pointer, id(results))
         if code == status.LEFT:
-            results[index] = room.take(index, self._keepers, self._places[index])
+            results[index] = room.take(index, self._keepers, self._places[index], self._own[index])
         elif code:
             raise status.to_error(code, "Lane")
         rooms.append(room)
@@ -157,6 +158,6 @@ class BoundOutputs:
         if not arrays or lib.zrt_made_arrays(room.pointer, id(results)):
             for index in self._read_here:
                 if room.waits(index):
-                    results[index] = room.take(index, self._keepers, self._places[index])
+                    results[index] = room.take(index, self._keepers, self._places[index], self._own[index])
         self._spare = [room]
         return results

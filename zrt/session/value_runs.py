@@ -70,8 +70,9 @@ class ValueCall(Call):
         """A value for each output, None for an absent optional."""
         for index, wanted in enumerate(self.outputs):
             if made.waits(index):
-                shares = wanted.info.name in self._fed or made.kind(index) not in _APART
-                results[index] = made.take(index, feeds if shares else ())
+                passed = wanted.info.name in self._fed
+                shares = passed or made.kind(index) not in _APART
+                results[index] = made.take(index, feeds if shares else (), writeable=not passed)
         return super().collect(0, results, made)
 
 
