@@ -156,7 +156,17 @@ def test_damaged_model_gives_a_list_or_raises(data):
 
 @pytest.mark.parametrize(
     ("key", "value", "says"),
-    [("offset", "-4", "offset '-4'"), ("length", "12", "its external length is 12"), ("offset", "x", "offset 'x'")],
+    [
+        ("offset", "-4", "offset '-4'"),
+        ("length", "12", "its external length is 12"),
+        ("offset", "x", "offset 'x'"),
+        ("offset", str(10**20), "offset '100000000000000000000'"),
+        ("offset", str(2**63), "offset '9223372036854775808'"),
+        ("offset", "9" * 5000, "offset '999"),
+        ("length", str(10**20), "length '100000000000000000000'"),
+        ("length", "-1", "length '-1'"),
+        ("location", "a\0b", r"location 'a\\x00b'"),
+    ],
 )
 def test_wrong_external_place_raises(tmp_path, key, value, says):
     build.with_external_weights(build.mlp(64, 2), tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -184,6 +185,50 @@ def test_unreadable_external_weights_raise(tmp_path, location, keep, says):
     assert "other.onnx" in str(caught.value)
     with pytest.raises(ModelError, match=says):
         zrt.read_weights(model, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("offset", "says"),
+    [
+        (10**20, "external offset '100000000000000000000'"),
+        (2**63 - 1, r"'mlp\.weights' ends 9223372036854775807 bytes too soon"),
+        (4, r"'mlp\.weights' ends 4 bytes too soon"),
+    ],
+)
+def test_weight_that_ends_behind_its_file_raises(tmp_path, offset, says):
+    build.with_external_weights(build.mlp(64, 1), tmp_path)
+    content = (tmp_path / "mlp.weights").read_bytes()
+    model = onnx.load(tmp_path / "mlp.onnx", load_external_data=False)
+    last = max(model.graph.initializer, key=lambda tensor: tensor.dims[0] if len(tensor.dims) == 2 else 0)
+    for entry in last.external_data:
+        if entry.key == "offset":
+            entry.value = str(offset + (len(content) - 4 * 64 * 64 if offset == 4 else 0))
+    with pytest.raises(ModelError, match=says):
+        zrt.read_weights(model, tmp_path)
+    with pytest.raises(ModelError, match=says):
+        zrt.read_weights(model, tmp_path, {"mlp.weights": content})
+
+
+def test_no_memory_is_taken_for_a_weight_that_is_not_there(tmp_path, monkeypatch):
+    build.with_external_weights(build.mlp(64, 1), tmp_path)
+    model = onnx.load(tmp_path / "mlp.onnx", load_external_data=False)
+    tensor = next(tensor for tensor in model.graph.initializer if len(tensor.dims) == 2)
+    tensor.dims[0] = 1 << 40
+    kept = [entry for entry in tensor.external_data if entry.key != "length"]
+    del tensor.external_data[:]
+    tensor.external_data.extend(kept)
+    monkeypatch.setattr("zrt.loading.read_weights.Buffer", pytest.fail)
+    for given in ({}, {"mlp.weights": (tmp_path / "mlp.weights").read_bytes()}):
+        with pytest.raises(ModelError, match="'mlp.weights' ends .* bytes too soon"):
+            zrt.read_weights(model, tmp_path, given)
+
+
+def test_pipe_in_place_of_a_file_raises(tmp_path):
+    build.with_external_weights(build.mlp(64, 2), tmp_path)
+    (tmp_path / "mlp.weights").unlink()
+    os.mkfifo(tmp_path / "mlp.weights")
+    with pytest.raises(ModelError, match="initializer 'layer0.w': 'mlp.weights' is no file"):
+        zrt.read_weights(tmp_path / "mlp.onnx")
 
 
 def test_an_error_of_the_engines_names_the_model(tmp_path):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from zrt._common.arguments import shown
 from zrt._common.onnx_fields import (
     Attribute,
     AttributeType,
@@ -230,6 +231,8 @@ class ModelFile:
         location, offset = None, None
         if outside is not None:
             location = outside.get("location", "")
+            if "\0" in location:
+                raise self.broken(f"initializer {name!r} has the external location {location!r}, with a NUL")
             offset = self._number(outside.get("offset", "0"), name, "offset")
             length = self._number(outside.get("length", str(size)), name, "length")
             if length != size:
@@ -290,8 +293,9 @@ class ModelFile:
                         yield field
 
     def _number(self, text: str, name: str, key: str) -> int:
-        if not (text.isascii() and text.isdecimal()):
-            raise self.broken(f"initializer {name!r} has the external {key} {text!r}")
+        # No file has a byte at 2**63 or behind it.
+        if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) < 1 << 63):
+            raise self.broken(f"initializer {name!r} has the external {key} {shown(text)}")
         return int(text)
 
     def with_weights(self, weights: Mapping[str, bytes | None]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import posixpath
+import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -52,36 +53,55 @@ def read_weights(
                 continue
             subject = f"initializer {info.name!r}"
             try:
-                buffer = Buffer(info.shape, info.element_type)
-                _fill(buffer, info, file, folder, files)
-                weights[info.name] = Value.from_buffer(buffer, subject)
+                weights[info.name] = Value.from_buffer(_read(info, file, folder, files), subject)
             except (Error, OSError) as error:
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else error
                 raise ModelError(f"{source.subject}: {subject}: {reason}") from error
         return weights
 
 
-def _fill(
-    buffer: Buffer, info: initializers.Initializer, file: initializers.ModelFile, folder: str, files: Mapping[str, Any]
-) -> None:
-    """Reads one weight from the model, or from its external file."""
+def _read(
+    info: initializers.Initializer, file: initializers.ModelFile, folder: str, files: Mapping[str, Any]
+) -> Buffer:
+    """One weight, read from the model or from its external file."""
     start = info.offset or 0
-    memory: Any = buffer.array.reshape(-1).view(np.uint8)
     if info.location is None:
+        buffer, memory = _room(info)
         memory[...] = np.frombuffer(file.read(start, start + info.nbytes), np.uint8)
     else:
         place = posixpath.normpath(info.location)
         if place in files:
-            data = np.frombuffer(buffer_at(bytes_of(files[place], info.location)), np.uint8)[start:]
-            if len(data) < len(memory):
-                raise ModelError(f"{info.location!r} ends {len(memory) - len(data)} bytes too soon")
-            memory[...] = data[: len(memory)]
+            data = np.frombuffer(buffer_at(bytes_of(files[place], info.location)), np.uint8)
+            _require(info, len(data))
+            buffer, memory = _room(info)
+            memory[...] = data[start : start + info.nbytes]
         elif posixpath.isabs(place) or place.split("/")[0] == "..":
             raise ModelError(f"{info.location!r} lies outside the model's folder")
         else:
-            _read_file(os.path.join(folder, place), start, memory, info.location)
+            path = os.path.join(folder, place)
+            found = os.stat(path)
+            if not stat.S_ISREG(found.st_mode):
+                # The open of a pipe would wait for its writer.
+                raise ModelError(f"{info.location!r} is no file")
+            _require(info, found.st_size)
+            buffer, memory = _room(info)
+            _read_file(path, start, memory, info.location)
     if sys.byteorder == "big" and not buffer.element_type.packed:
         buffer.array.byteswap(inplace=True)
+    return buffer
+
+
+def _room(info: initializers.Initializer) -> tuple[Buffer, Any]:
+    """A buffer for a weight, and its bytes."""
+    buffer = Buffer(info.shape, info.element_type)
+    return buffer, buffer.array.reshape(-1).view(np.uint8)
+
+
+def _require(info: initializers.Initializer, size: int) -> None:
+    """Raises if an external file of that size does not hold the weight: before memory is taken for it."""
+    missing = (info.offset or 0) + info.nbytes - size
+    if missing > 0:
+        raise ModelError(f"{info.location!r} ends {missing} bytes too soon")
 
 
 def _read_file(path: str, start: int, memory: Any, name: str) -> None:
