@@ -219,7 +219,7 @@ def test_no_memory_is_taken_for_a_weight_that_is_not_there(tmp_path, monkeypatch
     tensor.external_data.extend(kept)
     monkeypatch.setattr("zrt.loading.read_weights.Buffer", pytest.fail)
     for given in ({}, {"mlp.weights": (tmp_path / "mlp.weights").read_bytes()}):
-        with pytest.raises(ModelError, match="'mlp.weights' ends .* bytes too soon"):
+        with pytest.raises(ModelError, match=r"'mlp\.weights' ends .* bytes too soon"):
             zrt.read_weights(model, tmp_path, given)
 
 
@@ -227,7 +227,7 @@ def test_pipe_in_place_of_a_file_raises(tmp_path):
     build.with_external_weights(build.mlp(64, 2), tmp_path)
     (tmp_path / "mlp.weights").unlink()
     os.mkfifo(tmp_path / "mlp.weights")
-    with pytest.raises(ModelError, match="initializer 'layer0.w': 'mlp.weights' is no file"):
+    with pytest.raises(ModelError, match=r"initializer 'layer0\.w': 'mlp\.weights' is no file"):
         zrt.read_weights(tmp_path / "mlp.onnx")
 
 

@@ -135,3 +135,65 @@ def test_runtime_is_not_copyable(
     """A copy would share the lanes of the original, and closing it would close them."""
     with pytest.raises(NotCopyableError, match="Runtime"):
         attempt(make(session))
+
+
+class Odd(float):
+    """A float whose methods raise, or return something else than the number in its memory."""
+
+    def __float__(self) -> float:
+        raise RuntimeError
+
+    def __le__(self, other: object) -> bool:
+        return True
+
+    __lt__ = __ge__ = __gt__ = __eq__ = __le__
+    __hash__ = float.__hash__
+
+    def __add__(self, other: float) -> float:
+        return float("nan")
+
+    __radd__ = __add__
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+X = np.ones(2, np.float32)
+
+# Each waits, or runs, with a timeout.
+TIMED: dict[str, Callable[[zrt.Session, Any], object]] = {
+    "Session.run": lambda session, timeout: session.run([X, X], timeout=timeout),
+    "Session.submit": lambda session, timeout: session.submit([X, X], timeout=timeout).result(),
+    "Session.prepare": lambda session, timeout: session.prepare([X, X]).run(timeout=timeout),
+    "Lane.run": lambda session, timeout: session.lane({"x": 2, "y": 2}).run(timeout),
+    "StatefulLane.run": lambda session, timeout: session.lane({"x": 2, "y": 2}, state={"z": "x"}).run(None, timeout),
+    "Environment.flush_log": lambda session, timeout: zrt.Environment().flush_log(timeout),
+    "a future's result": lambda session, timeout: session.submit([X, X]).result(timeout),
+    "a future's exception": lambda session, timeout: session.submit([X, X]).exception(timeout),
+}
+
+each_timed = pytest.mark.parametrize("run", TIMED.values(), ids=TIMED.keys())
+
+
+@each_timed
+@pytest.mark.parametrize("timeout", [Odd(60.0), Two(60), np.float64(60), 60], ids=["Odd", "Two", "float64", "int"])
+def test_subclass_as_timeout_counts_by_its_content(session: zrt.Session, run: Any, timeout: Any) -> None:
+    run(session, timeout)
+
+
+@each_timed
+@pytest.mark.parametrize(
+    "timeout",
+    [Odd("nan"), Odd("inf"), float("nan"), float("inf"), 10**400, BEYOND, np.float64("nan")],
+    ids=lambda timeout: type(timeout).__name__,
+)
+def test_timeout_that_no_clock_reaches_is_refused(session: zrt.Session, run: Any, timeout: Any) -> None:
+    with pytest.raises(ArgumentError, match="timeout"):
+        run(session, timeout)
+
+
+@each_timed
+@pytest.mark.parametrize("timeout", [True, np.bool_(True), np.float32(60), np.int64(60), "60", 1j, object(), [60]])
+def test_timeout_that_is_no_number_of_python_is_refused(session: zrt.Session, run: Any, timeout: Any) -> None:
+    with pytest.raises(DTypeError, match="timeout"):
+        run(session, timeout)

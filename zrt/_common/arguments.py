@@ -76,15 +76,18 @@ def integer(value: Any, subject: str, low: int = 0, high: int = INT32_MAX) -> in
     return number
 
 
-def seconds(value: Any, subject: str) -> float:
-    """A duration in seconds, not negative."""
-    if isinstance(value, bool) or not issubclass(type(value), (int, float)):
+def seconds(value: Any, subject: str, low: float = 0) -> float:
+    """A duration in seconds, at least `low`."""
+    kind = type(value)
+    if kind is bool or not issubclass(kind, (int, float)):
         raise wrong_type(subject, "seconds", value)
     import threading
 
-    if not 0 <= value <= threading.TIMEOUT_MAX:
-        raise ArgumentError(f"{subject}: {shown(value)} seconds cannot be waited for")
-    return float(value)
+    # A subclass may override everything but these: they return the number in its memory.
+    number = operator.index(value) if issubclass(kind, int) else float.__float__(value)
+    if not low <= number <= threading.TIMEOUT_MAX:
+        raise ArgumentError(f"{subject}: {shown(number)} seconds cannot be waited for")
+    return float(number)
 
 
 def boolean(value: Any, subject: str) -> bool:

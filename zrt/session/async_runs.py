@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from itertools import count
 from typing import Any, TypeAlias
 
+from zrt._common.arguments import seconds
 from zrt._native import bridge, ffi, lib, status
 from zrt._native.cdata import NULL, new_array
 from zrt._native.handle import Handle
@@ -273,7 +274,9 @@ class RunFuture(Future[list[Result]]):
         """Completes the future here if its run ends in time; returns the seconds that are left to wait otherwise."""
         if timeout is None and self.run is not None:
             _refuse_here()
-        end = None if timeout is None else time.monotonic() + timeout
+        # As in Python's own futures a negative time is over at once.
+        limit = None if timeout is None else seconds(timeout, "timeout", -threading.TIMEOUT_MAX)
+        end = None if limit is None else time.monotonic() + limit
         while (run := self.run) is not None and not self._calls_back:
             left = _SLICE if end is None else min(_SLICE, end - time.monotonic())
             try:
