@@ -197,6 +197,44 @@ class TestEquality:
         assert copy.copy(spec) == copy.deepcopy(spec) == spec
 
 
+# A part of a pickle by its place, in its stead another, the error, and the culprit that the message names.
+FOREIGN: dict[str, tuple[int, Any, type[zrt.Error], str]] = {
+    "policy": (2, "FASTEST", ArgumentError, "providers: policy: 'FASTEST' is none of DEFAULT, PREFER_CPU"),
+    "number of a policy": (2, 3, DTypeError, "providers: expected pairs"),
+    "provider without a name": (2, ((5, ()),), DTypeError, "providers.*5"),
+    "option of a provider": (2, (("CPU", ((5, "a"),)),), DTypeError, "CPU.*5"),
+    "half an option": (2, (("CPU", (("a",),)),), DTypeError, "providers: expected pairs"),
+    "half a provider": (2, (("CPU",),), DTypeError, "providers: expected pairs"),
+    "model": (0, 5, DTypeError, "model.*int"),
+    "path": (0, "a\0b", ArgumentError, "model.*NUL"),
+    "name of an option": (1, '{"hurry": true}', ArgumentError, "SessionOptions.*'hurry'"),
+    "value of an option": (1, '{"execution_mode": "FAST"}', ArgumentError, "'FAST'"),
+    "options": (1, "{", ArgumentError, "SessionOptions: this is not JSON"),
+    "type of the options": (1, {}, DTypeError, "options: expected JSON, got dict"),
+    "folder": (3, 5, DTypeError, "external_data_dir.*int"),
+    "strict": (4, 1, DTypeError, "strict: expected True or False"),
+    "allow": (5, "Shape", DTypeError, "allow: expected a list"),
+    "operator": (5, (5,), DTypeError, "allow: expected a str, got int 5"),
+}
+
+
+class TestForeignPickles:
+    """Pickles of another version, or damaged ones."""
+
+    @pytest.mark.parametrize("what", FOREIGN)
+    def test_unknown_part_raises(self, spec: zrt.SessionSpec, what: str) -> None:
+        place, other, error, words = FOREIGN[what]
+        restore, content = spec.__reduce__()
+        with pytest.raises(error, match=words):
+            restore(*content[:place], other, *content[place + 1 :])
+
+    def test_other_number_of_parts_raises(self, spec: zrt.SessionSpec) -> None:
+        restore, content = spec.__reduce__()
+        for parts in ((), content[:-1], (*content, 1)):
+            with pytest.raises(ArgumentError, match=f"SessionSpec: this recipe has {len(parts)} parts, not 6"):
+                restore(*parts)
+
+
 NOT_DATA: dict[str, tuple[Callable[[str], zrt.SessionSpec], str]] = {
     "weights": (
         lambda path: zrt.SessionSpec(path, zrt.SessionOptions(initializers={"w": np.ones(3)})),

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
-from zrt._common.arguments import boolean, path_bytes, text, wrong_type
+from zrt._common.arguments import boolean, choose, path_bytes, text, wrong_type
 from zrt._common.public import guarded, public
 from zrt.errors import ArgumentError, BusyError, UnsupportedError
 from zrt.loading.model_source import Model, plain_model
@@ -99,8 +99,7 @@ class SessionSpec:
         given._check()
         settings = given.to_dict()
         settings["custom_op_libraries"] = [os.path.abspath(file) for file in settings["custom_op_libraries"]]
-        if isinstance(allow, (str, bytes)) or not isinstance(allow, Iterable):
-            raise wrong_type("allow", "a list of operators", allow)
+        operators = _operators(allow)
         object.__setattr__(
             self,
             "_content",
@@ -110,7 +109,7 @@ class SessionSpec:
                 providers.name if isinstance(providers, DevicePolicy) else _as_data(providers),
                 None if external_data_dir is None else _absolute(external_data_dir, "external_data_dir"),
                 boolean(strict, "strict"),
-                tuple(sorted({text(operator, "allow").decode() for operator in allow})),
+                operators,
             ),
         )
 
@@ -222,10 +221,39 @@ class SessionSpec:
 
 
 def _restored(*content: Any) -> SessionSpec:
-    """The recipe of a pickle."""
+    """The recipe of a pickle of any version of zrt. Raises for a part that this version does not know."""
+    if len(content) != len(_Content._fields):
+        raise ArgumentError(f"SessionSpec: this recipe has {len(content)} parts, not {len(_Content._fields)}")
+    model, options, providers, external_data_dir, strict, allow = content
+    if not isinstance(options, str):
+        raise wrong_type("options", "JSON", options)
+    SessionOptions.from_json(options)
+    if isinstance(providers, str):
+        providers = choose(DevicePolicy, providers, "providers: policy").name
+    elif providers is not None:
+        try:
+            pairs = [(name, dict(settings)) for name, settings in providers]
+        except (TypeError, ValueError):
+            raise wrong_type("providers", "pairs of a name and its options", providers) from None
+        providers = _as_data(pairs)
+    checked = _Content(
+        plain_model(model),
+        options,
+        providers,
+        None if external_data_dir is None else os.fsdecode(path_bytes(external_data_dir, "external_data_dir")),
+        boolean(strict, "strict"),
+        _operators(allow),
+    )
     spec = SessionSpec.__new__(SessionSpec)
-    object.__setattr__(spec, "_content", _Content(*content))
+    object.__setattr__(spec, "_content", checked)
     return spec
+
+
+def _operators(allow: Any) -> tuple[str, ...]:
+    """The operators that `strict` exempts, sorted."""
+    if isinstance(allow, (str, bytes)) or not isinstance(allow, Iterable):
+        raise wrong_type("allow", "a list of operators", allow)
+    return tuple(sorted({text(operator, "allow").decode() for operator in allow}))
 
 
 def _as_data(providers: Any) -> _Providers | None:
