@@ -6,13 +6,17 @@ import _thread
 import gc
 import os
 import re
+import subprocess
+import sys
 import threading
 import weakref
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.support import compiler
 from tests.support.threads import (
     MODEL,
     Factory,
@@ -385,3 +389,33 @@ class TestAffinities:
         key = "session.intra_op_thread_affinities"
         with pytest.raises(OrtError, match="must consist of only digits"):
             Session(MODEL, SessionOptions(intra_op_num_threads=2, config_entries={key: "a"}))
+
+
+@pytest.fixture(scope="module")
+def starved(tmp_path_factory) -> Path:
+    """A library to preload, by which a test lets the system's calls fail."""
+    library = tmp_path_factory.mktemp("starved") / "starved.so"
+    source = Path(__file__).parent / "scripts" / "starved.c"
+    subprocess.run([*compiler.command(), "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+NO_THREAD = "thread_factory raised RuntimeError: can't start new thread"
+NO_MEMORY = "thread_factory: no memory for another thread"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="preloads a library for glibc")
+@pytest.mark.parametrize(
+    ("count", "allowed", "mode", "says"),
+    [
+        *(("threads_left", allowed, "SEQUENTIAL", NO_THREAD) for allowed in range(3)),
+        # The factory has made its first thread when the count begins.
+        *(("callocs_left", allowed, "SEQUENTIAL", NO_MEMORY) for allowed in range(2)),
+        # The first and the last thread of the second pool.
+        *(("threads_left", allowed, "PARALLEL", NO_THREAD) for allowed in (3, 4)),
+        *(("callocs_left", allowed, "PARALLEL", NO_MEMORY) for allowed in (2, 3)),
+    ],
+)
+def test_load_without_threads_or_memory_raises(starved, script, monkeypatch, count, allowed, mode, says):
+    monkeypatch.setenv("LD_PRELOAD", str(starved))
+    assert script("starved_thread_factory.py", count, allowed, mode).stdout == f"model in memory: {says}\n"

@@ -81,7 +81,7 @@ class Crew(Carrier):
     """The threads that a factory makes for the pools of a session, or of the environment.
 
     ONNX Runtime asks for them one by one while it creates the pools, on the thread that loads. `settle` ends that
-    phase and raises the exception of the factory.
+    phase: it lets the threads begin, or raises the exception of the factory.
     """
 
     __slots__ = ("__weakref__", "_factory", "_handle", "block")
@@ -136,10 +136,13 @@ class Crew(Carrier):
         self._factory = self._handle = None
         error = self.take()
         failed, self.block.pointer.failed = self.block.pointer.failed, 0
+        if failed == lib.ZRT_CREW_NO_MEMORY:
+            error = CallbackError("thread_factory: no memory for another thread")
         if error is None and failed:
             # The interpreter is ending, or an interrupt came before the exception was kept.
             error = CallbackError("thread_factory: it was interrupted")
         if error is None:
+            lib.zrt_crew_start(self.block.pointer)
             return
         message = str(error) if isinstance(error, CallbackError) else f"thread_factory raised {describe(error)}"
         raise as_callback_error(error, f"{subject}: {message}")

@@ -14,6 +14,9 @@ struct zrt_thread {
     pthread_cond_t changed;
     int state;
     int references;
+    /* While the thread waits for its start: the crew, and the next one of it that waits. */
+    zrt_crew *crew;
+    zrt_thread *next;
 };
 
 static zrt_thread *new_thread(OrtThreadWorkerFn worker, void *worker_data) {
@@ -89,43 +92,13 @@ void zrt_thread_forget(zrt_thread *thread) {
     drop(thread);
 }
 
-static void work(zrt_thread *thread) {
-    thread->worker(thread->worker_data);
-    change(thread, ZRT_THREAD_RUNNING, ZRT_THREAD_DONE);
-}
-
 int zrt_thread_work(zrt_thread *thread) {
     int found = change(thread, ZRT_THREAD_AWAITED, ZRT_THREAD_ARRIVED);
-    if (found == ZRT_THREAD_AWAITED && wait_while(thread, ZRT_THREAD_ARRIVED) == ZRT_THREAD_RUNNING)
-        work(thread);
-    return found;
-}
-
-static void *work_alone(void *pointer) {
-    work(pointer);
-    drop(pointer);
-    return NULL;
-}
-
-/* Runs a worker on a thread of the system where its pool is half made: ONNX Runtime waits forever for the workers of a
-   pool that it cannot complete. */
-static int start_alone(zrt_thread *thread) {
-    pthread_t started;
-    thread->state = ZRT_THREAD_RUNNING;
-    if (pthread_create(&started, NULL, work_alone, zrt_thread_take(thread)) != 0) {
-        drop(thread);
-        return 0;
+    if (found == ZRT_THREAD_AWAITED && wait_while(thread, ZRT_THREAD_ARRIVED) == ZRT_THREAD_RUNNING) {
+        thread->worker(thread->worker_data);
+        change(thread, ZRT_THREAD_RUNNING, ZRT_THREAD_DONE);
     }
-    pthread_detach(started);
-    return 1;
-}
-
-static int ask(zrt_crew *crew, zrt_thread *thread) {
-    /* Taking the GIL after the interpreter's end would block forever. */
-    int arrived = Py_IsInitialized() && crew->ask(crew->python, thread) == 0;
-    /* The decision falls in C: in Python an interrupt could come between the decision and the answer to ONNX Runtime.
-     */
-    return arrived && change(thread, ZRT_THREAD_ARRIVED, ZRT_THREAD_RUNNING) == ZRT_THREAD_ARRIVED;
+    return found;
 }
 
 /* Refuses the thread that waits, or any that arrives later. */
@@ -139,29 +112,45 @@ static void refuse(zrt_thread *thread) {
 
 OrtCustomThreadHandle zrt_thread_create(void *pointer, OrtThreadWorkerFn worker, void *worker_data) {
     zrt_crew *crew = pointer;
+    if (crew->ask == NULL || crew->failed)
+        return NULL;
     zrt_thread *thread = new_thread(worker, worker_data);
-    if (thread == NULL)
+    if (thread == NULL) {
+        crew->failed = ZRT_CREW_NO_MEMORY;
         return NULL;
-    if (crew->ask != NULL && !crew->failed) {
-        if (ask(crew, thread)) {
-            crew->made++;
-            return (OrtCustomThreadHandle)thread;
-        }
-        crew->failed = 1;
+    }
+    /* Taking the GIL after the interpreter's end would block forever. */
+    if (!Py_IsInitialized() || crew->ask(crew->python, thread) != 0) {
+        crew->failed = ZRT_CREW_FAILED;
         refuse(thread);
-        /* Without any worker yet ONNX Runtime can fail: it ends the load at once. */
-        if (crew->made == 0 || (thread = new_thread(worker, worker_data)) == NULL)
-            return NULL;
-    }
-    if (!start_alone(thread)) {
-        drop(thread);
         return NULL;
     }
+    thread->crew = crew;
+    thread->next = crew->waiting;
+    crew->waiting = thread;
     return (OrtCustomThreadHandle)thread;
+}
+
+void zrt_crew_start(zrt_crew *crew) {
+    while (crew->waiting != NULL) {
+        zrt_thread *thread = crew->waiting;
+        crew->waiting = thread->next;
+        thread->crew = NULL;
+        change(thread, ZRT_THREAD_ARRIVED, ZRT_THREAD_RUNNING);
+    }
 }
 
 void zrt_thread_join(OrtCustomThreadHandle handle) {
     zrt_thread *thread = (zrt_thread *)handle;
+    if (thread->crew != NULL) {
+        /* The pool ends before its threads began. */
+        zrt_thread **place = &thread->crew->waiting;
+        while (*place != thread)
+            place = &(*place)->next;
+        *place = thread->next;
+        refuse(thread);
+        return;
+    }
     wait_while(thread, ZRT_THREAD_RUNNING);
     drop(thread);
 }

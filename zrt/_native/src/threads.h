@@ -5,7 +5,7 @@
 enum {
     /* No thread has arrived yet. */
     ZRT_THREAD_AWAITED = 0,
-    /* A thread has arrived and waits to be accepted. */
+    /* A thread has arrived and waits for its start. */
     ZRT_THREAD_ARRIVED = 1,
     ZRT_THREAD_RUNNING = 2,
     ZRT_THREAD_DONE = 3,
@@ -23,14 +23,26 @@ typedef struct zrt_thread zrt_thread;
 /* Asks the factory for a thread; returns 0 when one has arrived. */
 typedef int (*zrt_thread_ask)(void *python, zrt_thread *thread);
 
+enum {
+    /* The factory made no thread; Python may know why. */
+    ZRT_CREW_FAILED = 1,
+    ZRT_CREW_NO_MEMORY = 2
+};
+
 /* The options that ONNX Runtime passes to `zrt_thread_create`. Owned by a handle that outlives the pools. */
 typedef struct zrt_crew {
-    /* NULL once the pools are made: later workers get threads of the system. */
+    /* NULL once the pools are made. */
     zrt_thread_ask ask;
     void *python;
-    size_t made;
+    /* The threads that have arrived and wait for their start. */
+    zrt_thread *waiting;
+    /* Why no more threads are asked for, ZRT_CREW_FAILED or ZRT_CREW_NO_MEMORY; else 0. */
     int failed;
 } zrt_crew;
+
+/* Lets the threads begin, when all pools are made: a pool waits forever for the end of workers that have begun where
+   another one of it is missing. */
+void zrt_crew_start(zrt_crew *crew);
 
 /* An OrtCustomCreateThreadFn and an OrtCustomJoinThreadFn. The second returns as soon as the thread has left ONNX
    Runtime's code, and never takes the GIL. */
@@ -41,7 +53,7 @@ void zrt_thread_join(OrtCustomThreadHandle thread);
 zrt_thread *zrt_thread_take(zrt_thread *thread);
 void zrt_thread_forget(zrt_thread *thread);
 
-/* The thread that is to be the worker calls this. It waits to be accepted, and works until the pool ends. Returns the
+/* The thread that is to be the worker calls this. It waits for its start, and works until the pool ends. Returns the
    state that it found: any but AWAITED means that the worker needs no thread. */
 int zrt_thread_work(zrt_thread *thread);
 
