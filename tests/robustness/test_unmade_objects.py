@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import zrt
+from tests.support import models
 from zrt._native.handle import Single
 from zrt.errors import ClosedError
 
@@ -88,3 +89,15 @@ def test_unmade_arguments_are_refused() -> None:
     value = zrt.Value.__new__(zrt.Value)
     with pytest.raises(ClosedError, match="this Value was not made"):
         value.numpy()
+
+
+def test_subclasses_work() -> None:
+    class Own(zrt.Session):
+        """A user's subclass: it reads the types at their first use, as its base does."""
+
+        extra: int
+
+    session = Own(models.add())
+    assert session.input_names == ("x", "y")
+    with pytest.raises(ClosedError, match="this Own was not made"):
+        Own.__new__(Own).run([])

@@ -58,17 +58,14 @@ def guarded(kind: Kind) -> Kind:
 
     Until Python 3.12 this slows each look-up of an attribute down, so it is not for classes of hot paths.
     """
-    declared = {
-        name
-        for base in kind.__mro__
-        for name in (*vars(base).get("__slots__", ()), *getattr(base, "__annotations__", ()))
-    }
-
-    def missing(self: object, name: str) -> NoReturn:
-        if name in declared:
-            raise not_made(self)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-
-    if "__getattr__" not in vars(kind):
-        kind.__getattr__ = missing  # type: ignore[attr-defined]
+    if not hasattr(kind, "__getattr__"):
+        kind.__getattr__ = _missing  # type: ignore[attr-defined]
     return kind
+
+
+def _missing(self: object, name: str) -> NoReturn:
+    """The ``__getattr__`` of guarded classes."""
+    for base in type(self).__mro__:
+        if name in vars(base).get("__slots__", ()) or name in getattr(base, "__annotations__", ()):
+            raise not_made(self)
+    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
