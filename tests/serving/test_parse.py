@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 import tracemalloc
 from collections.abc import Callable
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -164,6 +166,7 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
     "size true": ({"inputs": [x(shape=[True, 2])]}, ["'x'", "shape"]),
     "size of a float": ({"inputs": [x(shape=[1.0, 2])]}, ["'x'", "shape"]),
     "huge size": ({"inputs": [x(shape=[2**70, 2])]}, ["'x'", "shape"]),
+    "product of sizes beyond 64 bits": ({"inputs": [x(shape=[2**62, 2])]}, ["'x'", "shape"]),
     "huge size beside 0": ({"inputs": [x([], shape=[2**62, 0])], "q": (2**62, 0)}, ["'x'"]),
     "other shape": ({"inputs": [x(shape=[1, 3])]}, ["'x'", "[n, 2]", "[1, 3]"]),
     "other rank": ({"inputs": [x(shape=[2])]}, ["'x'", "[n, 2]"]),
@@ -192,7 +195,76 @@ WRONG: dict[str, tuple[Any, list[str]]] = {
 }
 
 
+OPEN_RANK: dict[str, list[int]] = {
+    "one size too many": [1] * 65,
+    "227 large sizes": [2**63 - 1] * 227,
+    "100,000 large sizes": [2**63 - 1] * 100_000,
+    "64 large sizes": [2**63 - 1] * 64,
+    "large sizes beside 0": [2**62, 2**62, 0],
+}
+
+
 class TestWrong:
+    @pytest.mark.parametrize("case", OPEN_RANK)
+    @pytest.mark.parametrize("kind", [FLOAT, ElementType.STRING], ids=["numbers", "strings"])
+    @pytest.mark.parametrize("in_json", [True, False], ids=["json", "binary"])
+    def test_shape_of_open_rank_is_bounded(
+        self, case: str, kind: ElementType, in_json: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        factors = []
+
+        def prod(sizes: Any) -> int:
+            factors.append(len(sizes))
+            return math.prod(sizes)
+
+        monkeypatch.setattr("zrt.serving.parse.math", SimpleNamespace(prod=prod))
+        shape, datatype = OPEN_RANK[case], "FP32" if kind is FLOAT else "BYTES"
+        if in_json:
+            body, size = written(x([], datatype, shape))[0], None
+        else:
+            body, size = written(binary(0, datatype=datatype, shape=shape))
+        with pytest.raises(RequestError, match="input 'x': ") as caught:
+            parse(body, size, signature(kind, None))
+        assert (caught.value.status, len(str(caught.value)) < 3000) == (400, True)
+        # A product of many large sizes takes minutes.
+        assert all(number <= 64 for number in factors)
+
+    def test_rank_64_is_read(self) -> None:
+        body, _ = written(x([1], shape=[1] * 64))
+        assert parse(body, None, signature(shape=None)).feeds["x"].ndim == 64
+
+    def test_sequences_are_refused(self) -> None:
+        """Each request would get an answer that knows nothing of those before it."""
+        body, _ = written(x(), parameters={"sequence_id": 5, "sequence_start": True, "sequence_end": False})
+        with pytest.raises(RequestError, match=r"sequence_id: .* sequence"):
+            parse(body, None, signature())
+        assert parse(written(x(), parameters={"sequence_id": 0})[0], None, signature()).id is None
+
+    def test_deep_data_are_refused_before_numpy_reads_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """numpy takes 10 seconds for a million of these lists, in which no other thread of Python runs."""
+        read = []
+        array = np.array
+        monkeypatch.setattr(np, "array", lambda data, *more: read.append(data) or array(data, *more))
+        for shape in ([0], [3, 1, 1, 1, 0], [3]):
+            body, _ = written(x([[[[[]]]]] * 3, shape=shape))
+            if len(shape) == 5:
+                assert parse(body, None, signature(shape=None)).feeds["x"].shape == (3, 1, 1, 1, 0)
+                continue
+            with pytest.raises(RequestError, match=r"'x'.*nested"):
+                parse(body, None, signature(shape=None))
+        assert read == [[]]
+
+    def test_strings_beyond_the_shape_are_not_read(self) -> None:
+        data = bytes(4 * 1_000_000)
+        body, size = written(binary(len(data), datatype="BYTES"), binary=data)
+        tracemalloc.start()
+        try:
+            with pytest.raises(RequestError, match="has 2 elements, got more"):
+                parse(body, size, signature(ElementType.STRING))
+            assert tracemalloc.get_traced_memory()[1] < 1 << 20
+        finally:
+            tracemalloc.stop()
+
     @pytest.mark.parametrize("case", WRONG)
     def test_wrong_request_is_refused_by_name(self, case: str) -> None:
         document, words = WRONG[case]

@@ -26,6 +26,11 @@ _LENGTH = struct.Struct("<I")
 
 _FLOATS = (ElementType.FLOAT16, ElementType.BFLOAT16, ElementType.FLOAT, ElementType.DOUBLE)
 
+# The most sizes of a shape, which are those of numpy, and the most elements. Both are checked before any arithmetic:
+# Python multiplies as many digits as it gets.
+MOST_SIZES = 64
+MOST_ELEMENTS = 2**63 - 1
+
 # By the kinds of numpy's types.
 _EXPECTED = {"b": "true and false", "iu": "whole numbers", "iuf": "numbers"}
 
@@ -62,6 +67,8 @@ def parse(body: bytes, json_size: int | None, signature: Signature) -> InferRequ
     if given is not None and not isinstance(given, str):
         raise _bad(f"id: expected a string, got {shown(given)}")
     parameters = _parameters(document, "the request")
+    if parameters.get("sequence_id"):
+        raise _bad("sequence_id: the server has no sequences, each request stands alone")
     binary = memoryview(body)[len(body) if json_size is None else json_size :]
     return InferRequest(
         given,
@@ -124,7 +131,11 @@ def _feeds(tensors: Any, binary: memoryview, signature: Signature) -> dict[str, 
 def _shape(dims: Any, info: ValueInfo, subject: str) -> tuple[int, ...]:
     if not isinstance(dims, list) or not all(type(dim) is int and 0 <= dim < 2**63 for dim in dims):
         raise _bad(f"{subject}: expected a shape, a list of sizes, got {shown(dims)}")
+    if len(dims) > MOST_SIZES:
+        raise _bad(f"{subject}: a shape has at most {MOST_SIZES} sizes, got {len(dims)}")
     shape = tuple(dims)
+    if math.prod(shape) > MOST_ELEMENTS:
+        raise _bad(f"{subject}: shape {shown(dims)} has more than {MOST_ELEMENTS} elements")
     try:
         symbolic_shapes.check(info, shape, subject)
     except Error as error:
@@ -173,7 +184,7 @@ def _flag(parameters: Mapping[str, Any], name: str, subject: str, default: bool 
 
 def _from_bytes(data: memoryview, info: ValueInfo, shape: tuple[int, ...], subject: str) -> Array:
     if info.element_type is ElementType.STRING:
-        return _text_array(_texts(data, subject), shape, subject)
+        return _text_array(_texts(data, math.prod(shape), subject), shape, subject)
     dtype = info.element_type.dtype
     if len(data) != math.prod(shape) * dtype.itemsize:
         raise _bad(
@@ -186,11 +197,13 @@ def _from_bytes(data: memoryview, info: ValueInfo, shape: tuple[int, ...], subje
     return _shaped(np.frombuffer(data, dtype), shape, subject)
 
 
-def _texts(data: memoryview, subject: str) -> list[str]:
-    """The strings of binary data: before each one stands its length in four bytes."""
+def _texts(data: memoryview, count: int, subject: str) -> list[str]:
+    """The `count` strings of binary data: before each one stands its length in four bytes."""
     found: list[str] = []
     begin = 0
     while begin < len(data):
+        if len(found) == count:
+            raise _bad(f"{subject}: the shape has {count} elements, got more")
         start = begin + _LENGTH.size
         if start > len(data):
             raise _bad(f"{subject}: the data end within the length of string {len(found)}")
@@ -223,29 +236,44 @@ def _shaped(array: Array, shape: tuple[int, ...], subject: str) -> Array:
 def _from_json(data: Any, info: ValueInfo, shape: tuple[int, ...], subject: str) -> Array:
     """Data of JSON, nested as the shape says or flat."""
     wanted = info.element_type
-    if wanted is ElementType.STRING:
-        return _text_array(_json_texts(data, subject), shape, subject)
-    if str in _types(data):
+    if wanted is not ElementType.STRING and str in _types(data):
         # numpy would give every element the room of the longest string.
         raise _bad(f"{subject}: expected {_EXPECTED[_kinds(wanted)]} for {DATATYPES[wanted]}, got strings")
+    elements = _elements(data, shape, subject)
+    if wanted is ElementType.STRING:
+        return _text_array(_json_texts(elements, subject), shape, subject)
+    if len(elements) != math.prod(shape):
+        raise _bad(f"{subject}: shape {list(shape)} has {math.prod(shape)} elements, got {len(elements)}")
     try:
-        raw = np.array(data)
+        raw = np.array(elements)
         if raw.dtype == object and wanted in _FLOATS:
             # null stands for NaN.
-            raw = np.array(data, np.float64)
-        elif raw.dtype.kind == "f" and wanted is ElementType.UINT64 and _are_integers(data):
+            raw = np.array(elements, np.float64)
+        elif raw.dtype.kind == "f" and wanted is ElementType.UINT64 and all(type(each) is int for each in elements):
             # numpy makes floats of integers on both sides of 2**63.
-            raw = np.array(data, np.uint64)
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            raw = np.array(elements, np.uint64)
+    except (ValueError, TypeError, OverflowError) as error:
         raise _bad(f"{subject}: the data are no tensor: {error}") from None
-    if raw.size != math.prod(shape):
-        raise _bad(f"{subject}: shape {list(shape)} has {math.prod(shape)} elements, got {raw.size}")
-    if raw.shape != shape and raw.ndim > 1:
-        raise _bad(f"{subject}: the shape is {list(shape)}, the data are nested as {list(raw.shape)}")
     if raw.size:
         _check_kind(raw, wanted, subject)
     with np.errstate(over="ignore"):
         return _shaped(raw.astype(wanted.dtype), shape, subject)
+
+
+def _elements(data: Any, shape: tuple[int, ...], subject: str) -> list[Any]:
+    """The elements of data that are flat or nested as the shape says; numpy takes long for lists that are not."""
+    level: list[Any] = data if isinstance(data, list) else [data]
+    if list not in map(type, level):
+        return level
+    fits = len(level) == (shape or (-1,))[0]
+    for size in shape[1:]:
+        fits = fits and all(type(each) is list and len(each) == size for each in level)
+        if not fits:
+            break
+        level = list(chain.from_iterable(level))
+    if not fits or list in map(type, level):
+        raise _bad(f"{subject}: the data are not nested as the shape {list(shape)} says")
+    return level
 
 
 def _types(data: Any) -> set[type]:
@@ -258,10 +286,6 @@ def _types(data: Any) -> set[type]:
         lists = level if types == {list} else [each for each in level if type(each) is list] if list in types else []
         level = list(chain.from_iterable(lists))
     return found
-
-
-def _are_integers(data: Any) -> bool:
-    return all(type(each) is int for each in np.array(data, object).flat)
 
 
 def _kinds(wanted: ElementType) -> str:
@@ -281,23 +305,16 @@ def _check_kind(raw: Array, wanted: ElementType, subject: str) -> None:
             raise _bad(f"{subject}: {low if low < limits.min else high} does not fit {name}")
 
 
-def _json_texts(data: Any, subject: str) -> list[str]:
-    """The strings of a nested list, in order."""
-    found: list[str] = []
-    rest = [data]
-    while rest:
-        each = rest.pop()
-        if isinstance(each, list):
-            rest.extend(reversed(each))
-        elif isinstance(each, str):
-            found.append(each)
-        else:
+def _json_texts(elements: list[Any], subject: str) -> list[str]:
+    """Elements of JSON that are strings."""
+    for each in elements:
+        if not isinstance(each, str):
             raise _bad(f"{subject}: expected strings for BYTES, got {shown(each)}")
     try:
-        "".join(found).encode()
+        "".join(elements).encode()
     except UnicodeEncodeError as error:
         raise _bad(f"{subject}: a string cannot be written as UTF-8: {error.reason}") from None
-    return found
+    return elements
 
 
 def _raw(body: bytes, signature: Signature) -> InferRequest:
