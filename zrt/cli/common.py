@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zrt import providers
 from zrt._common import installation
@@ -19,6 +21,9 @@ from zrt.loading.model_source import Source
 from zrt.loading.options_files import Options, load_options
 from zrt.loading.session_options import SessionOptions
 from zrt.providers import ProviderLike
+
+if TYPE_CHECKING:
+    from zrt.custom_ops import CustomOpDomain
 
 Parsed = TypeVar("Parsed")
 
@@ -71,6 +76,41 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="session options, run options and providers from a .json or .toml file; other flags go before it",
     )
+
+
+def add_import(parser: argparse.ArgumentParser) -> None:
+    """Adds ``--import``."""
+    parser.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a Python module, such as my_ops, with the domains of custom operators that models call (may be repeated)",
+    )
+
+
+def imported_domains(names: Iterable[str]) -> list[CustomOpDomain]:
+    """The domains of custom operators that are attributes of the named modules, each once.
+
+    Modules are looked for in the current folder first, as ``python -m`` does. Raises `UsageError` for a module that
+    cannot be imported, or that has no domain.
+    """
+    from zrt.custom_ops import CustomOpDomain
+
+    found: list[CustomOpDomain] = []
+    for name in names:
+        if os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:
+            raise UsageError(f"--import: {name!r} cannot be imported: {type(error).__name__}: {error}") from error
+        domains = [each for each in vars(module).values() if isinstance(each, CustomOpDomain)]
+        if not domains:
+            raise UsageError(f"--import: module {name!r} has no zrt.CustomOpDomain among its attributes")
+        found += domains
+    return list(dict.fromkeys(found))
 
 
 def loaded_options(path: Path | None, threads: int | None, default: int) -> Options:

@@ -72,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_provider(parser)
     common.add_threads(parser, DEFAULT_THREADS)
     common.add_options(parser)
+    common.add_import(parser)
 
 
 class _Run(NamedTuple):
@@ -170,6 +171,10 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     if arguments.source.resolve() in (arguments.target.resolve(), *arguments.target.resolve().parents):
         raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")
     options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    if arguments.imports:
+        if arguments.ray is not None:
+            raise ArgumentError("--import does not go with --ray: operators in Python stay in this process")
+        options.session.custom_ops = common.imported_domains(arguments.imports)
     providers = common.chosen_providers(arguments.provider, options) or None
     # A cluster may have devices that this machine lacks: the declarations are those of the CPU too.
     session = Session(arguments.model, options.session, providers if arguments.ray is None else None)
