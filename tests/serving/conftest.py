@@ -142,6 +142,9 @@ class Counted:
         self.rows.append(rows)
         self.hits.append(hit)
 
+    def computed(self, rows: int, copying: float, running: float, writing: float) -> None:
+        assert min(copying, running, writing) >= 0
+
 
 @pytest.fixture
 def counted() -> Counted:

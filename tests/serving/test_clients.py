@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from importlib.resources import files
 from typing import Any
@@ -107,6 +108,102 @@ class TestTriton:
             client.infer("digits", [image])
         with pytest.raises(InferenceServerException, match=r"\[404\] there is no model 'other'"):
             client.infer("other", [image])
+
+    def test_configuration(self, triton: Any, serve: Callable[..., Server], load: Callable[..., zrt.Session]) -> None:
+        fixed = load("(string x, int64[2, n] i) => (string y, int64[2, n] j) { y = Identity(x) j = Neg(i) }")
+        server = serve({"digits": str(DIGITS), "fixed": {"1": fixed, "b": fixed}}, max_batch=8, max_wait=50, lanes=3)
+        with triton.InferenceServerClient(server.address) as client:
+            group = {"name": "digits", "kind": "KIND_CPU", "count": 3}
+            for version in ("", "1"):
+                assert client.get_model_config("digits", version) == {
+                    "name": "digits",
+                    "platform": "onnxruntime_onnx",
+                    "backend": "onnxruntime",
+                    "max_batch_size": 8,
+                    "input": [{"name": "image", "data_type": "TYPE_FP32", "dims": [1, 8, 8]}],
+                    "output": [{"name": "probabilities", "data_type": "TYPE_FP32", "dims": [10]}],
+                    "instance_group": [group],
+                    "dynamic_batching": {"max_queue_delay_microseconds": 50},
+                }
+            found = client.get_model_config("fixed", "b")
+            assert found["input"] == [
+                {"name": "x", "data_type": "TYPE_STRING", "dims": []},
+                {"name": "i", "data_type": "TYPE_INT64", "dims": [2, -1]},
+            ]
+            assert (found["max_batch_size"], "dynamic_batching" in found) == (0, False)
+            extensions = client.get_server_metadata()["extensions"]
+            assert extensions == ["binary_tensor_data", "model_configuration", "statistics"]
+
+    def test_statistics_count_what_was_asked(self, triton: Any, serve: Callable[..., Server], images: Any) -> None:
+        server = serve({"digits": {"1": str(DIGITS), "2": str(DIGITS)}, "other": str(DIGITS)})
+        client = triton.InferenceServerClient(server.address)
+        begin = int(time.time() * 1000)
+        image = triton.InferInput("image", images.shape, "FP32").set_data_from_numpy(images)
+        for _ in range(3):
+            client.infer("digits", [image])
+        with pytest.raises(triton.InferenceServerException):
+            client.infer("digits", [])
+        [one] = client.get_inference_statistics("digits", "2")["model_stats"]
+        stats = one["inference_stats"]
+        assert (one["name"], one["version"]) == ("digits", "2")
+        assert (one["inference_count"], one["execution_count"], one["batch_stats"]) == (3 * len(images), 3, [])
+        assert begin <= one["last_inference"] <= time.time() * 1000
+        wanted = {"success": 3, "fail": 1, "queue": 3, "cache_hit": 0, "cache_miss": 0}
+        wanted |= {"compute_input": 3, "compute_infer": 3, "compute_output": 3}
+        assert {name: duration["count"] for name, duration in stats.items()} == wanted
+        assert all(duration["ns"] > 0 for duration in stats.values() if duration["count"])
+        parts = sum(stats[name]["ns"] for name in ("queue", "compute_input", "compute_infer", "compute_output"))
+        assert parts < stats["success"]["ns"]
+        [first, second] = client.get_inference_statistics("digits")["model_stats"]
+        assert (first["version"], first["inference_count"], first["last_inference"]) == ("1", 0, 0)
+        assert second == one
+        everything = client.get_inference_statistics()["model_stats"]
+        assert [each["name"] for each in everything] == ["digits", "digits", "other"]
+        with pytest.raises(triton.InferenceServerException, match=r"\[404\] there is no model 'q'"):
+            client.get_inference_statistics("q")
+        client.close()
+
+    def test_every_method_works_or_says_what_is_missing(self, client: Any) -> None:
+        from tritonclient.utils import InferenceServerException
+
+        assert client.get_model_repository_index() == [
+            {"name": "digits", "version": "1", "state": "READY", "reason": ""}
+        ]
+        missing: dict[str, tuple[tuple[Any, ...], str]] = {
+            "load_model": (("digits",), "model_repository"),
+            "unload_model": (("digits",), "model_repository"),
+            "get_trace_settings": (("digits",), "trace"),
+            "update_trace_settings": ((None, {}), "trace"),
+            "get_log_settings": ((), "logging"),
+            "update_log_settings": (({},), "logging"),
+            "get_system_shared_memory_status": ((), "system_shared_memory"),
+            "register_system_shared_memory": (("r", "/r", 8), "system_shared_memory"),
+            "unregister_system_shared_memory": (("r",), "system_shared_memory"),
+            "get_cuda_shared_memory_status": (("r",), "cuda_shared_memory"),
+            "register_cuda_shared_memory": (("r", b"", 0, 8), "cuda_shared_memory"),
+            "unregister_cuda_shared_memory": ((), "cuda_shared_memory"),
+        }
+        for name, (arguments, extension) in missing.items():
+            with pytest.raises(InferenceServerException, match=rf"\[501\].*zrt .*extension {extension}\b"):
+                getattr(client, name)(*arguments)
+        works = {"is_server_live", "is_server_ready", "is_model_ready", "get_server_metadata", "get_model_metadata"}
+        works |= {"get_model_config", "get_model_repository_index", "get_inference_statistics", "infer", "async_infer"}
+        # These ask no server.
+        works |= {
+            "generate_request_body",
+            "parse_response_body",
+            "close",
+            "register_plugin",
+            "unregister_plugin",
+            "plugin",
+        }
+        methods = {name for name in dir(client) if not name.startswith("_") and callable(getattr(client, name))}
+        assert methods == works | set(missing)
+
+    def test_sequences_are_refused(self, triton: Any, client: Any, images: Any) -> None:
+        image = triton.InferInput("image", images.shape, "FP32").set_data_from_numpy(images)
+        with pytest.raises(triton.InferenceServerException, match=r"\[400\] sequence_id"):
+            client.infer("digits", [image], sequence_id=5, sequence_start=True)
 
     def test_asyncio_client(self, serve: Callable[..., Server], images: Any, wanted: Any) -> None:
         aio = pytest.importorskip("tritonclient.http.aio")

@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import threading
+import time
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -47,7 +48,7 @@ class TestAddresses:
         assert server.ask("GET", "/v2").json == {
             "name": "zrt",
             "version": zrt.__version__,
-            "extensions": ["binary_tensor_data"],
+            "extensions": ["binary_tensor_data", "model_configuration", "statistics"],
         }
         found = server.ask("GET", "/v2/models/m").json
         assert found == server.ask("GET", "/v2/models/m/versions/1").json
@@ -257,6 +258,57 @@ class TestLimits:
 
 
 class TestMetrics:
+    def test_latency_is_that_of_whole_requests(self, serve: Callable[..., Server], loop: zrt.Session) -> None:
+        server = serve({"m": loop}, lanes=1)
+        begin = time.time()
+        asked = time.perf_counter()
+        server.infer("m", endless(3))
+        server.infer("m", endless(), parameters={"timeout": 50_000})
+        took = time.perf_counter() - asked
+        found = server.metrics()
+        for status, least in ((200, 0), (504, 0.05)):
+            labels = f'{{model="m",status="{status}",version="1"}}'
+            assert found[f"zrt_request_seconds_count{labels}"] == found[f"zrt_requests_total{labels}"] == 1
+            assert least < found[f"zrt_request_seconds_sum{labels}"] < took
+            assert found[f'zrt_request_seconds_bucket{{le="+Inf",{labels[1:]}'] == 1
+        assert begin <= found['zrt_last_request_timestamp_seconds{model="m",version="1"}'] <= time.time()
+
+    def test_process_has_its_metrics(self, server: Server) -> None:
+        found = server.metrics()
+        assert found["process_cpu_seconds_total"] > 0
+        assert found["process_resident_memory_bytes"] > 1 << 20
+        assert found["process_open_fds"] > 3
+        assert 0 < found["process_start_time_seconds"] < time.time()
+
+    def test_parts_of_runs_add_up(self, server: Server) -> None:
+        for _ in range(3):
+            server.infer("m", floats([1, 2, 3, 4]))
+        found = server.metrics()
+        parts = {
+            part: found[f'zrt_compute_seconds_sum{{model="m",part="{part}",version="1"}}']
+            for part in ("input", "infer", "output")
+        }
+        assert min(parts.values()) > 0
+        run = found['zrt_run_seconds_sum{model="m",version="1"}']
+        assert parts["input"] + parts["infer"] <= run
+        assert found['zrt_compute_seconds_count{model="m",part="infer",version="1"}'] == 3
+
+    def test_waiting_requests_are_counted_up_and_down(
+        self, serve: Callable[..., Server], loop: zrt.Session, eventually: Callable[..., None]
+    ) -> None:
+        server = serve({"m": loop}, lanes=1)
+        waiting = 'zrt_waiting_requests{model="m",version="1"}'
+        with ThreadPoolExecutor(4) as pool:
+            first = pool.submit(server.infer, "m", endless(), parameters={"timeout": 3_000_000})
+            eventually(lambda: server.taken("m") == 1)
+            others = [pool.submit(server.infer, "m", endless(3)) for _ in range(2)]
+            late = pool.submit(server.infer, "m", endless(3), parameters={"timeout": 500_000})
+            eventually(lambda: server.metrics()[waiting] == 3 or first.done())
+            assert late.result().status == 504
+            assert server.metrics()[waiting] == 2 or first.done()
+            assert [one.result().status for one in (first, *others)] == [504, 200, 200]
+        assert server.metrics()[waiting] == 0
+
     def test_metrics_count_requests_rows_runs_and_misses(self, server: Server) -> None:
         for _ in range(3):
             server.infer("m", floats([1, 2, 3, 4], [5, 6, 7, 8]))

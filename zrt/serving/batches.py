@@ -153,18 +153,19 @@ class Batches:
             self._notify()
         return batch
 
-    def drop(self, job: Job) -> None:
-        """Takes back a job that nobody waits for any more, if no thread has taken it."""
+    def drop(self, job: Job) -> bool:
+        """Takes back a job that nobody waits for any more; False if a thread has taken it."""
         with self._lock:
             key = _group_key(job)
             group = self._groups.get(key)
             if group is None or job not in group.jobs:
-                return
+                return False
             group.jobs.remove(job)
             group.rows -= job.rows
             self._count -= 1
             if not group.jobs:
                 del self._groups[key]
+            return True
 
     def close(self) -> None:
         """Refuses further jobs; those that wait are ready at once."""

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from zrt.errors import Error
 from zrt.serving import codings
-from zrt.serving.batches import Results
+from zrt.serving.batches import Results, clock
 from zrt.serving.build import build
 from zrt.serving.loaded import Loaded
 from zrt.serving.model import ServedModel
@@ -58,6 +58,7 @@ class Infer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
+        begin = clock()
         model = None
         try:
             path = scope["path_params"]
@@ -67,11 +68,10 @@ class Infer:
             return
         except Exception as error:
             response = failure(error)
-            if model is not None:
-                model.metrics.answered(response.status_code)
             await response(scope, receive, send)
+            if model is not None:
+                model.metrics.answered(response.status_code, clock() - begin)
             return
-        model.metrics.answered(200)
         headers = [(b"content-length", str(len(answer.body)).encode())]
         if answer.json_size is None:
             headers.append((b"content-type", b"application/json"))
@@ -82,6 +82,7 @@ class Infer:
             headers.append((b"content-encoding", answer.coding.encode()))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body})
+        model.metrics.answered(200, clock() - begin)
 
     async def _answer(self, model: ServedModel, headers: Headers, receive: Receive) -> Answer:
         loop = asyncio.get_running_loop()

@@ -48,6 +48,13 @@ class Loaded:
         """The versions of a model."""
         return list(self._models[name])
 
+    def chosen(self, name: str | None, version: str | None) -> list[ServedModel]:
+        """One version of a model, all of them, or without a name all models. Raises `RequestError` if there is none."""
+        if name is None:
+            return self._each()
+        first = self.find(name, version)
+        return [first] if version is not None else list(self._models[name].values())
+
     def close(self) -> None:
         """Refuses further requests, and returns when those that were taken have run."""
         self.closed = True

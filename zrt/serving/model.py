@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from zrt._native.thread_start import start_thread
 from zrt.serving.batches import Array, Batches, Job, Results, clock
+from zrt.serving.metrics import ModelMetrics
 from zrt.serving.request_error import TOO_LATE, RequestError
 from zrt.serving.runner import Batching, Runner
 from zrt.serving.settings import Settings
-from zrt.serving.signature import Signature
+from zrt.serving.signature import PLATFORM, Signature
 from zrt.session.session import Session
 
 if TYPE_CHECKING:
     from zrt.serving.metrics import Metrics
 
 logger = logging.getLogger("zrt.serving")
+
+_CPU = ("CPUExecutionProvider",)
 
 
 class ServedModel:
@@ -31,9 +34,11 @@ class ServedModel:
         self.version = version
         self.signature = Signature.of(session, name)
         self.batches = Batches(settings.max_batch, settings.max_wait / 1e6, settings.max_queue)
-        self.metrics = metrics.of_model(name, version, lambda: len(self.batches))
+        self.metrics = ModelMetrics(metrics, name, version)
         self._batching = Batching(self.signature.open_batch and settings.max_batch > 1)
         self._max_batch = settings.max_batch
+        self._settings = settings
+        self._providers = session.providers
         self._runners = [
             Runner(session, self.signature, self._batching, settings.max_batch, self.metrics)
             for _ in range(settings.lanes)
@@ -59,12 +64,33 @@ class ServedModel:
         for runner in self._runners:
             runner.close()
 
+    def configuration(self) -> dict[str, Any]:
+        """The document of Triton's extension `model_configuration`, without that which zrt does not have.
+
+        A model whose requests share runs has sizes without the first axis.
+        """
+        shares, most = self._batching.allowed, self._settings
+        document: dict[str, Any] = {
+            "name": self.name,
+            "platform": PLATFORM,
+            "backend": "onnxruntime",
+            "max_batch_size": most.max_batch if shares else 0,
+            **self.signature.configuration(shares),
+            "instance_group": [
+                {"name": self.name, "kind": "KIND_CPU" if self._providers == _CPU else "KIND_AUTO", "count": most.lanes}
+            ],
+        }
+        if shares:
+            document["dynamic_batching"] = {"max_queue_delay_microseconds": most.max_wait}
+        return document
+
     async def answer(self, feeds: dict[str, Array], finish: Callable[[Results], Any], deadline: float | None) -> Any:
         """The value of `finish` for the results; raises `RequestError` after `deadline`, a time of the event loop."""
         loop = asyncio.get_running_loop()
         rows, key = self._batch_key(feeds)
         job = Job(feeds, finish, loop.create_future(), rows, key)
         self.batches.put(job)
+        self.metrics.waiting.inc()
         if self._waking is not loop:
             # After the requests that the loop has read at the same time: these can share a run.
             self._waking = loop
@@ -101,7 +127,8 @@ class ServedModel:
 
     def _abandon(self, job: Job) -> None:
         """Nobody waits for a job any more: takes it back, or ends its run if it was the last one there."""
-        self.batches.drop(job)
+        if self.batches.drop(job):
+            self.metrics.waiting.dec()
         for runner in self._runners:
             runner.give_up()
 
@@ -109,6 +136,7 @@ class ServedModel:
         """The work of a thread: runs batches until the queue is closed and empty."""
         while (jobs := self.batches.take()) is not None:
             now = clock()
+            self.metrics.waiting.dec(len(jobs))
             live = [job for job in jobs if not job.future.done()]
             for job in live:
                 self.metrics.waited(now - job.arrived)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from prometheus_client.exposition import choose_encoder
@@ -16,11 +16,23 @@ from starlette.routing import Route
 from zrt.serving.infer import Infer, failure
 from zrt.serving.loaded import Loaded
 from zrt.serving.model import ServedModel
-from zrt.serving.request_error import UNAVAILABLE, RequestError
+from zrt.serving.request_error import NOT_IMPLEMENTED, UNAVAILABLE, RequestError
 from zrt.serving.settings import Settings
+from zrt.serving.statistics import statistics
 from zrt.version import __version__
 
-EXTENSIONS = ["binary_tensor_data"]
+EXTENSIONS = ["binary_tensor_data", "model_configuration", "statistics"]
+
+# Addresses of Triton's extensions that zrt does not have.
+MISSING = {
+    "/v2/repository/models/{model}/{action:path}": "zrt neither loads nor unloads models while it serves "
+    "(Triton's extension model_repository)",
+    "/v2/models/{model}/trace/setting": "zrt has no traces (Triton's extension trace)",
+    "/v2/trace/setting": "zrt has no traces (Triton's extension trace)",
+    "/v2/logging": "zrt has no address for the log (Triton's extension logging)",
+    "/v2/systemsharedmemory/{rest:path}": "zrt has no shared memory (Triton's extension system_shared_memory)",
+    "/v2/cudasharedmemory/{rest:path}": "zrt has no shared memory (Triton's extension cuda_shared_memory)",
+}
 
 
 def make(load: Callable[[], Loaded], close: Callable[[], None], settings: Settings) -> Starlette:
@@ -35,6 +47,10 @@ def make(load: Callable[[], Loaded], close: Callable[[], None], settings: Settin
             Route("/v2/health/live", routes.live),
             Route("/v2/health/ready", routes.ready),
             Route("/v2", routes.metadata),
+            Route("/v2/repository/index", routes.index, methods=["POST"]),
+            *(Route(path, _missing(reason), methods=["GET", "POST"]) for path, reason in MISSING.items()),
+            *(Route(f"{prefix}/stats", routes.statistics) for prefix in ("/v2/models", model, version)),
+            *(Route(f"{prefix}/config", routes.model_configuration) for prefix in (model, version)),
             *(Route(f"{prefix}/ready", routes.model_ready) for prefix in (model, version)),
             *(Route(prefix, routes.model_metadata) for prefix in (model, version)),
             Route("/metrics", routes.metrics),
@@ -86,6 +102,27 @@ class Routes:
         versions = (await self.loaded()).versions(model.name)
         return JSONResponse(model.signature.metadata(model.name, versions))
 
+    async def model_configuration(self, request: Request) -> Response:
+        """The configuration of a model, as Triton's clients ask for it."""
+        return JSONResponse((await self._model(request)).configuration())
+
+    async def statistics(self, request: Request) -> Response:
+        """The counters of a version of a model, of all its versions, or of all models."""
+        loaded = await self.loaded()
+        path = request.path_params
+        return JSONResponse(statistics(loaded.metrics, loaded.chosen(path.get("model"), path.get("version"))))
+
+    async def index(self, _: Request) -> Response:
+        """Every version of every model, and whether it takes requests."""
+        loaded = await self.loaded()
+        state, reason = ("UNAVAILABLE", "the server is shutting down") if loaded.closed else ("READY", "")
+        return JSONResponse(
+            [
+                {"name": model.name, "version": model.version, "state": state, "reason": reason}
+                for model in loaded.chosen(None, None)
+            ]
+        )
+
     async def model_ready(self, request: Request) -> Response:
         """The server takes requests of a model."""
         model = await self._model(request)
@@ -95,10 +132,19 @@ class Routes:
     async def metrics(self, request: Request) -> Response:
         """The metrics, in the format that the client accepts."""
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode((await self.loaded()).metrics.registry), headers={"Content-Type": content_type})
+        return Response(encode((await self.loaded()).metrics.exposed), headers={"Content-Type": content_type})
 
     async def _model(self, request: Request) -> ServedModel:
         return (await self.loaded()).find(request.path_params["model"], request.path_params.get("version"))
+
+
+def _missing(reason: str) -> Callable[[Request], Awaitable[Response]]:
+    """The answer to a request for something that zrt does not have."""
+
+    async def answer(request: Request) -> Response:
+        return failure(RequestError(NOT_IMPLEMENTED, f"{request.method} {request.url.path[:200]}: {reason}"))
+
+    return answer
 
 
 async def _failed(_: Request, error: Exception) -> Response:

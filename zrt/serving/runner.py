@@ -18,6 +18,7 @@ from zrt.session.session import Session
 from zrt.values.symbolic_shapes import Shape
 
 if TYPE_CHECKING:
+    from zrt.lanes.lane import Lane
     from zrt.serving.metrics import ModelMetrics
 
 Shapes: TypeAlias = "dict[str, Shape]"
@@ -56,10 +57,12 @@ class _NotSharedError(Exception):
 
 
 class _Made(NamedTuple):
-    """The outputs of a run, and the number of its rows."""
+    """The outputs of a run, the number of its rows, and the seconds of its copies and of ONNX Runtime."""
 
     outputs: Results
     rows: int
+    copying: float
+    running: float
 
 
 class Runner:
@@ -124,9 +127,10 @@ class Runner:
         if job.future.done():
             return None
         try:
-            return _finished(job, self._compute([job], job.rows, exact=True).outputs)
+            made = self._compute([job], job.rows, exact=True)
         except Error as error:
             return error
+        return self._finished([job], [made.outputs], made)[0]
 
     def _together(self, jobs: Sequence[Job]) -> list[Any]:
         """The values of jobs that share a run."""
@@ -146,7 +150,15 @@ class Runner:
             for place in (0, -1):
                 self._prove(jobs[place], results[place])
             self._batching.proven = True
-        return [_finished(job, each) for job, each in zip(jobs, results, strict=True)]
+        return self._finished(jobs, results, made)
+
+    def _finished(self, jobs: Sequence[Job], results: Sequence[Results], made: _Made) -> list[Any]:
+        """The value of each job's `finish` for its results, or its exception."""
+        begin = clock()
+        values = [_value(job, each) for job, each in zip(jobs, results, strict=True)]
+        rows = sum(job.rows for job, value in zip(jobs, values, strict=True) if not isinstance(value, Exception))
+        self._metrics.computed(rows, made.copying, made.running, clock() - begin)
+        return values
 
     def _prove(self, job: Job, shared: Results) -> None:
         """Compares the results of a job in a shared run with those of a run alone."""
@@ -166,19 +178,24 @@ class Runner:
         try:
             if self._signature.lanes:
                 shapes = {name: array.shape if exact else (size, *array.shape[1:]) for name, array in feeds.items()}
-                made, hit = self._on_lane(jobs, shapes)
-                if made is not None:
-                    return _Made(made, size)
+                lane, hit = self._lane(shapes)
+                if lane is not None:
+                    _fill(lane.inputs, jobs)
+                    copied = clock()
+                    lane.run_with(self._options)
+                    outputs = {name: np.asarray(lane.outputs[name]) for name in self._outputs}
+                    return _Made(outputs, size, copied - begin, clock() - copied)
             if len(jobs) > 1:
                 feeds = {name: np.concatenate([job.feeds[name] for job in jobs]) for name in feeds}
+            copied = clock()
             results = self._session.run(feeds, self._outputs, self._options)
             outputs = dict(zip(self._outputs, map(np.asarray, results), strict=True))
-            return _Made(outputs, sum(job.rows for job in jobs))
+            return _Made(outputs, sum(job.rows for job in jobs), copied - begin, clock() - copied)
         finally:
             self._metrics.ran(sum(job.rows for job in jobs), clock() - begin, hit)
 
-    def _on_lane(self, jobs: Sequence[Job], shapes: Shapes) -> tuple[Results | None, bool]:
-        """The outputs of a run on the lane for these shapes, and whether that lane was there; None without a lane."""
+    def _lane(self, shapes: Shapes) -> tuple[Lane | None, bool]:
+        """The lane for these shapes, if they may have one, and whether that lane was there."""
         key = tuple(shapes.values())
         allowed = self._known.get(key)
         if allowed is None:
@@ -196,12 +213,10 @@ class Runner:
             # The session may still run these feeds, and says what is wrong with them otherwise.
             self._known[key] = False
             return None, False
-        _fill(lane.inputs, jobs)
-        lane.run_with(self._options)
-        return {name: np.asarray(lane.outputs[name]) for name in self._outputs}, misses == self._runtime.counters.misses
+        return lane, misses == self._runtime.counters.misses
 
 
-def _finished(job: Job, results: Results) -> Any:
+def _value(job: Job, results: Results) -> Any:
     try:
         return job.finish(results)
     except Exception as error:

@@ -28,6 +28,13 @@ DATATYPES = {
 }
 """The protocol's name of each element type that it has."""
 
+PLATFORM = "onnxruntime_onnx"
+"""The protocol's name of the models' format."""
+
+
+# Triton's configurations have another name for it.
+_CONFIGURED = {"BYTES": "STRING"}
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -69,9 +76,24 @@ class Signature:
         return {
             "name": name,
             "versions": versions,
-            "platform": "onnxruntime_onnx",
+            "platform": PLATFORM,
             "inputs": [_tensor(info) for info in self.inputs.values()],
             "outputs": [_tensor(info) for info in self.outputs.values()],
+        }
+
+    def configuration(self, batched: bool) -> dict[str, Any]:
+        """The tensors in the words of Triton's model configuration, with `batched` without their first axis."""
+        skipped = 1 if batched else 0
+        return {
+            key: [
+                {
+                    "name": tensor["name"],
+                    "data_type": "TYPE_" + _CONFIGURED.get(tensor["datatype"], tensor["datatype"]),
+                    "dims": tensor["shape"][skipped:],
+                }
+                for tensor in map(_tensor, infos.values())
+            ]
+            for key, infos in (("input", self.inputs), ("output", self.outputs))
         }
 
 
