@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -149,6 +151,9 @@ def test_without_json_one_line_says_the_address(
         (("--route-prefix", "/a"), 2, "--route-prefix needs --ray"),
         (("--start-timeout", "2"), 2, "--start-timeout needs --ray"),
         (("--ray", "auto", "--access-log"), 2, "--access-log does not apply with --ray"),
+        (("--ray", "auto", "--workers", "2"), 2, "--workers does not apply with --ray"),
+        (("--ray", "auto", "--import", "ops"), 2, "--import does not apply with --ray"),
+        (("--workers", "0"), 2, "--workers"),
         (("--ray", "auto", "--port", "0"), 2, "--port 0 does not apply with --ray"),
         (("--ray", "auto", "--route-prefix", "a"), 2, "'a' does not begin with /"),
         (("--ray", "auto", "--replicas", "0"), 2, "--replicas"),
@@ -197,3 +202,162 @@ def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed: None, saved: 
 def test_defaults_are_those_of_the_application() -> None:
     arguments = make_parser().parse_args(["serve"])
     assert [arguments.max_batch, arguments.max_wait, arguments.lanes, arguments.timeout] == [None] * 4
+
+
+class TestWorkers:
+    """``--workers``: several processes behind one port."""
+
+    @staticmethod
+    def metrics(address: str) -> dict[str, float]:
+        with urllib.request.urlopen(f"{address}/metrics", timeout=60) as answer:
+            lines = answer.read().decode().splitlines()
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+    def processes(self, address: str) -> list[int]:
+        found = [name.partition('"')[2] for name in self.metrics(address) if name.startswith("process_cpu_seconds")]
+        return [int(each.rstrip('"}')) for each in found]
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_they_share_the_port_and_count_together(self, start: Callable[..., Any], number: int) -> None:
+        process, document = start("--workers", 2)
+        address = document["address"]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: ask(address, "/v2/models/digits/infer", DIGITS), range(60)))
+        for _ in range(10):
+            # Any worker answers for all of them.
+            found = self.metrics(address)
+            assert found['zrt_requests_total{model="digits",status="200",version="1"}'] == 60
+            assert found['zrt_request_seconds_count{model="digits",status="200",version="1"}'] == 60
+            assert found['zrt_rows_total{model="digits",version="1"}'] == 60
+            [stats] = ask(address, "/v2/models/stats")["model_stats"]
+            assert (stats["inference_count"], stats["inference_stats"]["success"]["count"]) == (60, 60)
+        workers = self.processes(address)
+        assert len(set(workers)) == 2
+        assert process.pid not in workers
+        code, err = end(process, number)
+        assert (code, err) == (0 if number == signal.SIGTERM else 130, "")
+        with pytest.raises(urllib.error.URLError):
+            ask(address, "/v2/health/live")
+
+    def test_sigterm_answers_the_requests_in_progress(self, start: Callable[..., Any], tmp_path: Path) -> None:
+        path = tmp_path / "loop.onnx"
+        onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {LOOP}'), path)
+        process, document = start(path, "--lanes", 1, "--workers", 2)
+        body = {
+            "inputs": [
+                {"name": "n", "datatype": "INT64", "shape": [], "data": [300_000]},
+                {"name": "x", "datatype": "FP32", "shape": [1], "data": [0]},
+            ]
+        }
+        with ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(ask, document["address"], "/v2/models/loop/infer", body) for _ in range(4)]
+            taken = 'zrt_queue_seconds_count{model="loop",version="1"}'
+            waiting = 'zrt_waiting_requests{model="loop",version="1"}'
+            while not any(one.done() for one in asked):
+                found = self.metrics(document["address"])
+                if found.get(taken, 0) + found.get(waiting, 0) == 4:
+                    break
+            process.send_signal(signal.SIGTERM)
+            assert [one.result()["outputs"][0]["data"] for one in asked] == [[0]] * 4
+        assert process.wait(60) == 0
+
+    def test_dead_one_is_replaced_and_its_counts_stay(
+        self, start: Callable[..., Any], eventually: Callable[..., None]
+    ) -> None:
+        process, document = start("--workers", 2)
+        address = document["address"]
+        for _ in range(10):
+            ask(address, "/v2/models/digits/infer", DIGITS)
+        before = self.processes(address)
+
+        def replaced() -> bool:
+            try:
+                now = self.processes(address)
+            except OSError:
+                # This connection was one of the dead worker's.
+                return False
+            return len(now) == 2 and before[0] not in now
+
+        os.kill(before[0], signal.SIGKILL)
+        eventually(replaced)
+        found = self.metrics(address)
+        assert found['zrt_requests_total{model="digits",status="200",version="1"}'] == 10
+        assert ask(address, "/v2/models/digits/infer", DIGITS)["model_name"] == "digits"
+        assert end(process, signal.SIGTERM)[0] == 0
+
+    def test_they_end_with_a_parent_that_is_killed(
+        self, start: Callable[..., Any], eventually: Callable[..., None]
+    ) -> None:
+        process, document = start("--workers", 2)
+        workers = self.processes(document["address"])
+        process.kill()
+        process.wait(60)
+        eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+
+    def test_model_that_cannot_be_loaded_is_a_complaint(self, installed: None) -> None:
+        words = ["serve", "--workers", "2", "--port", "0", "no such file.onnx"]
+        done = subprocess.run(
+            [sys.executable, "-m", "zrt", *words],
+            capture_output=True,
+            text=True,
+            env=processes.environment(),
+            timeout=60,
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("zrt serve: ")
+        assert "no such file.onnx" in done.stderr
+        # Each worker has the error, and one says it.
+        assert done.stderr.count("\n") == 1
+
+    def test_they_divide_the_cpus(self, installed: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setattr("zrt.environment.cpu_limits.cpus", lambda: 9)
+        (tmp_path / "o.json").write_text('{"session": {"inter_op_num_threads": 1}}')
+        (tmp_path / "p.json").write_text('{"session": {"intra_op_num_threads": 3}}')
+        for words, threads in (
+            (["--workers", "1"], 0),
+            (["--workers", "2"], 4),
+            (["--workers", "20"], 1),
+            (["--workers", "2", "--threads", "0"], 0),
+            (["--workers", "2", "--threads", "5"], 5),
+            (["--workers", "2", "--options", str(tmp_path / "o.json")], 4),
+            (["--workers", "2", "--options", str(tmp_path / "p.json")], 3),
+        ):
+            spec = make_application(make_parser().parse_args(["serve", *words]))._models["digits"]["1"]
+            assert isinstance(spec, zrt.SessionSpec)
+            assert spec.options.intra_op_num_threads == threads, words
+
+
+class TestImport:
+    """``--import``: models with custom operators in Python."""
+
+    @pytest.fixture
+    def model(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "served_ops.py").write_text(
+            "import numpy as np, zrt\n"
+            "class Price(zrt.CustomOp):\n"
+            "    inputs = outputs = ['float32']\n"
+            "    def compute(self, context):\n"
+            "        (x,) = context.inputs\n"
+            "        np.multiply(x, 3, out=context.output(0, x.shape))\n"
+            "shop = zrt.CustomOpDomain('shop', [Price()])\n"
+        )
+        head = '<ir_version: 10, opset_import: ["" : 21, "shop" : 1]>'
+        text = f"{head} price (float[n] x) => (float[n] y) {{ y = shop.Price(x) }}"
+        path = tmp_path / "price.onnx"
+        onnx.save(onnx.parser.parse_model(text), path)
+        return path
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    def test_every_process_imports_it(self, start: Callable[..., Any], model: Path, workers: int) -> None:
+        process, document = start(model, "--import", "served_ops", "--workers", workers)
+        body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}]}
+        for _ in range(4):
+            assert ask(document["address"], "/v2/models/price/infer", body)["outputs"][0]["data"] == [3, 6]
+        assert end(process, signal.SIGTERM) == (0, "")
+
+    def test_missing_module_and_missing_operators_are_complaints(
+        self, installed: None, complaint: Callable[..., str], model: Path
+    ) -> None:
+        assert "'no_such_module'" in complaint("serve", model, "--import", "no_such_module", status=2)
+        assert "shop" in complaint("serve", model, status=1)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zrt._common import installation
 from zrt.cli import common, serve_ray
+from zrt.environment import cpu_limits
 from zrt.errors import ArgumentError
+from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
 
 if TYPE_CHECKING:
@@ -54,10 +57,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"how long the requests in progress may take after SIGTERM (default: {GRACE})",
     )
+    parser.add_argument(
+        "--workers",
+        type=whole(1),
+        metavar="N",
+        help="the processes that serve, each with the models; they share the port and the CPUs (default: 1)",
+    )
     parser.add_argument("--access-log", action="store_true", help="log each request to standard error")
     common.add_provider(parser)
     common.add_threads(parser, DEFAULT_THREADS)
     common.add_options(parser)
+    common.add_import(parser)
     serve_ray.add_arguments(parser)
 
 
@@ -65,12 +75,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt serve``."""
     serve_ray.check(arguments)
     installation.require("uvicorn", "serve", "zrt serve")
-    served = make_application(arguments)
     if arguments.ray is not None:
-        return serve_ray.run(arguments, served)
+        return serve_ray.run(arguments, make_application(arguments))
     from zrt.serving import server
 
-    served.load()
+    several = (arguments.workers or 1) > 1
+    # Of several workers each makes its own: this one says what is wrong with the command line.
+    served = make_application(arguments, load=not several)
+    if not several:
+        served.load()
     wanted = HOST if arguments.host is None else arguments.host, PORT if arguments.port is None else arguments.port
     try:
         listening = server.listen(*wanted)
@@ -86,6 +99,23 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"zrt serves {', '.join(served.models)} at {address}/v2")
         sys.stdout.flush()
 
+    if several:
+        from zrt.serving import workers
+
+        # Only a function with data travels to other processes.
+        del arguments.command
+        try:
+            workers.serve(
+                partial(make_application, arguments),
+                arguments.workers,
+                listening,
+                arguments.grace,
+                arguments.access_log,
+                started,
+            )
+        except workers.StartError as error:
+            raise common.CommandError(str(error)) from None
+        return 0
     try:
         server.serve(served, listening, arguments.grace, arguments.access_log, started)
     finally:
@@ -93,22 +123,34 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def make_application(arguments: argparse.Namespace) -> Application:
-    """The application that the command line describes; nothing is loaded yet."""
+def make_application(arguments: argparse.Namespace, load: bool = True) -> Application:
+    """The application that the command line describes.
+
+    Models with custom operators in Python are loaded here, as no recipe can name their operators; with `load` False the
+    application only describes them.
+    """
     from zrt import serving
 
     threads = DEFAULT_THREADS if arguments.ray is None else arguments.cpus or serve_ray.CPUS
     options = common.loaded_options(arguments.options, arguments.threads, threads)
+    if arguments.workers is not None and arguments.threads is None and not options.session.intra_op_num_threads:
+        options.session.intra_op_num_threads = share_of_cpus(arguments.workers)
+    domains = common.imported_domains(arguments.imports)
     # The machines of a cluster may have other providers than this one.
     chosen = common.chosen_providers if arguments.ray is None else common.named_providers
     providers = chosen(arguments.provider, options)
-    models: dict[str, dict[str, SessionSpec]] = {}
+    models: dict[str, dict[str, SessionSpec | Session]] = {}
     for name, version, path in map(_named, arguments.models) if arguments.models else [_default()]:
         versions = models.setdefault(name, {})
         if version in versions:
             raise common.UsageError(f"MODEL gives {name!r} twice")
         model = path.read_bytes() if arguments.send else path
-        versions[version] = SessionSpec(model, options.session, providers or None)
+        spec = SessionSpec(model, options.session, providers or None)
+        versions[version] = spec
+        if domains and load:
+            own = spec.options
+            own.custom_ops = domains
+            versions[version] = Session(path, own, providers or None)
     given = {
         name: getattr(arguments, name)
         for name in ("max_batch", "max_wait", "lanes", "max_queue", "max_body", "timeout")
@@ -118,6 +160,11 @@ def make_application(arguments: argparse.Namespace) -> Application:
         return serving.application(models, **given)
     except ArgumentError as error:
         raise common.UsageError(str(error)) from None
+
+
+def share_of_cpus(workers: int) -> int:
+    """The threads of each worker: with a pool for all CPUs in each, they would take the CPUs from each other."""
+    return 0 if workers == 1 else max(1, cpu_limits.cpus() // workers)
 
 
 def _named(text: str) -> tuple[str, str, Path]:

@@ -69,6 +69,10 @@ def check(arguments: argparse.Namespace) -> None:
             if getattr(arguments, name) is not None:
                 raise common.UsageError(f"--{name.replace('_', '-')} needs --ray")
         return
+    if arguments.workers is not None:
+        raise common.UsageError("--workers does not apply with --ray: --replicas are the processes that serve")
+    if arguments.imports:
+        raise common.UsageError("--import does not apply with --ray: replicas have no modules of this machine")
     if arguments.access_log:
         raise common.UsageError("--access-log does not apply with --ray: replicas write logs of Ray's")
     if arguments.port == 0:

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from uvicorn.config import LOGGING_CONFIG
@@ -26,6 +27,27 @@ def listen(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=BACKLOG)
 
 
+def configuration(
+    application: Callable[..., Any], grace: int | None, access_log: bool, **options: Any
+) -> uvicorn.Config:
+    """uvicorn's configuration for an application, or for the function that makes one."""
+    log = copy.deepcopy(LOGGING_CONFIG)
+    # Standard output is the caller's.
+    log["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    return uvicorn.Config(
+        application,
+        lifespan="on",
+        log_config=log,
+        log_level="info" if access_log else "warning",
+        access_log=access_log,
+        timeout_graceful_shutdown=grace,
+        server_header=False,
+        # Nothing asks for the client's address.
+        proxy_headers=False,
+        **options,
+    )
+
+
 def serve(
     application: Application, listening: socket.socket, grace: int | None, access_log: bool, started: Callable[[], None]
 ) -> None:
@@ -37,20 +59,7 @@ def serve(
     def terminated(_: int, __: FrameType | None) -> None:
         raise _TerminatedError
 
-    log = copy.deepcopy(LOGGING_CONFIG)
-    # Standard output is the caller's.
-    log["handlers"]["access"]["stream"] = "ext://sys.stderr"
-    config = uvicorn.Config(
-        application,
-        lifespan="on",
-        log_config=log,
-        log_level="info" if access_log else "warning",
-        access_log=access_log,
-        timeout_graceful_shutdown=grace,
-        server_header=False,
-        # Nothing asks for the client's address.
-        proxy_headers=False,
-    )
+    config = configuration(application, grace, access_log)
     before = signal.signal(signal.SIGTERM, terminated)
     try:
         started()

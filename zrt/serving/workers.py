@@ -1,0 +1,139 @@
+"""Serves by several processes that share a port, until a signal ends them; uvicorn starts and watches them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+from prometheus_client.multiprocess import mark_process_dead
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess
+
+from zrt._native.thread_start import start_thread
+from zrt.serving.asgi import Application
+from zrt.serving.metrics import FOLDER, WORKER
+from zrt.serving.server import configuration
+
+# The file with the message of a worker that could not start.
+FAILED = "failed"
+
+# A worker that does not react for so many seconds is replaced. One that starts on a busy machine takes some.
+HUNG_S = 60
+
+
+class StartError(Exception):
+    """A worker could not start: the message is its error's."""
+
+
+def serve(
+    make: Callable[[], Application],
+    workers: int,
+    listening: socket.socket,
+    grace: int | None,
+    access_log: bool,
+    started: Callable[[], None],
+) -> None:
+    """Serves by so many processes, each with an application that `make` makes, which must be picklable.
+
+    After SIGTERM or SIGINT each finishes the requests that it took, for at most `grace` seconds. One that dies is
+    replaced. `started` is called when all have loaded their models. SIGINT raises `KeyboardInterrupt` at the end.
+    Raises `StartError` if a worker cannot make or load its application.
+    """
+    with tempfile.TemporaryDirectory(prefix="zrt-serve-") as folder:
+        # The workers inherit the variable.
+        before = os.environ.get(FOLDER)
+        handlers = {number: signal.getsignal(number) for number in SIGNALS}
+        os.environ[FOLDER] = folder
+        try:
+            config = configuration(
+                partial(_loaded, make, Path(folder)),
+                grace,
+                access_log,
+                factory=True,
+                workers=workers,
+                timeout_worker_healthcheck=HUNG_S,
+            )
+            supervisor = _Supervisor(config, listening, Path(folder), started)
+            supervisor.run()
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            listening.close()
+            if before is None:
+                del os.environ[FOLDER]
+            else:
+                os.environ[FOLDER] = before
+        failed = Path(folder, FAILED)
+        if failed.exists():
+            raise StartError(failed.read_text("utf-8"))
+    if supervisor.interrupted:
+        raise KeyboardInterrupt
+
+
+class _Supervisor(Multiprocess):
+    """uvicorn's supervisor, which also says when all workers serve, and ends when one cannot start."""
+
+    def __init__(
+        self, config: uvicorn.Config, listening: socket.socket, folder: Path, started: Callable[[], None]
+    ) -> None:
+        super().__init__(config, [listening])
+        self.interrupted = False
+        self._folder = folder
+        self._started: Callable[[], None] | None = started
+        self._known: set[int | None] = set()
+
+    def keep_subprocess_alive(self) -> None:
+        if Path(self._folder, FAILED).exists():
+            self.should_exit.set()
+            return
+        super().keep_subprocess_alive()
+        alive = {process.pid for process in self.processes}
+        for process in self._known - alive:
+            # Its waiting requests are gone; its counters stay.
+            mark_process_dead(process, str(self._folder))  # type: ignore[no-untyped-call]
+        self._known = alive
+        if self._started and all(Path(self._folder, f"{WORKER}.{process}").exists() for process in alive):
+            self._started()
+            self._started = None
+
+    def terminate_all(self) -> None:
+        # Otherwise this process would hold connections that no worker takes any more.
+        for listening in self.sockets:
+            listening.close()
+        super().terminate_all()
+
+    def handle_int(self) -> None:
+        self.interrupted = True
+        super().handle_int()
+
+
+def _loaded(make: Callable[[], Application], folder: Path) -> Application:
+    """The application of a worker."""
+    thread = threading.Thread(target=_end_with_parent, name="zrt-serve-parent", daemon=True)
+    start_thread(thread)
+    try:
+        application = make()
+        application.load()
+    except Exception as error:
+        own = folder / f"{FAILED}.{os.getpid()}"
+        own.write_text(str(error).strip() or repr(error), "utf-8")
+        own.replace(folder / FAILED)
+        raise SystemExit(STARTUP_FAILURE) from None
+    Path(folder, f"{WORKER}.{os.getpid()}").touch()
+    return application
+
+
+def _end_with_parent() -> None:
+    """Ends this process, as SIGTERM does, when the one that started it has ended without a word."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    signal.raise_signal(signal.SIGTERM)
