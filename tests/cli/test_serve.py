@@ -3,6 +3,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -75,6 +77,20 @@ def test_classifier_is_served_without_a_model(start: Callable[..., Any]) -> None
     assert document["models"] == ["digits"]
     assert len(ask(document["address"], "/v2/models/digits/infer", DIGITS)["outputs"][0]["data"]) == 10
     assert end(process, signal.SIGTERM) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_example_with_curl_gives_the_shown_answer(start: Callable[..., Any]) -> None:
+    _, document = start()
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text("utf-8")
+    [(line, shown)] = re.findall(r"^```sh\n(curl .*?)^```\n\n^```json\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    line = line.replace("127.0.0.1:8000", document["address"].removeprefix("http://"))
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60)
+    got, wanted = json.loads(done.stdout), json.loads(shown)
+    [numbers], [shown_numbers] = ([output.pop("data") for output in each["outputs"]] for each in (got, wanted))
+    assert got == wanted
+    # Kernels of other processors add in another order.
+    assert numbers == pytest.approx(shown_numbers, abs=1e-5)
 
 
 def test_ctrl_c_ends_the_server(start: Callable[..., Any]) -> None:
