@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,38 @@ def test_example_with_curl_gives_the_shown_answer(start: Callable[..., Any]) -> 
     assert got == wanted
     # Kernels of other processors add in another order.
     assert numbers == pytest.approx(shown_numbers, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"GET /v2 HTTP/1.1\r\nHost: x\r\nX: ",
+        b"POST /v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;",
+        b"POST /v2 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX: ",
+    ],
+    ids=["head", "chunk", "trailer"],
+)
+def test_head_without_end_is_refused(start: Callable[..., Any], before: bytes) -> None:
+    """200 MB of one header stopped the server for two minutes."""
+    _, document = start()
+    host, _, port = document["address"].removeprefix("http://").partition(":")
+    sent = 0
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        connection.sendall(before)
+        with suppress(ConnectionError):
+            while sent < 64 << 20:
+                connection.sendall(b"a" * (1 << 16))
+                sent += 1 << 16
+    # The buffers of both sockets take some.
+    assert sent < 32 << 20
+    # Bodies have their own limit, also in parts.
+    body = json.dumps(DIGITS).encode() + b" " * (1 << 20)
+    parts = (body[at : at + 30_000] for at in range(0, len(body), 30_000))
+    for data in (body, parts):
+        headers = {"Content-Type": "application/json"}
+        asked = urllib.request.Request(f"{document['address']}/v2/models/digits/infer", data, headers, method="POST")
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            assert answer.status == 200
 
 
 def test_ctrl_c_ends_the_server(start: Callable[..., Any]) -> None:

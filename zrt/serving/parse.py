@@ -31,6 +31,10 @@ _FLOATS = (ElementType.FLOAT16, ElementType.BFLOAT16, ElementType.FLOAT, Element
 MOST_SIZES = 64
 MOST_ELEMENTS = 2**63 - 1
 
+# The most lists and objects of a request's JSON. Each is small there and large in memory, and Python makes them all
+# before any other thread goes on.
+MOST_LISTS = 1 << 20
+
 # By the kinds of numpy's types.
 _EXPECTED = {"b": "true and false", "iu": "whole numbers", "iuf": "numbers"}
 
@@ -57,8 +61,11 @@ def parse(body: bytes, json_size: int | None, signature: Signature) -> InferRequ
         return _raw(body, signature)
     if json_size is not None and not 0 < json_size <= len(body):
         raise _bad(f"Inference-Header-Content-Length is {json_size}, the body has {len(body)} bytes")
+    text = body if json_size is None else body[:json_size]
+    if text.count(b"[") + text.count(b"{") > MOST_LISTS:
+        raise _bad(f"the request's JSON has more than {MOST_LISTS} lists and objects: send flat or binary data")
     try:
-        document = json.loads(body if json_size is None else body[:json_size])
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _bad(f"the request's JSON cannot be read: {error}") from None
     if not isinstance(document, dict):

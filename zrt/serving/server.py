@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import signal
 import socket
 from collections.abc import Callable
@@ -36,6 +37,7 @@ def configuration(
     log["handlers"]["access"]["stream"] = "ext://sys.stderr"
     return uvicorn.Config(
         application,
+        http=_http(),
         lifespan="on",
         log_config=log,
         log_level="info" if access_log else "warning",
@@ -46,6 +48,15 @@ def configuration(
         proxy_headers=False,
         **options,
     )
+
+
+def _http() -> Any:
+    """The reader of HTTP: httptools with a limit for heads; h11, which comes with uvicorn, has one of its own."""
+    if importlib.util.find_spec("httptools") is None:
+        return "h11"
+    from zrt.serving.bounded_head import BoundedHead
+
+    return BoundedHead
 
 
 def serve(
