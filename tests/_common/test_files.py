@@ -1,11 +1,15 @@
-"""A target that is the same file as an input."""
+"""Targets that are the same file as an input, and scratch folders that killed processes leave."""
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from zrt._common.files import replacing, require_other
+from tests.support import processes
+from zrt._common.files import PREFIX, lock_folder, replacing, require_other
 from zrt.errors import ArgumentError
 
 
@@ -70,3 +74,61 @@ def test_inputs_are_not_replaced_by_files_of_other_names(tmp_path):
         write_new(tmp_path / "m", unnamed="kept.bin", inputs=[kept])
     assert {each.name for each in tmp_path.iterdir()} == {"kept.bin"}
     assert kept.read_text() == "old"
+
+
+def scratch(folder):
+    return [each.name for each in folder.iterdir() if each.name.startswith(".zrt-")]
+
+
+def test_scratch_folder_of_a_killed_process_is_removed_and_that_of_a_live_one_is_not(tmp_path):
+    code = (
+        "import sys\nfrom zrt._common.files import replacing\n"
+        "with replacing(sys.argv[1]) as (written,):\n"
+        "    open(written, 'w').write('half')\n    print('written', flush=True)\n    sys.stdin.read()\n"
+    )
+    started = subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "first"],
+        env=processes.environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert started.stdout.readline() == "written\n"
+        (left,) = scratch(tmp_path)
+        for killed in (False, True):
+            if killed:
+                started.send_signal(signal.SIGKILL)
+                started.wait(60)
+            with replacing(str(tmp_path / "second")) as (written,):
+                assert (left in scratch(tmp_path)) is not killed
+                with open(written, "w") as file:
+                    file.write("whole")
+    finally:
+        started.kill()
+        started.communicate()
+    assert [each.name for each in tmp_path.iterdir()] == ["second"]
+
+
+def test_folders_of_others_with_a_like_name_stay(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").touch()
+    (tmp_path / f"{PREFIX}abcdefgh").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / ".zrt-settings").mkdir()
+    (tmp_path / f"{PREFIX}abcdefg1").touch()
+    with replacing(str(tmp_path / "made")) as (written,):
+        open(written, "w").close()
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(
+        ["elsewhere", f"{PREFIX}abcdefgh", ".zrt-settings", f"{PREFIX}abcdefg1", "made"]
+    )
+    assert (tmp_path / "elsewhere" / "file").exists()
+
+
+def test_locked_folder_is_locked_once(tmp_path):
+    lock = lock_folder(tmp_path)
+    with pytest.raises(BlockingIOError):
+        lock_folder(tmp_path)
+    os.close(lock)
+    os.close(lock_folder(tmp_path, required=True))
+    with pytest.raises(FileNotFoundError):
+        lock_folder(tmp_path / "none")

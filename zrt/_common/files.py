@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from zrt.errors import ArgumentError
+
+PREFIX = ".zrt-new-"
+SCRATCH = re.compile(re.escape(PREFIX) + "[a-z0-9_]{8}")
 
 
 @contextmanager
@@ -30,7 +35,8 @@ def replacing(
         if os.path.isdir(os.path.abspath(target)):
             raise IsADirectoryError(0, "Is a directory")
         _require_plain(target, subject)
-        scratch = tempfile.mkdtemp(prefix=".zrt-", dir=folder)
+        _clear(folder)
+        scratch, lock = _scratch(folder)
     except OSError as error:
         raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     try:
@@ -47,6 +53,56 @@ def replacing(
             raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        os.close(lock)
+
+
+def lock_folder(folder: str | os.PathLike[str], *, required: bool = False) -> int:
+    """Locks a folder until the returned descriptor is closed, which the end of the process does too.
+
+    Raises `BlockingIOError` where another descriptor has the lock, `FileNotFoundError` for a folder that is gone, and
+    other `OSError` for one that cannot be opened. On file systems without locks the folder stays unlocked; with
+    `required` that is an error.
+    """
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            if required:
+                raise
+        # Another process may have removed the folder before it was locked.
+        if not os.path.samestat(os.fstat(opened), os.stat(folder)):
+            raise FileNotFoundError(2, "it was replaced", os.fspath(folder))
+    except BaseException:
+        os.close(opened)
+        raise
+    return opened
+
+
+def _scratch(folder: str) -> tuple[str, int]:
+    """A new folder, and its lock."""
+    while True:
+        scratch = tempfile.mkdtemp(prefix=PREFIX, dir=folder)
+        # Before it is locked, another process may take it for one that was left, and remove it.
+        with suppress(BlockingIOError, FileNotFoundError):
+            return scratch, lock_folder(scratch)
+
+
+def _clear(folder: str) -> None:
+    """Removes the scratch folders that killed processes left: nobody holds their locks."""
+    left_over: list[str] = []
+    # A folder that cannot be listed may still be one to write to.
+    with suppress(OSError):
+        left_over = [os.path.join(folder, name) for name in os.listdir(folder) if SCRATCH.fullmatch(name)]
+    for left in left_over:
+        with suppress(OSError):
+            lock = lock_folder(left, required=True)
+            try:
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(lock)
 
 
 def _move_all(source: str, target: str, names: Sequence[str]) -> None:
