@@ -111,9 +111,9 @@ def by_score(model: bytes, path: Path, threads: int) -> Callable[[], None]:
 
     def run() -> None:
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            parts = Parts(Path(folder, "parts"), kind, {}, resume=False)
+            parts = Parts(Path(folder, f"results.{kind}"), kind, {})
             score(source, scorer, {"x": ["x"]}, parts, threads=threads)
-            parts.finish(Path(folder, f"results.{kind}"))
+            parts.finish()
 
     return run
 
@@ -129,11 +129,11 @@ def by_ray(model: bytes, path: Path, threads: int) -> Callable[[], None]:
 
     def run() -> None:
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            parts = Parts(Path(folder, "parts"), kind, {}, resume=False)
+            parts = Parts(Path(folder, f"results.{kind}"), kind, {})
             actors = Actors(spec, 1, threads)
             found = results(source, path, kind, {"x": ["x"]}, 0, actors=actors, batch=BATCH)
             gather(found, scorer, parts, lambda rows: None)
-            parts.finish(Path(folder, f"results.{kind}"))
+            parts.finish()
 
     return run
 

@@ -328,14 +328,14 @@ class TestResume:
             stderr=subprocess.PIPE,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
-        while not (tmp_path / "results").is_dir():
+        while not (tmp_path / "results" / parts.WORK / parts.MANIFEST).exists():
             time.sleep(0.01)
         time.sleep(0.3)
         started.send_signal(signal.SIGINT)
         _, complaint = started.communicate(timeout=60)
         assert started.returncode == 130, complaint
         assert "--resume goes on" in complaint
-        done = json.loads((tmp_path / "results" / parts.MANIFEST).read_text())["done"]
+        done = json.loads((tmp_path / "results" / parts.WORK / parts.MANIFEST).read_text())["done"]
         assert 0 < done < count
         subprocess.run(command, **options, check=True, timeout=120)
         found = datasets.dataset(tmp_path / "results", format="parquet").to_table()

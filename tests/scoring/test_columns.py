@@ -74,6 +74,6 @@ def test_rows_of_different_shapes_stay_apart() -> None:
 def test_columns_side_by_side() -> None:
     one = fit("a", np.array([1, 2]), Wanted("x", np.dtype(np.float32), ()))
     other = fit_each("b", [3, None], Wanted("x", np.dtype(np.float32), ()))
-    found = stack([one, other])
+    found = stack([one, other], FLOATS)
     assert np.asarray(found.values)[0].tolist() == [1, 3]
     assert found.bad == {1: "b: it is null"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -37,7 +38,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def parts_of(folder: Path, *, resume: bool = False, recipe: str = "a") -> Parts:
-    return Parts(folder, "npz", {"recipe": recipe}, resume=resume)
+    return Parts(folder / "results.npz", "npz", {"recipe": recipe}, resume=resume)
 
 
 COLUMNS = {"x": ["x"], "k": ["k"]}
@@ -46,15 +47,15 @@ COLUMNS = {"x": ["x"], "k": ["k"]}
 @pytest.mark.parametrize(("batch", "size"), [("n", 64), ("n", 1), (7, 64), (1000, 1)])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_results_are_in_order(data: Path, tmp_path: Path, batch: int | str, size: int, threads: int) -> None:
-    made, seen = parts_of(tmp_path / "parts"), []
+    made, seen = parts_of(tmp_path), []
     score(open_source(data, "npz"), scorer(batch, size), COLUMNS, made, threads=threads, progress=seen.append)
-    made.finish(tmp_path / "results.npz")
+    made.finish()
     with np.load(tmp_path / "results.npz") as found:
         assert found["n"].tolist() == list(range(0, 2 * ROWS, 2))
         np.testing.assert_allclose(found["y"][:, 0], np.arange(ROWS * 3).reshape(-1, 3).sum(axis=1) + 1)
     assert seen == sorted(seen)
     assert seen[-1] == ROWS
-    assert not (tmp_path / "parts").exists()
+    assert sorted(tmp_path.iterdir()) == [data, tmp_path / "results.npz"]
 
 
 def test_error_of_a_run_leaves_complete_parts(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,11 +67,11 @@ def test_error_of_a_run_leaves_complete_parts(data: Path, tmp_path: Path, monkey
             raise zrt.errors.FailError("a kernel fails")
         return {"n": 2 * feeds["k"]}
 
-    folder = tmp_path / "parts"
+    folder = tmp_path
     with monkeypatch.context() as patch:
         patch.setattr(Scorer, "run", run)
-        with pytest.raises(zrt.errors.FailError):
-            score(open_source(data, "npz"), scorer(size=16), COLUMNS, parts_of(folder), threads=1)
+        with closing(parts_of(folder)) as made, pytest.raises(zrt.errors.FailError):
+            score(open_source(data, "npz"), scorer(size=16), COLUMNS, made, threads=1)
     for refused, message in ((parts_of, "--resume"), (lambda f: parts_of(f, resume=True, recipe="b"), "another run")):
         with pytest.raises(ArgumentError, match=message):
             refused(folder)
@@ -78,7 +79,7 @@ def test_error_of_a_run_leaves_complete_parts(data: Path, tmp_path: Path, monkey
     assert 0 < again.done < ROWS
     monkeypatch.setattr(Scorer, "run", lambda self, feeds: {"n": 2 * feeds["k"]})
     score(open_source(data, "npz"), scorer(), COLUMNS, again, threads=2)
-    again.finish(tmp_path / "results.npz")
+    again.finish()
     assert np.load(tmp_path / "results.npz")["n"].tolist() == list(range(0, 2 * ROWS, 2))
 
 
@@ -112,6 +113,7 @@ def test_interrupt_between_any_two_lines_loses_no_row(tmp_path: Path, monkeypatc
         made = parts_of(tmp_path / str(step))
         interrupted = on_its_own(interrupts, step, made)
         made.flush()
+        made.close()
         found = parts_of(tmp_path / str(step), resume=True)
         assert [int(number) for file in found.files for number in np.load(file)["n"]] == list(range(found.done))
         assert [row for row, _ in found.bad] == list(range(found.done))
@@ -124,15 +126,16 @@ def test_interrupt_between_any_two_lines_loses_no_row(tmp_path: Path, monkeypatc
 def test_full_disk_leaves_the_parts(tmp_path: Path, kind: str) -> None:
     results = tmp_path / f"results.{kind}"
     for resume in (False, True):
-        made = Parts(tmp_path / "parts", kind, {}, resume=resume)
+        made = Parts(results, kind, {}, resume=resume)
         if not resume:
             for first in (0, 4):
                 made.add(4, {"n": np.arange(first, first + 4)}, None, {}, [])
                 made.flush()
-            (tmp_path / f"_{results.name}.new").symlink_to("/dev/full")
-            with pytest.raises(FileError, match=f"results.{kind}' cannot be written: "):
-                made.finish(results)
-    made.finish(results)
+            (tmp_path / f"{results.name}.parts" / "__joined.new").symlink_to("/dev/full")
+            with pytest.raises(FileError, match="_joined' cannot be written: "):
+                made.finish()
+            made.close()
+    made.finish()
     found = np.load(results)
     assert (found if kind == "npy" else found["n"]).tolist() == list(range(8))
     assert [file.name for file in tmp_path.iterdir()] == [results.name]
@@ -141,7 +144,7 @@ def test_full_disk_leaves_the_parts(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["npy", "npz"])
 def test_results_whose_rows_have_different_shapes_are_refused(tmp_path: Path, kind: str) -> None:
     """Also in another file: numpy would repeat a row of one element."""
-    made = Parts(tmp_path, kind, {}, resume=False)
+    made = Parts(tmp_path / f"results.{kind}", kind, {})
     made.add(2, {"y": np.ones((2, 3))}, None, {}, [])
     made.flush()
     made.add(2, {"y": np.ones((2, 1))}, None, {}, [])
@@ -165,25 +168,30 @@ def test_runs_whose_rows_have_different_shapes_are_refused(load: Callable[..., z
 
 @pytest.mark.parametrize("name", ["file", "args", "allow_pickle", "a/b"])
 def test_outputs_of_any_name_are_written(tmp_path: Path, name: str) -> None:
-    made = parts_of(tmp_path / "parts")
+    made = parts_of(tmp_path)
     for first in (0, 2):
         made.add(2, {name: np.arange(first, first + 2)}, None, {}, [])
         made.flush()
-    made.finish(tmp_path / "results.npz")
+    made.finish()
     assert np.load(tmp_path / "results.npz")[name].tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("content", ["[]", "1", "{", ""])
 def test_manifest_that_is_none_is_named(tmp_path: Path, content: str) -> None:
-    (tmp_path / parts.MANIFEST).write_text(content)
+    (tmp_path / "results.npz.parts").mkdir()
+    (tmp_path / "results.npz.parts" / parts.MANIFEST).write_text(content)
     with pytest.raises(FileError, match=parts.MANIFEST):
         parts_of(tmp_path, resume=True)
 
 
 def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").touch()
-    with pytest.raises(ArgumentError, match="is not empty"):
-        parts_of(tmp_path)
+    for folder, single in ((tmp_path / "results", False), (tmp_path / "results.npz.parts", True)):
+        folder.mkdir()
+        (folder / "mine.txt").touch()
+        for resume in (False, True):
+            with pytest.raises(ArgumentError, match=r"is not empty: 'mine\.txt' is no file of a run"):
+                Parts(folder.with_suffix(""), "npz", {}, single=single, resume=resume, overwrite=True)
+        assert [file.name for file in folder.iterdir()] == ["mine.txt"]
 
 
 def test_missing_columns_are_named() -> None:

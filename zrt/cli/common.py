@@ -36,6 +36,10 @@ class CommandError(Exception):
     """The command fails for a reason outside ONNX Runtime; exit status 1."""
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came to a command that then ends as after Ctrl-C; exit status 143."""
+
+
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Adds the optional argument for the model."""
     parser.add_argument(
@@ -175,6 +179,19 @@ def integer_argument(low: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+def seconds_argument(text: str) -> float:
+    """A duration, such as ``10``, ``10s``, ``1m`` or ``1h``, in seconds; it is above 0."""
+    units = {"s": 1, "m": 60, "h": 3600}
+    number = text[:-1] if text[-1:] in units else text
+    try:
+        found = float(number) * units.get(text[-1:], 1)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a duration such as 10, 10s or 1m, got {text!r}")
+    return found
 
 
 def file_to_write(text: str) -> Path:

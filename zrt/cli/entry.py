@@ -1,7 +1,8 @@
 """The command line: its parser and its exit status.
 
 The status is 0; 1 after a failure; 2 after wrong use (an unknown option, provider or input, a shape or a feed that does
-not fit the model); 130 after Ctrl-C; 141 if the reader of the output has closed it.
+not fit the model); 130 after Ctrl-C; 143 after SIGTERM, where a command ends as after Ctrl-C; 141 if the reader of the
+output has closed it.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from collections.abc import Sequence
 
 from zrt.bench.synthetic import InputError
 from zrt.cli import bench, compile, info, inspect, profile, run, score, serve
-from zrt.cli.common import CommandError, UsageError
+from zrt.cli.common import CommandError, Terminated, UsageError
 from zrt.errors import Error
 from zrt.version import __version__
 
 FAILED = 1
 USED_WRONGLY = 2
 INTERRUPTED = 130
+TERMINATED = 143
 NOBODY_READS = 141
 
 COMMANDS = (bench, compile, info, inspect, profile, run, score, serve)
@@ -47,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # None if the process was started without standard output.
         if sys.stdout is not None:
             sys.stdout.flush()
+    except Terminated:
+        return TERMINATED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

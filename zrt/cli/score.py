@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zrt._common import installation
@@ -15,7 +19,7 @@ from zrt._common.arguments import integer
 from zrt.cli import common
 from zrt.environment import cpu_limits
 from zrt.environment.pool_options import MOST_THREADS
-from zrt.errors import ArgumentError, DTypeError, UnsupportedError
+from zrt.errors import ArgumentError, DTypeError, FileError, UnsupportedError
 from zrt.session.session import Session
 
 if TYPE_CHECKING:
@@ -43,7 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", type=Path, metavar="INPUT", help="a data set: a file, or a folder of files")
     parser.add_argument("target", type=Path, metavar="OUTPUT", help="the file of the results, or a folder for files")
     for option, metavar, kind, meaning in (
-        ("--input", "COLUMN=NAME", _column, "the column of an input with another name; columns of one go side by side"),
+        (
+            "--input",
+            "COLUMN=NAME",
+            _column,
+            "the column of an input with another name, or a pattern such as p*=x; columns of one input go side by side",
+        ),
         ("--keep", "COLUMN", str, "a column to copy to the results"),
     ):
         parser.add_argument(option, **repeated, type=kind, metavar=metavar, help=f"{meaning} (may be repeated)")
@@ -69,6 +78,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--skip-bad", action="store_true", help="write nulls for rows that cannot be fed")
     parser.add_argument("--resume", action="store_true", help="go on after the last row of an interrupted run")
+    parser.add_argument(
+        "--checkpoint",
+        type=common.seconds_argument,
+        metavar="SECONDS",
+        help="the most time whose results a kill loses, such as 10s or 1m (default: 10s)",
+    )
+    common.add_overwrite(parser)
     common.add_provider(parser)
     common.add_threads(parser, DEFAULT_THREADS)
     common.add_options(parser)
@@ -91,7 +107,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt score``."""
     if not arguments.json:
         common.require_terminal()
+    # Workers of a cluster have another current folder.
+    arguments.source = Path(os.path.abspath(arguments.source))
+    arguments.target = Path(os.path.realpath(arguments.target))
     with ExitStack() as stack:
+        stack.enter_context(_terminable())
         try:
             if arguments.ray is not None:
                 # Ray prints the failures of workers to standard output.
@@ -102,12 +122,31 @@ def run(arguments: argparse.Namespace) -> int:
             prepared = _prepared(arguments)
         except (ArgumentError, DTypeError, UnsupportedError) as error:
             raise common.UsageError(str(error)) from None
+        stack.callback(prepared.parts.close)
         found = _scored(arguments, prepared)
     if arguments.json:
         common.print_json(found)
     else:
         _show(found, arguments.skip_bad)
     return FAILED if found["bad_rows"] and not arguments.skip_bad else 0
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM ends the command as Ctrl-C does."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise common.Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        # Python delivers signals to the main thread only.
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _connected(address: str) -> AbstractContextManager[None]:
@@ -123,21 +162,21 @@ def _scored(arguments: argparse.Namespace, prepared: _Run) -> dict[str, Any]:
     source, parts = prepared.source, prepared.parts
     start, before = time.perf_counter(), parts.done
     try:
-        with _progress(arguments, source.rows) as progress:
-            _score(arguments, prepared, progress)
+        if not parts.finished:
+            with _progress(arguments, source.rows) as progress:
+                _score(arguments, prepared, progress)
+        seconds = time.perf_counter() - start
+        parts.finish()
     except BaseException:
         print(f"zrt score: {parts.done} of {source.rows} rows are done; --resume goes on after them", file=sys.stderr)
         raise
-    seconds = time.perf_counter() - start
-    found = {
+    return {
         "rows": source.rows,
         "bad_rows": parts.bad_count,
         "bad": [{"row": row, "reason": reason} for row, reason in parts.bad],
         "seconds": seconds,
         "rows_per_second": (source.rows - before) / seconds,
     }
-    parts.finish(arguments.target if _is_file(arguments) else None)
-    return found
 
 
 def _score(arguments: argparse.Namespace, prepared: _Run, progress: Callable[[int], None]) -> None:
@@ -158,7 +197,7 @@ def _score(arguments: argparse.Namespace, prepared: _Run, progress: Callable[[in
 def _prepared(arguments: argparse.Namespace) -> _Run:
     """The data set, the model, the columns of its inputs, and the results so far."""
     from zrt.scoring import sources
-    from zrt.scoring.parts import Parts
+    from zrt.scoring.recipe import recipe
     from zrt.scoring.scorer import Scorer, check_columns
 
     if arguments.lanes is not None:
@@ -168,9 +207,9 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     for each in {kind, made} - set(sources.NUMPY):
         installation.require("pyarrow", "score", f"a data set in {each}")
     source = sources.open_source(arguments.source, kind)
-    if arguments.source.resolve() in (arguments.target.resolve(), *arguments.target.resolve().parents):
-        raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")
     options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    settings = options.session.to_dict()
+    _check_target(arguments, source, settings)
     if arguments.imports:
         if arguments.ray is not None:
             raise ArgumentError("--import does not go with --ray: operators in Python stay in this process")
@@ -188,17 +227,52 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     check_columns(scorer, columns, source.names, arguments.keep)
     if made in sources.NUMPY:
         sources.check_numpy(session.outputs, made, arguments.keep, arguments.skip_bad)
-    target = arguments.target
-    folder = target.with_name(f"{target.name}.parts") if _is_file(arguments) else target
-    recipe = {
-        "model": _file(arguments.model),
-        "input": [*_file(arguments.source), source.rows],
-        "columns": columns,
-        "keep": arguments.keep,
-        "skip_bad": arguments.skip_bad,
-        "format": made,
+    run = {
+        "--input": columns,
+        "--keep": arguments.keep,
+        "--skip-bad": arguments.skip_bad,
+        "--batch": scorer.batch,
+        "--output-format": made,
     }
-    return _Run(source, kind, scorer, columns, Parts(folder, made, recipe, resume=arguments.resume), actors)
+    parts = _parts(
+        arguments, source, made, recipe(arguments.model, settings, providers, source.files, arguments.imports, run)
+    )
+    return _Run(source, kind, scorer, columns, parts, actors)
+
+
+def _parts(arguments: argparse.Namespace, source: Source, made: str, whole: dict[str, Any]) -> Parts:
+    """The results so far."""
+    from zrt.scoring.parts import CHECKPOINT_S, Parts
+
+    parts = Parts(
+        arguments.target,
+        made,
+        whole,
+        single=_is_file(arguments),
+        resume=arguments.resume,
+        overwrite=arguments.overwrite,
+        checkpoint=arguments.checkpoint or CHECKPOINT_S,
+        kept_types=source.types(arguments.keep),
+    )
+    if parts.done > source.rows or (parts.finished and parts.done < source.rows):
+        parts.close()
+        raise FileError(f"the manifest of {str(arguments.target)!r} has {parts.done} rows, the data set {source.rows}")
+    return parts
+
+
+def _check_target(arguments: argparse.Namespace, source: Source, settings: dict[str, Any]) -> None:
+    """Raises for results that would replace something that the run reads."""
+    from zrt.scoring.parts import work_folder
+    from zrt.scoring.recipe import outside_files
+
+    model, target, read = arguments.model, arguments.target, arguments.source.resolve()
+    for place in (target, work_folder(target, _is_file(arguments))):
+        if read in (place, *place.parents) or place in read.parents:
+            raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")
+    libraries = [Path(file) for file in settings.get("custom_op_libraries", [])]
+    inputs = [model, arguments.options, *source.files, *outside_files(model, settings), *libraries]
+    # `Parts` tells a target that exists from one that an interrupted run has made.
+    common.require_target(target, inputs, overwrite=True)
 
 
 def _is_file(arguments: argparse.Namespace) -> bool:
@@ -206,12 +280,6 @@ def _is_file(arguments: argparse.Namespace) -> bool:
     from zrt.scoring import sources
 
     return arguments.target.suffix.lower() in sources.SUFFIXES and not arguments.target.is_dir()
-
-
-def _file(path: Path) -> list[Any]:
-    """The path, the size and the time of a file, which later versions of it do not have."""
-    found = path.stat()
-    return [str(path.absolute()), found.st_size, found.st_mtime_ns]
 
 
 def _progress(arguments: argparse.Namespace, rows: int) -> AbstractContextManager[Callable[[int], None]]:

@@ -14,7 +14,7 @@ from zrt.environment import cpu_limits
 from zrt.errors import ArgumentError, ShapeError
 from zrt.scoring.blocks import Chunk, no_rows
 from zrt.scoring.columns import Array, storable
-from zrt.scoring.parts import joined
+from zrt.scoring.files import joined
 from zrt.scoring.score import Lanes
 from zrt.scoring.scorer import Scorer as Batches
 from zrt.scoring.scorer import check_columns

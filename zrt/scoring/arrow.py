@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,10 @@ import pyarrow.compute as pc
 
 from zrt.errors import ArgumentError
 from zrt.scoring.columns import Array, Rows, Wanted, fit, fit_each, storable
+
+# Texts whose number says as much: identifiers such as 007, or of more digits than a number keeps, stay texts.
+INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
+NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$"
 
 
 def rows_of(column: Any, subject: str, wanted: Wanted) -> Rows:
@@ -45,9 +49,25 @@ def _tensors(column: Any) -> Array | None:
 def _parsed(column: Any, wanted: Wanted) -> Any:
     """A column of texts as numbers, if all of them are."""
     try:
-        return pc.cast(column, pa.int64() if wanted.dtype.kind in "iu" else pa.float64())
+        parsed = pc.cast(column, pa.int64() if wanted.dtype.kind in "iu" else pa.float64())
     except pa.ArrowInvalid:
         return column
+    # A number that is too large for a double becomes infinite, which each text by itself tells from "inf".
+    infinite = pa.types.is_floating(parsed.type) and pc.any(pc.is_inf(parsed)).as_py()
+    return column if infinite else parsed
+
+
+def types_of(batches: Iterable[Any], columns: Sequence[str]) -> dict[str, Any]:
+    """The types of columns of texts whose values are all whole numbers, or all numbers."""
+    left = {name: [(INTEGER, pa.int64()), (NUMBER, pa.float64())] for name in columns}
+    seen: set[str] = set()
+    for batch in batches:
+        for name in columns:
+            values = batch.column(list(columns).index(name)).drop_null()
+            if len(values):
+                seen.add(name)
+                left[name] = [kind for kind in left[name] if pc.all(pc.match_substring_regex(values, kind[0])).as_py()]
+    return {name: left[name][0][1] for name in columns if name in seen and left[name]}
 
 
 def _plain(column: Any) -> Array | None:
@@ -75,7 +95,7 @@ def _plain(column: Any) -> Array | None:
 
 def table_of(results: Mapping[str, Array], count: int, null: Array | None, kept: Mapping[str, Any]) -> Any:
     """The results of `count` rows as a table: kept columns, then outputs. `null` marks rows without results."""
-    columns = dict(kept)
+    columns = {name: _column(each, None) if isinstance(each, np.ndarray) else each for name, each in kept.items()}
     for name, array in results.items():
         columns[name] = _column(array, null)
     return pa.table(columns)

@@ -54,8 +54,10 @@ class Pace:
 
 def feed(chunk: Chunk, columns: Sequence[str], wanted: Wanted) -> Rows:
     """The rows of an input, from one column or from several side by side."""
-    one = wanted if len(columns) == 1 else Wanted(wanted.name, wanted.dtype, ())
-    return stack([_rows_of(chunk.columns[name], f"column {name!r}", one) for name in columns])
+    if len(columns) == 1:
+        return _rows_of(chunk.columns[columns[0]], f"column {columns[0]!r}", wanted)
+    one = Wanted(wanted.name, wanted.dtype, ())
+    return stack([_rows_of(chunk.columns[name], f"column {name!r}", one) for name in columns], wanted)
 
 
 def _rows_of(column: Any, subject: str, wanted: Wanted) -> Rows:

@@ -14,6 +14,8 @@ Array = np.ndarray[Any, Any]
 # `numpy.dtype.isbuiltin` of such a type.
 ADDED = 2
 
+TOO_LARGE = "a number is too large"
+
 
 class Wanted(NamedTuple):
     """An input: its type, and the shape that it takes of each row."""
@@ -44,11 +46,14 @@ def fit(subject: str, array: Array, wanted: Wanted) -> Rows:
         return Rows(array, {})
     if not np.can_cast(array.dtype, wanted.dtype, "same_kind"):
         raise DTypeError(f"{subject}: {array.dtype} cannot be fed as {wanted.dtype} to input {wanted.name!r}")
-    converted = array.astype(wanted.dtype)
-    if wanted.dtype.kind not in "iu" or np.can_cast(array.dtype, wanted.dtype):
+    with np.errstate(over="ignore", invalid="ignore"):
+        converted = array.astype(wanted.dtype)
+    if np.can_cast(array.dtype, wanted.dtype) or wanted.dtype.kind in "OSUb":
         return Rows(converted, {})
-    lost = (converted != array).reshape(len(array), -1).any(axis=1)
-    return Rows(converted, {int(index): f"{subject}: a number is too large" for index in np.flatnonzero(lost)})
+    # A number that is too large becomes another whole number, or infinite, or NaN.
+    wrong = converted != array if wanted.dtype.kind in "iu" else np.isfinite(array) & ~np.isfinite(converted)
+    lost = wrong.any(axis=tuple(range(1, wrong.ndim)))
+    return Rows(converted, {int(index): f"{subject}: {TOO_LARGE}" for index in np.flatnonzero(lost)})
 
 
 def fit_each(subject: str, values: Sequence[Any], wanted: Wanted) -> Rows:
@@ -75,8 +80,13 @@ def _one(value: Any, wanted: Wanted) -> Array | str:
         array = np.asarray(value)
         if array.dtype.kind in "US" and wanted.dtype.kind not in "OU":
             parse: Callable[[Any], Any] = int if wanted.dtype.kind in "iu" else float
-            array = np.array([parse(text) for text in array.ravel()]).reshape(array.shape)
+            texts = array.ravel()
+            array = np.array([parse(text) for text in texts]).reshape(array.shape)
+            if array.dtype.kind == "f" and any("inf" not in text.lower() for text in texts[np.isinf(array.ravel())]):
+                return TOO_LARGE
         if array.dtype.kind == "O" and wanted.dtype.kind != "O":
+            if all(isinstance(number, int) for number in array.ravel()):
+                return TOO_LARGE
             return "it has a null or lists of different lengths"
         found = fit("", array[None], wanted)
     except (ValueError, OverflowError):
@@ -88,14 +98,14 @@ def _one(value: Any, wanted: Wanted) -> Array | str:
     return np.asarray(found.values[0])
 
 
-def stack(parts: Sequence[Rows]) -> Rows:
-    """One input of several columns of numbers, side by side."""
-    if len(parts) == 1:
-        return parts[0]
+def stack(parts: Sequence[Rows], wanted: Wanted) -> Rows:
+    """One input of several columns of numbers, side by side in the shape that the input takes."""
     bad: dict[int, str] = {}
     for part in reversed(parts):
         bad.update(part.bad)
-    return Rows(np.stack([np.asarray(part.values) for part in parts], axis=1), bad)
+    stacked = np.stack([np.asarray(part.values) for part in parts], axis=1)
+    found = fit("columns side by side", stacked, wanted)
+    return Rows(found.values, {**found.bad, **bad})
 
 
 def storable(array: Array) -> Array:

@@ -1,83 +1,172 @@
-"""`Parts`: the results of a run in complete files, which an interrupted run leaves and a later one continues."""
+"""`Parts`: the results of a run in complete files, which an interrupted run leaves and a later one continues.
+
+The parts and their manifest lie in a work folder. At each instant the manifest alone says which parts are results, so
+that a process may be killed anywhere. `Parts.finish` first marks the manifest as finished, and every step after that
+may be done again.
+"""
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import tempfile
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+import weakref
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from zrt._common.files import lock_folder
 from zrt.errors import ArgumentError, FileError
-from zrt.scoring.columns import Array, storable
+from zrt.scoring import files
+from zrt.scoring.columns import Array
+from zrt.scoring.manifest import PART, Manifest
+from zrt.scoring.manifest import replace as _replace
 
 MANIFEST = "_zrt.json"
+WORK = "_zrt.parts"
+JOINED = "_joined"
 
-# A part is written when its results take this many bytes.
+# A part is written when its results take this many bytes, or when the last part is this many seconds old.
 PART_BYTES = 32 << 20
+CHECKPOINT_S = 10.0
 
 # A manifest has the numbers of at most this many bad rows, and the number of all.
 NAMED = 1000
 
 
-class Parts:
-    """A folder of parts and a manifest, which says which rows are done; only files that it names count."""
+def work_folder(target: Path, single: bool) -> Path:
+    """The folder in which a run works: beside a file, and within a folder."""
+    return target.with_name(f"{target.name}.parts") if single else target / WORK
 
-    def __init__(self, folder: Path, kind: str, recipe: Mapping[str, Any], *, resume: bool) -> None:
-        self._folder = folder
-        self._kind = kind
-        self._manifest: dict[str, Any] = {"recipe": dict(recipe), "done": 0, "parts": [], "bad": [], "bad_count": 0}
-        path = folder / MANIFEST
-        if path.exists():
-            if not resume:
-                raise ArgumentError(
-                    f"{str(folder)!r} has the results of an interrupted run: --resume goes on, or remove it"
-                )
-            try:
-                found = json.loads(path.read_text("utf-8"))
-            except (OSError, ValueError) as error:
-                raise FileError(f"{str(path)!r} cannot be read: {error}") from None
-            if not isinstance(found, dict):
-                raise FileError(f"{str(path)!r} is not the manifest of a run")
-            if found.get("recipe") != self._manifest["recipe"]:
-                raise ArgumentError(
-                    f"{str(folder)!r} has the results of another run, with another model, data or options"
-                )
-            self._manifest = found
-        elif folder.exists() and any(folder.iterdir()):
-            raise ArgumentError(f"{str(folder)!r} is not empty")
-        folder.mkdir(parents=True, exist_ok=True)
+
+class Parts:
+    """The results of a run for `target`: one file if `single`, else a folder of files.
+
+    `recipe` is all that decides the results, as data for JSON. With `resume` an interrupted run of the same recipe goes
+    on, and one that is finished is left as it is. A target that exists is replaced with `overwrite` only, when all
+    rows are done. `kept_types` are Arrow's types of kept columns that are read as texts.
+
+    Raises `ArgumentError` for a target that exists, for results of another run, for a folder with files of others and
+    for one that another run writes to now; `FileError` for a manifest that is damaged.
+    """
+
+    def __init__(
+        self,
+        target: Path,
+        kind: str,
+        recipe: Mapping[str, Any],
+        *,
+        single: bool = True,
+        resume: bool = False,
+        overwrite: bool = False,
+        checkpoint: float = CHECKPOINT_S,
+        kept_types: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._target, self._kind, self._single = target, kind, single
+        self._overwrite, self._checkpoint, self._kept_types = overwrite, checkpoint, kept_types or {}
+        self._folder = work_folder(target, single)
+        self._close = weakref.finalize(self, os.close, _locked(self._folder))
+        self._manifest = Manifest(recipe)
         self._waiting: list[
             tuple[int, Mapping[str, Array], Array | None, Mapping[str, Any], Sequence[tuple[int, str]]]
         ] = []
         self._bytes = 0
+        try:
+            self._begin(resume)
+        except BaseException:
+            self._release()
+            raise
+        self._written = time.monotonic()
+
+    def _begin(self, resume: bool) -> None:
+        """Finds the state that an earlier run has left, and goes on from there."""
+        recipe = self._manifest.recipe
+        found = Manifest.read(self._folder / MANIFEST)
+        if found is None:
+            _require_nothing(self._folder, {f"_{MANIFEST}.new"})
+        elif self._gone(found) or not (found.done or found.finished):
+            # Its result was removed, or it had none: nothing is lost.
+            found = None
+        if found is not None:
+            if not resume:
+                raise ArgumentError(
+                    f"{str(self._folder)!r} has the results of an interrupted run: --resume goes on, or remove it"
+                )
+            _require_same(self._folder, found, recipe)
+        record = None if self._single else self._record(found)
+        if found is None and record is not None and resume and not record.other_than(recipe):
+            # That run is finished.
+            found = record
+        elif record is not None and not self._overwrite:
+            if resume:
+                _require_same(self._target, record, recipe)
+            raise ArgumentError(f"OUTPUT: {str(self._target)!r} has the results of a run: --overwrite replaces them")
+        placed = found is not None and found.finished and not (self._folder / JOINED).exists()
+        if self._single and self._target.exists() and not (placed or self._overwrite):
+            raise ArgumentError(f"OUTPUT: {str(self._target)!r} exists: --overwrite replaces it")
+        if found is None:
+            self._manifest.write(self._folder / MANIFEST)
+        else:
+            self._manifest = found
+        self._sweep()
+        for file in [] if self._single and placed else self.files:
+            if not file.is_file():
+                raise FileError(f"{str(file)!r} is missing, and the manifest beside it names it: remove {self._at()!r}")
+
+    def _gone(self, found: Manifest) -> bool:
+        """Whether a finished run's only file was removed."""
+        return self._single and found.finished and not (self._folder / JOINED).exists() and not self._target.exists()
+
+    def _at(self) -> str:
+        return str(self._folder if self._folder.exists() else self._target)
+
+    def _record(self, found: Manifest | None) -> Manifest | None:
+        """The manifest of the finished run whose results the target has; raises for files that are none of a run."""
+        record = Manifest.read(self._target / MANIFEST)
+        named = {MANIFEST, WORK, *(record.parts if record else [])}
+        _require_nothing(self._target, named | set(found.parts if found and found.finished else []))
+        return record
+
+    def _sweep(self) -> None:
+        """Removes files that an interrupted run was writing: no manifest names them."""
+        manifest = self._manifest
+        kept = {*manifest.parts, MANIFEST} | ({JOINED} if manifest.finished else set())
+        for file in list(self._folder.iterdir()):
+            name = file.name
+            scratch = name.startswith("_") and name.endswith(".new")
+            if name not in kept and (PART.fullmatch(name) or name == JOINED or scratch):
+                file.unlink()
 
     @property
     def done(self) -> int:
         """The number of rows of the data set that complete parts cover."""
-        return int(self._manifest["done"])
+        return self._manifest.done
+
+    @property
+    def finished(self) -> bool:
+        """Whether the results of all rows go, or went, to their places."""
+        return self._manifest.finished
 
     @property
     def bad(self) -> list[tuple[int, str]]:
         """The first bad rows and their reasons."""
-        return [(int(number), str(reason)) for number, reason in self._manifest["bad"]]
+        return [(number, reason) for number, reason in self._manifest.bad]
 
     @property
     def bad_count(self) -> int:
         """The number of bad rows."""
-        return int(self._manifest["bad_count"])
+        return self._manifest.bad_count
 
     @property
     def files(self) -> list[Path]:
         """The parts, in the order of their rows."""
-        return [self._folder / name for name in self._manifest["parts"]]
+        return [self._place(name) for name in self._manifest.parts]
+
+    def _place(self, name: str) -> Path:
+        """A part's file: a finished run moves its parts to the target."""
+        file = self._folder / name
+        return self._target / name if self.finished and not self._single and not file.exists() else file
 
     def add(
         self,
@@ -91,7 +180,7 @@ class Parts:
         # One append: an interrupt cannot separate the results from the number of their rows.
         self._waiting.append((covered, results, null, kept, bad))
         self._bytes += sum(array.nbytes for array in results.values())
-        if self._bytes >= PART_BYTES:
+        if self._bytes >= PART_BYTES or time.monotonic() - self._written >= self._checkpoint:
             self.flush()
 
     def flush(self) -> None:
@@ -101,179 +190,104 @@ class Parts:
         done = self.done + sum(one[0] for one in self._waiting)
         bad = [list(row) for one in self._waiting for row in one[4]]
         filled = [(len(next(iter(one[1].values()))), *one[1:4]) for one in self._waiting if one[1]]
-        manifest = dict(self._manifest)
+        manifest = changed(
+            self._manifest, done=done, bad_count=self.bad_count + len(bad), bad=(self._manifest.bad + bad)[:NAMED]
+        )
         if filled:
             name = f"part-{self.done:012d}-{done:012d}.{self._kind}"
-            count, results, null, kept = joined(filled)
+            count, results, null, kept = files.joined(filled)
+            kept |= {column: kept[column].cast(kind) for column, kind in self._kept_types.items() if column in kept}
             shapes = {output: list(array.shape[1:]) for output, array in results.items()}
-            if manifest.setdefault("shapes", shapes) != shapes:
-                raise ArgumentError(f"the rows of outputs have different shapes: {manifest['shapes']} and {shapes}")
-            _write(self._folder / name, self._kind, count, results, null, kept)
-            manifest["parts"] = [*manifest["parts"], name]
-        manifest["done"] = done
-        manifest["bad_count"] = self.bad_count + len(bad)
-        manifest["bad"] = (manifest["bad"] + bad)[:NAMED]
-        _replace(self._folder / MANIFEST, lambda path: path.write_text(json.dumps(manifest), "utf-8"))
+            if (manifest.shapes or shapes) != shapes:
+                raise ArgumentError(f"the rows of outputs have different shapes: {manifest.shapes} and {shapes}")
+            _replace(self._folder / name, lambda path: files.write(path, self._kind, count, results, null, kept))
+            manifest = changed(manifest, shapes=shapes, parts=[*manifest.parts, name])
+        manifest.write(self._folder / MANIFEST)
         self._manifest, self._waiting, self._bytes = manifest, [], 0
+        self._written = time.monotonic()
 
-    def finish(self, target: Path | None) -> None:
-        """Joins the parts in one file and removes them; without a `target` they are the result."""
-        if target is None:
-            (self._folder / MANIFEST).unlink(missing_ok=True)
+    def finish(self) -> None:
+        """Gives the results their places, and removes the work folder."""
+        if self._single:
+            self._finish_file()
+        else:
+            self._finish_folder()
+        self.close()
+
+    def _finish_file(self) -> None:
+        whole = self._folder / JOINED
+        if not self.finished:
+            _replace(whole, lambda path: files.join(self.files, path, self._kind))
+            self._mark()
+        if whole.exists():
+            try:
+                os.replace(whole, self._target)
+            except OSError as error:
+                raise FileError(f"{str(self._target)!r} cannot be written: {error}") from error
+        for name in self._manifest.parts:
+            (self._folder / name).unlink(missing_ok=True)
+        (self._folder / MANIFEST).unlink(missing_ok=True)
+
+    def _finish_folder(self) -> None:
+        if not self.finished:
+            self._mark()
+        if not (self._folder / MANIFEST).exists():
             return
-        if self._kind in ("npy", "npz"):
-            _replace(target, lambda path: _join_numpy(self.files, path, self._kind))
-        else:
-            _replace(target, lambda path: _join_arrow(self.files, path, self._kind))
-        shutil.rmtree(self._folder)
+        before = Manifest.read(self._target / MANIFEST)
+        for name in before.parts if before else []:
+            # One of the same name may be a new one.
+            if name not in self._manifest.parts:
+                (self._target / name).unlink(missing_ok=True)
+        for name in self._manifest.parts:
+            if (self._folder / name).exists():
+                os.replace(self._folder / name, self._target / name)
+        os.replace(self._folder / MANIFEST, self._target / MANIFEST)
 
+    def _mark(self) -> None:
+        manifest = changed(self._manifest, finished=True)
+        manifest.write(self._folder / MANIFEST)
+        self._manifest = manifest
 
-def joined(waiting: Sequence[Any]) -> tuple[int, dict[str, Array], Array | None, dict[str, Any]]:
-    """Results one after the other as one: their rows, outputs, nulls and kept columns."""
-    names = list(waiting[0][1])
-    shapes = {name: {results[name].shape[1:] for _, results, _, _ in waiting} for name in names}
-    for name, found in shapes.items():
-        if len(found) > 1:
-            raise ArgumentError(f"output {name!r}: its rows have different shapes: {sorted(found)}")
-    results = {name: np.concatenate([one[1][name] for one in waiting]) for name in names}
-    null = None
-    if any(one[2] is not None for one in waiting):
-        null = np.concatenate([np.zeros(one[0], bool) if one[2] is None else one[2] for one in waiting])
-    kept = {}
-    if waiting[0][3]:
-        import pyarrow as pa
+    def close(self) -> None:
+        """Ends the lock of the work folder, and removes the folder where it has no results."""
+        if not self._close.alive:
+            return
+        if not (self._manifest.parts or self.done or self.finished):
+            with suppress(OSError):
+                self._sweep()
+                (self._folder / MANIFEST).unlink(missing_ok=True)
+        self._release()
 
-        kept = {name: pa.concat_arrays([one[3][name] for one in waiting]) for name in waiting[0][3]}
-    return sum(one[0] for one in waiting), results, null, kept
-
-
-def _write(
-    path: Path, kind: str, count: int, results: Mapping[str, Array], null: Array | None, kept: Mapping[str, Any]
-) -> None:
-    if kind in ("npy", "npz"):
-        results = {name: storable(array) for name, array in results.items()}
-        for array in results.values():
-            if null is not None:
-                array[null] = np.nan
-        _replace(path, lambda fresh: _write_numpy(fresh, kind, results))
-        return
-    from zrt.scoring import arrow
-
-    table = arrow.table_of(results, count, null, kept)
-    _replace(path, lambda fresh: _write_arrow(fresh, kind, [table]))
-
-
-def _write_numpy(path: Path, kind: str, results: Mapping[str, Array]) -> None:
-    with open(path, "wb") as file:
-        if kind == "npy":
-            np.save(file, next(iter(results.values())), allow_pickle=False)
-        else:
-            # savez takes names as keywords, and not that of its own argument.
-            with zipfile.ZipFile(file, "w") as archive:
-                for name, array in results.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, array, allow_pickle=False)
-
-
-def _write_arrow(path: Path, kind: str, tables: Any) -> None:
-    """Writes tables of the same schema to one file."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    from zrt.scoring import arrow
-
-    makers = {
-        "parquet": pyarrow.parquet.ParquetWriter,
-        "arrow": pa.ipc.new_file,
-        "csv": pyarrow.csv.CSVWriter,
-    }
-    writer = None
-    try:
-        for table in tables:
-            shaped = arrow.flattened(table) if kind == "csv" else table
-            if writer is None:
-                writer = makers[kind](str(path), shaped.schema)
-            writer.write_table(shaped) if kind == "parquet" else writer.write(shaped)
-        if writer is None:
-            path.touch()
-        else:
-            writer.close()
-    except pa.ArrowException as error:
-        raise FileError(f"{kind} files cannot hold the results: {error}") from error
-
-
-def _join_arrow(files: Sequence[Path], path: Path, kind: str) -> None:
-    if len(files) == 1:
-        shutil.copyfile(files[0], path)
-        return
-    if kind == "csv":
-        with open(path, "wb") as target:
-            for index, file in enumerate(files):
-                with open(file, "rb") as part:
-                    if index:
-                        part.readline()
-                    shutil.copyfileobj(part, target)
-        return
-    import pyarrow.parquet
-
-    read = pyarrow.parquet.read_table if kind == "parquet" else _read_ipc
-    _write_arrow(path, kind, (read(str(file)) for file in files))
-
-
-def _read_ipc(path: str) -> Any:
-    import pyarrow as pa
-
-    with pa.OSFile(path) as file:
-        return pa.ipc.open_file(file).read_all()
-
-
-def _join_numpy(files: Sequence[Path], path: Path, kind: str) -> None:
-    if kind == "npy":
-        _stream(path, lambda: (np.load(file, mmap_mode="r") for file in files))
-        return
-
-    with (
-        zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
-        tempfile.TemporaryDirectory(dir=path.parent) as folder,
-    ):
-        names = np.load(files[0]).files if files else []
-        for name in names:
-            whole = Path(folder, "whole.npy")
-            _stream(whole, partial(_each, files, name))
-            archive.write(whole, f"{name}.npy")
-
-
-def _each(files: Sequence[Path], name: str) -> Iterator[Array]:
-    """The array of that name in each of the files."""
-    for file in files:
-        with np.load(file) as part:
-            yield part[name]
-
-
-def _stream(path: Path, parts: Callable[[], Iterable[Array]]) -> None:
-    """Writes the rows of arrays to one ``.npy`` file, with one of the arrays in memory at a time."""
-    shapes = [(part.dtype, part.shape) for part in parts()]
-    dtype, row = (shapes[0][0], shapes[0][1][1:]) if shapes else (np.dtype(np.float32), ())
-    header = np.lib.format.header_data_from_array_1_0(np.empty((0, *row), dtype))
-    header["shape"] = (sum(shape[0] for _, shape in shapes), *row)
-    # Not by a mapping of the file: where the disk is full, a write to one ends the process.
-    with open(path, "wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        for part in parts():
-            part.tofile(file)
-
-
-def _replace(path: Path, write: Any) -> None:
-    """Writes a file under another name, and gives it its own when it is complete."""
-    fresh = path.with_name(f"_{path.name}.new")
-    try:
-        write(fresh)
-        os.replace(fresh, path)
-    except FileError:
-        raise
-    except OSError as error:
-        raise FileError(f"{str(path)!r} cannot be written: {error}") from error
-    finally:
+    def _release(self) -> None:
+        # Python removes only an empty folder so.
         with suppress(OSError):
-            fresh.unlink()
+            self._folder.rmdir()
+        self._close()
+
+
+def _locked(folder: Path) -> int:
+    """The lock of a folder, which is made if need be."""
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return lock_folder(folder)
+        except BlockingIOError:
+            raise ArgumentError(f"another run writes to {str(folder)!r} now") from None
+        except FileNotFoundError:
+            # The run that had the folder has just removed it.
+            continue
+        except OSError as error:
+            raise FileError(f"{str(folder)!r} cannot be written: {error}") from error
+
+
+def _require_same(folder: Path, found: Manifest, recipe: Mapping[str, Any]) -> None:
+    differs = found.other_than(recipe)
+    if differs:
+        raise ArgumentError(f"{str(folder)!r} has the results of another run, which differs in {', '.join(differs)}")
+
+
+def _require_nothing(folder: Path, allowed: set[str]) -> None:
+    """Raises for a folder with files that no run wrote."""
+    strange = sorted(file.name for file in folder.iterdir() if file.name not in allowed)
+    if strange:
+        raise ArgumentError(f"{str(folder)!r} is not empty: {strange[0]!r} is no file of a run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -109,6 +110,12 @@ def check_columns(
     for column in keep:
         if column in scorer.outputs:
             raise ArgumentError(f"column {column!r} cannot be kept: an output of the model has its name")
-    for name in names:
+    for wanted in scorer.wanted:
+        name, row = wanted.name, wanted.row
         if name not in columns:
             raise ArgumentError(f"input {name!r} has no column; the data set has {', '.join(map(repr, given))}")
+        count = len(columns[name])
+        # One column may have lists; and one size may be open, but columns are a row without any other.
+        if count > 1 and (len(row) != 1 if None in row else math.prod(size or 0 for size in row) != count):
+            shape = ", ".join("?" if size is None else str(size) for size in row)
+            raise ArgumentError(f"input {name!r} takes rows of shape [{shape}], which {count} columns do not make")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -27,6 +31,12 @@ SUFFIXES = {
     ".npz": "npz",
 }
 NUMPY = ("npy", "npz")
+
+# All that numpy and zipfile raise for files that are damaged, or that take more memory than there is.
+UNREADABLE = (
+    *(OSError, ValueError, EOFError, KeyError, TypeError, OverflowError, MemoryError, RuntimeError, struct.error),
+    *(zipfile.BadZipFile, zlib.error),
+)
 
 # The words that CSV files have in place of a value. "nan" is a number.
 NULLS = ["", "null", "NULL", "NA", "N/A", "#N/A"]
@@ -51,6 +61,8 @@ class Source(Protocol):
     """A data set, read from its first row to its last."""
 
     names: list[str]
+    files: list[Path]
+    """The files, in the order of their rows."""
 
     @property
     def rows(self) -> int:
@@ -60,7 +72,13 @@ class Source(Protocol):
         """All rows, in order, in pieces that several processes may read."""
 
     def chunks(self, columns: Sequence[str], first: int, size: int, piece: Piece | None = None) -> Iterator[Chunk]:
-        """The rows from number `first` on, of all or of a piece, in chunks of at most `size`."""
+        """The rows from number `first` on, of all or of a piece, in chunks of at most `size`.
+
+        Chunks end where they do with another `first`, so that batches have the same rows.
+        """
+
+    def types(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Arrow's types of the columns that are read as texts and are none."""
 
 
 def format_of(path: Path, given: str | None) -> str:
@@ -84,19 +102,34 @@ def open_source(path: Path, kind: str) -> Source:
     return NumpySource(path, kind) if kind in NUMPY else ArrowSource(path, kind)
 
 
+def _members(path: Path) -> Iterator[tuple[str, Array]]:
+    """The arrays of a ``.npz`` file by name, each read when it is its turn; raises `UNREADABLE`."""
+    # numpy would leave a damaged file open.
+    with open(path, "rb") as file:
+        loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            raise ValueError("it is no .npz file")
+        with loaded:
+            for name in loaded.files:
+                yield name, loaded[name]
+
+
 class NumpySource:
     """A ``.npy`` file is one column without a name, a ``.npz`` file a column for each of its arrays."""
 
     def __init__(self, path: Path, kind: str) -> None:
+        self.files = [path]
         try:
             if kind == "npy":
-                self._arrays: dict[str, Array] = {"": np.load(path, mmap_mode="r", allow_pickle=False)}
+                self._arrays: dict[str, Array] = {"": np.lib.format.open_memmap(path, mode="r")}
             else:
-                with np.load(path, allow_pickle=False) as file:
-                    self._arrays = {name: file[name] for name in file.files}
-        except (OSError, ValueError, EOFError) as error:
+                self._arrays = dict(_members(path))
+        except UNREADABLE as error:
             raise FileError(f"{str(path)!r} cannot be read: {error}") from None
-        counts = {name: len(array) if array.ndim else None for name, array in self._arrays.items()}
+        counts = {
+            name: len(array) if isinstance(array, np.ndarray) and array.ndim else None
+            for name, array in self._arrays.items()
+        }
         if None in counts.values() or len(set(counts.values())) != 1:
             raise FileError(f"{str(path)!r}: its arrays do not all have the same number of rows: {counts}")
         self.names = list(self._arrays)
@@ -112,9 +145,15 @@ class NumpySource:
     def chunks(self, columns: Sequence[str], first: int, size: int, piece: Piece | None = None) -> Iterator[Chunk]:
         """The rows from number `first` on, of all or of a piece, in chunks of at most `size`."""
         end = self.rows if piece is None else min(piece.first + piece.rows, self.rows)
-        for start in range(first if piece is None else max(first, piece.first), end, size):
-            count = min(size, end - start)
-            yield Chunk(start, count, {name: self._arrays[name][start : start + count] for name in columns})
+        begin = 0 if piece is None else piece.first
+        for aligned in range(begin, end, size):
+            start, stop = max(aligned, first), min(aligned + size, end)
+            if start < stop:
+                yield Chunk(start, stop - start, {name: self._arrays[name][start:stop] for name in columns})
+
+    def types(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Arrow's types of the columns that are read as texts and are none."""
+        return {}
 
 
 class ArrowSource:
@@ -125,7 +164,7 @@ class ArrowSource:
         import pyarrow.csv
         import pyarrow.dataset as datasets
 
-        self._path = path
+        self._path, self._kind = path, kind
         # By default all row groups of a file are read ahead.
         few = datasets.ParquetFragmentScanOptions(pre_buffer=False)
         self._options = {"fragment_scan_options": few} if kind == "parquet" else {}
@@ -140,6 +179,7 @@ class ArrowSource:
                 kept = datasets.CsvFileFormat(convert_options=convert)
             self._dataset = datasets.dataset(path, format=kept)
             self.names = list(self._dataset.schema.names)
+            self.files = [Path(file) for file in self._dataset.files]
         except (pa.ArrowException, OSError) as error:
             raise FileError(f"{str(path)!r} cannot be read: {error}") from None
 
@@ -178,6 +218,15 @@ class ArrowSource:
                 found = fragment if piece.groups is None else fragment.subset(row_group_ids=list(piece.groups))
                 return type(whole)([found], whole.schema, whole.format, whole.filesystem)
         raise FileError(f"{piece.file!r} is not in the data set")
+
+    def types(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Arrow's types of the columns that are read as texts and are none; a CSV file is read as a whole for them."""
+        if self._kind != "csv" or not columns:
+            return {}
+        from zrt.scoring.arrow import types_of
+
+        with self._named():
+            return types_of(self._dataset.to_batches(columns=list(columns)), columns)
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -222,10 +271,14 @@ def check_numpy(outputs: Sequence[ValueInfo], kind: str, keep: Sequence[str], sk
 def input_columns(
     given: Sequence[tuple[str, str]], source: Source, names: Sequence[str], kind: str
 ) -> dict[str, list[str]]:
-    """The columns of each input: as given (pairs of column and input), else by name; a ``.npy`` file has one."""
+    """The columns of each input: as given (pairs of column and input), else by name; a ``.npy`` file has one.
+
+    A given column that the data set lacks may be a pattern: it stands for the columns that match, in their order.
+    """
     columns: dict[str, list[str]] = {}
     for column, name in given:
-        columns.setdefault(name, []).append(column)
+        matching = [each for each in source.names if column not in source.names and fnmatchcase(each, column)]
+        columns.setdefault(name, []).extend(matching or [column])
     if kind == "npy" and not columns and len(names) == 1:
         return {names[0]: [""]}
     for name in names:

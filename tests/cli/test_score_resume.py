@@ -1,0 +1,317 @@
+"""Which runs of ``zrt score`` go on after ``--resume``, which results it replaces, and how it ends at SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.scoring import models
+from tests.scoring.stops import failing_after
+from tests.support import processes
+from zrt.cli import main
+from zrt.scoring import parts
+
+ROWS = 400
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model.onnx").write_bytes(models.affine())
+    write_data()
+
+
+def write_data(first: float = 0) -> None:
+    x = np.arange(ROWS * 3, dtype=np.float32).reshape(-1, 3)
+    x[0, 0] = first
+    np.savez("data.npz", x=x, k=np.arange(ROWS))
+
+
+def arrays(path: str = "out.npz") -> dict[str, Any]:
+    with np.load(path) as found:
+        return {name: found[name].tolist() for name in found.files}
+
+
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Callable[..., None]:
+    """A run that an error ends in its middle, with some parts done."""
+
+    def stop(*arguments: str) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(parts, "PART_BYTES", 1)
+            patch.setattr(parts.Parts, "add", failing_after(parts.Parts.add, 3))
+            with pytest.raises(RuntimeError, match="stopped"):
+                main(["score", "model.onnx", "data.npz", "out.npz", "--json", "--batch", "8", *arguments])
+        capsys.readouterr()
+
+    return stop
+
+
+RUN = ("score", "model.onnx", "data.npz", "out.npz", "--batch", "8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "culprit"),
+    [
+        (("--batch", "9"), "--batch"),
+        (("--threads", "2"), "--options or --threads"),
+        (("--options", "basic.json"), "--options or --threads"),
+        (("--output-format", "npy"), ""),
+        (("--skip-bad",), ""),
+        (("--lanes", "1"), None),
+        (("--checkpoint", "1m"), None),
+        (("--options", "silent.json"), None),
+    ],
+)
+def test_resume_refuses_all_that_changes_results(
+    stopped: Callable[..., None],
+    zrt: Callable[..., str],
+    complaint: Callable[..., str],
+    arguments: tuple[str, ...],
+    culprit: str | None,
+) -> None:
+    Path("basic.json").write_text('{"session": {"graph_optimization_level": "ENABLE_BASIC"}}')
+    Path("silent.json").write_text('{"session": {"intra_op_num_threads": 1, "log_severity_level": "FATAL"}}')
+    stopped()
+    before = {path.name: path.read_bytes() for path in Path("out.npz.parts").iterdir()}
+    if culprit is None:
+        zrt(*RUN, *arguments, "--resume", "--json")
+        assert arrays()["n"] == [2 * number for number in range(ROWS)]
+    else:
+        assert culprit in complaint(*RUN, *arguments, "--resume", "--json", status=2)
+        assert {path.name: path.read_bytes() for path in Path("out.npz.parts").iterdir()} == before
+
+
+def test_contents_decide_and_not_the_times_of_files(
+    stopped: Callable[..., None], zrt: Callable[..., str], complaint: Callable[..., str]
+) -> None:
+    stopped()
+    times = os.stat("data.npz")
+    write_data(first=1000)
+    os.utime("data.npz", ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert "differs in INPUT" in complaint(*RUN, "--resume", "--json", status=2)
+    write_data()
+    os.utime("data.npz", (1, 1))
+    Path("model.onnx").rename("same.onnx")
+    zrt("score", "same.onnx", *RUN[2:], "--resume", "--json")
+    assert arrays()["n"] == [2 * number for number in range(ROWS)]
+
+
+def test_weights_outside_of_the_model_count(
+    build: Any, stopped: Callable[..., None], complaint: Callable[..., str]
+) -> None:
+    import onnx
+
+    model = onnx.load_from_string(models.affine())
+    onnx.save(model, "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    stopped()
+    weights = bytearray(Path("weights.bin").read_bytes())
+    weights[3] ^= 1
+    Path("weights.bin").write_bytes(weights)
+    assert "differs in MODEL" in complaint(*RUN, "--resume", "--json", status=2)
+    Path("weights.bin").unlink()
+    shutil.copy("data.npz", "weights.bin")
+    assert "is the same file as the input" in complaint(
+        "score", "model.onnx", "data.npz", "weights.bin", "--output-format", "npz", "--overwrite", "--json", status=2
+    )
+
+
+def test_files_of_an_input_folder_count(zrt: Callable[..., str], complaint: Callable[..., str]) -> None:
+    pa = pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
+    import pyarrow.parquet as parquet
+
+    Path("data").mkdir()
+    for index in range(2):
+        parquet.write_table(pa.table({"x": [[1.0, 2, 3]] * 5, "k": range(5)}), f"data/{index}.parquet")
+    run = ("score", "model.onnx", "data", "out", "--json")
+    zrt(*run)
+    parquet.write_table(pa.table({"x": [[1.0, 2, 3]] * 5, "k": range(1, 6)}), "data/1.parquet")
+    assert "differs in INPUT" in complaint(*run, "--resume", status=2)
+
+
+@pytest.mark.parametrize("state", ["nothing", "an empty folder", "a manifest that was being written", "no row"])
+def test_resume_starts_where_nothing_is_done(zrt: Callable[..., str], state: str) -> None:
+    work = Path("out.npz.parts")
+    if state != "nothing":
+        work.mkdir()
+    if state == "a manifest that was being written":
+        (work / f"_{parts.MANIFEST}.new").write_text('{"reci')
+    if state == "no row":
+        parts.Manifest({"--batch": 3}).write(work / parts.MANIFEST)
+        (work / "part-000000000000-000000000008.npz").write_bytes(b"half")
+    zrt(*RUN, "--resume", "--json")
+    assert arrays()["n"] == [2 * number for number in range(ROWS)]
+    assert not work.exists()
+
+
+def test_finished_folder_is_done(zrt_json: Callable[..., Any], complaint: Callable[..., str]) -> None:
+    run = ("score", "model.onnx", "data.npz", "out")
+    first = zrt_json(*run)
+    times = {path.name: path.stat().st_mtime_ns for path in Path("out").iterdir()}
+    again = zrt_json(*run, "--resume")
+    assert (again["rows"], again["rows_per_second"]) == (first["rows"], 0)
+    assert {path.name: path.stat().st_mtime_ns for path in Path("out").iterdir()} == times
+    assert "differs in --batch" in complaint(*run, "--resume", "--batch", "3", "--json", status=2)
+    assert "--overwrite replaces them" in complaint(*run, "--json", status=2)
+
+
+def test_parts_that_no_manifest_names_are_removed(zrt: Callable[..., str], stopped: Callable[..., None]) -> None:
+    stopped()
+    work = Path("out.npz.parts")
+    done = json.loads((work / parts.MANIFEST).read_text())["done"]
+    orphan = work / f"part-{done:012d}-{done + 8:012d}.npz"
+    np.savez(orphan, n=np.zeros(8, np.int64), y=np.zeros((8, 2), np.float32))
+    zrt(*RUN, "--resume", "--json")
+    assert arrays()["n"] == [2 * number for number in range(ROWS)]
+    assert not work.exists()
+
+
+class TestOverwrite:
+    def test_of_a_file(self, zrt: Callable[..., str], complaint: Callable[..., str], monkeypatch: Any) -> None:
+        Path("out.npz").write_bytes(b"mine")
+        for more in ((), ("--resume",)):
+            assert "'--overwrite" not in complaint(*RUN, *more, "--json", status=2)
+            assert Path("out.npz").read_bytes() == b"mine"
+            assert not Path("out.npz.parts").exists()
+        with monkeypatch.context() as patch:
+            patch.setattr(parts.Parts, "add", failing_after(parts.Parts.add, 1))
+            with pytest.raises(RuntimeError, match="stopped"):
+                main([*RUN, "--overwrite", "--json"])
+        assert Path("out.npz").read_bytes() == b"mine"
+        zrt(*RUN, "--overwrite", "--resume", "--json")
+        assert arrays()["n"] == [2 * number for number in range(ROWS)]
+
+    def test_of_a_folder(self, zrt: Callable[..., str], complaint: Callable[..., str], monkeypatch: Any) -> None:
+        run = ("score", "model.onnx", "data.npz", "out", "--overwrite", "--json")
+        with monkeypatch.context() as patch:
+            patch.setattr(parts, "PART_BYTES", 1)
+            zrt(*run, "--batch", "16")
+        old = sorted(Path("out").iterdir())
+        assert len(old) > 2
+        zrt(*run)
+        new = sorted(Path("out").iterdir())
+        assert [path.name for path in new] == [parts.MANIFEST, f"part-{0:012d}-{ROWS:012d}.npz"]
+        Path("out/mine.txt").touch()
+        assert "'mine.txt' is no file of a run" in complaint(*run, status=2)
+        assert sorted(Path("out").iterdir()) == sorted([*new, Path("out/mine.txt")])
+
+    @pytest.mark.parametrize("link", [os.symlink, os.link])
+    @pytest.mark.parametrize("name", ["model.onnx", "data.npz", "options.json"])
+    def test_of_an_input(self, complaint: Callable[..., str], link: Callable[..., None], name: str) -> None:
+        Path("options.json").write_text("{}")
+        link(name, "out.npz")
+        before = Path(name).read_bytes()
+        found = complaint(*RUN, "--options", "options.json", "--overwrite", "--json", status=2)
+        assert "same file as the input" in found or "part of the data set" in found
+        assert Path(name).read_bytes() == before
+
+    def test_of_the_parts_of_another_run(self, complaint: Callable[..., str], stopped: Callable[..., None]) -> None:
+        stopped()
+        before = sorted(Path("out.npz.parts").iterdir())
+        part = next(path for path in before if path.suffix == ".npz")
+        run = ("score", "model.onnx", part, "out.npz", "--overwrite", "--resume", "--json")
+        assert "is part of the data set" in complaint(*run, status=2)
+        assert sorted(Path("out.npz.parts").iterdir()) == before
+
+
+def damaged() -> list[Any]:
+    """Manifests that no run writes."""
+    good = {"recipe": {}, "done": 8, "parts": [], "bad": [], "bad_count": 0, "shapes": {"n": []}, "finished": False}
+    changes: list[dict[str, Any]] = [
+        *({"done": value} for value in (-1, 1.5, True, "8", None, [])),
+        *({"parts": value} for value in ({}, "part", [1], ["../x"], ["/etc/passwd"], ["a\0b"])),
+        {"parts": ["part-000000000000-000000000009.npz"]},
+        {"parts": ["part-000000000004-000000000008.npz", "part-000000000000-000000000004.npz"]},
+        {"parts": ["../part-000000000000-000000000008.npz"]},
+        *({"bad": value} for value in (1, [1], [[1]], [["1", "x"]], [[1, 2]])),
+        *({"bad_count": value} for value in (-1, None)),
+        *({"shapes": value} for value in ([], {"n": 1}, {"n": ["1"]})),
+        *({"finished": value} for value in (0, None)),
+        *({"recipe": value} for value in ([], None)),
+    ]
+    missing = [{name: value for name, value in good.items() if name != left_out} for left_out in good]
+    texts = [json.dumps(each) for each in ({**good, "more": 1}, *missing, *({**good, **each} for each in changes))]
+    return [*texts, "", "{", "[]", "1", "[" * 100_000, '{"a":' * 100_000]
+
+
+@pytest.mark.parametrize("where", ["out.npz.parts", "out/_zrt.parts", "out"])
+def test_damaged_manifests_are_named(complaint: Callable[..., str], where: str) -> None:
+    Path(where).mkdir(parents=True)
+    target = "out" if where.startswith("out/") or where == "out" else "out.npz"
+    for text in damaged():
+        Path(where, parts.MANIFEST).write_text(text)
+        found = complaint("score", "model.onnx", "data.npz", target, "--resume", "--json", status=1)
+        assert parts.MANIFEST in found, text
+        assert Path(where, parts.MANIFEST).read_text() == text
+    Path(where, parts.MANIFEST).write_bytes(b"\xff\xfe{")
+    assert parts.MANIFEST in complaint("score", "model.onnx", "data.npz", target, "--resume", "--json", status=1)
+
+
+def test_part_that_is_missing_or_damaged_is_named(complaint: Callable[..., str], stopped: Callable[..., None]) -> None:
+    stopped()
+    part = min(Path("out.npz.parts").glob("part-*"))
+    good = part.read_bytes()
+    for content in (b"", good[: len(good) // 2], b"PK\x03\x04" + bytes(100)):
+        part.write_bytes(content)
+        assert "out.npz.parts" in complaint(*RUN, "--resume", "--json", status=1)
+    part.unlink()
+    assert f"{part.name}' is missing" in complaint(*RUN, "--resume", "--json", status=1)
+
+
+def test_two_runs_at_once(complaint: Callable[..., str]) -> None:
+    running = parts.Parts(Path("out.npz"), "npz", {})
+    assert "another run writes to" in complaint(*RUN, "--resume", "--json", status=2)
+    running.close()
+    assert not Path("out.npz.parts").exists()
+
+
+def test_parts_are_cut_by_time(zrt: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    flush = parts.Parts.flush
+    monkeypatch.setattr(parts.Parts, "flush", lambda self: (written.append(self.done), flush(self)))
+    zrt(*RUN, "--checkpoint", "0.000001s", "--json")
+    assert len(written) > 5
+    often = Path("out.npz").read_bytes()
+    written.clear()
+    zrt(*RUN, "--checkpoint", "1h", "--overwrite", "--json")
+    assert len(written) == 1
+    # The same bytes, wherever the parts were cut.
+    assert Path("out.npz").read_bytes() == often
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x", "1d", "", "nan", "inf", "s"])
+def test_checkpoints_that_are_none(complaint: Callable[..., str], text: str) -> None:
+    assert "expected a duration such as 10, 10s or 1m" in complaint(*RUN, f"--checkpoint={text}", status=2)
+
+
+def test_sigterm_leaves_complete_files() -> None:
+    """Within a second, as a checkpoint would: every row is there once, in its order."""
+    count = 200_000
+    Path("model.onnx").write_bytes(models.affine(1))
+    np.savez("data.npz", x=np.ones((count, 3), np.float32), k=np.arange(count))
+    command = [sys.executable, "-m", "zrt", *RUN, "--checkpoint", "1h", "--json", "--resume"]
+    options: dict[str, Any] = {"env": processes.environment(), "text": True, "stderr": subprocess.PIPE}
+    started = subprocess.Popen(command, **options)
+    manifest = Path("out.npz.parts", parts.MANIFEST)
+    deadline = time.monotonic() + 60
+    while not manifest.exists() and started.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    started.send_signal(signal.SIGTERM)
+    _, complained = started.communicate(timeout=60)
+    assert started.returncode == 143, complained
+    assert "--resume goes on" in complained
+    assert 0 < json.loads(manifest.read_text())["done"] < count
+    subprocess.run(command, **options, check=True, timeout=120)
+    assert arrays()["n"] == [2 * number for number in range(count)]

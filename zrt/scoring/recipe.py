@@ -1,0 +1,73 @@
+"""`recipe`: all that decides the results of a run, so that a later one goes on with nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from zrt._common.config_keys import SessionConfigKey
+from zrt._native.library import library
+from zrt.errors import FileError, UnsupportedError
+from zrt.loading.initializers import list_initializers
+from zrt.providers import ProviderLike
+from zrt.providers.choice import as_data
+from zrt.providers.known import short
+
+# Options that tell about a session, and do not change its results.
+SILENT = ("logid", "log_severity_level", "log_verbosity_level", "logger", "profile_file_prefix", "record_placement")
+
+
+def recipe(
+    model: Path,
+    options: Mapping[str, Any],
+    providers: Sequence[ProviderLike] | None,
+    source: Iterable[Path],
+    modules: Iterable[str],
+    run: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The recipe as data for JSON: the contents of files, and the options by the names of their flags.
+
+    `options` are those of the session as data. `source` are the files of the data set, in their order, `modules` those
+    of ``--import``, `run` the other flags. Each file is read once. Raises `FileError` for a file that cannot be read.
+    """
+    settings = {name: value for name, value in options.items() if name not in SILENT}
+    libraries = settings.pop("custom_op_libraries", [])
+    return {
+        "MODEL": [digest(file) for file in (model, *outside_files(model, options))],
+        "INPUT": [digest(file) for file in source],
+        "--options or --threads": settings,
+        "custom operators": [digest(Path(file)) for file in libraries] + [_module(name) for name in modules],
+        "--provider": [list(as_data(provider, short)) for provider in providers or ["cpu"]],
+        "ONNX Runtime": library().version,
+        **run,
+    }
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file's contents."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FileError(f"{str(path)!r} cannot be read: {error}") from None
+
+
+def outside_files(model: Path, options: Mapping[str, Any]) -> list[Path]:
+    """The files with weights outside of the model, each once."""
+    entries = options.get("config_entries", {})
+    folder = entries.get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH, model.parent)
+    named: set[str] = set()
+    # A model in ORT's own format has its weights inside.
+    with suppress(UnsupportedError):
+        named = {weight.location for weight in list_initializers(model) if weight.location is not None}
+    return [Path(os.path.normpath(Path(folder, name))) for name in sorted(named)]
+
+
+def _module(name: str) -> str:
+    file = getattr(sys.modules[name], "__file__", None)
+    return name if file is None else digest(Path(file))
