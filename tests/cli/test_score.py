@@ -135,6 +135,60 @@ class TestFormats:
         assert found.column_names == ["id", "y", "n"]
         assert found["id"].to_pylist() == [f"row {k}" for k in K]
 
+    def test_kept_numbers_of_a_csv_stay_numbers(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        (tmp_path / "data.csv").write_text("x0,x1,x2,k,id,zip\n1,2,3,4,1,007\n1,2,3,5,,010\n1,2,3,6,3,100\n")
+        for target in ("results.parquet", "results.csv"):
+            run(model, tmp_path / "data.csv", tmp_path / target, *CSV, "--keep", "id", "--keep", "zip", capsys=capsys)
+        found = parquet.read_table(tmp_path / "results.parquet")
+        assert (str(found["id"].type), found["id"].to_pylist()) == ("int64", [1, None, 3])
+        assert found["zip"].to_pylist() == ["007", "010", "100"]
+        first = (tmp_path / "results.csv").read_text().splitlines()[1]
+        assert first.startswith('1,"007",')
+
+    def test_kept_columns_of_numpy(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+        np.savez(tmp_path / "data.npz", x=X, k=K, id=K + 7, pair=np.stack([K, K], axis=1))
+        results = tmp_path / "results.parquet"
+        status, found = run(model, tmp_path / "data.npz", results, "--keep", "id", "--keep", "pair", capsys=capsys)
+        assert status == 0, found
+        made = parquet.read_table(results)
+        assert made["id"].to_pylist() == list(range(7, ROWS + 7))
+        assert made["pair"].to_pylist()[3] == [3, 3]
+
+    def test_columns_of_a_pattern_in_the_shape_of_the_input(self, build: Any, tmp_path: Path, capsys: Any) -> None:
+        """In the order of the file, which is not that of the names."""
+        model = build("(float[n, 2, 3] image) => (float[n, 2, 3] y) { y = Identity(image) }")
+        (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+        (tmp_path / "data.csv").write_text("p0,p10,p1,other,p3,p4,p2\n0,1,2,9,3,4,5\n")
+        arguments = (tmp_path / "model.onnx", tmp_path / "data.csv", tmp_path / "results.parquet")
+        status, found = run(*arguments, "--input", "p*=image", capsys=capsys)
+        assert status == 0, found
+        assert parquet.read_table(arguments[2])["y"].to_pylist() == [[[0, 1, 2], [3, 4, 5]]]
+        status, found = run(*arguments, "--overwrite", "--input", "p?=image", capsys=capsys)
+        assert status == 2
+        assert "input 'image' takes rows of shape [2, 3], which 5 columns do not make" in found
+        status, found = run(*arguments, "--overwrite", "--input", "q*=image", capsys=capsys)
+        assert (status, "no column 'q*'" in found) == (2, True)
+
+    @pytest.mark.parametrize("bad", [False, True])
+    @pytest.mark.parametrize("target", ["r.parquet", "r.arrow", "r.csv", "r.npz"])
+    def test_bytes_do_not_tell_where_parts_were_cut(
+        self, tmp_path: Path, target: str, bad: bool, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    ) -> None:
+        model = tmp_path / "sums.onnx"
+        model.write_bytes(models.sums())
+        rows = [None if bad and number % 97 == 5 else row for number, row in enumerate(X.tolist())]
+        parquet.write_table(
+            table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "data.parquet", row_group_size=300
+        )
+        more = () if target == "r.npz" else ("--keep", "id")
+        made = []
+        for cut in (1, 100, 1000, 1 << 20):
+            monkeypatch.setattr(parts, "PART_BYTES", cut)
+            arguments = (model, tmp_path / "data.parquet", tmp_path / target, "--overwrite", "--skip-bad", *more)
+            assert run(*arguments, "--batch", 10, capsys=capsys)[0] == 0
+            made.append((tmp_path / target).read_bytes())
+        assert len(set(made)) == 1
+
 
 class TestBatches:
     @pytest.mark.parametrize("batch", [1, 7, 64, 2000])

@@ -117,6 +117,32 @@ def test_results_are_the_local_ones(
     assert content(there) == content(here)
 
 
+def test_relative_paths(
+    cluster: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """A folder of files, which the workers look for elsewhere than here."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    write("parquet", tmp_path / "data")
+    more = ("--ray", cluster.address, "--actors", 1)
+    for source, target in (
+        ("data", "a.arrow"),
+        ("data/data.parquet", "b.arrow"),
+        ("../" + tmp_path.name + "/data", "c.arrow"),
+    ):
+        status, found = run("model.onnx", source, target, *more, capsys=capsys)
+        assert status == 0, found
+        assert read(tmp_path / target)["n"].to_pylist() == [2 * number for number in range(ROWS)]
+
+
+def test_operators_in_python_are_refused(cluster: Any, model: Path, tmp_path: Path, capsys: Any) -> None:
+    data = write("npz", tmp_path)
+    more = ("--ray", cluster.address, "--import", "my_ops")
+    status, found = run(model, data, tmp_path / "r.npz", *more, capsys=capsys)
+    assert status == 2
+    assert "--import does not go with --ray" in found
+
+
 def test_killed_actor_loses_no_row(
     cluster: Any,
     model: Path,

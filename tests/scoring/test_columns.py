@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -45,6 +46,42 @@ def test_column_of_another_kind_raises() -> None:
 
 def test_numbers_that_are_too_large_are_bad() -> None:
     assert fit("c", np.array([1, 2**40, -(2**31)]), NUMBER).bad == {1: "c: a number is too large"}
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "bad"),
+    [
+        (np.array([1e300, -1e39, 3.4e38, np.inf, np.nan, 1e-300]), np.float32, [0, 1]),
+        (np.array([70000, -70000, 65504]), np.float16, [0, 1]),
+        (np.array([1e5, 1], np.float32), np.float16, [0]),
+        (np.array([1e39, 1e38]), ml_dtypes.bfloat16, [0]),
+        (np.array([-1, 255, 256]), np.uint8, [0, 2]),
+        (np.array([2**63, 1], np.uint64), np.int64, [0]),
+        (np.array([-1, 1]), np.uint64, [0]),
+        (np.array([1e300 + 1j, 1j]), np.complex64, [0]),
+    ],
+)
+def test_numbers_that_the_type_does_not_hold_are_bad(values: Any, dtype: Any, bad: list[int]) -> None:
+    for given in (values, values[:, None]):
+        wanted = Wanted("x", np.dtype(dtype), given.shape[1:])
+        assert fit("c", given, wanted).bad == dict.fromkeys(bad, "c: a number is too large")
+        assert fit("c", given[:0], wanted).bad == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype"),
+    [("1e300", np.float32), ("1e400", np.float64), ("-1e400", np.float32), ("300", np.uint8), (str(2**70), np.int64)],
+)
+def test_texts_of_numbers_that_are_too_large_are_bad(text: str, dtype: Any) -> None:
+    wanted = Wanted("x", np.dtype(dtype), ())
+    assert fit_each("c", ["1", text], wanted).bad == {1: "c: a number is too large"}
+    assert fit_each("c", [1, 2**70], Wanted("x", np.dtype(np.int64), ())).bad == {1: "c: a number is too large"}
+
+
+def test_texts_may_say_infinite() -> None:
+    found = fit_each("c", ["inf", "-Infinity", "nan"], Wanted("x", np.dtype(np.float32), ()))
+    assert not found.bad
+    np.testing.assert_array_equal(found.values, [np.inf, -np.inf, np.nan])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,75 @@ def test_pieces_have_each_row_once(
             assert chunk.first == first + len(found)
             found += [int(value) for value in (values if kind in sources.NUMPY else values.to_pylist())]
     assert found == list(range(first, ROWS))
+
+
+@pytest.mark.parametrize("kind", ["npz", "npy"])
+@pytest.mark.parametrize("first", [1, 50, 333])
+def test_chunks_end_at_the_same_rows_from_any_first_one(kind: str, first: int, tmp_path: Path) -> None:
+    """So that the batches of a run that goes on have the same rows."""
+    source = open_source(write(kind, tmp_path), kind)
+    columns = source.names
+
+    def ends(start: int) -> list[int]:
+        return [chunk.first + chunk.size for chunk in source.chunks(columns, start, 70)]
+
+    assert ends(first) == [end for end in ends(0) if end > first]
+
+
+@pytest.mark.parametrize("kind", ["npz", "npy"])
+def test_damaged_files_of_numpy_are_named(kind: str, tmp_path: Path) -> None:
+    """Each byte of the headers and of the archive's directory is another one, and the file ends anywhere."""
+    path = tmp_path / f"data.{kind}"
+    np.savez_compressed(path, k=np.arange(8)) if kind == "npz" else np.save(path, np.arange(8))
+    good = path.read_bytes()
+    chance = np.random.default_rng(0)
+    changed = [good[:end] for end in range(len(good))]
+    for place in range(len(good)):
+        for value in (0, 255, int(chance.integers(256))):
+            changed.append(good[:place] + bytes([value]) + good[place + 1 :])
+    refused = 0
+    for content in changed:
+        path.write_bytes(content)
+        try:
+            list(open_source(path, kind).chunks(["k"] if kind == "npz" else [""], 0, 10))
+        except FileError:
+            refused += 1
+        except KeyError:
+            # The array has another name, which `check_columns` tells.
+            assert b"k.npy" not in content
+    assert refused > len(good)
+
+
+@pytest.mark.parametrize("members", [{"k.txt": b"text"}, {"k.npy": b""}, {}, {"k.npy": b"\x93NUMPY\x01\x00\xff\xff"}])
+def test_archives_without_arrays_are_named(members: dict[str, bytes], tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    for kind in ("npz", "npy"):
+        with pytest.raises(FileError, match=r"data\.npz"):
+            open_source(path, kind)
+    np.save(path.with_suffix(".npy"), np.array([{}], object), allow_pickle=True)
+    for kind in ("npz", "npy"):
+        with pytest.raises(FileError, match=r"data\.npy"):
+            open_source(path.with_suffix(".npy"), kind)
+
+
+def test_types_of_texts(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
+    rows = {
+        "whole": ("1", "-2", "", "0"),
+        "real": ("1", "2.50", "-1.5e-05", ""),
+        "zip": ("1", "007", "2", "3"),
+        "long": ("1", str(10**18), "2", "3"),
+        "more": ("1.5", str(10**16), "2", "3"),
+        "text": ("1", "a", "2", "3"),
+        "empty": ("", "", "", ""),
+    }
+    lines = [",".join(rows), *(",".join(values) for values in zip(*rows.values(), strict=True))]
+    (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
+    found = open_source(tmp_path / "data.csv", "csv").types(list(rows))
+    assert {name: str(kind) for name, kind in found.items()} == {"whole": "int64", "real": "double"}
 
 
 def test_piece_of_a_file_that_is_gone(tmp_path: Path) -> None:

@@ -44,7 +44,8 @@ def fit(subject: str, array: Array, wanted: Wanted) -> Rows:
         array = array.reshape(len(array), *[size or 0 for size in wanted.row])
     if array.dtype == wanted.dtype:
         return Rows(array, {})
-    if not np.can_cast(array.dtype, wanted.dtype, "same_kind"):
+    whole = array.dtype.kind in "iu" and wanted.dtype.kind in "iu"
+    if not whole and not np.can_cast(array.dtype, wanted.dtype, "same_kind"):
         raise DTypeError(f"{subject}: {array.dtype} cannot be fed as {wanted.dtype} to input {wanted.name!r}")
     with np.errstate(over="ignore", invalid="ignore"):
         converted = array.astype(wanted.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -35,7 +36,7 @@ NUMPY = ("npy", "npz")
 # All that numpy and zipfile raise for files that are damaged, or that take more memory than there is.
 UNREADABLE = (
     *(OSError, ValueError, EOFError, KeyError, TypeError, OverflowError, MemoryError, RuntimeError, struct.error),
-    *(zipfile.BadZipFile, zlib.error),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError, SyntaxError),
 )
 
 # The words that CSV files have in place of a value. "nan" is a number.
