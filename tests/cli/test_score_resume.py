@@ -269,6 +269,13 @@ def test_part_that_is_missing_or_damaged_is_named(complaint: Callable[..., str],
     assert f"{part.name}' is missing" in complaint(*RUN, "--resume", "--json", status=1)
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="Linux has a folder where nobody can write")
+@pytest.mark.parametrize("target", ["/proc/out.npz", "/proc/out", "/dev/null"])
+def test_places_where_nothing_can_be_written_are_named(complaint: Callable[..., str], target: str) -> None:
+    found = complaint("score", "model.onnx", "data.npz", target, "--output-format", "npz", "--json", status=1)
+    assert "cannot be written" in found
+
+
 def test_two_runs_at_once(complaint: Callable[..., str]) -> None:
     running = parts.Parts(Path("out.npz"), "npz", {})
     assert "another run writes to" in complaint(*RUN, "--resume", "--json", status=2)

@@ -267,17 +267,16 @@ class Parts:
 
 def _locked(folder: Path) -> int:
     """The lock of a folder, which is made if need be."""
-    while True:
-        try:
+    try:
+        while True:
             folder.mkdir(parents=True, exist_ok=True)
-            return lock_folder(folder)
-        except BlockingIOError:
-            raise ArgumentError(f"another run writes to {str(folder)!r} now") from None
-        except FileNotFoundError:
-            # The run that had the folder has just removed it.
-            continue
-        except OSError as error:
-            raise FileError(f"{str(folder)!r} cannot be written: {error}") from error
+            # The run that had the folder may just have removed it.
+            with suppress(FileNotFoundError):
+                return lock_folder(folder)
+    except BlockingIOError:
+        raise ArgumentError(f"another run writes to {str(folder)!r} now") from None
+    except OSError as error:
+        raise FileError(f"{str(folder)!r} cannot be written: {error}") from error
 
 
 def _require_same(folder: Path, found: Manifest, recipe: Mapping[str, Any]) -> None:
