@@ -210,7 +210,7 @@ def test_interrupt_leaves_complete_files(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     manifest = tmp_path / "results.npz.parts" / parts.MANIFEST
-    eventually(lambda: manifest.exists() or started.poll() is not None)
+    eventually(lambda: (manifest.exists() and json.loads(manifest.read_text())["done"]) or started.poll() is not None)
     started.send_signal(signal.SIGINT)
     _, complaint = started.communicate(timeout=60)
     assert started.returncode == 130, complaint

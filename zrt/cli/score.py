@@ -111,7 +111,6 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.source = Path(os.path.abspath(arguments.source))
     arguments.target = Path(os.path.realpath(arguments.target))
     with ExitStack() as stack:
-        stack.enter_context(_terminable())
         try:
             if arguments.ray is not None:
                 # Ray prints the failures of workers to standard output.
@@ -119,6 +118,8 @@ def run(arguments: argparse.Namespace) -> int:
                 stack.enter_context(_connected(arguments.ray))
             elif arguments.actors is not None:
                 raise ArgumentError("--actors goes with --ray")
+            # Ray sets a handler of its own when it connects.
+            stack.enter_context(_terminable())
             prepared = _prepared(arguments)
         except (ArgumentError, DTypeError, UnsupportedError) as error:
             raise common.UsageError(str(error)) from None
