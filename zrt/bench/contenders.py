@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from zrt._native import lib, status
 from zrt._native.cdata import new_array
 from zrt.bench import synthetic
@@ -42,7 +44,9 @@ class CLoop:
 
 def bound_lane(session: Session, inputs: Inputs, memory: LaneMemory) -> Lane:
     """A lane that holds these inputs and ran once, so that inputs on a device are copied there."""
-    lane = session.lane(inputs.shapes, inputs=memory, outputs=memory)
+    # A trial run needs the values too: a voice detector, for example, takes certain sampling rates only.
+    samples = {name: feed for name, feed in inputs.feeds.items() if isinstance(feed, np.ndarray)}
+    lane = session.lane(inputs.shapes, inputs=memory, outputs=memory, samples=samples)
     for name, array in inputs.arrays.items():
         lane.inputs[name][...] = array
     lane.run()

@@ -68,7 +68,8 @@ def add_threads(parser: argparse.ArgumentParser, default: int) -> None:
         "--threads",
         type=integer_argument(0),
         metavar="N",
-        help=f"threads within an operator; 0: one for each core (default: what --options says, else {default})",
+        help="threads within an operator; 0: one for each CPU that the process may use "
+        f"(default: what --options says, else {default})",
     )
 
 

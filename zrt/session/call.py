@@ -128,19 +128,20 @@ class Call:
                 # A subclass of ndarray may report another shape than that of its memory.
                 if type(array) is not ndarray or array.shape != shape:
                     return None
-                if array.dtype is not dtype and dtype is not TEXT:
-                    return None
                 contiguous = array if array.flags.c_contiguous else array.copy()
-                memory.append(self.text(len(memory), contiguous) if dtype is TEXT else from_buffer(contiguous))
+                memory.append(from_buffer(contiguous) if array.dtype is dtype else self.text(len(memory), contiguous))
         except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
             return None
         return memory
 
     def text(self, index: int, array: Any) -> Any:
-        """The memory of an input of strings: a copy of the array, which is contiguous and of the input's shape.
+        """The memory of an input of strings: a copy of the array, which has the input's shape.
 
-        Raises ValueError where the array needs more than that.
+        Raises LookupError for another input, and for an array that is not contiguous or has an element that is no
+        string.
         """
+        if self.inputs[index][1] is not TEXT:
+            raise LookupError("the array is of another type than the input")
         return feed(self.reference, index, array)
 
     def arrays(self) -> tuple[list[Any], list[Any], MadeOutputs | None]:

@@ -21,7 +21,7 @@ from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory
 from zrt.providers.default_selection import DefaultSelection, parse
-from zrt.session.call import LEFT, TEXT, Call, Result, empty, key_of, ndarray, run_arrays
+from zrt.session.call import LEFT, Call, Result, empty, key_of, ndarray, run_arrays
 from zrt.session.deadlines import end_of
 from zrt.session.feeds import Feeds, aligned, by_name, need_values, right_array
 from zrt.session.outputs import chosen, resolved
@@ -264,13 +264,8 @@ class Session(Owner):
                         array = named[name]
                         if type(array) is not ndarray or array.shape != shape:
                             break
-                        if array.dtype is not dtype:
-                            if dtype is not TEXT:
-                                break
-                            memory.append(call.text(len(memory), array))
-                            continue
                         try:
-                            memory.append(from_buffer(array))
+                            memory.append(from_buffer(array) if array.dtype is dtype else call.text(len(memory), array))
                         except ValueError:  # it is strided
                             memory.append(from_buffer(array.copy()))
                     else:

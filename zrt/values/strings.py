@@ -96,14 +96,14 @@ def write(pointer: Any, array: np.ndarray[Any, Any], subject: str) -> None:
 def feed(call: Any, index: int, array: np.ndarray[Any, Any]) -> Any:
     """The ``zrt_text`` for input `index` of the ``zrt_call`` of this reference; the array has the input's shape.
 
-    Raises ValueError for an array that `write` has to convert, or that has other elements.
+    Raises LookupError for an array that `write` has to convert, or that has other elements.
     """
     text = gc(new(TEXT), free_text)
     code = new_text(text, call, index, id(array))
     if code:
         if code != status.NO_TEXT:
             raise status.to_error(code)
-        raise ValueError("this is no contiguous array of strings")
+        raise LookupError("this is no contiguous array of strings")
     return text
 
 
