@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import collections
+import gc
+import sys
+import threading
+import time
+import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +16,9 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support import models
 from tests.support.arrays import f32
-from zrt.errors import ArgumentError, ClosedError, DTypeError, InvalidArgumentError, UnknownNameError
+from zrt.errors import ArgumentError, ClosedError, DTypeError, InvalidArgumentError, ShapeError, UnknownNameError
 from zrt.session.call import Call
 from zrt.session.session import CALLS_KEPT
 
@@ -166,3 +173,68 @@ def test_run_of_recurring_shapes_checks_every_feed(load: Callable[..., zrt.Sessi
             session.run({"x": x.astype(np.int32), "y": y})
         with pytest.raises(UnknownNameError, match="'q'"):
             session.run({"q": x, "y": y})
+
+
+@pytest.mark.parametrize("kind", [collections.OrderedDict, collections.UserDict, types.MappingProxyType])
+def test_other_mappings_are_read_as_their_class_defines(load, kind):
+    session = load("(float[n] x, float[n] y) => (float[n] z) { z = Sub (x, y) }")
+    for number in range(4):
+        feeds = kind({"y": np.full(3, number, np.float32), "x": np.ones(3, np.float32)})
+        assert session.run(feeds)[0].tolist() == [1 - number] * 3
+        with pytest.raises(UnknownNameError, match="no input 'w'"):
+            session.run(kind({"y": np.ones(3, np.float32), "w": np.ones(3, np.float32)}))
+
+
+def test_more_inputs_and_outputs_than_fit_the_stack():
+    names = [f"x{number}" for number in range(70)]
+    nodes = [models.node("Neg", [name], [f"{name}.out"]) for name in names]
+    vectors = [models.tensor(name, 1, ["n"]) for name in names]
+    session = zrt.Session(models.build(nodes, vectors, [models.tensor(f"{name}.out", 1, ["n"]) for name in names]))
+    for size in (2, 2, 3, 2):
+        feeds = {name: np.full(size, number, np.float32) for number, name in enumerate(names)}
+        for given in (feeds, list(feeds.values()), tuple(feeds.values())):
+            results = session.run(given)
+            assert [result.tolist() for result in results] == [[-number] * size for number in range(70)]
+
+
+@pytest.mark.parametrize("strided", [False, True])
+def test_a_run_leaves_no_reference_to_its_arrays(load, strided):
+    session = load("(float[n] x) => (float[n] y) { y = Neg (x) }")
+    x = np.ones(8, np.float32)
+    given = x[::2] if strided else x
+    session.run([given])
+    before = sys.getrefcount(given)
+    ended = []
+    for _ in range(10):
+        (y,) = session.run({"x": given})
+        ended.append(weakref.ref(y))
+        with pytest.raises(ShapeError):
+            session.run({"x": given[None]})
+    del y
+    gc.collect()
+    assert sys.getrefcount(given) == before
+    assert not any(one() is not None for one in ended)
+
+
+def test_gil_is_free_during_a_run(load):
+    session = load(
+        "(int64 n, float[k] x) => (float[k] y) { go = Constant <value = bool {1}> ()\n y = Loop (n, go, x) <body = "
+        "step (int64 i, bool c, float[k] a) => (bool d, float[k] b) { d = Identity (c)\n b = Neg (a) }> }"
+    )
+    feeds = {"n": np.array(1), "x": np.ones(4, np.float32)}
+    session.run(feeds)
+    feeds["n"] = np.array(20_000)
+    steps, ended = [], threading.Event()
+
+    def count():
+        while not ended.is_set():
+            steps.append(time.perf_counter())
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    start = time.perf_counter()
+    session.run(feeds)
+    end = time.perf_counter()
+    ended.set()
+    thread.join()
+    assert len([step for step in steps if start < step < end]) > 10

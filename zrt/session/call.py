@@ -8,14 +8,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt._native import lib, status
-from zrt._native.cdata import NULL, from_buffer, new_array, strings
+from zrt._native.cdata import NULL, from_buffer, new_array, pointer_to, strings
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt.errors import AllocationError
 from zrt.loading.run_options import RunOptions
 from zrt.session.outputs import MadeOutputs, Wanted
 from zrt.types import ElementType, creation_code, nbytes
-from zrt.values.strings import feed
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, is_plain, is_text
 
@@ -23,9 +22,6 @@ from zrt.values.type_info import ValueInfo, is_plain, is_text
 Result: TypeAlias = Any
 
 LEFT = status.LEFT
-
-# In the place of a dtype: an array of strings, of any dtype.
-TEXT = object()
 
 # The number of `MadeOutputs` that a call keeps for its next runs.
 SPARE_KEPT = 16
@@ -57,10 +53,13 @@ class Call:
         "reference",
         "session",
         "settled",
+        "takes_arrays",
     )
 
     handle: Handle
     """The ``zrt_call``."""
+    takes_arrays: bool
+    """Whether every input takes an array, so that C can run it from the caller's feeds."""
     session: SessionHandle
     """The session that the call runs."""
     outputs: tuple[Wanted, ...]
@@ -90,6 +89,12 @@ class Call:
             [(info.element_type, shape if is_plain(info) or is_text(info) else None) for info, shape in inputs], kept
         )
         output_tensors = _tensors([(wanted.info.element_type, wanted.shape) for wanted in outputs], kept)
+        self.takes_arrays = all(is_plain(info) or is_text(info) for info, _ in inputs)
+        if self.takes_arrays:
+            names = _objects([info.name for info, _ in inputs], kept)
+            dtypes = _objects([None if is_text(info) else info.element_type.dtype for info, _ in inputs], kept)
+            shapes = [None if wanted.shape is None else (wanted.shape, wanted.dtype) for wanted in outputs]
+            fresh = _objects(shapes, kept)
         block = Handle.block("zrt_call", [session, run_options, memory, Handle.pin(kept)])
         call = block.pointer
         call.api = session.table.pointer
@@ -99,12 +104,17 @@ class Call:
         call.input_count, call.output_count = len(inputs), len(outputs)
         call.input_names, call.output_names = input_names, output_names
         call.inputs, call.outputs = input_tensors, output_tensors
+        if self.takes_arrays:
+            call.names, call.dtypes, call.fresh = names, dtypes, fresh
+            call.positional = positions == tuple(info.name for info, _ in inputs)
         self.handle = block
         self.reference = block.reference
         self.session = session
         self.count = len(inputs)
-        # Arrays of these properties are fed as they are.
-        self.inputs = tuple((info.name, _dtype(info), shape) for info, shape in inputs)
+        # Arrays of these properties are fed as they are. No array has the dtype None, which stands for other kinds.
+        self.inputs = tuple(
+            (info.name, info.element_type.dtype if is_plain(info) else None, shape) for info, shape in inputs
+        )
         self.outputs = tuple(outputs)
         self.layout = tuple((wanted.shape, wanted.dtype) for wanted in outputs)
         self.settled = None if any(wanted.shape is None for wanted in outputs) else self.layout
@@ -126,23 +136,12 @@ class Call:
             for name, dtype, shape in self.inputs:
                 array = feeds[name]
                 # A subclass of ndarray may report another shape than that of its memory.
-                if type(array) is not ndarray or array.shape != shape:
+                if type(array) is not ndarray or array.dtype is not dtype or array.shape != shape:
                     return None
-                contiguous = array if array.flags.c_contiguous else array.copy()
-                memory.append(from_buffer(contiguous) if array.dtype is dtype else self.text(len(memory), contiguous))
+                memory.append(from_buffer(array if array.flags.c_contiguous else array.copy()))
         except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
             return None
         return memory
-
-    def text(self, index: int, array: Any) -> Any:
-        """The memory of an input of strings: a copy of the array, which has the input's shape.
-
-        Raises LookupError for another input, and for an array that is not contiguous or has an element that is no
-        string.
-        """
-        if self.inputs[index][1] is not TEXT:
-            raise LookupError("the array is of another type than the input")
-        return feed(self.reference, index, array)
 
     def arrays(self) -> tuple[list[Any], list[Any], MadeOutputs | None]:
         """Fresh arrays for the outputs of one run, their memory, and room for the outputs that are left to ORT.
@@ -223,15 +222,19 @@ class Call:
         except IndexError:
             return MadeOutputs(self.session, self.outputs, self.layout)
 
+    def spare(self, made: MadeOutputs) -> None:
+        """Keeps room for the outputs of a later run."""
+        # Many runs may have been under way at the same time.
+        if len(self._spare) < SPARE_KEPT:
+            self._spare.append(made)
+
     def collect(
         self, waiting: int, results: list[Any], made: MadeOutputs, feeds: Sequence[Handle] = ()
     ) -> list[Result]:
         """The results of a successful run. `waiting` is not 0 if an output still waits for its object."""
         if waiting:
             made.collect(results, feeds)
-        # Many runs may have been under way at the same time.
-        if len(self._spare) < SPARE_KEPT:
-            self._spare.append(made)
+        self.spare(made)
         return results
 
 
@@ -265,16 +268,16 @@ def key_of(feeds: Any, outputs: Any) -> Any:
     return tuple(key)
 
 
-def _dtype(info: ValueInfo) -> Any:
-    """The dtype of the arrays that an input takes, `TEXT` for strings; None, which no array has, for other kinds."""
-    if is_text(info):
-        return TEXT
-    return info.element_type.dtype if is_plain(info) else None
-
-
 def _names(names: Sequence[str], kept: list[Any]) -> Any:
     pointers = strings(names)
     kept.append(pointers)
+    return pointers
+
+
+def _objects(things: Sequence[object], kept: list[Any]) -> Any:
+    """The addresses of Python's objects, NULL for None; `kept` keeps the objects too."""
+    pointers = new_array("void *", [NULL if thing is None else pointer_to(id(thing)) for thing in things])
+    kept += [pointers, things]
     return pointers
 
 

@@ -23,7 +23,7 @@ from zrt.values.type_info import ValueInfo, is_plain, is_text
 if TYPE_CHECKING:
     from zrt.values import Value
 
-if lib.zrt_arrays_open(id(np.ndarray)):
+if lib.zrt_arrays_open(id(np.ndarray), id(np.empty)):
     raise AllocationError("no memory for the type of the memory of outputs")
 
 

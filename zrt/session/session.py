@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from zrt._common.arguments import entries, integer
 from zrt._common.public import not_made, public
-from zrt._native import status
+from zrt._native import lib, status
 from zrt._native.cdata import NULL, from_buffer, strings
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
@@ -21,9 +21,9 @@ from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory
 from zrt.providers.default_selection import DefaultSelection, parse
-from zrt.session.call import LEFT, Call, Result, empty, key_of, ndarray, run_arrays
+from zrt.session.call import LEFT, Call, Result, key_of
 from zrt.session.deadlines import end_of
-from zrt.session.feeds import Feeds, aligned, by_name, need_values, right_array
+from zrt.session.feeds import Feeds, aligned, as_dict, by_name, need_values, right_array
 from zrt.session.outputs import chosen, resolved
 from zrt.values import symbolic_shapes
 from zrt.values.type_info import ValueInfo, read_session
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from zrt.values import Value
     from zrt.values.model_metadata import ModelMetadata
 
-MISALIGNED = status.MISALIGNED
+OTHER = status.OTHER
+run_feeds = lib.zrt_feed_run
 
 # The number of combinations of names and shapes for which a session keeps a prepared call.
 CALLS_KEPT = 64
@@ -246,54 +247,25 @@ class Session(Owner):
         sequences as a list, maps as a dict, sparse tensors as a `SparseTensor`, an absent optional as None, packed
         types as a `Value`.
         """
-        call = self._latest if outputs is None else self._named(feeds, outputs)
-        if call is None or options is not None or timeout is not None:
+        if options is not None or timeout is not None:
             return self._run_known(feeds, outputs, options, end_of(timeout))
-        # `Call.memory_of` and `Call.arrays`, inlined: their calls would cost 0.2 µs, 1.5 % of a run of digits.onnx.
-        named: Any = feeds
-        made = None
-        results: list[Any] = []
-        places: list[Any] = []
-        try:
-            if type(named) is not dict and isinstance(named, (list, tuple)):
-                named = dict(zip(self.input_names, named, strict=True))
-            while True:
-                memory: list[Any] = []
-                if len(named) == call.count:  # compared first: a defaultdict makes the feeds that it lacks
-                    for name, dtype, shape in call.inputs:
-                        array = named[name]
-                        if type(array) is not ndarray or array.shape != shape:
-                            break
-                        try:
-                            memory.append(from_buffer(array) if array.dtype is dtype else call.text(len(memory), array))
-                        except ValueError:  # it is strided
-                            memory.append(from_buffer(array.copy()))
-                    else:
-                        break
-                call = self._other_call(call, feeds, outputs)
-                if call is None:
-                    raise LookupError("no earlier run had such feeds")
-            layout = call.settled
-            if layout is None:
-                made = call.made_outputs()
-                layout = made.layout
-            for fresh, dtype in layout:
-                if fresh is None:
-                    results.append(None)
-                    places.append(NULL)
-                    continue
-                array = empty(fresh, dtype)
-                results.append(array)
-                places.append(from_buffer(array))
-        except (LookupError, TypeError, AttributeError, ValueError, BufferError, MemoryError):
-            pass  # `_run_known` follows outside: its errors are neither caught here nor chained to this one
-        else:
-            code = run_arrays(call.reference, NULL, memory, places, NULL if made is None else made.pointer, id(results))
+        call = self._latest if outputs is None else self._named(feeds, outputs)
+        while call is not None:
+            results: list[Any] = []
+            request = feeds, results
+            made = None if call.settled is not None else call.made_outputs()
+            code = run_feeds(call.reference, id(request), NULL if made is None else made.pointer)
             if not code or code == LEFT:
                 return results if made is None else call.collect(code, results, made)
-            if code != MISALIGNED:
+            if code != OTHER:
                 call.prepare_retry(code, made)
-                return call.run(memory)
+                break
+            if made is not None:
+                call.spare(made)
+            if type(feeds) is not dict and isinstance(feeds, Mapping):
+                feeds = as_dict(feeds)
+            else:
+                call = self._other_call(call, feeds, outputs)
         return self._run_known(feeds, outputs, options)
 
     def _named(self, feeds: Feeds, outputs: Sequence[str]) -> Call | None:
@@ -342,7 +314,7 @@ class Session(Owner):
         self._check_replay(options)
         key = key_of(given, outputs)
         call, memory, handles = self._checked(given, outputs)
-        if key is not None and handles is None and not self._captures:
+        if key is not None and (handles is None or call.takes_arrays) and not self._captures:
             self._keep("_known", key, call)
         return call.run(memory, handles, options, end)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from zrt._common.arguments import wrong_type
-from zrt._native import ffi, lib, status
+from zrt._native import lib, status
 from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -16,12 +16,6 @@ from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, ShapeE
 from zrt.memory import arrays
 from zrt.memory.allocators import default_allocator
 from zrt.types import ElementType
-
-TEXT = ffi.typeof("zrt_text *")
-gc = ffi.gc
-new = ffi.new
-new_text = lib.zrt_text_new
-free_text = lib.zrt_text_free
 
 
 def array_of(texts: Any, subject: str) -> np.ndarray[Any, Any]:
@@ -91,20 +85,6 @@ def write(pointer: Any, array: np.ndarray[Any, Any], subject: str) -> None:
         raise ArgumentError(f"{subject}: the array changed while its strings were read")
     if code:
         raise status.about(subject, status.to_error(code))
-
-
-def feed(call: Any, index: int, array: np.ndarray[Any, Any]) -> Any:
-    """The ``zrt_text`` for input `index` of the ``zrt_call`` of this reference; the array has the input's shape.
-
-    Raises LookupError for an array that `write` has to convert, or that has other elements.
-    """
-    text = gc(new(TEXT), free_text)
-    code = new_text(text, call, index, id(array))
-    if code:
-        if code != status.NO_TEXT:
-            raise status.to_error(code)
-        raise LookupError("this is no contiguous array of strings")
-    return text
 
 
 def size(handle: Handle) -> int:

@@ -11,7 +11,6 @@
 #include "code.h"
 #include "lane.h"
 #include "made.h"
-#include "call.h"
 #include "text.h"
 #include "arrays.h"
 
@@ -53,17 +52,34 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-static PyObject *memory_type, *array_type;
+static PyObject *memory_type, *array_type, *empty_function, *dtype_name;
 
-int zrt_arrays_open(uintptr_t ndarray) {
+int zrt_is_array(void *object, const void *dtype) {
+    if (Py_TYPE(object) != (PyTypeObject *)array_type)
+        return 0;
+    if (dtype == NULL)
+        return 1;
+    PyObject *own = PyObject_GetAttr(object, dtype_name);
+    Py_XDECREF(own);
+    return own == dtype;
+}
+
+void *zrt_fresh_array(void *arguments) {
+    return PyObject_Call(empty_function, arguments, NULL);
+}
+
+int zrt_arrays_open(uintptr_t ndarray, uintptr_t empty) {
     PyGILState_STATE state = PyGILState_Ensure();
     memory_type = PyType_FromSpec(&spec);
     if (memory_type == NULL)
         PyErr_Clear();
     array_type = (PyObject *)ndarray;
     Py_IncRef(array_type);
+    empty_function = (PyObject *)empty;
+    Py_IncRef(empty_function);
+    dtype_name = PyUnicode_InternFromString("dtype");
     PyGILState_Release(state);
-    return memory_type == NULL ? -1 : 0;
+    return memory_type == NULL || dtype_name == NULL ? -1 : 0;
 }
 
 /* A new reference to a tuple of the sizes; NULL with an exception. */

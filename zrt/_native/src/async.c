@@ -128,8 +128,9 @@ void zrt_inbox_close(zrt_inbox *inbox) {
 static void run_free(void *pointer) {
     zrt_run *run = pointer;
     const zrt_call *call = run->call;
-    if (run->wrapped)
-        zrt_call_release_inputs(call, run->inputs);
+    for (size_t i = 0; run->wrapped && i < call->input_count; i++)
+        if (run->inputs[i] != NULL)
+            call->api->ReleaseValue(run->inputs[i]);
     for (size_t i = 0; i < call->output_count; i++)
         if (run->outputs[i] != NULL)
             call->api->ReleaseValue(run->outputs[i]);

@@ -8,7 +8,6 @@
 #include "made.h"
 #include "arrays.h"
 #include "call.h"
-#include "text.h"
 
 /* Up to this many values go on the stack, more on the heap: a model may have any number of inputs, and a thread's stack
    may be small. */
@@ -25,10 +24,6 @@ static uintptr_t no_room(const zrt_call *call) {
     return (uintptr_t)call->api->CreateStatus(ORT_FAIL, "no memory for the values of a run");
 }
 
-static int is_text(const zrt_tensor *tensor) {
-    return tensor->type == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING;
-}
-
 /* Stores a value over each tensor's memory in `values`, but for the outputs that `made` leaves to ONNX Runtime. */
 static uintptr_t wrap(const zrt_call *call, const zrt_tensor *tensors, size_t count, void *const *memory,
     const zrt_made *made, OrtValue **values) {
@@ -36,10 +31,6 @@ static uintptr_t wrap(const zrt_call *call, const zrt_tensor *tensors, size_t co
         if (made != NULL && made->rows[i].left)
             continue;
         const zrt_tensor *tensor = &tensors[i];
-        if (is_text(tensor)) {
-            values[i] = ((const zrt_text *)memory[i])->value;
-            continue;
-        }
         if ((uintptr_t)memory[i] & (tensor->alignment - 1))
             return ZRT_MISALIGNED;
         OrtStatus *status = call->api->CreateTensorWithDataAsOrtValue(
@@ -54,17 +45,14 @@ uintptr_t zrt_call_wrap_inputs(const zrt_call *call, void *const *memory, OrtVal
     return wrap(call, call->inputs, call->input_count, memory, NULL, values);
 }
 
-void zrt_call_release_inputs(const zrt_call *call, OrtValue **values) {
-    for (size_t i = 0; i < call->input_count; i++)
-        if (values[i] != NULL && !is_text(&call->inputs[i]))
-            call->api->ReleaseValue(values[i]);
-}
-
 uintptr_t zrt_call_wrap_outputs(const zrt_call *call, void *const *memory, const zrt_made *made, OrtValue **values) {
     return wrap(call, call->outputs, call->output_count, memory, made, values);
 }
 
-static void leave(OrtValue **values, size_t count) {
+static void release(const zrt_call *call, OrtValue **values, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (values[i] != NULL)
+            call->api->ReleaseValue(values[i]);
     if (count > ON_STACK)
         free(values);
 }
@@ -85,10 +73,7 @@ uintptr_t zrt_call_run_values(zrt_handle *handle, const OrtRunOptions *run_optio
         code = (uintptr_t)zrt_made_fill(made, results);
     if (code == ZRT_OK && made != NULL && zrt_made_arrays(made, list) > 0)
         code = ZRT_LEFT;
-    for (size_t i = 0; i < count; i++)
-        if (results[i] != NULL)
-            call->api->ReleaseValue(results[i]);
-    leave(results, count);
+    release(call, results, count);
     return code;
 }
 
@@ -103,7 +88,6 @@ uintptr_t zrt_call_run(zrt_handle *handle, const OrtRunOptions *run_options, voi
     uintptr_t code = zrt_call_wrap_inputs(call, inputs, wrapped);
     if (code == ZRT_OK)
         code = zrt_call_run_values(handle, run_options, wrapped, outputs, made, list);
-    zrt_call_release_inputs(call, wrapped);
-    leave(wrapped, count);
+    release(call, wrapped, count);
     return code;
 }

@@ -21,16 +21,21 @@ typedef struct zrt_call {
     const char *const *output_names;
     const zrt_tensor *inputs;
     const zrt_tensor *outputs;
+    /* For runs from Python's feeds (feed.h), and NULL where an input takes no arrays. Python keeps these objects: the
+       inputs' names; the dtypes of their arrays, NULL for strings; and for each output the arguments of numpy's
+       `empty`, NULL where ONNX Runtime makes it. */
+    void *const *names;
+    void *const *dtypes;
+    void *const *fresh;
+    /* Whether the inputs are all those of the session, in its order. */
+    int positional;
 } zrt_call;
 
 /* Store a value over the memory of each input or output in `values`, but for the outputs that `made` leaves to ONNX
    Runtime; `made` is NULL where it leaves none. Return a code (code.h): ZRT_MISALIGNED for memory that is not aligned,
-   on which a kernel may crash. The memory of a tensor of strings is its zrt_text (text.h), which keeps its value. */
+   on which a kernel may crash. */
 uintptr_t zrt_call_wrap_inputs(const zrt_call *call, void *const *memory, OrtValue **values);
 uintptr_t zrt_call_wrap_outputs(const zrt_call *call, void *const *memory, const zrt_made *made, OrtValue **values);
-
-/* Release what zrt_call_wrap_inputs stored, which may be incomplete. */
-void zrt_call_release_inputs(const zrt_call *call, OrtValue **values);
 
 /* `call` is a handle on a zrt_call. inputs[i] and outputs[i] are the arrays' memory; `made` receives the outputs that
    it leaves to ONNX Runtime, and `list`, the address of a list, their arrays (made.h); `made` is NULL where it leaves

@@ -8,7 +8,7 @@
    the session was made before a fork, in the parent, and nothing ran. Of a run on a state:
    ZRT_STATE_BUSY: another run or thread uses the state. ZRT_STATE_FOREIGN: the state does not fit the lane.
    ZRT_STATE_FULL: it has no room for the steps of the run. Of a tensor of strings: ZRT_NO_TEXT, an array does not suit,
-   or an element is no string. ZRT_LAST: the largest. */
+   or an element is no string. ZRT_OTHER: the call is for other feeds, and nothing ran. ZRT_LAST: the largest. */
 enum {
     ZRT_OK = 0,
     ZRT_BUSY = 1,
@@ -22,5 +22,6 @@ enum {
     ZRT_STATE_FULL = 9,
     ZRT_FORKED = 10,
     ZRT_NO_TEXT = 11,
-    ZRT_LAST = 11
+    ZRT_OTHER = 12,
+    ZRT_LAST = 12
 };

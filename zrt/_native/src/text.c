@@ -10,8 +10,6 @@
 #include "ort.h"
 #include "handle.h"
 #include "code.h"
-#include "made.h"
-#include "call.h"
 #include "text.h"
 
 /* Room for an element of so many bytes. FillStringTensor would end a string at its first NUL. */
@@ -151,25 +149,6 @@ uintptr_t zrt_text_write(const OrtApi *api, OrtValue *tensor, uintptr_t array) {
     PyErr_Clear();
     PyGILState_Release(state);
     return code;
-}
-
-uintptr_t zrt_text_new(zrt_text *text, zrt_handle *handle, size_t index, uintptr_t array) {
-    const zrt_call *call = handle->pointer;
-    const zrt_tensor *tensor = &call->inputs[index];
-    const OrtApi *api = call->api;
-    OrtAllocator *allocator;
-    OrtStatus *status = api->GetAllocatorWithDefaultOptions(&allocator);
-    if (status != NULL)
-        return (uintptr_t)status;
-    text->api = api;
-    status = api->CreateTensorAsOrtValue(allocator, tensor->dims, tensor->rank, tensor->type, &text->value);
-    return status != NULL ? (uintptr_t)status : zrt_text_write(api, text->value, array);
-}
-
-void zrt_text_free(zrt_text *text) {
-    if (text->value != NULL)
-        text->api->ReleaseValue(text->value);
-    text->value = NULL;
 }
 
 /* Puts the strings, which end where the next ones begin, into an array of objects. */

@@ -1,17 +1,6 @@
 /* Tensors of strings: their elements from numpy arrays, and into numpy arrays. The functions take the GIL. */
 #pragma once
 
-/* A tensor of strings for one run. Python owns it, and frees it after the run. */
-typedef struct zrt_text {
-    const OrtApi *api;
-    OrtValue *value;
-} zrt_text;
-
-/* Makes the tensor for input `index` of a zrt_call from the elements of `array`, the address of a numpy array of as
-   many elements. Returns a code (code.h), as zrt_text_write does; call zrt_text_free in any case. */
-uintptr_t zrt_text_new(zrt_text *text, zrt_handle *call, size_t index, uintptr_t array);
-void zrt_text_free(zrt_text *text);
-
 /* Writes the elements of `array`, the address of a numpy array, into a tensor of as many strings. Returns ZRT_NO_TEXT
    for an array that is not contiguous or not of strings, and for a string that UTF-8 cannot encode. */
 uintptr_t zrt_text_write(const OrtApi *api, OrtValue *tensor, uintptr_t array);
