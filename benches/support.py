@@ -301,20 +301,30 @@ class Workload:
 
 
 def every_way(name: str, work: Workload, batch_ns: int = harness.BATCH_NS) -> Group:
-    """Every way to run the workload once, from the C loop to onnxruntime's `run`."""
-    session, theirs, drop_in = work.session(), ort_session(work.path), ort_session(work.path, DROP_IN)
-    lane = work.lane(session)
+    """Every way to run the workload once, from the C loop to onnxruntime's `run`.
+
+    Each way has a session of its own, and a lane where it needs one: weights and buffers that several ways share would
+    be in the processor's caches for those, and not for the others.
+    """
+
+    def lane() -> zrt.Lane:
+        return work.lane(work.session())
+
+    def theirs(package: str = "onnxruntime") -> Any:
+        return ort_session(work.path, package)
+
+    expected, inputs = work.expected, work.inputs
     return Group(
         name,
         [
-            c_loop_entry("c_loop", lane, work.expected),
-            lane_entry("lane", lane, work.expected),
-            call_entry("prepared_run", work.expected, session.prepare(work.inputs).run),
-            call_entry("session_run", work.expected, session.run, work.inputs),
-            iobinding_entry("drop_in_run_with_iobinding", drop_in, lane, work.expected),
-            call_entry("drop_in_run", work.expected, drop_in.run, None, work.inputs),
-            iobinding_entry("ort_run_with_iobinding", theirs, lane, work.expected),
-            call_entry("ort_run", work.expected, theirs.run, None, work.inputs),
+            c_loop_entry("c_loop", lane(), expected),
+            lane_entry("lane", lane(), expected),
+            call_entry("prepared_run", expected, work.session().prepare(inputs).run),
+            call_entry("session_run", expected, work.session().run, inputs),
+            iobinding_entry("drop_in_run_with_iobinding", theirs(DROP_IN), lane(), expected),
+            call_entry("drop_in_run", expected, theirs(DROP_IN).run, None, inputs),
+            iobinding_entry("ort_run_with_iobinding", theirs(), lane(), expected),
+            call_entry("ort_run", expected, theirs().run, None, inputs),
         ],
         batch_ns=batch_ns,
     )
