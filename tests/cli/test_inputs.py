@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +194,16 @@ def test_plot_does_not_replace_an_input(complaint, saved, tmp_path):
     arguments = ("profile", saved(models.add()), "--input", file, "--trace", link, "--overwrite")
     assert "the same file" in complaint(*arguments, status=2)
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["run", "bench", "profile"])
+@pytest.mark.parametrize("named", ["feeds.npz", "link", "options.json"])
+def test_optimized_model_does_not_replace_what_a_command_reads(complaint, saved, tmp_path, command, named):
+    file, options = tmp_path / "feeds.npz", tmp_path / "options.json"
+    np.savez(file, x=np.zeros(4, np.float32))
+    (tmp_path / "link").symlink_to(file)
+    options.write_text(json.dumps({"session": {"optimized_model_filepath": str(tmp_path / named)}}))
+    before = file.read_bytes(), options.read_bytes()
+    arguments = (command, saved(models.add()), "--input", file, "--options", options)
+    assert "optimized_model_filepath" in complaint(*arguments, status=2)
+    assert (file.read_bytes(), options.read_bytes()) == before

@@ -216,6 +216,13 @@ class TestOverwrite:
         assert "same file as the input" in found or "part of the data set" in found
         assert Path(name).read_bytes() == before
 
+    @pytest.mark.parametrize("name", ["data.npz", "options.json"])
+    def test_of_an_input_by_the_optimized_model(self, complaint: Callable[..., str], name: str) -> None:
+        Path("options.json").write_text(json.dumps({"session": {"optimized_model_filepath": name}}))
+        before = Path(name).read_bytes()
+        assert "optimized_model_filepath" in complaint(*RUN, "--options", "options.json", status=2)
+        assert Path(name).read_bytes() == before
+
     def test_of_the_parts_of_another_run(self, complaint: Callable[..., str], stopped: Callable[..., None]) -> None:
         stopped()
         before = sorted(Path("out.npz.parts").iterdir())

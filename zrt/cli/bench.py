@@ -68,7 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         read = common.files_of(model, arguments.options, *inputs.input_files(arguments))
         common.require_target(arguments.plot, read, arguments.overwrite, "--plot")
-    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    options = common.loaded_options(
+        arguments.options, arguments.threads, DEFAULT_THREADS, inputs.input_files(arguments)
+    )
     settings = study.Settings(
         model=model,
         options=options.session,

@@ -118,8 +118,12 @@ def imported_domains(names: Iterable[str]) -> list[CustomOpDomain]:
     return list(dict.fromkeys(found))
 
 
-def loaded_options(path: Path | None, threads: int | None, default: int) -> Options:
-    """The options of the file, if given, overridden by ``--threads``; `UsageError` for options that do not apply."""
+def loaded_options(path: Path | None, threads: int | None, default: int, inputs: Iterable[Path] = ()) -> Options:
+    """The options of the file, if given, overridden by ``--threads``; `UsageError` for options that do not apply.
+
+    They may name a file for the optimized model, which must not be this file or one of the `inputs`. That it is not the
+    model is for the load to check.
+    """
     try:
         options = Options(session=SessionOptions(intra_op_num_threads=default)) if path is None else load_options(path)
     except FileError:
@@ -128,6 +132,9 @@ def loaded_options(path: Path | None, threads: int | None, default: int) -> Opti
         raise UsageError(str(error)) from None
     if threads is not None:
         options.session.intra_op_num_threads = threads
+    written = options.session.optimized_model_filepath
+    if path is not None and written is not None:
+        require_target(Path(written), [path, *inputs], overwrite=True, subject="optimized_model_filepath")
     return options
 
 

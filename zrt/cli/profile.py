@@ -52,7 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt profile``."""
     if not arguments.json:
         common.require_terminal()
-    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    options = common.loaded_options(
+        arguments.options, arguments.threads, DEFAULT_THREADS, inputs.input_files(arguments)
+    )
     chosen = common.chosen_providers(arguments.provider, options) or [CPU()]
     path = common.chosen_model(arguments.model)
     if arguments.trace is not None:

@@ -39,7 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt run``."""
     if not arguments.json:
         common.require_terminal()
-    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    options = common.loaded_options(
+        arguments.options, arguments.threads, DEFAULT_THREADS, inputs.input_files(arguments)
+    )
     chosen = common.chosen_providers(arguments.provider, options)
     given, known = inputs.given_inputs(arguments), None
     if common.named_model(arguments.model) is None and given == Given():

@@ -208,7 +208,7 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
     for each in {kind, made} - set(sources.NUMPY):
         installation.require("pyarrow", "score", f"a data set in {each}")
     source = sources.open_source(arguments.source, kind)
-    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS)
+    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS, map(Path, source.files))
     settings = options.session.to_dict()
     _check_target(arguments, source, settings)
     if arguments.imports:
