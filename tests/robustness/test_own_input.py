@@ -138,6 +138,17 @@ def test_weights_of_constants_and_subgraphs_are_kept(tmp_path: Path) -> None:
     assert (tmp_path / "inner.weights").stat().st_size >= 256
 
 
+def test_files_of_the_same_names_in_the_current_folder_are_replaced(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "model.weights").write_bytes(b"old")
+    monkeypatch.chdir(here)
+    zrt.save_optimized(model, "model.onnx", weights_file="model.weights", weights_from=0)
+    assert (here / "model.weights").stat().st_size >= 256
+
+
 def test_in_place_is_asked_for_by_name(model: Path) -> None:
     expected = zrt.Session(model).run([np.ones(64, np.float32)])[0]
     zrt.save_optimized(model, model, in_place=True, weights_file="model.weights", weights_from=0)

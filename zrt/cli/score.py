@@ -264,14 +264,14 @@ def _parts(arguments: argparse.Namespace, source: Source, made: str, whole: dict
 def _check_target(arguments: argparse.Namespace, source: Source, settings: dict[str, Any]) -> None:
     """Raises for results that would replace something that the run reads."""
     from zrt.scoring.parts import work_folder
-    from zrt.scoring.recipe import outside_files
+    from zrt.scoring.recipe import files_of_model
 
-    model, target, read = arguments.model, arguments.target, arguments.source.resolve()
+    target, read = arguments.target, arguments.source.resolve()
     for place in (target, work_folder(target, _is_file(arguments))):
         if read in (place, *place.parents) or place in read.parents:
             raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")
     libraries = [Path(file) for file in settings.get("custom_op_libraries", [])]
-    inputs = [model, arguments.options, *source.files, *outside_files(model, settings), *libraries]
+    inputs = [*files_of_model(arguments.model, settings), arguments.options, *source.files, *libraries]
     # `Parts` tells a target that exists from one that an interrupted run has made.
     common.require_target(target, inputs, overwrite=True)
 

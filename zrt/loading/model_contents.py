@@ -49,17 +49,18 @@ def contents_of(source: model_source.Source) -> Contents:
 
 
 def model_files(source: model_source.Source, folder: str | None = None) -> list[str]:
-    """The files of a model: its own, and those of its weights, which may be in another `folder`.
+    """The files of a model: its own, and those of its weights, which are beside it or in another `folder`.
 
     A model that cannot be read has its own alone.
     """
     own = [] if source.path is None else [os.fsdecode(source.path)]
-    folders = [os.path.dirname(path) for path in own]
+    # A model in memory has its weights in the current folder.
+    beside = os.path.dirname(own[0]) if own else ""
     try:
         outside = contents_of(source).outside
     except (ModelError, UnsupportedError):
         return own
-    return own + [os.path.join(each, name) for each in (*folders, folder or "") for name in outside]
+    return own + [os.path.join(folder or beside, name) for name in outside]
 
 
 def require_other_optimized(source: model_source.Source, entries: Mapping[str, str], path: bytes) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native.library import library
-from zrt.errors import FileError, UnsupportedError
-from zrt.loading.initializers import list_initializers
+from zrt.errors import FileError
+from zrt.loading.model_contents import model_files
+from zrt.loading.model_source import Source
 from zrt.providers import ProviderLike
 from zrt.providers.choice import as_data
 from zrt.providers.known import short
@@ -38,7 +37,7 @@ def recipe(
     settings = {name: value for name, value in options.items() if name not in SILENT}
     libraries = settings.pop("custom_op_libraries", [])
     return {
-        "MODEL": [digest(file) for file in (model, *outside_files(model, options))],
+        "MODEL": [digest(file) for file in files_of_model(model, options)],
         "INPUT": [digest(file) for file in source],
         "--options or --threads": settings,
         "custom operators": [digest(Path(file)) for file in libraries] + [_module(name) for name in modules],
@@ -57,15 +56,11 @@ def digest(path: Path) -> str:
         raise FileError(f"{str(path)!r} cannot be read: {error}") from None
 
 
-def outside_files(model: Path, options: Mapping[str, Any]) -> list[Path]:
-    """The files with weights outside of the model, each once."""
-    entries = options.get("config_entries", {})
-    folder = entries.get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH, model.parent)
-    named: set[str] = set()
-    # A model in ORT's own format has its weights inside.
-    with suppress(UnsupportedError):
-        named = {weight.location for weight in list_initializers(model) if weight.location is not None}
-    return [Path(os.path.normpath(Path(folder, name))) for name in sorted(named)]
+def files_of_model(model: Path, options: Mapping[str, Any]) -> list[Path]:
+    """The model's own file, and those of its weights."""
+    folder = options.get("config_entries", {}).get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH)
+    with Source(model) as source:
+        return [Path(file) for file in model_files(source, folder)]
 
 
 def _module(name: str) -> str:
