@@ -332,6 +332,22 @@ class TestMistakes:
             assert status == 1
             assert message in found
 
+    @pytest.mark.parametrize(("package", "arguments"), [("pyarrow", ()), ("ray", ("--ray", "local"))])
+    def test_missing_package_is_a_failure(
+        self,
+        model: Path,
+        tmp_path: Path,
+        package: str,
+        arguments: tuple[str, ...],
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: Any,
+    ) -> None:
+        data = write("parquet", tmp_path)
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        status, found = run(model, data, tmp_path / "r.parquet", *arguments, capsys=capsys)
+        assert status == 1
+        assert f"needs the {package} package" in found
+
     def test_missing_and_unreadable_files(self, model: Path, tmp_path: Path, capsys: Any) -> None:
         assert run(model, tmp_path / "none.parquet", tmp_path / "r.parquet", capsys=capsys)[0] == 1
         assert run(model, tmp_path / "none", tmp_path / "r.parquet", capsys=capsys)[0] == 2

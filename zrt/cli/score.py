@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
             # Ray sets a handler of its own when it connects.
             stack.enter_context(_terminable())
             prepared = _prepared(arguments)
-        except (ArgumentError, DTypeError, UnsupportedError) as error:
+        except (ArgumentError, DTypeError) as error:
             raise common.UsageError(str(error)) from None
         stack.callback(prepared.parts.close)
         found = _scored(arguments, prepared)
@@ -223,7 +223,10 @@ def _prepared(arguments: argparse.Namespace) -> _Run:
         from zrt.ray.score import actors_for
 
         actors = actors_for(arguments.model, options.session, providers, arguments.actors, arguments.lanes)
-    scorer = Scorer(session, arguments.batch or DEFAULT_BATCH)
+    try:
+        scorer = Scorer(session, arguments.batch or DEFAULT_BATCH)
+    except UnsupportedError as error:
+        raise common.UsageError(str(error)) from None
     columns = sources.input_columns(arguments.input, source, session.input_names, kind)
     check_columns(scorer, columns, source.names, arguments.keep)
     if made in sources.NUMPY:
