@@ -48,7 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(option, type=whole(low), metavar=metavar, help=meaning)
     parser.add_argument(
-        "--timeout", type=_seconds, metavar="SECONDS", help="a request that takes longer gets status 504"
+        "--timeout",
+        type=common.seconds_argument,
+        metavar="SECONDS",
+        help="a request that takes longer, such as 0.5 or 10s, gets status 504",
     )
     parser.add_argument(
         "--grace",
@@ -80,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     from zrt.serving import server
 
     several = (arguments.workers or 1) > 1
-    # Of several workers each makes its own: this one says what is wrong with the command line.
+    # Each of several workers makes an application of its own. This one only finds mistakes in the command line.
     served = make_application(arguments, load=not several)
     if not several:
         served.load()
@@ -188,14 +191,3 @@ def _port(text: str) -> int:
     if number > LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text}: there are no ports above {LAST_PORT}")
     return number
-
-
-def _seconds(text: str) -> float:
-    """A duration in seconds, above 0."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected seconds, got {text!r}")
-    return seconds
