@@ -24,7 +24,7 @@ BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the user gives, by the inputs' names."""
+    """The data that the user gives, by the inputs' names."""
 
     arrays: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
     source: str = "from a file"

@@ -69,12 +69,12 @@ ARRAYS = {
 # The number of combinations of outputs for which a session keeps a reader.
 READERS_KEPT = 16
 
-# What `_Bound` keeps for memory that the caller keeps alive.
+# Stands in a table of `_Bound` for memory that the caller keeps alive.
 ADDRESS = (None,)
 
 
 class _Left(NamedTuple):
-    """What `_Bound` keeps for an output that ORT makes: in each run, or where it is `lasting` once for all."""
+    """Stands in a table of `_Bound` for an output that ORT makes: in each run, or once for all if it is `lasting`."""
 
     pointer: Any
     handle: Handle
@@ -180,10 +180,10 @@ class _Bound:
     binding: Handle
     block: Handle
     reference: Any
-    # What keeps the bound memory alive, and last: the handle of a value, the memory of an array, where ORT makes an
-    # output (`_Left`), or None for memory that the caller keeps. Guarded by the flag of `block`. `binding` owns a
-    # reference to both tables: ORT frees a value on a device by the allocator of the value's own session, which must be
-    # there until ORT's binding lets the value go.
+    # By name, the objects that keep the bound memory alive. The last one is the handle of a value, the memory of an
+    # array, or None (`ADDRESS`); a `_Left` ends with the memory on which ORT makes the output. Guarded by the flag of
+    # `block`. `binding` owns a reference to both tables: ORT frees a value on a device by the allocator of the value's
+    # own session, which must be there until ORT's binding lets the value go.
     inputs: dict[str, tuple[Any, ...]]
     outputs: dict[str, tuple[Any, ...]]
     # The types and shapes of arrays that fit the declarations of the inputs.

@@ -14,7 +14,7 @@
 
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "numpy's sizes are those of ONNX Runtime");
 
-/* What is bound: a value, or for NULL a device on which ONNX Runtime makes an output. */
+/* A value to bind, or for NULL a device on which ONNX Runtime makes an output. */
 typedef struct target {
     int is_output;
     OrtValue *value;
