@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from zrt.onnxruntime.state.vectors import OrtValueVector
 from zrt.session.io_binding import ARRAYS, IoBinding
 from zrt.types import ElementType, ValueKind
 from zrt.values import Value
+
+Result = TypeVar("Result")
 
 _DEVICE = instance(OrtDevice)
 _SHAPE = sequence(INT64)
@@ -326,27 +328,27 @@ class SessionIOBinding(NotPickled):
 
     def clear_binding_inputs(self) -> None:
         """Unbinds every input."""
-        self._clear(self._binding.clear_inputs)
+        self._carry_out(self._binding.clear_inputs)
         self._inputs.clear()
 
     def clear_binding_outputs(self) -> None:
         """Unbinds every output."""
-        self._clear(self._binding.clear_outputs)
+        self._carry_out(self._binding.clear_outputs)
         self._outputs.clear()
         self._unknown.clear()
 
     def synchronize_inputs(self) -> None:
         """Waits until the bound inputs are on their devices."""
-        self._clear(self._binding.synchronize_inputs)
+        self._carry_out(self._binding.synchronize_inputs)
 
     def synchronize_outputs(self) -> None:
         """Waits until the devices have written the outputs."""
-        self._clear(self._binding.synchronize_outputs)
+        self._carry_out(self._binding.synchronize_outputs)
 
     @staticmethod
-    def _clear(work: Callable[[], None]) -> None:
+    def _carry_out(work: Callable[[], Result]) -> Result:
         try:
-            work()
+            return work()
         except Error as error:
             raise runtime_error(error) from error
 
@@ -357,10 +359,7 @@ class SessionIOBinding(NotPickled):
 
     def _views(self) -> dict[str, Any]:
         """The outputs of the last run by name, as arrays or values."""
-        try:
-            return self._binding._views()
-        except Error as error:
-            raise runtime_error(error) from error
+        return self._carry_out(self._binding._views)
 
     def copy_outputs_to_cpu(self) -> list[Any]:
         """The outputs of the last run as `run` returns them, copied."""
