@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from zrt.errors import ArgumentError
 from zrt.scoring.columns import Array, Rows, Wanted, fit, fit_each, storable
 
-# Texts whose number says as much: identifiers such as 007, or of more digits than a number keeps, stay texts.
+# The texts that become numbers. Identifiers such as 007, and those of more digits than a number keeps, stay texts.
 INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
 NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?$"
 
