@@ -31,17 +31,7 @@ def digits(tmp_path):
 @pytest.fixture
 def split(tmp_path):
     """A model with its weights in a file beside it."""
-    content = onnx.load_model_from_string(
-        models.build(
-            [models.node("Add", ["x", "w"], ["z"])],
-            [models.tensor("x", models.FLOAT, [64])],
-            [models.tensor("z", models.FLOAT, [64])],
-            {"w": np.arange(64, dtype=np.float32)},
-        )
-    )
-    path = tmp_path / "split.onnx"
-    onnx.save_model(content, path, save_as_external_data=True, location="split.weights", size_threshold=0)
-    return path
+    return models.save_apart(models.weighted(), tmp_path / "split.onnx", "split.weights")
 
 
 def nodes(path):

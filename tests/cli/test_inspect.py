@@ -157,16 +157,7 @@ class TestContents:
         assert (found["weights"], found["parameters"], found["parameter_bytes"]) == (3, 11, 2 * 16 + 24)
 
     def test_bytes_in_other_files(self, zrt, zrt_json, tmp_path):
-        model = onnx.load_model_from_string(
-            models.build(
-                [models.node("Add", ["x", "w"], ["z"])],
-                [models.tensor("x", models.FLOAT, [64])],
-                [models.tensor("z", models.FLOAT, [64])],
-                {"w": np.ones(64, np.float32)},
-            )
-        )
-        path = tmp_path / "split.onnx"
-        onnx.save_model(model, path, save_as_external_data=True, location="split.weights", size_threshold=0)
+        path = models.save_apart(models.weighted(), tmp_path / "split.onnx", "split.weights")
         assert zrt_json("inspect", path)["contents"]["outside"] == {"split.weights": 256}
         assert "256 bytes, 256 of them in split.weights" in zrt("inspect", path)
 

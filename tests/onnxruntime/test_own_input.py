@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
 from tests.support import models
@@ -18,16 +17,7 @@ CPU = ["CPUExecutionProvider"]
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """A model whose weights are in a file beside it."""
-    content = onnx.load_model_from_string(
-        models.build(
-            [models.node("Add", ["x", "w"], ["z"])],
-            [models.tensor("x", models.FLOAT, [64])],
-            [models.tensor("z", models.FLOAT, [64])],
-            {"w": np.arange(64, dtype=np.float32)},
-        )
-    )
-    onnx.save_model(content, tmp_path / "m.onnx", save_as_external_data=True, location="m.weights", size_threshold=0)
-    return tmp_path / "m.onnx"
+    return models.save_apart(models.weighted(), tmp_path / "m.onnx", "m.weights")
 
 
 @pytest.fixture

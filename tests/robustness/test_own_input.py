@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
 import zrt
@@ -54,17 +53,7 @@ WEIGHTS: dict[str, Write] = {
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """A model whose weights are in a file beside it."""
-    path = tmp_path / "model.onnx"
-    content = onnx.load_model_from_string(
-        models.build(
-            [models.node("Add", ["x", "w"], ["z"])],
-            [models.tensor("x", models.FLOAT, [64])],
-            [models.tensor("z", models.FLOAT, [64])],
-            {"w": np.arange(64, dtype=np.float32)},
-        )
-    )
-    onnx.save_model(content, path, save_as_external_data=True, location="model.weights", size_threshold=0)
-    return path
+    return models.save_apart(models.weighted(), tmp_path / "model.onnx", "model.weights")
 
 
 def content_of(folder: Path) -> dict[str, bytes]:
@@ -117,21 +106,7 @@ def test_the_files_are_kept_from_new_weights(write: str, of: str, model: Path, n
 
 
 def test_weights_of_constants_and_subgraphs_are_kept(tmp_path: Path) -> None:
-    inner = onnx.helper.make_graph(
-        [onnx.helper.make_node("Identity", ["w"], ["y"])],
-        "branch",
-        [],
-        [models.tensor("y", models.FLOAT, [64])],
-        [onnx.numpy_helper.from_array(np.ones(64, np.float32), "w")],
-    )
-    model = onnx.load_model_from_string(
-        models.build(
-            [onnx.helper.make_node("If", ["c"], ["z"], then_branch=inner, else_branch=inner)],
-            [models.tensor("c", onnx.TensorProto.BOOL, [])],
-            [models.tensor("z", models.FLOAT, [64])],
-        )
-    )
-    onnx.save_model(model, tmp_path / "m.onnx", save_as_external_data=True, location="inner.weights", size_threshold=0)
+    models.save_apart(models.branches(), tmp_path / "m.onnx", "inner.weights")
     assert (tmp_path / "inner.weights").stat().st_size >= 256
     with pytest.raises(ArgumentError, match="the same file"):
         zrt.save_optimized(tmp_path / "m.onnx", tmp_path / "inner.weights")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
 
 from tests.support import models
@@ -13,34 +11,9 @@ from zrt._common.config_keys import SessionConfigKey
 from zrt.scoring.recipe import recipe
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    """A model whose only weights are in its subgraphs, and in a file of their own."""
-    inner = onnx.helper.make_graph(
-        [onnx.helper.make_node("Identity", ["w"], ["y"])],
-        "branch",
-        [],
-        [models.tensor("y", models.FLOAT, [64])],
-        [onnx.numpy_helper.from_array(np.ones(64, np.float32), "w")],
-    )
-    content = models.build(
-        [onnx.helper.make_node("If", ["c"], ["z"], then_branch=inner, else_branch=inner)],
-        [models.tensor("c", onnx.TensorProto.BOOL, [])],
-        [models.tensor("z", models.FLOAT, [64])],
-    )
-    path = tmp_path / "model.onnx"
-    onnx.save_model(
-        onnx.load_model_from_string(content),
-        path,
-        save_as_external_data=True,
-        location="inner.weights",
-        size_threshold=0,
-    )
-    return path
-
-
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_weights_of_subgraphs_count(model: Path, tmp_path: Path, elsewhere: bool) -> None:
+def test_weights_of_subgraphs_count(tmp_path: Path, elsewhere: bool) -> None:
+    model = models.save_apart(models.branches(), tmp_path / "model.onnx", "inner.weights")
     weights, options = tmp_path / "inner.weights", {}
     if elsewhere:
         (tmp_path / "folder").mkdir()

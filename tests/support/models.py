@@ -1,11 +1,21 @@
-"""Small models, each with one property that tests need. Every function returns the model's bytes."""
+"""Small models, each with one property that tests need. The functions return the model's bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
-from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto, helper, numpy_helper
+from onnx import (
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    helper,
+    load_model_from_string,
+    numpy_helper,
+    save_model,
+)
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -40,6 +50,30 @@ def add(shape: Iterable[int | str] = (4,)) -> bytes:
         [tensor("x", FLOAT, shape), tensor("y", FLOAT, shape)],
         [tensor("z", FLOAT, shape)],
     )
+
+
+def weighted() -> bytes:
+    """z = x + w, float32, with 64 weights."""
+    weights = {"w": np.arange(64, dtype=np.float32)}
+    return build([node("Add", ["x", "w"], ["z"])], [tensor("x", FLOAT, [64])], [tensor("z", FLOAT, [64])], weights)
+
+
+def branches() -> bytes:
+    """z is the 64 weights of one of two subgraphs; the graph itself has none."""
+    weights = numpy_helper.from_array(np.ones(64, np.float32), "w")
+    inner = helper.make_graph([node("Identity", ["w"], ["y"])], "branch", [], [tensor("y", FLOAT, [64])], [weights])
+    return build(
+        [node("If", ["c"], ["z"], then_branch=inner, else_branch=inner)],
+        [tensor("c", TensorProto.BOOL, [])],
+        [tensor("z", FLOAT, [64])],
+    )
+
+
+def save_apart(model: bytes, path: Path, weights: str) -> Path:
+    """Writes a model to `path`, and all its weights to the file `weights` beside it; returns `path`."""
+    content = load_model_from_string(model)
+    save_model(content, path, save_as_external_data=True, location=weights, size_threshold=0)
+    return path
 
 
 def double(shape: Sequence[int | str | None] = ("batch", 4), element_type: int = FLOAT) -> bytes:
