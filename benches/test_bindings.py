@@ -8,6 +8,7 @@ arrays (`bind_cpu_input`) with outputs that ONNX Runtime makes. The inputs are t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def addresses(session: Any) -> Callable[[], Any]:
     requests = [
         (made(session.get_inputs(), number), made(session.get_outputs(), 0)) for number in range(1, REQUESTS + 1)
     ]
-    turn = iter_forever(requests)
+    turn = cycle(requests)
 
     def request() -> list[np.ndarray]:
         inputs, outputs = next(turn)
@@ -88,7 +89,7 @@ def addresses(session: Any) -> Callable[[], Any]:
 def arrays(session: Any) -> Callable[[], Any]:
     """Requests over arrays, with outputs of ONNX Runtime's."""
     binding = session.io_binding()
-    turn = iter_forever([made(session.get_inputs(), number) for number in range(1, REQUESTS + 1)])
+    turn = cycle([made(session.get_inputs(), number) for number in range(1, REQUESTS + 1)])
 
     def request() -> list[np.ndarray]:
         for name, array in next(turn).items():
@@ -100,12 +101,6 @@ def arrays(session: Any) -> Callable[[], Any]:
 
     outputs = [info.name for info in session.get_outputs()]
     return request
-
-
-def iter_forever(things: list[Any]) -> Any:
-    """The things in turn, without an end."""
-    while True:
-        yield from things
 
 
 WAYS = {"addresses": addresses, "arrays": arrays}
