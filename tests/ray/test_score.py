@@ -23,6 +23,7 @@ import ray
 from tests.scoring import models
 from tests.scoring.stops import failing_after
 from tests.support import processes
+from tests.support.models import branches, save_apart
 from zrt.cli import main
 from zrt.errors import ArgumentError, FileError, ModelNotFoundError
 from zrt.loading.session_options import SessionOptions
@@ -304,6 +305,11 @@ class TestMistakes:
         assert on_ray.actors_for(model, options, None, 20, 20)[1:] == (20, 20)
         with pytest.raises(ArgumentError, match="no node of the cluster has 5 CPUs for the lanes of an actor"):
             on_ray.actors_for(model, options, None, None, 5)
+
+    def test_actors_know_the_folder_of_weights_in_subgraphs(self, tmp_path: Path) -> None:
+        model = save_apart(branches(), tmp_path / "model.onnx", "inner.weights")
+        spec = on_ray.actors_for(model, SessionOptions(), None, 1, 1).spec
+        assert spec.load().run([True])[0].tolist() == [1] * 64
 
     @pytest.mark.parametrize(
         ("more", "status", "message"),

@@ -11,7 +11,7 @@ import logging
 import pickle
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +19,9 @@ import pyarrow as pa
 import ray
 import ray.data
 
-from zrt.errors import ArgumentError, Error, FileError, UnsupportedError
-from zrt.loading.initializers import list_initializers
+from zrt.errors import ArgumentError, Error, FileError
+from zrt.loading import model_source
+from zrt.loading.model_contents import model_files
 from zrt.loading.session_options import SessionOptions
 from zrt.providers import ProviderLike
 from zrt.ray.scorer import Scorer
@@ -72,9 +73,8 @@ def actors_for(
 
     They get the model itself. Weights in other files must be where they are here.
     """
-    outside = False
-    with suppress(UnsupportedError):
-        outside = any(weight.location is not None for weight in list_initializers(model))
+    with model_source.Source(model) as opened:
+        outside = len(model_files(opened)) > 1
     folder = model.absolute().parent if outside else None
     spec = SessionSpec(model.read_bytes(), options, providers, external_data_dir=folder)
     if number is not None and lanes is not None:
