@@ -77,9 +77,10 @@ class TestValues:
         assert "input 'x': 2 values for the shape [4]" in err
 
     @pytest.mark.parametrize(
-        ("text", "says"), [("many", "'many'"), ("1,,3,4", "''"), ("1.5.5", "1.5.5"), ("0x10", "0x10")]
+        ("text", "says"),
+        [("many", "'many'"), ("1,,3,4", "''"), ("1.5.5", "1.5.5"), ("0x10", "0x10"), ("1e300", "1e300")],
     )
-    def test_text_that_is_no_number_is_named(self, complaint, saved, name, text, says):
+    def test_text_that_is_no_number_of_the_type_is_named(self, complaint, saved, name, text, says):
         err = complaint(name, saved(models.add()), "--input", f"x={text}", status=2)
         assert "input 'x'" in err
         assert says in err

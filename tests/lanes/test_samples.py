@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -13,6 +14,8 @@ from tests.support import models
 from zrt import DynamicRuntime, Lane, LaneMemory, MemoryInfo, Runtime, Session
 from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnknownNameError, UnsupportedError
 from zrt.lanes import lane_shapes
+from zrt.lanes.samples import number
+from zrt.types import ElementType
 
 Load = Callable[[str], Session]
 
@@ -135,6 +138,14 @@ def test_lane_with_a_state_takes_samples(load: Load) -> None:
     assert not lane.state["sum"].any()
     with pytest.raises(ArgumentError, match="samples: input 'sum' is part of the state"):
         session.lane(state={"next": "sum"}, samples={"sum": 0})
+
+
+@pytest.mark.parametrize("kind", [ElementType.FLOAT, ElementType.BFLOAT16, ElementType.COMPLEX64])
+def test_number_is_rounded_to_the_type_and_not_to_infinity(kind: ElementType) -> None:
+    info: Any = SimpleNamespace(name="x", element_type=kind)
+    assert abs(complex(number(info, 0.1, "x")) - 0.1) < 1e-3
+    with pytest.raises(DTypeError):
+        number(info, 1e300, "x")
 
 
 def test_packed_input_takes_a_sample(load: Load) -> None:

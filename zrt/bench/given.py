@@ -12,6 +12,7 @@ import numpy as np
 from zrt.bench import synthetic
 from zrt.bench.synthetic import FedInput, InputError
 from zrt.errors import AllocationError, ArgumentError, DTypeError
+from zrt.lanes import samples
 from zrt.session import feeds
 from zrt.session.session import Session
 from zrt.types import ElementType
@@ -114,9 +115,8 @@ def _value(info: ValueInfo, text: str) -> Any:
             return text
         if kind is ElementType.BOOL:
             return BOOLEANS[text.strip().lower()]
-        # Raises OverflowError for an integer that the type does not hold.
-        return np.array(int(text) if kind.dtype.kind in "iu" else float(text), kind.dtype)[()]
-    except (KeyError, ValueError, OverflowError):
+        return samples.number(info, int(text) if kind.dtype.kind in "iu" else float(text), "")[()]
+    except (KeyError, ValueError, DTypeError):
         raise InputError(
             f"input {info.name!r}: {text!r} is no value of type {type_name(kind)}; a file's name ends in .npy"
         ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -56,7 +57,7 @@ def _sample(info: ValueInfo, shape: Shape, given: Any) -> np.ndarray[Any, Any]:
     reason = unbindable(info)
     if reason:
         raise UnsupportedError(f"{subject} {reason}: a lane binds tensors of numbers")
-    array = _number(info, given, subject) if type(given) in (bool, int, float) else as_array(info, given, subject)
+    array = number(info, given, subject) if type(given) in (bool, int, float) else as_array(info, given, subject)
     if array.shape not in (shape, ()):
         raise ShapeError(f"{subject}: expected the shape {list(shape)} or a single number, got {list(array.shape)}")
     full = np.empty(shape, array.dtype)
@@ -64,8 +65,8 @@ def _sample(info: ValueInfo, shape: Shape, given: Any) -> np.ndarray[Any, Any]:
     return pack(full, info.element_type) if info.element_type.packed else full
 
 
-def _number(info: ValueInfo, given: bool | int | float, subject: str) -> np.ndarray[Any, Any]:
-    """A number of Python's as one of the input's type, which has to be able to hold it."""
+def number(info: ValueInfo, given: bool | int | float, subject: str) -> np.ndarray[Any, Any]:
+    """A number of Python's as one of the input's type; raises `DTypeError` if the type does not hold it."""
     wanted = info.element_type.dtype
     error = DTypeError(f"{subject}: expected {type_name(info.element_type)}, got {shown(given)}")
     if wanted is None or isinstance(given, bool) != (info.element_type is ElementType.BOOL):
@@ -73,9 +74,9 @@ def _number(info: ValueInfo, given: bool | int | float, subject: str) -> np.ndar
     try:
         with np.errstate(over="ignore"):
             array = np.asarray(given, wanted)
-        # An integer type takes whole numbers only, and a float type rounds, but not to infinity.
+        # An integer type takes whole numbers only. Other types round, but not to infinity.
         held = array.item() == given or (
-            isinstance(array.item(), float) and math.isfinite(array) == math.isfinite(given)
+            isinstance(array.item(), (float, complex)) and cmath.isfinite(array) == math.isfinite(given)
         )
     except (OverflowError, TypeError, ValueError):
         raise error from None
