@@ -19,6 +19,7 @@ from zrt.serving.signature import DATATYPES, Signature
 from zrt.types import ElementType
 from zrt.values import symbolic_shapes
 from zrt.values.type_info import ValueInfo
+from zrt.values.value import MOST_DIMENSIONS
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -26,9 +27,7 @@ _LENGTH = struct.Struct("<I")
 
 _FLOATS = (ElementType.FLOAT16, ElementType.BFLOAT16, ElementType.FLOAT, ElementType.DOUBLE)
 
-# The most sizes of a shape, which are those of numpy, and the most elements. Both are checked before any arithmetic:
-# Python multiplies as many digits as it gets.
-MOST_SIZES = 64
+# The most elements of a shape. Its length is checked first: Python multiplies as many digits as it gets.
 MOST_ELEMENTS = 2**63 - 1
 
 # The most lists and objects of a request's JSON. Each is small there and large in memory, and Python makes them all
@@ -138,8 +137,8 @@ def _feeds(tensors: Any, binary: memoryview, signature: Signature) -> dict[str, 
 def _shape(dims: Any, info: ValueInfo, subject: str) -> tuple[int, ...]:
     if not isinstance(dims, list) or not all(type(dim) is int and 0 <= dim < 2**63 for dim in dims):
         raise _bad(f"{subject}: expected a shape, a list of sizes, got {shown(dims)}")
-    if len(dims) > MOST_SIZES:
-        raise _bad(f"{subject}: a shape has at most {MOST_SIZES} sizes, got {len(dims)}")
+    if len(dims) > MOST_DIMENSIONS:
+        raise _bad(f"{subject}: a shape has at most {MOST_DIMENSIONS} sizes, got {len(dims)}")
     shape = tuple(dims)
     if math.prod(shape) > MOST_ELEMENTS:
         raise _bad(f"{subject}: shape {shown(dims)} has more than {MOST_ELEMENTS} elements")
