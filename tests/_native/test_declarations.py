@@ -51,7 +51,8 @@ class TestFiles:
 
     def test_every_header_is_declared(self) -> None:
         headers = {path.relative_to(NATIVE).as_posix() for path in NATIVE.rglob("*.h")}
-        assert headers - {"src/ort.h"} == set(build.DECLARATIONS)
+        # These two include the headers of others, and declare nothing.
+        assert headers - {"src/ort.h", "src/python.h"} == set(build.DECLARATIONS)
 
     def test_every_struct_is_proven_by_exact_builds(self) -> None:
         text = "".join(path.read_text() for path in (NATIVE / "decl").glob("*.h"))

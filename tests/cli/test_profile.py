@@ -84,3 +84,17 @@ def test_options_file_with_profiling_is_refused(complaint, tmp_path):
     file = tmp_path / "options.json"
     file.write_text(json.dumps({"session": {"profile_file_prefix": str(tmp_path / "whole")}}))
     assert "end_profiling" in complaint("profile", "--options", file, status=1)
+
+
+def test_trace_is_no_file_of_weights_in_a_folder_of_the_options(complaint, tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "weights").mkdir()
+    model = models.save_apart(models.weighted(), tmp_path / "model" / "m.onnx", "m.weights")
+    kept = (model.parent / "m.weights").rename(tmp_path / "weights" / "m.weights")
+    options = tmp_path / "options.json"
+    entries = {"session.model_external_initializers_file_folder_path": str(kept.parent)}
+    options.write_text(json.dumps({"session": {"config_entries": entries}}))
+    before = kept.read_bytes()
+    arguments = ("profile", model, "--options", options, "--runs", 1, "--trace", kept, "--overwrite")
+    assert "the same file" in complaint(*arguments, status=2)
+    assert kept.read_bytes() == before

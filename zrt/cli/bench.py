@@ -65,12 +65,12 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         common.require_terminal()
     model = common.chosen_model(arguments.model)
-    if arguments.plot is not None:
-        read = common.files_of(model, arguments.options, *inputs.input_files(arguments))
-        common.require_target(arguments.plot, read, arguments.overwrite, "--plot")
     options = common.loaded_options(
         arguments.options, arguments.threads, DEFAULT_THREADS, inputs.input_files(arguments)
     )
+    if arguments.plot is not None:
+        read = common.files_of(model, options, arguments.options, *inputs.input_files(arguments))
+        common.require_target(arguments.plot, read, arguments.overwrite, "--plot")
     settings = study.Settings(
         model=model,
         options=options.session,

@@ -212,10 +212,11 @@ def file_to_write(text: str) -> Path:
     return path
 
 
-def files_of(model: Path, *others: Path | None) -> list[Path]:
+def files_of(model: Path, options: Options, *others: Path | None) -> list[Path]:
     """The files that a command reads and must not write: those of the model, and the `others` that are given."""
     with Source(model) as source:
-        return [*map(Path, model_files(source)), *(each for each in others if each is not None)]
+        files = model_files(source, options.session.config_entries)
+    return [*map(Path, files), *(each for each in others if each is not None)]
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from zrt._common.files import is_same
 from zrt.cli import common
 from zrt.cli.units import duration
+from zrt.loading.options_files import Options
 from zrt.providers import CPU
 from zrt.session.compile import compile as compile_ahead
 from zrt.session.save_optimized import save_optimized
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     model, output = arguments.model, _target(arguments, compiling)
     if not compiling and (arguments.embed or arguments.require_compiled):
         raise common.UsageError("--embed and --require-compiled are about what providers compile: name one")
-    _protect_files(arguments, output)
+    _protect_files(arguments, options, output)
     level = LEVELS.get(arguments.level)
     begin = time.perf_counter_ns()
     if compiling:
@@ -131,9 +132,9 @@ def _target(arguments: argparse.Namespace, compiling: bool) -> Path:
     return Path(os.path.realpath(arguments.model))
 
 
-def _protect_files(arguments: argparse.Namespace, output: Path) -> None:
+def _protect_files(arguments: argparse.Namespace, options: Options, output: Path) -> None:
     """`UsageError` where a file to write is one that the command reads, or exists without ``--overwrite``."""
-    read = common.files_of(arguments.model, arguments.options)
+    read = common.files_of(arguments.model, options, arguments.options)
     if not arguments.in_place:
         common.require_target(output, read, arguments.overwrite)
     if arguments.weights is not None:

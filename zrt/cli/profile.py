@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = common.chosen_providers(arguments.provider, options) or [CPU()]
     path = common.chosen_model(arguments.model)
     if arguments.trace is not None:
-        read = common.files_of(path, arguments.options, *inputs.input_files(arguments))
+        read = common.files_of(path, options, arguments.options, *inputs.input_files(arguments))
         common.require_target(arguments.trace, read, arguments.overwrite, "--trace")
     given = inputs.given_inputs(arguments)
     with Session(path, options.session, chosen) as session:

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.files import require_other
@@ -48,13 +48,14 @@ def contents_of(source: model_source.Source) -> Contents:
         return _read(file)
 
 
-def model_files(source: model_source.Source, folder: str | None = None) -> list[str]:
-    """The files of a model: its own, and those of its weights, which are beside it or in another `folder`.
+def model_files(source: model_source.Source, entries: Mapping[str, Any]) -> list[str]:
+    """The files of a model: its own, and those of its weights. The config `entries` of a session may name their folder.
 
     A model that cannot be read has its own alone.
     """
     own = [] if source.path is None else [os.fsdecode(source.path)]
     # A model in memory has its weights in the current folder.
+    folder = entries.get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH)
     beside = os.path.dirname(own[0]) if own else ""
     try:
         outside = contents_of(source).outside
@@ -66,7 +67,7 @@ def model_files(source: model_source.Source, folder: str | None = None) -> list[
 def require_other_optimized(source: model_source.Source, entries: Mapping[str, str], path: bytes) -> None:
     """Raises `ArgumentError` if a load would write the optimized model, or its weights, over a file of the model."""
     subject = "optimized_model_filepath"
-    kept = model_files(source, entries.get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH))
+    kept = model_files(source, entries)
     target = os.fsdecode(path)
     require_other(target, kept, subject)
     weights = entries.get(SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME)

@@ -19,6 +19,7 @@ import pyarrow as pa
 import ray
 import ray.data
 
+from zrt._common.config_keys import SessionConfigKey
 from zrt.errors import ArgumentError, Error, FileError
 from zrt.loading import model_source
 from zrt.loading.model_contents import model_files
@@ -74,8 +75,10 @@ def actors_for(
     They get the model itself. Weights in other files must be where they are here.
     """
     with model_source.Source(model) as opened:
-        outside = len(model_files(opened)) > 1
-    folder = model.absolute().parent if outside else None
+        _, *outside = model_files(opened, options.config_entries)
+    # The model goes to the actors as bytes, which have no folder. That of an option comes with the options.
+    named = SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH in options.config_entries
+    folder = model.absolute().parent if outside and not named else None
     spec = SessionSpec(model.read_bytes(), options, providers, external_data_dir=folder)
     if number is not None and lanes is not None:
         # A cluster may grow on demand.

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zrt._common.config_keys import SessionConfigKey
 from zrt._native.library import library
 from zrt.errors import FileError
 from zrt.loading.model_contents import model_files
@@ -58,9 +57,8 @@ def digest(path: Path) -> str:
 
 def files_of_model(model: Path, options: Mapping[str, Any]) -> list[Path]:
     """The model's own file, and those of its weights."""
-    folder = options.get("config_entries", {}).get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH)
     with Source(model) as source:
-        return [Path(file) for file in model_files(source, folder)]
+        return [Path(file) for file in model_files(source, options.get("config_entries", {}))]
 
 
 def _module(name: str) -> str:

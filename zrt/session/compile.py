@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt._common.arguments import boolean, choose, integer, path_bytes, text, wrong_type
-from zrt._common.config_keys import SessionConfigKey
 from zrt._common.files import replacing
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
@@ -177,8 +176,8 @@ def _writing(
             raise ArgumentError(f"output: {target!r}: ONNX Runtime wants a name with an extension, such as .onnx")
         if new and os.path.exists(target):
             raise ArgumentError(f"output: {target!r} is there already")
-        folder = read_entries(settings).get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH)
-        with replacing(target, *beside, subject="output", inputs=model_files(source, folder)) as (written, *_):
+        kept = model_files(source, read_entries(settings))
+        with replacing(target, *beside, subject="output", inputs=kept) as (written, *_):
             work.set("SetOutputModelPath", os.fsencode(written))
             yield
     elif callable(output):

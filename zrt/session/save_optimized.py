@@ -69,11 +69,12 @@ def save_optimized(
     if boolean(in_place, "in_place"):
         target = os.path.realpath(target)
     else:
-        folder = settings.get(SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH)
+        found = dict(settings)
         if external_data_dir is not None:
             folder = os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))
+            found[SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH] = folder
         with model_source.Source(model) as source:
-            kept = model_files(source, folder)
+            kept = model_files(source, found)
     beside = [] if weights_file is None else [weights_file]
     with replacing(target, *beside, inputs=kept) as (written, *_):
         writing = replace(chosen, optimized_model_filepath=written, config_entries=settings)

@@ -167,7 +167,7 @@ class ModelCompiler(NotPickled):
             yield None
             return
         with Source(self._model) as source:
-            kept = model_files(source)
+            kept = model_files(source, self._options._to_zrt().config_entries)
         with replacing(os.path.join(folder, path), inputs=kept) as (written,), open(written, "wb") as file:
             yield _WeightsFile(file, path, threshold)
 
