@@ -30,6 +30,8 @@ MADE = (
     re.compile(r"\b(?:require|missing)\(\s*\"?[\w-]+\"?,\s*\"(\w+)\","),
     re.compile(r"installed_by: ClassVar\[str\] = \"(\w+)\""),
 )
+# An installation, and the command that it is for, in one block of a page.
+USED = re.compile(r"zrt-onnx\[([a-z,]+)\]\"\n(?:python -m )?zrt ([a-z]+)")
 METADATA = re.compile(r"(?:metadata\.)?\b(?:version|distribution|requires|files)\(\"zrt\"\)")
 
 
@@ -63,6 +65,17 @@ def test_every_mention_of_an_installation_is_right() -> None:
     assert len(read) > 100
     wrong = {str(path.relative_to(ROOT)): found for path, text in read.items() if (found := [*faults(text)])}
     assert wrong == {}
+
+
+def test_an_installation_before_a_command_has_the_package_of_its_output() -> None:
+    lacking, seen = [], 0
+    for page in (ROOT / "docs").glob("*.md"):
+        for extras, command in USED.findall(page.read_text("utf-8")):
+            seen += 1
+            if "require_terminal()" in (ROOT / f"zrt/cli/{command}.py").read_text("utf-8"):
+                lacking += [] if "cli" in extras.split(",") else [f"{page.name}: [{extras}] zrt {command}"]
+    assert seen
+    assert lacking == []
 
 
 @pytest.mark.parametrize(
