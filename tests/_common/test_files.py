@@ -132,3 +132,13 @@ def test_locked_folder_is_locked_once(tmp_path):
     os.close(lock_folder(tmp_path, required=True))
     with pytest.raises(FileNotFoundError):
         lock_folder(tmp_path / "none")
+
+
+def test_new_file_has_the_permissions_of_the_one_that_it_replaces(tmp_path):
+    secret, shared = tmp_path / "secret.onnx", tmp_path / "shared.weights"
+    for path, mode in ((secret, 0o600), (shared, 0o664)):
+        path.write_text("old")
+        path.chmod(mode)
+    write_new(secret, shared.name)
+    assert [path.read_text() for path in (secret, shared)] == ["new", "new"]
+    assert [path.stat().st_mode & 0o777 for path in (secret, shared)] == [0o600, 0o664]

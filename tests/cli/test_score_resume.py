@@ -216,6 +216,13 @@ class TestOverwrite:
         assert "same file as the input" in found or "part of the data set" in found
         assert Path(name).read_bytes() == before
 
+    def test_of_a_file_keeps_its_permissions(self, zrt: Callable[..., str]) -> None:
+        Path("out.npz").touch()
+        Path("out.npz").chmod(0o600)
+        zrt(*RUN, "--overwrite")
+        assert Path("out.npz").stat().st_size > 0
+        assert Path("out.npz").stat().st_mode & 0o777 == 0o600
+
     @pytest.mark.parametrize("name", ["data.npz", "options.json"])
     def test_of_an_input_by_the_optimized_model(self, complaint: Callable[..., str], name: str) -> None:
         Path("options.json").write_text(json.dumps({"session": {"optimized_model_filepath": name}}))

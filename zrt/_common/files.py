@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,9 +23,9 @@ def replacing(
 ) -> Iterator[Sequence[str]]:
     """The temporary paths at which to write `target` and the files named `beside` it.
 
-    At the end all files in the temporary folder replace those of the same names, `target` last; after an error none
-    does. Raises `ArgumentError` if that is impossible, if one of them is one of the `inputs`, or if a name belongs to a
-    device such as ``/dev/null``, which must not be replaced by a file.
+    At the end all files in the temporary folder replace those of the same names, `target` last, and take their
+    permissions; after an error none does. Raises `ArgumentError` if that is impossible, if one of them is one of the
+    `inputs`, or if a name belongs to a device such as ``/dev/null``, which must not be replaced by a file.
     """
     folder, name = os.path.split(os.path.abspath(target))
     names = (name, *beside)
@@ -48,6 +49,7 @@ def replacing(
                 _require_plain(os.path.join(folder, each), subject)
                 # An execution provider chooses the names of some files itself.
                 require_other(os.path.join(folder, each), inputs, subject)
+                take_permissions(os.path.join(scratch, each), os.path.join(folder, each))
             _move_all(scratch, folder, made)
         except OSError as error:
             raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
@@ -114,6 +116,12 @@ def _move_all(source: str, target: str, names: Sequence[str]) -> None:
         for each in os.listdir(source):
             os.replace(os.path.join(source, each), os.path.join(target, each))
         raise
+
+
+def take_permissions(fresh: str | os.PathLike[str], replaced: str | os.PathLike[str]) -> None:
+    """Gives a file the permissions of the one that it will replace, if that exists."""
+    with suppress(FileNotFoundError):
+        os.chmod(fresh, stat.S_IMODE(os.stat(replaced).st_mode) & 0o777)
 
 
 def _require_plain(path: str, subject: str) -> None:

@@ -16,7 +16,7 @@ from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
 
-from zrt._common.files import lock_folder
+from zrt._common.files import lock_folder, take_permissions
 from zrt.errors import ArgumentError, FileError
 from zrt.scoring import files
 from zrt.scoring.columns import Array
@@ -221,6 +221,7 @@ class Parts:
             self._mark()
         if whole.exists():
             try:
+                take_permissions(whole, self._target)
                 os.replace(whole, self._target)
             except OSError as error:
                 raise FileError(f"{str(self._target)!r} cannot be written: {error}") from error
