@@ -99,6 +99,14 @@ def test_damaged_files_of_numpy_are_named(kind: str, tmp_path: Path) -> None:
     assert refused > len(good)
 
 
+@pytest.mark.parametrize("content", [b"a model", b"\x93NUMPY", b"PK", b""])
+def test_file_of_another_kind_is_no_archive(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=r"data\.npz' cannot be read: File is not a zip file"):
+        open_source(path, "npz")
+
+
 @pytest.mark.parametrize("members", [{"k.txt": b"text"}, {"k.npy": b""}, {}, {"k.npy": b"\x93NUMPY\x01\x00\xff\xff"}])
 def test_archives_without_arrays_are_named(members: dict[str, bytes], tmp_path: Path) -> None:
     path = tmp_path / "data.npz"

@@ -105,14 +105,10 @@ def open_source(path: Path, kind: str) -> Source:
 
 def _members(path: Path) -> Iterator[tuple[str, Array]]:
     """The arrays of a ``.npz`` file by name, each read when it is its turn; raises `UNREADABLE`."""
-    # numpy would leave a damaged file open.
-    with open(path, "rb") as file:
-        loaded = np.load(file, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            raise ValueError("it is no .npz file")
-        with loaded:
-            for name in loaded.files:
-                yield name, loaded[name]
+    # numpy would leave a damaged file open, and `np.load` calls a file of another kind a pickle.
+    with open(path, "rb") as file, np.lib.npyio.NpzFile(file) as loaded:
+        for name in loaded.files:
+            yield name, loaded[name]
 
 
 class NumpySource:
