@@ -465,6 +465,36 @@ def test_another_session_may_run_the_binding(load, session, two) -> None:
         two.run_with_iobinding(binding)
 
 
+def test_latest_inputs_move_to_another_session() -> None:
+    import zrt.onnxruntime as ort
+
+    def made(operator: str) -> ort.InferenceSession:
+        return ort.InferenceSession(
+            models.build(
+                [models.node(operator, ["x", "y"], ["z"])],
+                [tensor(name, TensorProto.FLOAT, ["n"]) for name in "xy"],
+                [tensor("z", TensorProto.FLOAT, ["n"])],
+            ),
+            providers=["CPUExecutionProvider"],
+        )
+
+    add, sub = made("Add"), made("Sub")
+    three, five, kept = (np.full(4, number, np.float32) for number in (3, 5, 7))
+    binding = add.io_binding()
+    binding.bind_output("z")
+    binding.bind_input("y", "cpu", 0, np.float32, [4], kept.ctypes.data)
+    for _ in range(2):
+        binding.bind_ortvalue_input("x", ort.OrtValue.ortvalue_from_numpy(three))
+        sub.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [-4] * 4
+        binding.bind_cpu_input("x", five)
+        add.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [12] * 4
+        binding.bind_input("x", "cpu", 0, np.float32, [4], three.ctypes.data)
+        sub.run_with_iobinding(binding)
+        assert binding.copy_outputs_to_cpu()[0].tolist() == [-4] * 4
+
+
 def test_run_options_apply(ort, session) -> None:
     binding = bound(session)
     options = ort.RunOptions()

@@ -132,8 +132,8 @@ class TestEpContextBinaries:
         ("folder", "name", "message"),
         [
             ("", "m", "output_dir or model_name is empty"),
-            ("/tmp/d/", "", "output_dir or model_name is empty"),
-            ("/tmp/d", "m", "output_dir is not a valid directory"),
+            ("folder/", "", "output_dir or model_name is empty"),
+            ("folder", "m", "output_dir is not a valid directory"),
         ],
     )
     def test_invalid_places_raise(self, ort32, folder, name, message) -> None:

@@ -251,7 +251,8 @@ class _Bound:
         if name not in self.ports.direct_inputs:
             return False
         request = self.inputs, name, array
-        return self._bound(False, name, bind_array(self.reference, id(request)))
+        code = bind_array(self.reference, id(request))
+        return not code or self._bound(False, name, code)
 
     def bind_fitting(self, name: str, array: np.ndarray[Any, Any]) -> bool:
         """`bind_array`, if the array fits the model's declaration."""
@@ -270,14 +271,12 @@ class _Bound:
 
         ORT checks the type and the shape in each run.
         """
-        bound, direct = (
-            (self.outputs, self.ports.direct_outputs) if is_output else (self.inputs, self.ports.direct_inputs)
-        )
-        if name not in direct:
+        ports = self.ports
+        if name not in (ports.direct_outputs if is_output else ports.direct_inputs):
             return False
-        request = bound, name, ADDRESS
+        request = self.outputs if is_output else self.inputs, name, ADDRESS
         code = bind_address(self.reference, id(request), is_output, address, shape, len(shape), *kind)
-        return self._bound(is_output, name, code)
+        return not code or self._bound(is_output, name, code)
 
     def leave_on_host(self, name: str, lasting: bool) -> bool:
         """`leave` for an output that lies on the host in any case; returns False for others."""
@@ -285,7 +284,8 @@ class _Bound:
             return False
         left = _left_on_host(lasting)
         request = self.outputs, name, left
-        return self._bound(True, name, bind_left(self.reference, id(request), left.pointer))
+        code = bind_left(self.reference, id(request), left.pointer)
+        return not code or self._bound(True, name, code)
 
     def leave(self, name: str, memory: MemoryInfo, lasting: bool = False) -> None:
         """Lets ORT make an output, in each run or with `lasting` once; releases that of the last run."""
@@ -375,6 +375,8 @@ class _Bound:
         if self.reader is None or self.reader[0] != version:
             self.reader = version, self._new_reader()
         made = self.reader[1].read(self.binding, arrays=arrays)
+        if all(one is not None for one in made):
+            return dict(zip(self.outputs, made, strict=True))
         named: dict[str, Any] = {}
         for (name, kept), one in zip(self.outputs.items(), made, strict=True):
             place = kept[-1]

@@ -131,15 +131,12 @@ static uintptr_t put_array(zrt_lane *lane, PyObject *request, const Py_buffer *v
     ONNXTensorElementDataType type = type_of(view);
     if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED)
         return ZRT_MISALIGNED;
-    /* It keeps the array, and the place and size of its memory. */
-    PyObject *memory = PyMemoryView_FromObject(PyTuple_GetItem(request, 2));
-    PyObject *kept = memory == NULL ? NULL : PyTuple_Pack(1, memory);
+    PyObject *kept = PyTuple_Pack(1, PyTuple_GetItem(request, 2));
     uintptr_t code = ZRT_MISALIGNED;
     if (kept != NULL)
         code = put_memory(lane, request, kept, 0, (uintptr_t)view->buf, (const int64_t *)view->shape,
             (size_t)view->ndim, type, 8 * (size_t)view->itemsize);
     Py_XDECREF(kept);
-    Py_XDECREF(memory);
     return code;
 }
 

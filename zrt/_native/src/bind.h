@@ -2,7 +2,7 @@
 #pragma once
 
 /* `request` is the address of a tuple of a dict, a name and an object. Under the name the dict has what keeps bound
-   memory alive: after success this is the object, or the memory of the array that the object is; an error changes
+   memory alive: after success this is the object, or a tuple of it where it is an array; an error changes
    nothing. Where other than the same object was there before, an output is bound anew, as is an input that was not
    bound: runs are incomplete then. These functions take the GIL, and return a code (code.h). ZRT_MISALIGNED: the memory
    does not suit a tensor of numbers. */

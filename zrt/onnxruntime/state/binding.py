@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -39,6 +39,8 @@ _NUMPY_FORM = (TEXT, _DEVICE, ANY, _SHAPE, UINT64)
 
 _OPTIONS = instance(object, "RunOptions")
 
+ndarray = np.ndarray
+
 _HOST = OrtDevice(HOST, OrtDevice.default_memory(), 0)
 # The types of numpy by the forms that programs give, as ONNX Runtime's number and the bits of an element.
 _TYPES: dict[Any, tuple[int, int]] = {
@@ -60,8 +62,8 @@ class SessionIOBinding(NotPickled):
         "_inputs",
         "_outputs",
         "_owner",
-        "_ran",
         "_settled",
+        "_shapes",
         "_stale",
         "_unknown",
     )
@@ -75,7 +77,7 @@ class SessionIOBinding(NotPickled):
         if len(arguments) != 1 or type(arguments[0]) is not InferenceSession:
             arguments = tuple(take("__init__", self._FORMS, arguments)[1])
         self._open(arguments[0])
-        # The arguments that bound each name.
+        # The arguments that bound each name, where that was no array.
         self._inputs: dict[str, tuple[Any, ...]] = {}
         self._outputs: dict[str, tuple[Any, ...]] = {}
 
@@ -85,8 +87,8 @@ class SessionIOBinding(NotPickled):
         self._binding = IoBinding(session.session)
         self._bound = self._binding._opened()
         self._settled = self._bound.ports.settled
-        self._ran = False
-        # Whether an input has come in another shape since the last run, and the outputs that were bound since then.
+        # The shapes of the inputs, whether one has changed since the last run, and the outputs bound since then.
+        self._shapes: dict[str, tuple[int, ...]] = {}
         self._stale = False
         self._fresh: set[str] = set()
         # The names of outputs that the model does not have.
@@ -104,7 +106,7 @@ class SessionIOBinding(NotPickled):
             self._bind_array(name, given[0])
         else:
             self._bind_input(name, self._at_address(form, *given))
-        self._take(name, arguments, self._shape_in(arguments))
+        self._inputs[name] = arguments
 
     def bind_memory(self, is_output: bool, name: Any, given: Any, shape: Any, address: Any) -> bool:
         """`bind_input` or `bind_output` for memory of the host, with a type of numpy; returns False for odd arguments,
@@ -121,36 +123,28 @@ class SessionIOBinding(NotPickled):
         if is_output:
             self._outputs[name] = arguments
         else:
-            self._take(name, arguments, shape)
+            if self._shapes.get(name) != shape:
+                self._shaped(name, tuple(shape))
+            self._inputs[name] = arguments
         return True
 
     def bind_array(self, name: Any, array: Any) -> bool:
         """`bind_input` for an array whose memory can be bound as it is; returns False for others."""
         try:
-            if type(array) is not np.ndarray or not self._bound.bind_array(name, array):
+            if type(array) is not ndarray or not self._bound.bind_array(name, array):
                 return False
         except TypeError:  # the name has no hash
             return False
         except Error as error:
             raise _binding_error(False, error) from error
-        self._take(name, (name, array), array.shape)
+        if self._shapes.get(name) != array.shape:
+            self._shaped(name, array.shape)
         return True
 
-    def _take(self, name: str, arguments: tuple[Any, ...], shape: Sequence[int]) -> None:
-        """Remembers what is bound to an input."""
-        if self._ran and not self._stale:
-            self._stale = self._shape_in(self._inputs.get(name)) != shape
-        self._inputs[name] = arguments
-
-    @staticmethod
-    def _shape_in(arguments: tuple[Any, ...] | None) -> Any:
-        """The shape in the arguments of `bind_input` or `bind_ortvalue_input`."""
-        if arguments is None:
-            return None
-        if len(arguments) == 5:
-            return arguments[3]
-        thing = arguments[1]
-        return thing._to_zrt().shape if isinstance(thing, OrtValue) else thing.shape
+    def _shaped(self, name: str, shape: tuple[int, ...]) -> None:
+        """Notices that an input may come in another shape than before."""
+        self._shapes[name] = shape
+        self._stale = True
 
     def _bind_array(self, name: str, array: Any) -> None:
         """Binds an array where the fast path does not, or raises the error."""
@@ -186,7 +180,7 @@ class SessionIOBinding(NotPickled):
             arguments = tuple(take("bind_ortvalue_input", self._INPUT, arguments)[1])
         name, value = arguments
         self._bind_input(name, value)
-        self._take(name, arguments, self._shape_in(arguments))
+        self._inputs[name] = arguments
 
     def _bind_input(self, name: str, value: OrtValue) -> None:
         if name not in self._bound.ports.inputs:
@@ -200,6 +194,7 @@ class SessionIOBinding(NotPickled):
             self._binding._bind_value(name, value)
         except Error as error:
             raise _binding_error(False, error) from error
+        self._shaped(name, value.shape)
 
     def bind_output(self, *arguments: Any) -> None:
         """Binds an output to the device on which ONNX Runtime makes it; or to memory, as `bind_input` does."""
@@ -285,7 +280,6 @@ class SessionIOBinding(NotPickled):
             self._run_bound(chosen)
         except Error as error:
             raise self._execution(error) from error
-        self._ran = True
         self._fresh.clear()
 
     def _renew(self) -> None:
@@ -312,7 +306,7 @@ class SessionIOBinding(NotPickled):
         if isinstance(error, ArgumentError):
             if not self._outputs:
                 return RuntimeError("Error in execution: At least one output should be requested.")
-            missing = self._bound.ports.required - self._inputs.keys()
+            missing = self._bound.ports.required - self._bound.inputs.keys()
             if missing:
                 return RuntimeError(f"Error in execution: Missing Input: {', '.join(sorted(missing))}")
         found = errors.ort_error(error)
@@ -320,8 +314,10 @@ class SessionIOBinding(NotPickled):
 
     def _move(self, session: InferenceSession) -> None:
         """Binds the same to another session."""
+        bound = self._bound.inputs.items()
+        arrays = {name: (name, kept[-1]) for name, kept in bound if isinstance(kept[-1], ndarray)}
         self._open(session)
-        for arguments in self._inputs.values():
+        for arguments in (self._inputs | arrays).values():
             (self.bind_ortvalue_input if isinstance(arguments[-1], OrtValue) else self.bind_input)(*arguments)
         for arguments in self._outputs.values():
             (self.bind_ortvalue_output if isinstance(arguments[-1], OrtValue) else self.bind_output)(*arguments)
