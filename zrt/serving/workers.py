@@ -8,6 +8,7 @@ import signal
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -126,6 +127,9 @@ def _loaded(make: Callable[[], Application], folder: Path) -> Application:
         own = folder / f"{FAILED}.{os.getpid()}"
         own.write_text(str(error).strip() or repr(error), "utf-8")
         own.replace(folder / FAILED)
+        # The supervisor ends this process. It must answer until then: uvicorn waits for the answer of one that is gone.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        time.sleep(HUNG_S)
         raise SystemExit(STARTUP_FAILURE) from None
     Path(folder, f"{WORKER}.{os.getpid()}").touch()
     return application
