@@ -125,12 +125,15 @@ static uintptr_t wrap_outputs(run *run, const zrt_made *made, PyObject *results)
         if (array == NULL)
             return ZRT_OTHER;
         int appended = PyList_Append(results, array) == 0;
+        /* The list owns the array. */
+        if (!left)
+            Py_DECREF(array);
+        if (!appended)
+            return ZRT_OTHER;
         if (left)
             continue;
         Py_buffer view;
-        /* The list owns the array. */
-        Py_DECREF(array);
-        if (!appended || PyObject_GetBuffer(array, &view, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) != 0)
+        if (PyObject_GetBuffer(array, &view, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) != 0)
             return ZRT_OTHER;
         void *memory = view.buf;
         PyBuffer_Release(&view);
