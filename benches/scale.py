@@ -16,7 +16,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -29,6 +28,7 @@ import onnxruntime
 
 import zrt
 from benches.serving import ROOT, models, request_of
+from zrt.bench.harness import Latency, measure_calls, python_contender
 from zrt.serving import application
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -158,7 +158,7 @@ def by_ray(stack: ExitStack, spec: zrt.SessionSpec, name: str, x: Array) -> dict
 def ways(stack: ExitStack, model: Path, name: str, x: Array) -> dict[str, Call]:
     """Every way to run the model that is there, by what the table calls it."""
     spec = zrt.SessionSpec(model, zrt.SessionOptions(intra_op_num_threads=1))
-    found = {
+    calls = {
         FIRST: by_lane(spec, name, x),
         "a lane out of a queue of free ones": by_queue(spec, name, x),
         "`Session.run`": by_session(spec, name, x),
@@ -166,48 +166,40 @@ def ways(stack: ExitStack, model: Path, name: str, x: Array) -> dict[str, Call]:
         "`Session.run` in another thread": stack.enter_context(by_thread(spec, name, x)),
         "`Session.run` in another process": stack.enter_context(by_process(spec, name, x)),
     }
-    found |= by_server(stack, model, name, x)
+    calls |= by_server(stack, model, name, x)
     if importlib.util.find_spec("ray") is None:
         print("left out: Ray, which needs the group cluster", file=sys.stderr)
     else:
-        found |= by_ray(stack, spec, name, x)
-    return found
+        calls |= by_ray(stack, spec, name, x)
+    return calls
 
 
-def measure(calls: dict[str, Call], rounds: int, seconds: float) -> dict[str, list[float]]:
-    """The seconds of each call of every way, in turns; the results are compared first."""
+def measure(calls: dict[str, Call], runs: int | None) -> dict[str, Latency]:
+    """Times the calls of every way, in turns; the results are compared first."""
     expected = next(iter(calls.values()))().copy()
     for title, call in calls.items():
         np.testing.assert_allclose(call(), expected, atol=1e-5, err_msg=title)
-    found: dict[str, list[float]] = {title: [] for title in calls}
-    for turn in range(rounds):
-        for title in list(calls) if turn % 2 else reversed(list(calls)):
-            call, took = calls[title], found[title]
-            end = time.perf_counter() + seconds
-            while time.perf_counter() < end:
-                start = time.perf_counter()
-                call()
-                took.append(time.perf_counter() - start)
-    return found
+    contenders = [python_contender(title, title, call) for title, call in calls.items()]
+    typical = {contender.key: min(contender.times(5)) for contender in contenders}
+    return measure_calls(contenders, typical, runs)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="*", default=["digits", "squeezenet"], help="those of benches.serving")
-    parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=0.3, help="of each way in a round")
+    parser.add_argument("--runs", type=int, help="of each way (default: what two seconds hold)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for model, feeds in models(Path(folder), arguments.models):
             [(name, x)] = feeds.items()
             with ExitStack() as stack:
-                found = measure(ways(stack, model, name, x), arguments.rounds, arguments.seconds)
+                latencies = measure(ways(stack, model, name, x), arguments.runs)
             print(f"\n| {model.stem}, {x.nbytes:,} bytes | p50, µs | p99, µs | more than {FIRST}, µs |")
             print("|---|---|---|---|")
-            first = np.median(found[FIRST])
-            for title, times in found.items():
-                p50, p99 = np.percentile(times, [50, 99]) * 1e6
-                print(f"| {title} | {p50:,.1f} | {p99:,.1f} | {p50 - first * 1e6:,.1f} |", flush=True)
+            first = latencies[FIRST].percentile(50)
+            for title, latency in latencies.items():
+                p50, p99 = latency.percentile(50), latency.percentile(99)
+                print(f"| {title} | {p50 / 1e3:,.1f} | {p99 / 1e3:,.1f} | {(p50 - first) / 1e3:,.1f} |", flush=True)
 
 
 if __name__ == "__main__":

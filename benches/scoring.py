@@ -25,6 +25,7 @@ from onnx import TensorProto
 
 import zrt
 from tests.support.models import build, node, tensor
+from zrt.bench.harness import in_turn, python_contender
 from zrt.scoring.parts import Parts
 from zrt.scoring.score import gather, score
 from zrt.scoring.scorer import Scorer
@@ -56,12 +57,7 @@ def fitting_model() -> tuple[bytes, float]:
     while True:
         model = make_model(layers)
         lane = zrt.Session(model, zrt.SessionOptions(intra_op_num_threads=1)).lane({"x": x.shape})
-        times = []
-        for _ in range(100):
-            start = time.perf_counter()
-            lane.run()
-            times.append(time.perf_counter() - start)
-        spent = statistics.median(times) * 1e3
+        spent = statistics.median(python_contender("lane", "lane", lane.run).times(100)) / 1e6
         if spent >= 0.9:
             return model, spent
         layers = max(layers + 1, int(layers / max(spent, 0.05)))
@@ -131,8 +127,8 @@ def by_ray(model: bytes, path: Path, threads: int) -> Callable[[], None]:
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             parts = Parts(Path(folder, f"results.{kind}"), kind, {})
             actors = Actors(spec, 1, threads)
-            found = results(source, path, kind, {"x": ["x"]}, 0, actors=actors, batch=BATCH)
-            gather(found, scorer, parts, lambda rows: None)
+            scored = results(source, path, kind, {"x": ["x"]}, 0, actors=actors, batch=BATCH)
+            gather(scored, scorer, parts, lambda rows: None)
             parts.finish()
 
     return run
@@ -205,8 +201,8 @@ def main() -> None:
             skipped[name] = reason
         walls: dict[str, list[float]] = {name: [] for name in ways}
         works: dict[str, list[float]] = {name: [] for name in ways}
-        for _ in range(arguments.rounds):
-            for name, way in ways.items():
+        for turn in range(arguments.rounds):
+            for name, way in in_turn([*ways.items()], turn):
                 cpu = cpu_s if way is on_ray else time.process_time
                 start, work = time.perf_counter(), cpu()
                 way()

@@ -29,6 +29,7 @@ import onnxruntime
 
 import zrt
 from benches.models import build
+from zrt.bench.harness import in_turn
 from zrt.serving import Application, application, server
 from zrt.serving.batches import Array, Results
 from zrt.serving.model import ServedModel
@@ -56,15 +57,15 @@ class PerRequest(ServedModel):
 def application_of(contender: str, model: Path, threads: int, settings: dict[str, int]) -> Application:
     """The application to measure, with its model loaded."""
     spec = zrt.SessionSpec(model, zrt.SessionOptions(intra_op_num_threads=threads))
-    made = application({"model": spec}, **settings)
-    made.load()
+    served = application({"model": spec}, **settings)
+    served.load()
     if contender == "onnxruntime":
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        served = made._load().find("model", None)
-        served.__class__ = PerRequest
-        served.session = onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
-    return made
+        model_of = served._load().find("model", None)
+        model_of.__class__ = PerRequest
+        model_of.session = onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
+    return served
 
 
 def serve(contender: str, model: Path, threads: int, settings: dict[str, int]) -> None:
@@ -73,8 +74,8 @@ def serve(contender: str, model: Path, threads: int, settings: dict[str, int]) -
         serve_on_ray(model, threads, settings)
         return
     listening = server.listen("127.0.0.1", 0)
-    made = application_of(contender, model, threads, settings)
-    server.serve(made, listening, None, False, lambda: print(listening.getsockname()[1], flush=True))
+    served = application_of(contender, model, threads, settings)
+    server.serve(served, listening, None, False, lambda: print(listening.getsockname()[1], flush=True))
 
 
 def serve_on_ray(model: Path, threads: int, settings: dict[str, int]) -> None:
@@ -91,8 +92,8 @@ def serve_on_ray(model: Path, threads: int, settings: dict[str, int]) -> None:
     try:
         ray.serve.start(http_options={"host": "127.0.0.1", "port": port})
         spec = zrt.SessionSpec(model, zrt.SessionOptions(intra_op_num_threads=threads))
-        made = application({"model": spec}, **settings)
-        ray.serve.run(zrt.ray.deployment(made, replicas=REPLICAS).bind(), name="benches")
+        served = application({"model": spec}, **settings)
+        ray.serve.run(zrt.ray.deployment(served, replicas=REPLICAS).bind(), name="benches")
         print(port, flush=True)
         sys.stdin.read()
     finally:
@@ -143,8 +144,8 @@ class Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.data += data
-        head, found, rest = self.data.partition(b"\r\n\r\n")
-        if not found:
+        head, end, rest = self.data.partition(b"\r\n\r\n")
+        if not end:
             return
         if not head.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(self.data.decode(errors="replace"))
@@ -166,16 +167,16 @@ async def load(port: int, clients: int, seconds: float, request: bytes) -> tuple
     loop = asyncio.get_running_loop()
     done = asyncio.Semaphore(0)
     begin = time.perf_counter()
-    made = []
+    connected = []
     for _ in range(clients):
         _, client = await loop.create_connection(
             lambda: Client(request, begin + seconds, done.release), "127.0.0.1", port
         )
-        made.append(client)
+        connected.append(client)
     for _ in range(clients):
         await done.acquire()
     took = time.perf_counter() - begin
-    times = [one for client in made for one in client.seconds]
+    times = [one for client in connected for one in client.seconds]
     return len(times) / took, times
 
 
@@ -207,17 +208,17 @@ def measure(model: Path, feeds: dict[str, Array], how: argparse.Namespace, setti
         ports[contender] = int(line.readline())
     try:
         for clients in how.clients:
-            found = {contender: Figures([], [], []) for contender in contenders}
+            figures = {contender: Figures([], [], []) for contender in contenders}
             for contender in contenders:
                 asyncio.run(load(ports[contender], clients, how.seconds / 2, request))
             for turn in range(how.rounds):
-                for contender in contenders if turn % 2 else reversed(contenders):
+                for contender in in_turn(contenders, turn):
                     before = cpu_seconds(servers[contender].pid)
                     rate, times = asyncio.run(load(ports[contender], clients, how.seconds, request))
-                    found[contender].cpu.append(cpu_seconds(servers[contender].pid) - before)
-                    found[contender].rates.append(rate)
-                    found[contender].seconds.extend(times)
-            print(row(model.stem, clients, found), flush=True)
+                    figures[contender].cpu.append(cpu_seconds(servers[contender].pid) - before)
+                    figures[contender].rates.append(rate)
+                    figures[contender].seconds.extend(times)
+            print(row(model.stem, clients, figures), flush=True)
     finally:
         for contender, process in servers.items():
             if contender == RAY:
@@ -227,17 +228,17 @@ def measure(model: Path, feeds: dict[str, Array], how: argparse.Namespace, setti
             process.wait()
 
 
-def row(name: str, clients: int, found: dict[str, Figures]) -> str:
+def row(name: str, clients: int, figures: dict[str, Figures]) -> str:
     """A line of the table."""
     ratio = statistics.median(
-        ours / theirs for ours, theirs in zip(found["zrt"].rates, found["onnxruntime"].rates, strict=True)
+        ours / theirs for ours, theirs in zip(figures["zrt"].rates, figures["onnxruntime"].rates, strict=True)
     )
     cells = [name, str(clients)]
-    for contender, figures in found.items():
-        p50, p99 = np.percentile(figures.seconds, [50, 99]) * 1e3
+    for contender, each in figures.items():
+        p50, p99 = np.percentile(each.seconds, [50, 99]) * 1e3
         # Ray's work is in processes of its own.
-        cpu = "" if contender == RAY else f", {sum(figures.cpu) / len(figures.seconds) * 1e3:.2f}"
-        cells.append(f"{statistics.median(figures.rates):,.0f} ({p50:.2f}, {p99:.2f}{cpu})")
+        cpu = "" if contender == RAY else f", {sum(each.cpu) / len(each.seconds) * 1e3:.2f}"
+        cells.append(f"{statistics.median(each.rates):,.0f} ({p50:.2f}, {p99:.2f}{cpu})")
     return "| " + " | ".join([*cells, f"{ratio:.2f}"]) + " |"
 
 
@@ -273,12 +274,12 @@ def main() -> None:
 def models(folder: Path, names: list[str]) -> list[tuple[Path, dict[str, Array]]]:
     """The models to serve, each with the feeds of a request of one row."""
     generator = np.random.default_rng(0)
-    found = [(DIGITS, {"image": generator.random((1, 1, 8, 8), np.float32)})]
+    served = [(DIGITS, {"image": generator.random((1, 1, 8, 8), np.float32)})]
     for name, of, row in MODELS:
         path = folder / f"{name}.onnx"
         onnx.save(build.MODELS[name](), path)
-        found.append((path, {of: generator.random(row, np.float32)}))
-    return [(path, feeds) for path, feeds in found if not names or path.stem in names]
+        served.append((path, {of: generator.random(row, np.float32)}))
+    return [(path, feeds) for path, feeds in served if not names or path.stem in names]
 
 
 if __name__ == "__main__":

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from importlib import resources
-from itertools import count, repeat
 from pathlib import Path
 from time import perf_counter_ns as clock
 from typing import Any, Final, TypeAlias
@@ -21,9 +17,10 @@ import onnx
 
 import zrt
 from benches.models import build
-from zrt.bench import harness, synthetic, timing
+from zrt.bench import harness, synthetic
 from zrt.bench.contenders import CLoop
 from zrt.bench.harness import Contender, Series, python_contender
+from zrt.bench.lanes import time_together
 from zrt.lanes.ports import LaneMemory
 from zrt.values.symbolic_shapes import Shape
 
@@ -42,11 +39,10 @@ WAYS: Final = (
     "drop_in_run",
     "ort_run_with_iobinding",
     "ort_run",
+    "ort_run_again",
 )
-"""The contenders of `every_way`."""
+"""The contenders of `every_way`; the last two do the same, so their ratio shows how exact the measurement is."""
 DROP_IN: Final = "zrt.onnxruntime"
-# The wall-clock time of a batch in threads: long compared with a switch between them.
-THREADS_BATCH_NS: Final = 20_000_000
 ONE_THREAD: Final[dict[str, Any]] = {"intra_op_num_threads": 1}
 WARM_UP_RUNS: Final = 1
 MIB: Final = 1 << 20
@@ -91,8 +87,6 @@ class Group:
     entries: Sequence[Entry]
     missing: Mapping[str, str] = field(default_factory=dict)
     """Why a contender is missing, by its key."""
-    batch_ns: int = harness.BATCH_NS
-    """The wall-clock time of a batch, which has at least one run."""
     _series: Mapping[str, Series] = field(default_factory=dict, init=False)
 
     def entry(self, key: str) -> Entry:
@@ -101,47 +95,22 @@ class Group:
             raise SkipTest(self.missing[key])
         return next(entry for entry in self.entries if entry.contender.key == key)
 
-    def series(self, seconds: float, fewest: int) -> Mapping[str, Series]:
-        """Every contender's batches: `seconds` for each contender in total, but at least `fewest` rounds."""
+    def series(self, seconds: float, fewest: int, paced: bool = False) -> Mapping[str, Series]:
+        """Every contender's batches: `seconds` for each contender in total, but at least `fewest` rounds.
+
+        With `paced` each is a run with empty caches.
+        """
         if not self._series:
             contenders = [entry.contender for entry in self.entries]
-            deadline = clock() + seconds * 1e9 * len(contenders)
-            with timing.without_gc():
-                harness.warm_up(contenders, WARM_UP_RUNS)
-                runs = {contender.key: _fitting_runs(contender, self.batch_ns) for contender in contenders}
-            self._series = _in_rounds(contenders, runs, deadline, fewest)
+            harness.warm_up(contenders, WARM_UP_RUNS)
+            make_plan = harness.paced_plan if paced else harness.batch_plan
+            self._series = harness.measure(contenders, make_plan(contenders, seconds=seconds, fewest=fewest))
         return self._series
-
-
-def _in_rounds(
-    contenders: Sequence[Contender], runs: Mapping[str, int], deadline: float, fewest: int
-) -> dict[str, Series]:
-    """Runs a batch of every contender in each round, in another order each time, until the deadline."""
-    means: dict[str, list[float]] = {contender.key: [] for contender in contenders}
-    for turn in count():
-        if turn >= fewest and clock() > deadline:
-            break
-        with timing.without_gc():
-            for contender in harness.in_turn(contenders, turn):
-                batch = runs[contender.key]
-                means[contender.key].append(contender.batch(batch) / batch)
-    return {key: Series(runs[key], tuple(values)) for key, values in means.items()}
-
-
-def _fitting_runs(contender: Contender, wanted_ns: int) -> int:
-    """The number of runs that last this long by the wall clock, even if the contender counts only a part."""
-
-    def batch(runs: int) -> int:
-        start = clock()
-        contender.batch(runs)
-        return clock() - start
-
-    return harness.fitting_runs(replace(contender, batch=batch), wanted_ns)
 
 
 def contender(key: str, batch: Batch) -> Contender:
     """A contender with a batch of its own."""
-    return Contender(key, key, batch, lambda runs: [batch(1) for _ in range(runs)])
+    return Contender(key, key, batch)
 
 
 def fresh(key: str, prepare: Callable[[], Any], act: Callable[[Any], Any]) -> Contender:
@@ -160,23 +129,13 @@ def fresh(key: str, prepare: Callable[[], Any], act: Callable[[Any], Any]) -> Co
     return contender(key, batch)
 
 
-def in_threads(key: str, batches: Sequence[Batch]) -> Contender:
-    """Batches at the same time, each in a thread: the time from the first start to the last end, over all runs."""
-    threads = len(batches)
-    pool = ThreadPoolExecutor(threads)
-    barrier = threading.Barrier(threads)
-
-    def span(one: Batch, runs: int) -> tuple[int, int]:
-        barrier.wait()
-        start = clock()
-        one(runs)
-        return start, clock()
+def in_threads(key: str, contenders: Sequence[Contender]) -> Contender:
+    """Contenders at the same time, each in a thread: the time from the first start to the last end, over all runs."""
+    threads = len(contenders)
 
     def batch(runs: int) -> int:
         each = -(-runs // threads)
-        spans = list(pool.map(span, batches, repeat(each)))
-        took = max(stop for _, stop in spans) - min(start for start, _ in spans)
-        return round(took * runs / (each * threads))
+        return round(time_together(contenders, each) * runs / (each * threads))
 
     return contender(key, batch)
 
@@ -234,11 +193,16 @@ def iobinding_entry(key: str, theirs: Any, lane: zrt.Lane, expected: Sequence[Ar
     )
 
 
-def lanes_entry(key: str, work: Workload, runtime: zrt.Runtime, batch_of: Callable[[zrt.Lane], Batch]) -> Entry:
-    """The lanes of a runtime, each in a thread of its own."""
+def lanes_entry(
+    key: str,
+    work: Workload,
+    runtime: zrt.Runtime,
+    entry_of: Callable[[str, zrt.Lane, Sequence[Array]], Entry] = lane_entry,
+) -> Entry:
+    """The lanes of a runtime, each in a thread of its own, run as by `entry_of`."""
     for lane in runtime:
         work.fill(lane)
-    together = in_threads(key, [batch_of(lane) for lane in runtime])
+    together = in_threads(key, [entry_of(key, lane, work.expected).contender for lane in runtime])
 
     def check() -> None:
         for lane in runtime:
@@ -249,7 +213,7 @@ def lanes_entry(key: str, work: Workload, runtime: zrt.Runtime, batch_of: Callab
 
 def calls_entry(key: str, work: Workload, count: int, call: Callable[..., Sequence[Array]], *arguments: Any) -> Entry:
     """The same call in this many threads."""
-    together = in_threads(key, [partial(timing.batch, call, arguments)] * count)
+    together = in_threads(key, [python_contender(key, key, call, *arguments)] * count)
     return Entry(together, lambda: assert_same(call(*arguments), work.expected))
 
 
@@ -300,7 +264,7 @@ class Workload:
             lane.inputs[name][...] = array
 
 
-def every_way(name: str, work: Workload, batch_ns: int = harness.BATCH_NS) -> Group:
+def every_way(name: str, work: Workload) -> Group:
     """Every way to run the workload once, from the C loop to onnxruntime's `run`.
 
     Each way has a session of its own, and a lane where it needs one: weights and buffers that several ways share would
@@ -325,8 +289,8 @@ def every_way(name: str, work: Workload, batch_ns: int = harness.BATCH_NS) -> Gr
             call_entry("drop_in_run", expected, theirs(DROP_IN).run, None, inputs),
             iobinding_entry("ort_run_with_iobinding", theirs(), lane(), expected),
             call_entry("ort_run", expected, theirs().run, None, inputs),
+            call_entry("ort_run_again", expected, theirs().run, None, inputs),
         ],
-        batch_ns=batch_ns,
     )
 
 

@@ -17,7 +17,8 @@ import pytest
 
 import zrt
 from benches import real
-from benches.support import THREADS_BATCH_NS, Compare, Entry, Group, Workload, assert_same, contender
+from benches.support import Compare, Entry, Group, Workload, assert_same, contender
+from zrt.environment import cpu_limits
 
 CASES = [
     (model, threads, together)
@@ -50,7 +51,8 @@ def case(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> C
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor() as pool:
+    # As many as zrt has for runs in the background.
+    with ThreadPoolExecutor(cpu_limits.cpus()) as pool:
         yield pool
 
 
@@ -83,7 +85,7 @@ def of_loop(case: Case, threads: ThreadPoolExecutor) -> Iterator[Group]:
             entry("executor", lambda: loop.run_in_executor(threads, session.run, work.inputs)),
             entry("run_async", lambda: session.run_async(work.inputs)),
         ]
-        yield Group(f"await: {title}, one run", entries, batch_ns=THREADS_BATCH_NS)
+        yield Group(f"await: {title}, one run", entries)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +107,7 @@ def of_thread(case: Case, threads: ThreadPoolExecutor) -> Group:
         entry("executor", lambda: threads.submit(session.run, work.inputs)),
         entry("submit", lambda: session.submit(work.inputs)),
     ]
-    return Group(f"result: {title}, one run", entries, batch_ns=THREADS_BATCH_NS)
+    return Group(f"result: {title}, one run", entries)
 
 
 @pytest.mark.parametrize("way", ["executor", "run_async"])

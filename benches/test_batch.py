@@ -20,13 +20,12 @@ def group(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> 
     entries: list[Entry] = []
     for size in BATCHES:
         work = Workload.of(path, {"image": _shape(path, size)})
-        session, theirs = work.session(), ort_session(path)
-        made = [
-            lane_entry(f"lane-{size}", work.lane(session), work.expected),
-            call_entry(f"session_run-{size}", work.expected, session.run, work.inputs),
-            call_entry(f"ort_run-{size}", work.expected, theirs.run, None, work.inputs),
+        batches = [
+            lane_entry(f"lane-{size}", work.lane(work.session()), work.expected),
+            call_entry(f"session_run-{size}", work.expected, work.session().run, work.inputs),
+            call_entry(f"ort_run-{size}", work.expected, ort_session(path).run, None, work.inputs),
         ]
-        entries += [replace(entry, contender=per_item(entry.contender, size)) for entry in made]
+        entries += [replace(entry, contender=per_item(entry.contender, size)) for entry in batches]
     return Group(f"batch: {request.param}, one image", entries)
 
 

@@ -58,7 +58,7 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
 }
 
 
-def made(infos: Any, number: int) -> dict[str, np.ndarray]:
+def filled(infos: Any, number: int) -> dict[str, np.ndarray]:
     """An array for each input or output, filled with a number."""
     return {
         info.name: np.full([SIZES.get(dim, dim) for dim in info.shape], number, info.type[7:-1].replace("float", "f4"))
@@ -70,7 +70,7 @@ def addresses(session: Any) -> Callable[[], Any]:
     """Requests over memory at addresses."""
     binding = session.io_binding()
     requests = [
-        (made(session.get_inputs(), number), made(session.get_outputs(), 0)) for number in range(1, REQUESTS + 1)
+        (filled(session.get_inputs(), number), filled(session.get_outputs(), 0)) for number in range(1, REQUESTS + 1)
     ]
     turn = cycle(requests)
 
@@ -89,7 +89,7 @@ def addresses(session: Any) -> Callable[[], Any]:
 def arrays(session: Any) -> Callable[[], Any]:
     """Requests over arrays, with outputs of ONNX Runtime's."""
     binding = session.io_binding()
-    turn = cycle([made(session.get_inputs(), number) for number in range(1, REQUESTS + 1)])
+    turn = cycle([filled(session.get_inputs(), number) for number in range(1, REQUESTS + 1)])
 
     def request() -> list[np.ndarray]:
         for name, array in next(turn).items():

@@ -37,10 +37,10 @@ def group(tmp_path_factory: pytest.TempPathFactory) -> Group:
     def lane(op_type: str) -> zrt.Lane:
         text = f"(float[4] x, float[4] y) => (float[4] z) {{ z = {op_type}(x, y) }}"
         model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21, "bench" : 1]> add {text}')
-        made = zrt.Session(model, options).lane()
-        for name in made.inputs:
-            made.inputs[name][...] = x
-        return made
+        lane = zrt.Session(model, options).lane()
+        for name in lane.inputs:
+            lane.inputs[name][...] = x
+        return lane
 
     def entry(key: str, op_type: str) -> Entry:
         return lane_entry(key, lane(op_type), [x + x])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,19 +21,22 @@ SECONDS = 60.0
 @pytest.fixture(scope="module")
 def group(model_file: Callable[[str], Path]) -> Group:
     work = Workload.of(model_file("add"))
-    session = work.session()
-    lane, prepared, options = work.lane(session), session.prepare(work.inputs), zrt.RunOptions(tag="one")
+    options = zrt.RunOptions(tag="one")
+
+    def run(**limits: Any) -> Callable[..., Any]:
+        return partial(work.session().run, **limits)
+
+    lane = work.lane(work.session())
     limited = partial(lane.run, timeout=SECONDS)
-    limited_run = partial(session.run, options=options, timeout=SECONDS)
     entries = [
-        lane_entry("lane", lane, work.expected),
+        lane_entry("lane", work.lane(work.session()), work.expected),
         Entry(python_contender("lane, timeout", "", limited), lambda: assert_fills(lane, limited, work.expected)),
-        call_entry("prepared", work.expected, prepared.run),
-        call_entry("prepared, timeout", work.expected, prepared.run, None, SECONDS),
-        call_entry("run", work.expected, session.run, work.inputs),
-        call_entry("run, timeout", work.expected, partial(session.run, timeout=SECONDS), work.inputs),
-        call_entry("run, options", work.expected, partial(session.run, options=options), work.inputs),
-        call_entry("run, options and timeout", work.expected, limited_run, work.inputs),
+        call_entry("prepared", work.expected, work.session().prepare(work.inputs).run),
+        call_entry("prepared, timeout", work.expected, work.session().prepare(work.inputs).run, None, SECONDS),
+        call_entry("run", work.expected, work.session().run, work.inputs),
+        call_entry("run, timeout", work.expected, run(timeout=SECONDS), work.inputs),
+        call_entry("run, options", work.expected, run(options=options), work.inputs),
+        call_entry("run, options and timeout", work.expected, run(options=options, timeout=SECONDS), work.inputs),
     ]
     return Group("deadlines: add, one run", entries)
 

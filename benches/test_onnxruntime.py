@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import zrt
 from benches.support import (
     DROP_IN,
     Compare,
@@ -56,24 +57,23 @@ def work(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> t
 
 @pytest.fixture(scope="module")
 def runs(work: tuple[str, Workload]) -> Group:
-    name, given = work
-
-    session = given.session()
+    title, load = work
 
     def entry(key: str, package: str, outputs: list[str] | None = None) -> Entry:
-        return call_entry(key, given.expected, ort_session(given.path, package).run, outputs, given.inputs)
+        return call_entry(key, load.expected, ort_session(load.path, package).run, outputs, load.inputs)
 
-    names = list(session.output_names)
+    names = list(load.session().output_names)
     entries = [
         *(entry(*item) for item in PACKAGES.items()),
-        call_entry("session_run", given.expected, session.run, given.inputs),
+        entry("official_again", PACKAGES["official"]),
+        call_entry("session_run", load.expected, load.session().run, load.inputs),
         entry("official_named", PACKAGES["official"], names),
-        call_entry("session_run_named", given.expected, session.run, given.inputs, names),
+        call_entry("session_run_named", load.expected, load.session().run, load.inputs, names),
     ]
-    return Group(f"onnxruntime: {name}, run", entries)
+    return Group(f"onnxruntime: {title}, run", entries)
 
 
-@pytest.mark.parametrize("way", [*PACKAGES, "session_run", *NAMED])
+@pytest.mark.parametrize("way", [*PACKAGES, "official_again", "session_run", *NAMED])
 def test_run(compare: Compare, runs: Group, way: str) -> None:
     compare(runs, way)
 
@@ -81,18 +81,18 @@ def test_run(compare: Compare, runs: Group, way: str) -> None:
 @pytest.fixture(scope="module")
 def turns(model_file: Callable[[str], Path]) -> Group:
     """A run of two images and a run of one: each has other shapes than the run before."""
-    given = Workload.of(model_file("digits"))
-    two = {name: np.repeat(array, 2, axis=0) for name, array in given.inputs.items()}
+    load = Workload.of(model_file("digits"))
+    two = {name: np.repeat(array, 2, axis=0) for name, array in load.inputs.items()}
 
     def entry(key: str, run: Callable[..., Any], *first: None) -> Entry:
         def both() -> Any:
             run(*first, two)
-            return run(*first, given.inputs)
+            return run(*first, load.inputs)
 
-        return call_entry(key, given.expected, both)
+        return call_entry(key, load.expected, both)
 
-    theirs = [entry(key, ort_session(given.path, package).run, None) for key, package in PACKAGES.items()]
-    return Group("onnxruntime: digits, two shapes in turn", [*theirs, entry("session_run", given.session().run)])
+    theirs = [entry(key, ort_session(load.path, package).run, None) for key, package in PACKAGES.items()]
+    return Group("onnxruntime: digits, two shapes in turn", [*theirs, entry("session_run", load.session().run)])
 
 
 @pytest.mark.parametrize("way", [*PACKAGES, "session_run"])
@@ -102,15 +102,17 @@ def test_turns(compare: Compare, turns: Group, way: str) -> None:
 
 @pytest.fixture(scope="module")
 def bindings(work: tuple[str, Workload]) -> Group:
-    """All over the same memory."""
-    name, given = work
-    lane = given.lane(given.session())
+    """Each over the memory of a lane of its own."""
+    title, load = work
+
+    def lane() -> zrt.Lane:
+        return load.lane(load.session())
 
     def entry(key: str, package: str) -> Entry:
-        return iobinding_entry(key, ort_session(given.path, package), lane, given.expected)
+        return iobinding_entry(key, ort_session(load.path, package), lane(), load.expected)
 
-    own = lane_entry("lane", lane, given.expected)
-    return Group(f"onnxruntime: {name}, run_with_iobinding", [*(entry(*item) for item in PACKAGES.items()), own])
+    own = lane_entry("lane", lane(), load.expected)
+    return Group(f"onnxruntime: {title}, run_with_iobinding", [*(entry(*item) for item in PACKAGES.items()), own])
 
 
 @pytest.mark.parametrize("way", [*PACKAGES, "lane"])
@@ -121,12 +123,12 @@ def test_run_with_iobinding(compare: Compare, bindings: Group, way: str) -> None
 @pytest.fixture(scope="module", params=FORMS)
 def forms(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> Group:
     """The Add, with the arguments of `run` in one of their other forms."""
-    given = Workload.of(model_file("add"))
+    load = Workload.of(model_file("add"))
 
     def entry(key: str, package: str) -> Entry:
-        theirs = ort_session(given.path, package)
-        names, feeds = FORMS[request.param](importlib.import_module(package), theirs, given.inputs)
-        return call_entry(key, given.expected, theirs.run, names, feeds)
+        theirs = ort_session(load.path, package)
+        names, feeds = FORMS[request.param](importlib.import_module(package), theirs, load.inputs)
+        return call_entry(key, load.expected, theirs.run, names, feeds)
 
     return Group(f"onnxruntime: add, run with {request.param}", [entry(*item) for item in PACKAGES.items()])
 

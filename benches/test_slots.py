@@ -18,8 +18,8 @@ def group(request: pytest.FixtureRequest) -> Group:
     session = zrt.Session(build.relay(SIZES[request.param]), zrt.SessionOptions(**ONE_THREAD))
     [name], [output] = session.input_names, session.output_names
     ring = np.arange(4 * SIZES[request.param] // 4, dtype=np.float32).reshape(4, -1)
-    given, own = session.lane(inputs={name: list(ring)}), session.lane()
-    slots, view = given.slots, own.inputs[name]
+    moving, own = session.lane(inputs={name: list(ring)}), session.lane()
+    slots, view = moving.slots, own.inputs[name]
     numbers = {"move": 0, "copy": 0}
 
     def move() -> None:
@@ -32,14 +32,14 @@ def group(request: pytest.FixtureRequest) -> Group:
 
     def moved_run() -> None:
         move()
-        given.run()
+        moving.run()
 
     def copied_run() -> None:
         copy()
         own.run()
 
     def check() -> None:
-        for way, run, lane in (("move", moved_run, given), ("copy", copied_run, own)):
+        for way, run, lane in (("move", moved_run, moving), ("copy", copied_run, own)):
             for _ in range(4):
                 run()
                 assert np.array_equal(lane.inputs[name], ring[numbers[way]])

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import zrt
-from benches.support import DROP_IN, ONE_THREAD, Compare, Entry, Group, contender, fresh
-from zrt.bench import timing
+from benches.support import DROP_IN, ONE_THREAD, Compare, Entry, Group, fresh
+from zrt.bench.harness import python_contender
 
 SCRIPTS = Path(__file__).parent / "scripts"
 IMPORTS = {
@@ -55,7 +55,7 @@ def make_group(name: str, programs: Mapping[str, Sequence[str]], bytecode: Path)
         def check() -> None:
             assert here[key]() == expected
 
-        return Entry(contender(key, partial(timing.batch, here[key], ())), check)
+        return Entry(python_contender(key, key, here[key]), check)
 
     return Group(name, [entry(key) for key in here], MISSING)
 

@@ -202,12 +202,12 @@ def detecting() -> Group:
     def by_hand(run: Callable[[Feeds], Any]) -> Callable[[], Array]:
         def step() -> Array:
             answer, held["state"] = run({**others, **held})
-            found: Array = answer
-            return found
+            output: Array = answer
+            return output
 
         return step
 
-    theirs_by_hand = by_hand(lambda given: theirs.run(None, given))
+    theirs_by_hand = by_hand(lambda feeds: theirs.run(None, feeds))
     ours_by_hand = by_hand(session.run)
 
     def start() -> None:
@@ -222,8 +222,8 @@ def detecting() -> Group:
 
     def entry(key: str, step: Callable[[], Any], read: Callable[[Any], Array]) -> Entry:
         def check() -> None:
-            for found, wanted in zip(stepped(step, read), expected, strict=True):
-                np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+            for result, wanted in zip(stepped(step, read), expected, strict=True):
+                np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
 
         return Entry(python_contender(key, key, step), check)
 

@@ -20,11 +20,10 @@ SWITCHES = {
 @pytest.fixture(scope="module", params=["add", "cnn"])
 def group(request: pytest.FixtureRequest, model_file: Callable[[str], Path]) -> Group:
     work = Workload.of(model_file(request.param))
-    session = work.session()
     return Group(
         f"switches: {request.param}, one run",
         [
-            lane_entry(key, work.lane(session, synchronize=synchronize, rebind_inputs=rebind), work.expected)
+            lane_entry(key, work.lane(work.session(), synchronize=synchronize, rebind_inputs=rebind), work.expected)
             for key, (synchronize, rebind) in SWITCHES.items()
         ],
     )

@@ -8,6 +8,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -16,14 +17,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+# Before numpy comes: its library for linear algebra starts threads that spin, in each of the tests' many processes.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None) and sys.pycache_prefix is None:
+    # Each of these processes would compile the modules anew. Their bytecode lies outside the checkout.
+    BYTECODE = tempfile.TemporaryDirectory(prefix="zrt-tests-")
+    os.environ["PYTHONPYCACHEPREFIX"] = BYTECODE.name
+
 import numpy as np
 import onnx
 import pytest
 from hypothesis import HealthCheck, settings
 
 import zrt
+from tests.support import models, processes
 from tests.support import plugin as plugin_library
-from tests.support import processes
 from zrt.providers import Azure, usable
 
 ROOT = Path(__file__).parents[1]
@@ -74,6 +83,12 @@ def official_problem() -> str | None:
     return None
 
 
+def pytest_collection_finish() -> None:
+    # Many tests collect garbage: half a million objects of pytest and of the packages need no look each time.
+    gc.collect()
+    gc.freeze()
+
+
 # Before those of folders, which import the packages.
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -115,14 +130,10 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
         item.funcargs.clear()
 
 
-def _build(text: str, opset: int = 21, ir_version: int = 10) -> onnx.ModelProto:
-    return onnx.parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["" : {opset}]> test {text}')
-
-
 @pytest.fixture(scope="session")
 def build() -> Callable[..., onnx.ModelProto]:
-    """A model from ONNX's own notation: `build("(float[n] x) => (float[n] y) { y = Relu(x) }")`."""
-    return _build
+    """A model from ONNX's own notation: `build("(float[n] x) => (float[n] y) { y = Add(x, w) }", w=array)`."""
+    return models.parsed
 
 
 @pytest.fixture(scope="session")
@@ -131,7 +142,7 @@ def load() -> Callable[..., zrt.Session]:
 
     def load(text: str, **keywords: Any) -> zrt.Session:
         options = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
-        return zrt.Session(_build(text, **keywords), options)
+        return zrt.Session(models.parsed(text, **keywords), options)
 
     return load
 
@@ -298,39 +309,22 @@ def no_run_left(eventually: Callable[..., None]) -> Iterator[None]:
     eventually(lambda: not async_runs._under_way)
 
 
+def child(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs Python with these arguments, which must exit with status 0."""
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, **options)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
 @pytest.fixture(scope="session")
 def python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a script in a process of its own, which must exit with status 0."""
-
-    def run(script: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(script)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        return done
-
-    return run
+    return lambda script: child("-c", textwrap.dedent(script))
 
 
 @pytest.fixture
 def script(request: pytest.FixtureRequest) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a file of the folder `scripts` beside the test in a process of its own, which must exit with status 0."""
-
-    def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-        path = request.path.parent / "scripts" / name
-        done = subprocess.run(
-            [sys.executable, str(path), *map(str, arguments)],
-            cwd=ROOT,
-            env=processes.environment(),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        return done
-
-    return run
+    folder = request.path.parent / "scripts"
+    return lambda name, *arguments: child(str(folder / name), *map(str, arguments), env=processes.environment())

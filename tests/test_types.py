@@ -13,9 +13,11 @@ from hypothesis.extra import numpy as hnp
 
 from tests.support import ort
 from zrt import types
-from zrt._native import ffi, lib, status
+from zrt._native import lib, status
+from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import DTypeError, NotImplementedByOrtError, ShapeError
+from zrt.memory.allocators import default_allocator
 from zrt.types import ElementType, nbytes, pack, unpack
 from zrt.values.type_info import type_name
 
@@ -28,21 +30,9 @@ def c_values(prefix: str) -> dict[str, int]:
     return {name.removeprefix(prefix): getattr(lib, name) for name in dir(lib) if name.startswith(prefix)}
 
 
-def new_tensor(code: int, shape: tuple[int, ...]):
-    table = api()
-    allocator = status.make(table.GetAllocatorWithDefaultOptions, "OrtAllocator")
-    dims = ffi.new("int64_t[]", shape)
-    value = status.make(table.CreateTensorAsOrtValue, "OrtValue", allocator, dims, len(shape), code)
-    return ffi.gc(value, table.ReleaseValue)
-
-
-def made_type(value) -> int:
-    table = api()
-    info = status.make(table.GetTensorTypeAndShape, "OrtTensorTypeAndShapeInfo", value)
-    try:
-        return status.fetch(table.GetTensorElementType, "ONNXTensorElementDataType", info)
-    finally:
-        table.ReleaseTensorTypeAndShapeInfo(info)
+def new_tensor(kind: ElementType, shape: tuple[int, ...]) -> Handle:
+    """A tensor that the library makes; zrt refuses some of the types itself."""
+    return types.new_tensor(api().CreateTensorAsOrtValue, (default_allocator(),), shape, kind)
 
 
 class TestTable:
@@ -56,11 +46,8 @@ class TestTable:
                 assert kind.onnx_name == kind.name.lower()
 
     @pytest.mark.parametrize("kind", SIZED, ids=lambda kind: kind.name)
-    def test_dtype_is_the_one_that_onnx_uses(self, kind):
+    def test_dtype_and_bits_are_those_of_onnx(self, kind):
         assert kind.dtype == onnx.helper.tensor_dtype_to_np_dtype(kind.onnx_code)
-
-    @pytest.mark.parametrize("kind", SIZED, ids=lambda kind: kind.name)
-    def test_bits_fit_the_dtype(self, kind):
         assert kind.dtype.itemsize == math.ceil(kind.bits / 8)
         assert kind.packed == (kind.bits in (2, 4))
 
@@ -78,19 +65,18 @@ class TestLibrary:
 
     @pytest.mark.parametrize("kind", HELD, ids=lambda kind: kind.name)
     def test_library_creates_it(self, kind):
-        value = new_tensor(types.creation_code(kind), (5,))
-        assert made_type(value) == kind
+        assert status.type_and_shape(new_tensor(kind, (5,)).pointer) == (kind, (5,))
 
     @pytest.mark.parametrize("kind", sorted(set(ElementType) - set(HELD)), ids=lambda kind: kind.name)
     def test_library_refuses_it(self, kind):
         with pytest.raises(NotImplementedByOrtError, match="not supported"):
-            new_tensor(types.creation_code(kind), (5,))
+            new_tensor(kind, (5,))
 
     @pytest.mark.parametrize("shape", [(), (0,), (1,), (3,), (5, 7), (4, 0, 2)], ids=str)
     @pytest.mark.parametrize("kind", sorted(set(HELD) & set(SIZED)), ids=lambda kind: kind.name)
     def test_nbytes_equals_the_library_s_size(self, kind, shape):
-        value = new_tensor(types.creation_code(kind), shape)
-        assert nbytes(kind, shape) == status.fetch(api().GetTensorSizeInBytes, "size_t", value)
+        value = new_tensor(kind, shape)
+        assert nbytes(kind, shape) == status.fetch(api().GetTensorSizeInBytes, "size_t", value.pointer)
 
     def test_creation_codes_are_those_of_the_library_in_use(self):
         for kind in HELD:
@@ -99,18 +85,12 @@ class TestLibrary:
 
 class TestOf:
     @pytest.mark.parametrize("kind", list(ElementType)[1:], ids=lambda kind: kind.name)
-    def test_of_accepts_dtypes_scalar_types_and_members(self, kind):
-        assert ElementType.of(kind.dtype) is kind
-        assert ElementType.of(kind.dtype.type) is kind
-        assert ElementType.of(kind) is kind
-
-    @pytest.mark.parametrize("kind", SIZED, ids=lambda kind: kind.name)
-    def test_of_accepts_other_byte_orders_and_names(self, kind):
-        assert ElementType.of(kind.dtype.newbyteorder(">")) is kind
-        assert ElementType.of(kind.dtype.name) is kind
+    def test_of_accepts_every_form_of_a_type(self, kind):
+        for form in (kind.dtype, kind.dtype.type, kind, type_name(kind), kind.dtype.newbyteorder(">"), kind.dtype.name):
+            assert ElementType.of(form) is kind
 
     @pytest.mark.parametrize(
-        ("given", "kind"),
+        ("dtype_like", "kind"),
         [
             ("f4", ElementType.FLOAT),
             (">f4", ElementType.FLOAT),
@@ -130,17 +110,12 @@ class TestOf:
         ],
         ids=str,
     )
-    def test_of_accepts_other_spellings(self, given, kind):
-        assert ElementType.of(given) is kind
-
-    @pytest.mark.parametrize("kind", list(ElementType)[1:], ids=lambda kind: kind.name)
-    def test_of_accepts_the_names_that_zrt_prints(self, kind):
-        assert ElementType.of(type_name(kind)) is kind
+    def test_of_accepts_other_spellings(self, dtype_like, kind):
+        assert ElementType.of(dtype_like) is kind
 
     @pytest.mark.parametrize(
-        ("given", "named"),
+        ("dtype_like", "named"),
         [
-            ("M8[s]", "datetime64"),
             ("m8[ms]", "timedelta64"),
             ([("red", "u1"), ("green", "u1")], "red"),
             (np.longdouble, "float"),
@@ -151,14 +126,12 @@ class TestOf:
             # numpy parses these as Python.
             ("0)", "0\\)"),
             (b"0)", "0\\)"),
-            (None, "None"),
-            (1, "1"),
         ],
         ids=str,
     )
-    def test_unsupported_dtype_raises(self, given, named):
+    def test_unsupported_dtype_raises(self, dtype_like, named):
         with pytest.raises(DTypeError, match=named):
-            ElementType.of(given)
+            ElementType.of(dtype_like)
 
 
 class TestNbytes:
@@ -166,19 +139,50 @@ class TestNbytes:
         assert nbytes(ElementType.DOUBLE, (2**62, 2**62)) == 2**127
         assert nbytes(ElementType.INT2, (2**62, 3)) == 3 * 2**60
 
-    @pytest.mark.parametrize("shape", [(-1,), (2, -3), (2**63,), ("batch", 3), (1.5,), (None,), 3, "12"], ids=repr)
-    def test_invalid_shape_raises(self, shape):
-        with pytest.raises(ShapeError):
-            nbytes(ElementType.FLOAT, shape)
-
-    def test_as_shape_accepts_numpy_ints(self):
-        assert types.as_shape(np.array([2, 3])) == (2, 3)
-        assert types.as_shape([np.int32(4), True]) == (4, 1)
+    def test_invalid_shape_raises(self):
+        with pytest.raises(ShapeError, match="batch"):
+            nbytes(ElementType.FLOAT, ("batch", 3))
 
     @pytest.mark.parametrize("kind", [ElementType.STRING, ElementType.UNDEFINED])
     def test_type_without_a_size_raises(self, kind):
         with pytest.raises(DTypeError, match=kind.name):
             nbytes(kind, (2,))
+
+
+class TestAsShape:
+    @pytest.mark.parametrize(
+        ("shape", "dims"),
+        [
+            ((), ()),
+            (5, (5,)),
+            (np.int32(5), (5,)),
+            ([1, 2], (1, 2)),
+            ((0, np.int64(3)), (0, 3)),
+            (np.array([2, 3]), (2, 3)),
+            (range(3), (0, 1, 2)),
+            ((2**63 - 1,), (2**63 - 1,)),
+        ],
+        ids=repr,
+    )
+    def test_valid_shape_becomes_ints(self, shape, dims):
+        checked = types.as_shape(shape, "x")
+        assert checked == dims
+        assert all(type(dim) is int for dim in checked)
+
+    @pytest.mark.parametrize(
+        ("shape", "message"),
+        [
+            (-1, r"x: dimension -1 of \(-1,\) is out of range"),
+            ((True,), "x: dimension True .* is not an integer"),
+            (True, "x: a shape is a tuple of integers, not True"),
+            ((None,), "x: dimension None"),
+            (1.5, "x: a shape is a tuple of integers, not 1.5"),
+        ],
+        ids=repr,
+    )
+    def test_invalid_shape_raises(self, shape, message):
+        with pytest.raises(ShapeError, match=message):
+            types.as_shape(shape, "x")
 
 
 @st.composite
@@ -210,19 +214,11 @@ class TestPacking:
         kind, array = case
         proto = onnx.numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape))
         assert proto.data_type == kind.onnx_code
-        assert pack(array, kind).tobytes() == proto.raw_data
-
-    def test_low_bits_come_first(self):
-        assert pack(np.array([1, 2, 3], ml_dtypes.uint4), "uint4").tolist() == [0x21, 0x03]
-        assert pack(np.array([-1, -8], ml_dtypes.int4), np.dtype("int4")).tolist() == [0x8F]
-        assert pack(np.array([0, 1, 2, 3, 1], ml_dtypes.uint2), ElementType.UINT2).tolist() == [0b11100100, 1]
+        for form in (kind, kind.dtype, kind.dtype.name):
+            assert pack(array, form).tobytes() == proto.raw_data
 
     def test_bits_after_the_last_element_are_ignored(self):
         assert unpack(np.array([0xF1], np.uint8), "uint4", (1,)).astype(int).tolist() == [1]
-
-    def test_negative_values_keep_their_sign(self):
-        values = np.array([-8, -1, 0, 7, -3])
-        assert unpack(pack(values.astype(ml_dtypes.int4), "int4"), "int4", (5,)).astype(int).tolist() == [*values]
 
     @pytest.mark.parametrize("size", [0, 1, 3])
     def test_wrong_byte_count_raises(self, size):
@@ -246,40 +242,21 @@ class TestPacking:
             unpack(np.zeros(2, np.uint8), "int8", (2,))
 
 
+LEVELS = ("DISABLE_ALL", "ENABLE_BASIC", "ENABLE_EXTENDED", "ENABLE_LAYOUT", "ENABLE_ALL")
+# The names of C that differ from zrt's by more than a prefix.
+MEM_TYPES = {"CPU_INPUT": "CPUInput", "CPU_OUTPUT": "CPUOutput", "CPU": "CPU", "DEFAULT": "Default"}
+ALLOCATORS = {"INVALID": "Invalid", "DEVICE": "Device", "ARENA": "Arena", "READ_ONLY": "ReadOnly"}
+
+
 @pytest.mark.parametrize(
     ("enum", "wanted"),
     [
-        (
-            types.GraphOptimizationLevel,
-            {
-                n: getattr(lib, f"ORT_{n}")
-                for n in ("DISABLE_ALL", "ENABLE_BASIC", "ENABLE_EXTENDED", "ENABLE_LAYOUT", "ENABLE_ALL")
-            },
-        ),
+        (types.GraphOptimizationLevel, {name: getattr(lib, f"ORT_{name}") for name in LEVELS}),
         (types.ExecutionMode, {"SEQUENTIAL": lib.ORT_SEQUENTIAL, "PARALLEL": lib.ORT_PARALLEL}),
         (types.LogSeverity, c_values("ORT_LOGGING_LEVEL_")),
-        (
-            types.ValueKind,
-            {n.replace("SPARSETENSOR", "SPARSE_TENSOR"): value for n, value in c_values("ONNX_TYPE_").items()},
-        ),
-        (
-            types.AllocatorType,
-            {
-                "INVALID": lib.OrtInvalidAllocator,
-                "DEVICE": lib.OrtDeviceAllocator,
-                "ARENA": lib.OrtArenaAllocator,
-                "READ_ONLY": lib.OrtReadOnlyAllocator,
-            },
-        ),
-        (
-            types.MemType,
-            {
-                "CPU_INPUT": lib.OrtMemTypeCPUInput,
-                "CPU_OUTPUT": lib.OrtMemTypeCPUOutput,
-                "CPU": lib.OrtMemTypeCPU,
-                "DEFAULT": lib.OrtMemTypeDefault,
-            },
-        ),
+        (types.ValueKind, {n.replace("SPARSET", "SPARSE_T"): value for n, value in c_values("ONNX_TYPE_").items()}),
+        (types.AllocatorType, {name: getattr(lib, f"Ort{of_c}Allocator") for name, of_c in ALLOCATORS.items()}),
+        (types.MemType, {name: getattr(lib, f"OrtMemType{of_c}") for name, of_c in MEM_TYPES.items()}),
         (types.DeviceType, c_values("OrtMemoryInfoDeviceType_")),
     ],
     ids=lambda case: getattr(case, "__name__", ""),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from zrt._common import namesake
+from zrt._common import installation
 from zrt.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from zrt.loading.caller_weights import PrepackedWeights as PrepackedWeights
     from zrt.loading.initializers import Initializer as Initializer
     from zrt.loading.initializers import list_initializers as list_initializers
-    from zrt.loading.load_cancellation import LoadCancellation as LoadCancellation
     from zrt.loading.lora import LoraAdapter as LoraAdapter
     from zrt.loading.lora import save_lora_adapter as save_lora_adapter
     from zrt.loading.mapped_file import MappedFile as MappedFile
@@ -69,11 +68,12 @@ if TYPE_CHECKING:
     from zrt.loading.options_files import load_options as load_options
     from zrt.loading.read_weights import read_weights as read_weights
     from zrt.loading.run_options import RunOptions as RunOptions
+    from zrt.loading.session_options import LoadCancellation as LoadCancellation
     from zrt.loading.session_options import SessionOptions as SessionOptions
     from zrt.memory.allocators import Allocation as Allocation
     from zrt.memory.allocators import Allocator as Allocator
+    from zrt.memory.allocators import AllocatorStats as AllocatorStats
     from zrt.memory.allocators import MemoryInfo as MemoryInfo
-    from zrt.memory.arena import AllocatorStats as AllocatorStats
     from zrt.memory.arena import ArenaConfig as ArenaConfig
     from zrt.memory.buffers import Buffer as Buffer
     from zrt.memory.buffers import BufferPolicy as BufferPolicy
@@ -84,7 +84,6 @@ if TYPE_CHECKING:
     from zrt.session.compatibility import compatibility_info as compatibility_info
     from zrt.session.compatibility import model_compatibility as model_compatibility
     from zrt.session.compile import compile as compile
-    from zrt.session.infer import infer as infer
     from zrt.session.io_binding import IoBinding as IoBinding
     from zrt.session.placement import NodePlacement as NodePlacement
     from zrt.session.placement import Placement as Placement
@@ -95,6 +94,7 @@ if TYPE_CHECKING:
     from zrt.session.profile import ProfileRow as ProfileRow
     from zrt.session.save_optimized import save_optimized as save_optimized
     from zrt.session.session import Session as Session
+    from zrt.session.session import infer as infer
     from zrt.session.spec import SessionSpec as SessionSpec
     from zrt.types import ElementType as ElementType
     from zrt.types import ExecutionMode as ExecutionMode
@@ -109,126 +109,92 @@ if TYPE_CHECKING:
     from zrt.values.model_metadata import ModelMetadata as ModelMetadata
     from zrt.values.type_info import ValueInfo as ValueInfo
 
-namesake.warn()
+installation.warn_of_other()
 
-# Where each name lives; None stands for a module that is a name itself.
-_HOMES: dict[str, str | None] = {
-    "Allocation": "memory.allocators",
-    "Allocator": "memory.allocators",
-    "AllocatorStats": "memory.arena",
-    "ArenaConfig": "memory.arena",
-    "Buffer": "memory.buffers",
-    "BufferPolicy": "memory.buffers",
-    "CustomOp": "custom_ops",
-    "CustomOpDomain": "custom_ops",
-    "DevicePolicy": "providers.selection",
-    "DynamicRuntime": "lanes.dynamic_runtime",
-    "ElementType": "types",
-    "Environment": "environment.environment",
-    "EpDevice": "environment.devices",
-    "Error": "errors",
-    "ExecutionMode": "types",
-    "ExternalMemory": "interop.external_memory",
-    "ExternalMemoryType": "interop.external_memory",
-    "ExternalResourceImporter": "interop.external_memory",
-    "ExternalSemaphore": "interop.external_memory",
-    "ExternalSemaphoreType": "interop.external_memory",
-    "Graph": "graph",
-    "GraphEdit": "graph",
-    "GraphOptimizationLevel": "types",
-    "GraphValue": "graph",
-    "GraphicsApi": "interop.external_memory",
-    "HardwareDevice": "environment.devices",
-    "HardwareType": "environment.devices",
-    "Incompatibility": "environment.devices",
-    "IncompatibilityReason": "environment.devices",
-    "Initializer": "loading.initializers",
-    "IoBinding": "session.io_binding",
-    "Lane": "lanes.lane",
-    "LaneAudit": "lanes.audit",
-    "LaneMemory": "lanes.ports",
-    "LoadCancellation": "loading.load_cancellation",
-    "LogSeverity": "types",
-    "LoraAdapter": "loading.lora",
-    "MappedFile": "loading.mapped_file",
-    "MemoryInfo": "memory.allocators",
-    "ModelCompatibility": "session.compatibility",
-    "ModelMetadata": "values.model_metadata",
-    "NodePlacement": "session.placement",
-    "Options": "loading.options_files",
-    "OrtError": "errors",
-    "Placement": "session.placement",
-    "PortAudit": "lanes.audit",
-    "PortPlacement": "session.placement",
-    "PrepackedWeights": "loading.caller_weights",
-    "PreparedRun": "session.prepared_run",
-    "Profile": "session.profile",
-    "ProfileEvent": "session.profile",
-    "ProfileRow": "session.profile",
-    "RunConfigKey": "_common.config_keys",
-    "RunOptions": "loading.run_options",
-    "Runtime": "lanes.runtime",
-    "Session": "session.session",
-    "SessionConfigKey": "_common.config_keys",
-    "SessionOptions": "loading.session_options",
-    "SessionSpec": "session.spec",
-    "SparseFormat": "types",
-    "SparseTensor": "values",
-    "State": "lanes.state",
-    "StateSnapshot": "lanes.state",
-    "StatePair": "lanes.state_ports",
-    "StatePorts": "lanes.state_ports",
-    "StatefulLane": "lanes.stateful_lane",
-    "SyncStream": "environment.streams",
-    "ThreadingOptions": "environment.threading_options",
-    "Value": "values",
-    "ValueInfo": "values.type_info",
-    "ValueKind": "types",
-    "ZrtError": "errors",
-    "available_providers": "providers",
-    "compatibility_info": "session.compatibility",
-    "compile": "session.compile",
-    "copy": "values.copy",
-    "copy_all": "values.copy",
-    "deinit_graphics_interop": "interop.external_memory",
-    "custom_ops": None,
-    "edit": "graph",
-    "ep_devices": "environment.devices",
-    "errors": None,
-    "from_dlpack": "interop.dlpack",
-    "graph": None,
-    "hardware_devices": "environment.devices",
-    "infer": "session.infer",
-    "init_graphics_interop": "interop.external_memory",
-    "kv_cache": "lanes.kv_cache",
-    "list_initializers": "loading.initializers",
-    "load_options": "loading.options_files",
-    "model_compatibility": "session.compatibility",
-    "prefer_gpu": "providers",
-    "providers": None,
-    "read_weights": "loading.read_weights",
-    "save_lora_adapter": "loading.lora",
-    "save_optimized": "session.save_optimized",
+# The names of each module.
+_NAMES = {
+    "_common.config_keys": ("RunConfigKey", "SessionConfigKey"),
+    "custom_ops": ("CustomOp", "CustomOpDomain"),
+    "environment.devices": (
+        "ep_devices",
+        "EpDevice",
+        "hardware_devices",
+        "HardwareDevice",
+        "HardwareType",
+        "Incompatibility",
+        "IncompatibilityReason",
+    ),
+    "environment.environment": ("Environment",),
+    "environment.streams": ("SyncStream",),
+    "environment.threading_options": ("ThreadingOptions",),
+    "errors": ("Error", "OrtError", "ZrtError"),
+    "graph": ("edit", "Graph", "GraphEdit", "GraphValue"),
+    "interop.dlpack": ("from_dlpack",),
+    "interop.external_memory": (
+        "deinit_graphics_interop",
+        "ExternalMemory",
+        "ExternalMemoryType",
+        "ExternalResourceImporter",
+        "ExternalSemaphore",
+        "ExternalSemaphoreType",
+        "GraphicsApi",
+        "init_graphics_interop",
+    ),
+    "lanes.audit": ("LaneAudit", "PortAudit"),
+    "lanes.dynamic_runtime": ("DynamicRuntime",),
+    "lanes.kv_cache": ("kv_cache",),
+    "lanes.lane": ("Lane",),
+    "lanes.ports": ("LaneMemory",),
+    "lanes.runtime": ("Runtime",),
+    "lanes.state": ("State", "StateSnapshot"),
+    "lanes.state_ports": ("StatePair", "StatePorts"),
+    "lanes.stateful_lane": ("StatefulLane",),
+    "loading.caller_weights": ("PrepackedWeights",),
+    "loading.initializers": ("Initializer", "list_initializers"),
+    "loading.lora": ("LoraAdapter", "save_lora_adapter"),
+    "loading.mapped_file": ("MappedFile",),
+    "loading.options_files": ("load_options", "Options"),
+    "loading.read_weights": ("read_weights",),
+    "loading.run_options": ("RunOptions",),
+    "loading.session_options": ("LoadCancellation", "SessionOptions"),
+    "memory.allocators": ("Allocation", "Allocator", "AllocatorStats", "MemoryInfo"),
+    "memory.arena": ("ArenaConfig",),
+    "memory.buffers": ("Buffer", "BufferPolicy"),
+    "providers": ("available_providers", "prefer_gpu"),
+    "providers.selection": ("DevicePolicy",),
+    "session.compatibility": ("compatibility_info", "model_compatibility", "ModelCompatibility"),
+    "session.compile": ("compile",),
+    "session.io_binding": ("IoBinding",),
+    "session.placement": ("NodePlacement", "Placement", "PortPlacement"),
+    "session.prepared_run": ("PreparedRun",),
+    "session.profile": ("Profile", "ProfileEvent", "ProfileRow"),
+    "session.save_optimized": ("save_optimized",),
+    "session.session": ("infer", "Session"),
+    "session.spec": ("SessionSpec",),
+    "types": ("ElementType", "ExecutionMode", "GraphOptimizationLevel", "LogSeverity", "SparseFormat", "ValueKind"),
+    "values": ("SparseTensor", "Value"),
+    "values.copy": ("copy", "copy_all"),
+    "values.model_metadata": ("ModelMetadata",),
+    "values.type_info": ("ValueInfo",),
 }
+_MODULES = ("custom_ops", "errors", "graph", "providers")
+# The names with which programs load models.
+_LOADERS = ("DynamicRuntime", "Runtime", "Session", "infer")
+_HOMES = {name: module for module, names in _NAMES.items() for name in names} | {name: name for name in _MODULES}
 
 __all__ = ["__version__", *_HOMES]
-
-
-# These load models. The first one to be used opens ONNX Runtime's library, beside the import of its module.
-_LOADERS = frozenset(("DynamicRuntime", "Runtime", "Session", "SessionSpec", "infer"))
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'zrt' has no attribute {name!r}")
     if name in _LOADERS:
-        from zrt._native import preload
+        # ONNX Runtime starts beside the imports that follow.
+        from zrt._native import early_start
 
-        preload.start()
-    home = _HOMES[name]
-    module = importlib.import_module(f"zrt.{home or name}")
-    value = module if home is None else getattr(module, name)
-    globals()[name] = value
+        early_start.start()
+    module = importlib.import_module(f"zrt.{_HOMES[name]}")
+    value = globals()[name] = module if name in _MODULES else getattr(module, name)
     return value
 
 

@@ -8,52 +8,6 @@ from __future__ import annotations
 
 import builtins
 
-__all__ = [
-    "AllocationError",
-    "ArgumentError",
-    "BusyError",
-    "CallbackError",
-    "CapacityError",
-    "ClosedError",
-    "DLPackError",
-    "DTypeError",
-    "DeviceResetError",
-    "EngineError",
-    "EpFailError",
-    "Error",
-    "FailError",
-    "FileError",
-    "ForkedError",
-    "InvalidArgumentError",
-    "InvalidGraphError",
-    "InvalidProtobufError",
-    "LibraryError",
-    "LockError",
-    "ModelError",
-    "ModelLoadCanceledError",
-    "ModelLoadedError",
-    "ModelNotFoundError",
-    "ModelRequiresCompilationError",
-    "NoModelError",
-    "NoSuchFileError",
-    "NotCopyableError",
-    "NotFoundError",
-    "NotImplementedByOrtError",
-    "OrtError",
-    "OutOfRangeError",
-    "ProviderError",
-    "ProviderNotFoundError",
-    "RuntimeExceptionError",
-    "ShapeError",
-    "TerminatedError",
-    "TimeoutError",
-    "TraceError",
-    "UnknownNameError",
-    "UnsupportedError",
-    "ZeroCopyError",
-    "ZrtError",
-]
-
 
 class Error(Exception):
     """The base of every exception that zrt raises itself. The classes below say when."""
@@ -256,7 +210,7 @@ class CallbackError(ZrtError, RuntimeError):
 
 
 class CapacityError(ZrtError, OverflowError):
-    """A state of a lane has no room for the steps of another run."""
+    """A state of a lane is full: it cannot take the steps of another run."""
 
 
 class AllocationError(ZrtError, MemoryError):
@@ -271,23 +225,6 @@ class ZeroCopyError(ZrtError, RuntimeError):
     """`LaneAudit.require_zero_copy` found a copy in the lane's runs."""
 
 
-BY_CODE: dict[int, type[OrtError]] = {
-    kind.code: kind
-    for kind in (
-        FailError,
-        InvalidArgumentError,
-        NoSuchFileError,
-        NoModelError,
-        EngineError,
-        RuntimeExceptionError,
-        InvalidProtobufError,
-        ModelLoadedError,
-        NotImplementedByOrtError,
-        InvalidGraphError,
-        EpFailError,
-        ModelLoadCanceledError,
-        ModelRequiresCompilationError,
-        NotFoundError,
-        DeviceResetError,
-    )
-}
+BY_CODE: dict[int, type[OrtError]] = {kind.code: kind for kind in OrtError.__subclasses__()}
+
+__all__ = sorted(name for name, kind in globals().items() if isinstance(kind, type) and issubclass(kind, Error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
@@ -13,11 +13,11 @@ import numpy as np
 
 from zrt._common.arguments import shown
 from zrt._common.public import public
-from zrt._native.cdata import NULL
+from zrt._native.cdata import NULL, new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt._native.status import make, type_and_shape
-from zrt.errors import DTypeError, ShapeError
+from zrt.errors import DTypeError, ShapeError, UnsupportedError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -200,19 +200,49 @@ def creation_code(element_type: ElementType) -> int:
     table = api()
     allocator = make(table.GetAllocatorWithDefaultOptions, "OrtAllocator")
     value = Handle.make(table.ReleaseValue, [], table.CreateTensorAsOrtValue, "OrtValue", allocator, NULL, 0, code)
-    made, _ = type_and_shape(value.pointer)
-    return code if made == element_type else int(element_type)
+    reported, _ = type_and_shape(value.pointer)
+    return code if reported == element_type else int(element_type)
 
 
-def as_shape(shape: Iterable[SupportsIndex]) -> tuple[int, ...]:
-    """`shape` as a tuple of ints. Raises `ShapeError` for a dimension that is no int from 0 to 2**63 - 1."""
+def new_tensor(
+    function: Any,
+    place: Sequence[Any],
+    shape: tuple[int, ...],
+    element_type: ElementType,
+    parents: Sequence[Handle] = (),
+) -> Handle:
+    """The ``OrtValue`` that a function of the table makes of `place`, its first arguments, a shape and a type."""
+    table = api()
+    dims, code = new_array("int64_t", shape), creation_code(element_type)
+    return Handle.make(table.ReleaseValue, parents, function, "OrtValue", *place, dims, len(shape), code)
+
+
+def require_tensors(element_type: ElementType, subject: str) -> None:
+    """Raises `UnsupportedError` if ONNX Runtime creates no tensor of this type."""
+    if element_type.refused:
+        raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
+
+
+def as_shape(shape: Any, subject: str = "shape") -> tuple[int, ...]:
+    """`shape`, a sequence of ints or one int, as a tuple of ints.
+
+    Raises `ShapeError`, about `subject`, for a dimension that is no int from 0 to 2**63 - 1.
+    """
+    if isinstance(shape, (int, np.integer)) and not isinstance(shape, bool):
+        shape = (shape,)
     try:
-        dims = tuple(operator.index(dim) for dim in shape)
+        dims = tuple(shape)
     except TypeError:
-        raise ShapeError(f"{shown(shape)} is not a shape: a sequence of ints is wanted") from None
-    if not all(0 <= dim < 2**63 for dim in dims):
-        raise ShapeError(f"shape {shown(dims)}: a dimension is not between 0 and 2**63 - 1")
-    return dims
+        raise ShapeError(f"{subject}: a shape is a tuple of integers, not {shown(shape)}") from None
+    for dim in dims:
+        if isinstance(dim, bool) or not issubclass(type(dim), (int, np.integer)):
+            raise ShapeError(f"{subject}: dimension {shown(dim)} of {shown(dims)} is not an integer")
+    # A subclass of int may override comparison: check the number that C reads.
+    sizes = tuple([operator.index(dim) for dim in dims])
+    for size in sizes:
+        if not 0 <= size < 1 << 63:
+            raise ShapeError(f"{subject}: dimension {shown(size)} of {shown(dims)} is out of range")
+    return sizes
 
 
 def nbytes(element_type: ElementType, shape: Iterable[SupportsIndex]) -> int:

@@ -72,8 +72,8 @@ def train(digits: Digits) -> Parameters:
     for _ in range(EPOCHS):
         order = source.permutation(len(pixels))
         for start in range(0, len(order), BATCH):
-            chosen = order[start : start + BATCH]
-            gradients = _gradients(parameters, _jitter(pixels[chosen], source), digits.labels[chosen])
+            drawn = order[start : start + BATCH]
+            gradients = _gradients(parameters, _jitter(pixels[drawn], source), digits.labels[drawn])
             rate = LEARNING_RATE * (1 + np.cos(np.pi * step / steps)) / 2
             step += 1
             for name, gradient in gradients.items():

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 import zrt
+from zrt._common import installation
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-HOOK = "_native/hatch_build.py"
 FIRST_USE = "import zrt; zrt.Session"
-LINE = "from zrt._common.installation import install_line; print(install_line('score'))"
 
 
 @pytest.fixture
@@ -44,45 +43,35 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
     return done.stderr.splitlines()[-1]
 
 
-def uncompile(site: Path) -> None:
-    [module] = (site / "zrt" / "_native").glob("_ort*.so")
-    module.unlink()
-
-
-class TestLines:
-    def test_wheel_is_installed_by_its_name(self, run: Run) -> None:
-        assert run("-c", LINE).stdout == 'pip install "zrt-onnx[score]"\n'
-
-    def test_clone_is_installed_by_its_folder(self, run: Run, site: Path) -> None:
-        (site / "zrt" / HOOK).touch()
-        assert run("-c", LINE).stdout == f'pip install -e "{site}[score]"\n'
+@pytest.mark.parametrize("clone", [False, True])
+def test_lines_name_the_clone_or_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clone: bool) -> None:
+    (tmp_path / "_native").mkdir()
+    if clone:
+        (tmp_path / "_native" / "hatch_build.py").touch()
+    monkeypatch.setattr(installation, "_PACKAGE", str(tmp_path))
+    package = f'-e "{tmp_path.parent}' if clone else '"zrt-onnx'
+    assert installation.install_line("score") == f'pip install {package}[score]"'
+    error = installation.unusable_module(ImportError("No module named '_ort'", name="_ort"))
+    assert str(error).startswith("the compiled module of zrt cannot be imported (No module named ")
+    if clone:
+        assert f'Compile it: pip install -e "{tmp_path.parent}".' in str(error)
+        assert str(error).endswith("start Python in another folder, and it imports that one")
+    else:
+        assert str(error).endswith("Install zrt again, for this Python: pip install --force-reinstall zrt-onnx")
 
 
 class TestCompiledModule:
-    def test_error_of_a_clone_says_how_to_compile_it(self, run: Run, site: Path) -> None:
-        (site / "zrt" / HOOK).touch()
-        uncompile(site)
-        error = last_line(run("-c", FIRST_USE))
-        assert error.startswith("ImportError: the compiled module of zrt cannot be imported (No module named ")
-        assert f'Compile it: pip install -e "{site}".' in error
-        assert error.endswith("start Python in another folder, and it imports that one")
-
-    def test_error_of_a_wheel_says_how_to_install_it_again(self, run: Run, site: Path) -> None:
-        uncompile(site)
-        error = last_line(run("-c", FIRST_USE))
-        assert error.endswith("Install zrt again, for this Python: pip install --force-reinstall zrt-onnx")
-
-    def test_error_has_the_reason_and_the_name_of_the_module(self, run: Run, site: Path) -> None:
+    @pytest.mark.parametrize("missing", [True, False])
+    def test_error_has_the_reason_and_the_name_of_the_module(self, run: Run, site: Path, missing: bool) -> None:
         [module] = (site / "zrt" / "_native").glob("_ort*.so")
-        module.write_bytes(b"")
-        script = """
-try:
-    from zrt import Session
-except ImportError as error:
-    print(error.name, error.path, error)
-"""
-        printed = run("-c", script).stdout
-        assert printed.startswith(f"_ort {module} the compiled module of zrt cannot be imported ({module}: ")
+        if missing:
+            module.unlink()
+        else:
+            module.write_bytes(b"")
+        script = "try: from zrt import Session\nexcept ImportError as error: print(error.name, error.path, error)"
+        reason = "zrt._native._ort None" if missing else f"_ort {module}"
+        told = "No module named 'zrt._native._ort'" if missing else f"{module}: "
+        assert run("-c", script).stdout.startswith(f"{reason} the compiled module of zrt cannot be imported ({told}")
 
 
 class TestNamesake:

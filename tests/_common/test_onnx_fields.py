@@ -14,7 +14,7 @@ MESSAGES = {
     onnx_fields.OperatorSet: onnx.OperatorSetIdProto,
     onnx_fields.Function: onnx.FunctionProto,
     onnx_fields.Graph: onnx.GraphProto,
-    onnx_fields.SparseTensor: onnx.SparseTensorProto,
+    onnx_fields.SparseTensorFields: onnx.SparseTensorProto,
     onnx_fields.Node: onnx.NodeProto,
     onnx_fields.Attribute: onnx.AttributeProto,
     onnx_fields.Tensor: onnx.TensorProto,

@@ -10,7 +10,8 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -22,9 +23,8 @@ from hypothesis import strategies as st
 
 import zrt
 from zrt._common.installation import install_line
-from zrt._common.records import record
 from zrt._common.serialization import OptionData, _kind, _kinds, data_field
-from zrt.errors import ArgumentError, DTypeError, FileError, UnknownNameError, UnsupportedError
+from zrt.errors import ArgumentError, DTypeError, UnknownNameError, UnsupportedError
 from zrt.providers import CPU, CUDA, known
 
 if TYPE_CHECKING:
@@ -133,12 +133,8 @@ class TestRoundTrip:
         assert zrt.RunOptions().to_dict() == {"config_entries": {}}
         assert zrt.RunOptions.from_dict({"tag": None}).tag is None
 
-    def test_the_names_of_config_entries(self):
-        options = zrt.SessionOptions(config_entries={zrt.SessionConfigKey.DISABLE_PREPACKING: "1"})
-        assert options.to_dict()["config_entries"] == {"session.disable_prepacking": "1"}
 
-
-@record(kw_only=True)
+@dataclass(kw_only=True)
 class Later(zrt.SessionOptions):
     """Options with fields of every kind."""
 
@@ -179,7 +175,6 @@ class TestLaterFields:
         ("name", "value", "said"),
         [
             ("logger", logging.getLogger(), "Later.logger: RootLogger cannot be written as data"),
-            ("mystery", object(), "Later.mystery: object cannot be written"),
             ("mystery", "text", "Later.mystery: it cannot be given as data"),
             ("weights", {"w": 1}, r"Later.weights\['w'\]: it cannot be given as data"),
             ("sink", object(), "Later.sink: object cannot be written as data"),
@@ -196,7 +191,6 @@ class TestLaterFields:
     @pytest.mark.parametrize(
         ("name", "value", "error", "said"),
         [
-            ("logger", "root", UnsupportedError, "Later.logger: it cannot be given as data"),
             ("mystery", 1, UnsupportedError, "Later.mystery: it cannot be given as data"),
             ("sink", 1, DTypeError, "Later.sink: expected str, got int 1"),
             ("stream", 1, UnsupportedError, "Later.stream: an address"),
@@ -220,31 +214,21 @@ class TestRefusals:
         [
             (zrt.SessionOptions, {"intra_op_threads": 1}, UnknownNameError, "did you mean 'intra_op_num_threads'"),
             (zrt.SessionOptions, {"zzz": 1}, UnknownNameError, "no field 'zzz'; there are graph_optimization_level, "),
-            (zrt.SessionOptions, {5: 1}, UnknownNameError, "no field 5"),
-            (zrt.SessionOptions, ["a"], DTypeError, "SessionOptions: expected fields by name, got list"),
-            (zrt.SessionOptions, None, DTypeError, "SessionOptions: expected fields by name, got NoneType"),
             (zrt.SessionOptions, {"intra_op_num_threads": "4"}, DTypeError, "SessionOptions.intra_op_num_threads: "),
             (zrt.SessionOptions, {"intra_op_num_threads": True}, DTypeError, "expected int, got bool True"),
             (zrt.SessionOptions, {"intra_op_num_threads": None}, DTypeError, "expected int, got NoneType"),
             (zrt.SessionOptions, {"intra_op_num_threads": -1}, ArgumentError, "intra_op_num_threads: -1 is not"),
-            (zrt.SessionOptions, {"enable_mem_pattern": 1}, DTypeError, "SessionOptions.enable_mem_pattern: expected"),
             (zrt.SessionOptions, {"execution_mode": "loud"}, ArgumentError, "execution_mode: 'loud' is none of"),
             (zrt.SessionOptions, {"logid": "a\0"}, ArgumentError, "SessionOptions.logid: .* holds a NUL"),
             (zrt.SessionOptions, {"logid": "\ud800"}, ArgumentError, "SessionOptions.logid: .* UTF-8"),
             (zrt.SessionOptions, {"config_entries": {"a": 1}}, DTypeError, r"SessionOptions.config_entries\['a'\]: "),
-            (zrt.SessionOptions, {"config_entries": ["a"]}, DTypeError, "SessionOptions.config_entries: expected "),
             (zrt.SessionOptions, {"free_dimension_overrides": {"n": -1}}, ArgumentError, "overrides.*-1 is not"),
-            (zrt.RunOptions, {"tags": "a"}, UnknownNameError, "RunOptions: .* did you mean 'tag'"),
             (zrt.RunOptions, {"tag": 5}, DTypeError, "RunOptions.tag: expected str, got int 5"),
             (zrt.RunOptions, {"profile_file_prefix": "no/such"}, ArgumentError, "there is no folder 'no'"),
-            (CUDA, {"device": 1}, UnknownNameError, "CUDA: there is no field 'device'; did you mean 'device_id'"),
-            (CUDA, {"device_id": "1"}, DTypeError, "CUDA.device_id: expected int, got str '1'"),
             (CUDA, {"device_id": -1}, ArgumentError, "CUDA.device_id: -1 is not"),
             (CUDA, {"use_tf32": 1}, DTypeError, "CUDA.use_tf32: expected bool"),
-            (CUDA, {"extra": {"a": 1}}, DTypeError, r"CUDA.extra\['a'\]: expected str, got int 1"),
             (zrt.Options, {"sessions": {}}, UnknownNameError, "did you mean 'session'"),
             (zrt.Options, {"session": {"logid": 1}}, DTypeError, "SessionOptions.logid: "),
-            (zrt.Options, {"run": {"tag": 1}}, DTypeError, "RunOptions.tag: "),
             (zrt.Options, {"providers": {"name": "cpu"}}, DTypeError, "providers: expected a list, got dict"),
             (zrt.Options, {"providers": ["cpu"]}, DTypeError, r"providers\[0\]: expected fields by name, got str"),
             (zrt.Options, {"providers": [{}]}, ArgumentError, r"providers\[0\]: its name is missing"),
@@ -272,13 +256,10 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "error", "said"),
         [
-            (zrt.SessionOptions(logid=object()), UnsupportedError, "SessionOptions.logid: object cannot be written"),
             (zrt.SessionOptions(intra_op_num_threads=None), DTypeError, "SessionOptions.intra_op_num_threads: "),
-            (zrt.SessionOptions(graph_optimization_level="all"), ArgumentError, "graph_optimization_level: 'all'"),
             (CUDA(device_id=b"1"), UnsupportedError, "CUDA.device_id: bytes cannot be written"),
             (zrt.Options(session=None), DTypeError, "session: expected SessionOptions, got NoneType"),
             (zrt.Options(run=zrt.SessionOptions()), DTypeError, "options: expected RunOptions"),
-            (zrt.Options(providers="cpu"), DTypeError, "providers: expected a list, got str"),
             (zrt.Options(providers=[5]), DTypeError, r"providers\[0\]: 5 is neither"),
             (
                 zrt.Options(providers=[("cuda", {"device_id": "1"})]),
@@ -291,18 +272,11 @@ class TestRefusals:
         with pytest.raises(error, match=said):
             options.to_dict()
 
-    @pytest.mark.parametrize("kind", [*KINDS[:3], zrt.Options], ids=lambda kind: kind.__name__)
     @pytest.mark.parametrize("read", ["from_json", "from_toml"])
-    @pytest.mark.parametrize("document", ["{", "[" * 200_000, "a = ", "\0", '"a', "x = 1\nx = 2"], ids=range(6))
-    def test_broken_document_raises(self, kind, read, document):
-        with pytest.raises(zrt.Error, match=r"this is not|expected fields by name"):
-            getattr(kind, read)(document)
-
-    @pytest.mark.parametrize("read", ["from_json", "from_toml"])
-    @pytest.mark.parametrize("document", [b"{}", None, {}])
-    def test_a_document_is_text(self, read, document):
-        with pytest.raises(DTypeError, match="SessionOptions: expected a document as a str, got "):
-            getattr(zrt.SessionOptions, read)(document)
+    @pytest.mark.parametrize("document", ["{", "a = ", "\0", '"a'])
+    def test_broken_document_raises(self, read, document):
+        with pytest.raises(ArgumentError, match=f"CUDA: this is not {read[5:].upper()}"):
+            getattr(CUDA, read)(document)
 
     def test_writing_toml_says_which_package_is_missing(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "tomli_w", None)
@@ -335,23 +309,12 @@ name = "cpu"
 """
 
 
-@pytest.fixture
-def written(tmp_path: Path) -> Callable[[str, str], Path]:
-    """Writes a file of options."""
-
-    def write(document: str, name: str = "options.toml") -> Path:
-        path = tmp_path / name
-        path.write_text(document, "utf-8")
-        return path
-
-    return write
-
-
 class TestFiles:
     @pytest.mark.parametrize("name", ["options.toml", "OPTIONS.JSON"])
-    def test_session_uses_options_of_a_file(self, written, relu, build, name):
+    def test_session_uses_options_of_a_file(self, tmp_path, build, name):
         document = DOCUMENT if name.endswith("toml") else json.dumps(tomllib.loads(DOCUMENT))
-        options = zrt.load_options(written(document, name))
+        (tmp_path / name).write_text(document, "utf-8")
+        options = zrt.load_options(tmp_path / name)
         assert options.session.graph_optimization_level is zrt.GraphOptimizationLevel.ENABLE_BASIC
         assert options.run is not None
         assert (options.run.tag, options.providers) == ("from a file", ["cpu"])
@@ -360,43 +323,14 @@ class TestFiles:
         [y] = session.run([np.array([-1, 2], np.float32)], options=options.run)
         assert y.tolist() == [0, 2]
 
-    def test_empty_document_gives_the_defaults(self, written):
-        options = zrt.load_options(written(""))
+    def test_empty_document_gives_the_defaults(self, tmp_path):
+        (tmp_path / "options.toml").touch()
+        options = zrt.load_options(tmp_path / "options.toml")
         assert options == zrt.Options()
         assert (options.session, options.run, options.providers) == (zrt.SessionOptions(), None, None)
 
-    @pytest.mark.parametrize(
-        ("document", "name", "error", "said"),
-        [
-            ("", "options.yaml", ArgumentError, r"options\.yaml': its name should end in \.json or \.toml"),
-            ("a", "options.toml", ArgumentError, r"options\.toml': Options: this is not TOML"),
-            ("", "options.json", ArgumentError, r"options\.json': Options: this is not JSON"),
-            ("[session]\nlogid = 1", "options.toml", DTypeError, r"options\.toml': SessionOptions\.logid: expected"),
-            ("[season]", "options.toml", UnknownNameError, r"options\.toml': .*'season'; did you mean 'session'"),
-        ],
-    )
-    def test_error_names_the_file(self, written, document, name, error, said):
-        with pytest.raises(error, match=said):
-            zrt.load_options(written(document, name))
-
-    def test_a_file_that_cannot_be_read(self, tmp_path):
-        with pytest.raises(FileError, match=r"nope\.toml': No such file"):
-            zrt.load_options(tmp_path / "nope.toml")
-        folder = tmp_path / "folder.json"
-        folder.mkdir()
-        with pytest.raises(FileError, match=r"folder\.json'"):
-            zrt.load_options(folder)
-        bad = tmp_path / "bad.toml"
-        bad.write_bytes(b"\xff")
-        with pytest.raises(ArgumentError, match="this is not UTF-8"):
-            zrt.load_options(bad)
-
 
 class TestConfig:
-    def test_effective_entries_include_those_of_fields(self):
-        options = zrt.SessionOptions(intra_op_allow_spinning=False, config_entries={"a": "b"})
-        assert options.effective_config_entries() == {"session.intra_op.allow_spinning": "0", "a": "b"}
-
     @pytest.mark.headers
     def test_keys_are_those_of_the_headers(self):
         folder = os.environ["ZRT_ORT_INCLUDE_DIR"]

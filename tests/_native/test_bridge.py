@@ -6,25 +6,57 @@ from __future__ import annotations
 import logging
 import re
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zrt._native import bridge, ffi, lib
+from tests.support import log_queue
+from zrt._native import bridge, lib
 from zrt.environment import log_sink
 from zrt.errors import DTypeError
 
 
-def test_lines_of_one_thread_keep_their_order(script):
+@pytest.fixture
+def received() -> Iterator[list[logging.LogRecord]]:
+    """The records of `log_queue`, none yet; the test may replace the handler's `emit`."""
+    log_queue.received.clear()
+    yield log_queue.received
+    log_queue.handler.emit = log_queue.received.append
+
+
+def test_lines_of_one_thread_keep_their_order(received):
     """The lines of each thread arrive complete and in order while others wait for the GIL."""
-    script("order_of_threads.py")
+    start = threading.Barrier(8)
+
+    def log_lines(thread):
+        start.wait(60)
+        for count in range(1000):
+            log_queue.log(f"{thread} {count}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(log_lines, range(8)))
+    assert bridge.flush(60)
+    assert len(received) == 8000
+    for thread in range(8):
+        own = [record.getMessage() for record in received if record.getMessage().startswith(f"{thread} ")]
+        assert own == [f"{thread} {count}" for count in range(1000)]
 
 
-def test_logging_never_waits_for_the_receiver(script):
+def test_logging_never_waits_for_the_receiver(received):
     """30,000 lines are logged while the receiver is stuck."""
-    script("stuck_receiver.py")
+    gate = threading.Event()
+    log_queue.handler.emit = lambda record: (gate.wait(60), received.append(record))
+    for count in range(30_000):
+        log_queue.log(str(count))
+    assert not received
+    assert not bridge.flush(0.01)
+    gate.set()
+    assert bridge.flush(60)
+    assert len(received) == 30_000
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits memory as Linux does")
@@ -95,23 +127,40 @@ def test_multiprocessing_child_delivers_all_lines(script, used):
     assert done.stdout == "heard\n" * 100
 
 
-def test_exceptions_of_receivers_go_to_excepthook(script):
-    done = script("receiver_raises.py")
-    assert "the hook as well" in done.stderr
+def test_exceptions_of_receivers_go_to_excepthook(received, monkeypatch, capsys):
+    """Delivery goes on after each of them, also where the hook raises."""
 
+    def fail(record):
+        received.append(record)
+        raise [ZeroDivisionError, SystemExit, KeyboardInterrupt][len(received) % 3](record.getMessage())
 
-def test_flush_inside_a_receiver_returns_false(script):
-    script("flush_in_receiver.py")
+    def fail_too(arguments):
+        raise OSError("the hook as well")
 
-
-def test_message_of_an_unknown_kind_is_reported(monkeypatch):
-    heard = []
-    monkeypatch.setattr(threading, "excepthook", heard.append)
-    bridge.start()
-    message = ffi.new("zrt_message *", {"kind": 99})
-    assert lib.zrt_bridge_push(message)
+    hooked = []
+    monkeypatch.setattr(threading, "excepthook", hooked.append)
+    log_queue.handler.emit = fail
+    for count in range(30):
+        log_queue.log(str(count))
     assert bridge.flush(60)
-    assert [hooked.exc_type for hooked in heard] == [KeyError]
+    assert [str(each.exc_value) for each in hooked] == [str(count) for count in range(30)]
+    assert {each.thread.name for each in hooked} == {"zrt-bridge"}
+    monkeypatch.setattr(threading, "excepthook", fail_too)
+    log_queue.log("last")
+    assert bridge.flush(60)
+    assert "the hook as well" in capsys.readouterr().err
+    log_queue.handler.emit = received.append
+    log_queue.log("and on")
+    assert bridge.flush(60)
+    assert len(received) == 32
+
+
+def test_flush_inside_a_receiver_returns_false(received):
+    """It cannot wait for itself."""
+    log_queue.handler.emit = lambda record: received.append(bridge.flush())
+    log_queue.log("one")
+    assert bridge.flush(60)
+    assert received == [False]
 
 
 @settings(max_examples=60, deadline=None)
@@ -121,34 +170,24 @@ def test_message_of_an_unknown_kind_is_reported(monkeypatch):
     place=st.one_of(st.none(), st.tuples(st.from_regex(r"[a-z_]+\.cc", fullmatch=True), st.integers(1, 10**6))),
 )
 def test_any_text_arrives_unchanged(pieces, severity, place):
-    heard = []
-    logger = logging.Logger("any")
-    handler = logging.Handler()
-    handler.emit = heard.append
-    logger.addHandler(handler)
-    _, number = log_sink.sink(logger)
+    log_queue.received.clear()
     category, logid, location, text = pieces
     if place is not None:
         location = f"{place[0]}:{place[1]} void a::b(int, char)"
-    lib.zrt_log_sink(number, severity, category.encode(), logid.encode(), location.encode(), text.encode())
+    texts = (piece.encode() for piece in (category, logid, location, text))
+    lib.zrt_log_sink(log_queue.number, severity, *texts)
     assert bridge.flush(60)
-    [record] = heard
+    [record] = log_queue.received
     assert (record.category, record.logid, record.location, record.getMessage()) == (category, logid, location, text)
     assert record.levelno == log_sink.LEVELS[severity]
     if place is not None:
         assert (record.pathname, record.lineno, record.funcName) == (*place, "void a::b(int, char)")
 
 
-def test_invalid_utf8_is_replaced():
-    heard = []
-    logger = logging.Logger("bytes")
-    handler = logging.Handler()
-    handler.emit = heard.append
-    logger.addHandler(handler)
-    _, number = log_sink.sink(logger)
-    lib.zrt_log_sink(number, 2, b"\xff", b"\xfe", b"\xfd:x \xfc", b"a\xc3")
+def test_invalid_utf8_is_replaced(received):
+    lib.zrt_log_sink(log_queue.number, 2, b"\xff", b"\xfe", b"\xfd:x \xfc", b"a\xc3")
     assert bridge.flush(60)
-    assert heard[0].getMessage() == "a\ufffd"
+    assert received[0].getMessage() == "a\ufffd"
 
 
 def test_wrong_type_of_logger_raises():

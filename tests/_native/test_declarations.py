@@ -42,25 +42,10 @@ class TestTables:
         assert api.GetInteropApi()
 
 
-class TestFiles:
-    """A file that is missing from a list is neither built nor checked."""
-
-    def test_headers_of_ort_h_are_the_declared_ones(self) -> None:
-        included = re.findall(r'^#include "(decl/.*)"$', (NATIVE / "src" / "ort.h").read_text(), re.MULTILINE)
-        assert included == [name for name in build.DECLARATIONS if name.startswith("decl/")]
-
-    def test_every_header_is_declared(self) -> None:
-        headers = {path.relative_to(NATIVE).as_posix() for path in NATIVE.rglob("*.h")}
-        # These two include the headers of others, and declare nothing.
-        assert headers - {"src/ort.h", "src/python.h"} == set(build.DECLARATIONS)
-
-    def test_every_struct_is_proven_by_exact_builds(self) -> None:
-        text = "".join(path.read_text() for path in (NATIVE / "decl").glob("*.h"))
-        proven = re.findall(r"sizeof\(struct (\w+)\)", build.proof("", build.declarations()))
-        assert sorted(re.findall(r"struct (\w+) \{", text)) == sorted(proven)
-
-    def test_every_source_is_built(self) -> None:
-        assert {path.relative_to(NATIVE).as_posix() for path in NATIVE.rglob("*.c")} == set(build.SOURCES)
+def test_every_struct_is_proven_by_exact_builds() -> None:
+    text = "".join(path.read_text() for path in (NATIVE / "decl").glob("*.h"))
+    proven = re.findall(r"sizeof\(struct (\w+)\)", build.proof("", build.declarations()))
+    assert sorted(re.findall(r"struct (\w+) \{", text)) == sorted(proven)
 
 
 class TestHeadersOfOtherReleases:
@@ -99,56 +84,24 @@ def build_copy(package: Path) -> Callable[..., subprocess.CompletedProcess[str]]
     return run
 
 
-@pytest.fixture
-def count_slots(package: Path) -> Callable[[], str]:
-    """Imports the copy; the tables' numbers of slots."""
-
-    def run() -> str:
-        environment = os.environ | {"PYTHONPATH": str(package.parent)}
-        command = [sys.executable, str(SCRIPT), *TABLES]
-        child = subprocess.run(command, env=environment, cwd=package.parent, capture_output=True, text=True)
-        assert child.returncode == 0, child.stderr
-        return child.stdout.strip()
-
-    return run
-
-
-def change(package: Path, *replacements: tuple[str, str]) -> None:
-    """Makes a mistake in the copy's declaration of `OrtApi`."""
-    path = package / "_native" / "decl" / "api.h"
-    text = path.read_text()
-    for old, new in replacements:
-        assert text.count(old) == 1, f"{old} occurs {text.count(old)} times"
-        text = text.replace(old, new)
-    path.write_text(text)
-
-
-def swap(package: Path, first: str, second: str) -> None:
-    """Swaps two slots, with their types."""
-    path = package / "_native" / "decl" / "api.h"
-    slots = re.findall(r"^    \S[^;]*;\n", path.read_text(), re.MULTILINE)
-    [one] = [slot for slot in slots if f"(*{first})" in slot]
-    [two] = [slot for slot in slots if f"(*{second})" in slot]
-    change(package, (one, "@"), (two, one))
-    change(package, ("@", two))
-
-
 Build = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @compiled
 @pytest.mark.slow
 class TestBuild:
-    def test_portable_build_declares_every_slot(self, build_copy: Build, count_slots: Callable[[], str]) -> None:
-        built = build_copy(headers=False)
+    @pytest.mark.parametrize(
+        "headers", [False, pytest.param(True, marks=pytest.mark.headers)], ids=["portable", "exact"]
+    )
+    def test_every_slot_is_declared(self, package: Path, build_copy: Build, headers: bool) -> None:
+        built = build_copy(headers=headers)
         assert built.returncode == 0, built.stderr
-        assert count_slots() == " ".join(map(str, TABLES.values()))
-
-    @pytest.mark.headers
-    def test_exact_build_declares_every_slot(self, build_copy: Build, count_slots: Callable[[], str]) -> None:
-        built = build_copy(headers=True)
-        assert built.returncode == 0, built.stderr
-        assert count_slots() == " ".join(map(str, TABLES.values()))
+        environment = os.environ | {"PYTHONPATH": str(package.parent)}
+        command = [sys.executable, str(SCRIPT), *TABLES]
+        counts = subprocess.run(
+            command, env=environment, cwd=package.parent, check=True, capture_output=True, text=True
+        )
+        assert counts.stdout.split() == [str(slots) for slots in TABLES.values()]
 
     @pytest.mark.parametrize("official", ["const OrtValue* ort_value", "OrtValue* tensor"])
     def test_argument_has_the_type_of_the_official_header(self, official: str) -> None:
@@ -168,48 +121,62 @@ class TestBuild:
             build.build(tmp_path)
 
 
+CODE = "    OrtErrorCode (*GetErrorCode)(const OrtStatus *status);\n"
+MESSAGE = "    const char *(*GetErrorMessage)(const OrtStatus *status);\n"
+NUMBER = "(*SetIntraOpNumThreads)(OrtSessionOptions *options"
+WRONG_TYPE = r"incompatible (function )?pointer type"
+
+
+def swap(one: str, other: str) -> list[tuple[str, str]]:
+    return [(one, "@"), (other, one), ("@", other)]
+
+
 @pytest.mark.headers
 @compiled
-class TestMistakes:
-    """The exact build refuses each kind of mistake in the declarations."""
-
-    @pytest.mark.parametrize(
-        ("first", "second"),
-        [
-            pytest.param("SetIntraOpNumThreads", "SetInterOpNumThreads", id="one type"),
-            pytest.param("GetErrorCode", "GetErrorMessage", id="two types"),
-        ],
-    )
-    def test_swapped_slots_are_refused(self, package: Path, build_copy: Build, first: str, second: str) -> None:
-        swap(package, first, second)
-        self.assert_refused(build_copy(headers=True), rf"wrong offset: OrtApi\.{second}")
-
-    def test_missing_slot_is_refused(self, package: Path, build_copy: Build) -> None:
-        change(package, ("    OrtStatusPtr (*EnableTelemetryEvents)(const OrtEnv *env);\n", ""))
-        self.assert_refused(build_copy(headers=True), r"wrong offset: OrtApi\.DisableTelemetryEvents")
-
-    def test_missing_last_slot_is_refused(self, package: Path, build_copy: Build) -> None:
-        path = package / "_native" / "decl" / "interop.h"
-        text = path.read_text()
-        last = "    OrtStatusPtr (*DeinitGraphicsInteropForEpDevice)(const OrtEpDevice *device);\n};\n"
-        assert last in text
-        path.write_text(text.replace(last, "};\n"))
-        self.assert_refused(build_copy(headers=True), "wrong size: OrtInteropApi")
-
-    def test_swapped_types_are_refused(self, package: Path, build_copy: Build) -> None:
-        change(package, ("(*GetErrorCode)", "(*@)"), ("(*GetErrorMessage)", "(*GetErrorCode)"))
-        change(package, ("(*@)", "(*GetErrorMessage)"))
-        self.assert_refused(build_copy(headers=True))
-
-    def test_wrong_argument_type_is_refused(self, package: Path, build_copy: Build) -> None:
-        old = "(*SetIntraOpNumThreads)(OrtSessionOptions *options, int number)"
-        change(package, (old, old.replace("int number", "int64_t number")))
-        self.assert_refused(build_copy(headers=True))
-
-    def assert_refused(
-        self, built: subprocess.CompletedProcess[str], reason: str = r"incompatible (function )?pointer type"
-    ) -> None:
-        output = built.stdout + built.stderr
-        assert built.returncode != 0
-        assert "CompileError" in output
-        assert re.search(reason, output)
+@pytest.mark.parametrize(
+    ("file", "replacements", "reason"),
+    [
+        pytest.param(
+            "api.h",
+            swap("(*SetIntraOpNumThreads)", "(*SetInterOpNumThreads)"),
+            r"wrong offset: OrtApi\.SetInterOpNumThreads",
+            id="swapped slots of one type",
+        ),
+        pytest.param(
+            "api.h", swap(CODE, MESSAGE), r"wrong offset: OrtApi\.GetErrorMessage", id="swapped slots of two types"
+        ),
+        pytest.param(
+            "api.h",
+            [("    OrtStatusPtr (*EnableTelemetryEvents)(const OrtEnv *env);\n", "")],
+            r"wrong offset: OrtApi\.DisableTelemetryEvents",
+            id="missing slot",
+        ),
+        pytest.param(
+            "interop.h",
+            [("    OrtStatusPtr (*DeinitGraphicsInteropForEpDevice)(const OrtEpDevice *device);\n};\n", "};\n")],
+            "wrong size: OrtInteropApi",
+            id="missing last slot",
+        ),
+        pytest.param("api.h", swap("(*GetErrorCode)", "(*GetErrorMessage)"), WRONG_TYPE, id="swapped types"),
+        pytest.param(
+            "api.h",
+            [(f"{NUMBER}, int number", f"{NUMBER}, int64_t number")],
+            WRONG_TYPE,
+            id="wrong type of an argument",
+        ),
+    ],
+)
+def test_exact_build_refuses_a_wrong_declaration(
+    package: Path, build_copy: Build, file: str, replacements: list[tuple[str, str]], reason: str
+) -> None:
+    path = package / "_native" / "decl" / file
+    text = path.read_text()
+    for old, new in replacements:
+        assert text.count(old) == 1, f"{old} occurs {text.count(old)} times"
+        text = text.replace(old, new)
+    path.write_text(text)
+    built = build_copy(headers=True)
+    output = built.stdout + built.stderr
+    assert built.returncode != 0
+    assert "CompileError" in output
+    assert re.search(reason, output)

@@ -42,11 +42,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> str:
     [
         "zrt_lane_run",
         "zrt_lane_run_with",
-        "zrt_lane_loop",
-        "zrt_lane_times",
         "zrt_plain_loop",
-        "zrt_call_run",
-        "zrt_call_run_values",
     ],
 )
 def test_gil_is_free_during_a_run(generated: str, function: str) -> None:

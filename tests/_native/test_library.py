@@ -39,7 +39,9 @@ static const struct {
 const void *OrtGetApiBase(void) { return &base; }
 """
 
-INSTALL = f"or unset it and install one: {install_line('cpu')}"
+PLACE = Path("onnxruntime/capi", library.FILE_PATTERN.replace("*", ".1.27.0"))
+"""The usual file of the library in a distribution."""
+TOO_OLD = "it is ONNX Runtime 1.20.0, and zrt needs 1.27 or later"
 without_core = pytest.mark.skipif(
     bool(lib.zrt_library_builtin()), reason="this zrt has a core built in, which comes before these places"
 )
@@ -52,7 +54,7 @@ def compile_fake(tmp_path: Path) -> Callable[..., Path]:
     command = compiler.command()
 
     def make(
-        name: str,
+        name: str | Path,
         *,
         newest: int = 27,
         version: str = "1.27.0",
@@ -101,166 +103,139 @@ def show(run: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
     return show
 
 
-def install_fake(root: Path, name: str, version: str, files: dict[Path, Path], *, record: bool = True) -> None:
-    """Puts a distribution's files and metadata under `root`."""
-    info = root / f"{name.replace('-', '_')}-{version}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    for source, place in files.items():
-        (root / place).parent.mkdir(parents=True, exist_ok=True)
-        source.rename(root / place)
-    if record:
-        (info / "RECORD").write_text("".join(f"{place},,\n" for place in files.values()))
+@pytest.fixture
+def install(compile_fake: Callable[..., Path], tmp_path: Path) -> Callable[..., Path]:
+    """Installs a distribution, with a fake library at a place; returns the library's path."""
+
+    def install(
+        name: str, *, version: str = "1.27.0", place: Path | None = PLACE, record: bool = True, **fake: Any
+    ) -> Path:
+        info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        if record:
+            (info / "RECORD").write_text(f"{place},,\n" if place else "")
+        if place:
+            (tmp_path / place).parent.mkdir(parents=True)
+            compile_fake(place, version=version, **fake)
+        return tmp_path / (place or "")
+
+    return install
+
+
+def described(path: str | Path | None, source: str, version: str) -> dict[str, Any]:
+    """A fake library as `Library` describes it."""
+    api_version = min(int(version.split(".")[1]), lib.ZRT_NEWEST_API_VERSION)
+    return {
+        "path": path and str(path),
+        "source": source,
+        "version": version,
+        "api_version": api_version,
+        "build_info": "made for a test",
+    }
 
 
 class TestOrder:
     def test_zrt_variable_comes_first(self, compile_fake: Any, show: Any) -> None:
         first = compile_fake("first.so", version="1.27.9")
         second = compile_fake("second.so", version="1.27.8")
-        assert show(ZRT_ORT_LIBRARY=first, ORT_DYLIB_PATH=second) == {
-            "path": str(first),
-            "source": "ZRT_ORT_LIBRARY",
-            "version": "1.27.9",
-            "api_version": 27,
-            "build_info": "made for a test",
-        }
+        assert show(ZRT_ORT_LIBRARY=first, ORT_DYLIB_PATH=second) == described(first, "ZRT_ORT_LIBRARY", "1.27.9")
 
     @without_core
     def test_shared_variable_comes_before_distributions(self, compile_fake: Any, show: Any) -> None:
+        """An empty variable counts as unset."""
         named = compile_fake("named.so", version="1.27.9")
-        assert show(hide=False, ORT_DYLIB_PATH=named) == {
-            "path": str(named),
-            "source": "ORT_DYLIB_PATH",
-            "version": "1.27.9",
-            "api_version": 27,
-            "build_info": "made for a test",
-        }
+        found = show(hide=False, ZRT_ORT_LIBRARY="", ORT_DYLIB_PATH=named)
+        assert found == described(named, "ORT_DYLIB_PATH", "1.27.9")
 
     @linux
     @without_core
-    def test_distribution_comes_before_the_loader(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
-        inside = Path("onnxruntime/capi/libonnxruntime.so.1.27.0")
-        fake = compile_fake("fake.so")
-        install_fake(tmp_path, "onnxruntime", "1.27.0", {fake: inside})
+    def test_distribution_comes_before_the_loader(
+        self, compile_fake: Any, install: Any, show: Any, tmp_path: Path
+    ) -> None:
+        path = install("onnxruntime")
         compile_fake("libonnxruntime.so.1", version="1.27.7")
-        assert show(LD_LIBRARY_PATH=tmp_path) == {
-            "path": str(tmp_path / inside),
-            "source": "onnxruntime distribution 1.27.0",
-            "version": "1.27.0",
-            "api_version": 27,
-            "build_info": "made for a test",
-        }
+        assert show(LD_LIBRARY_PATH=tmp_path) == described(path, "onnxruntime distribution 1.27.0", "1.27.0")
 
     @linux
     @without_core
     @pytest.mark.parametrize("name", ["libonnxruntime.so.1", "libonnxruntime.so"])
     def test_loader_comes_last(self, compile_fake: Any, show: Any, tmp_path: Path, name: str) -> None:
         compile_fake(name, version="1.27.7")
-        assert show(LD_LIBRARY_PATH=tmp_path) == {
-            "path": name,
-            "source": "system loader",
-            "version": "1.27.7",
-            "api_version": 27,
-            "build_info": "made for a test",
-        }
-
-    @without_core
-    def test_empty_variables_count_as_unset(self, compile_fake: Any, show: Any) -> None:
-        named = compile_fake("named.so", version="1.27.9")
-        assert show(ZRT_ORT_LIBRARY="", ORT_DYLIB_PATH=named)["source"] == "ORT_DYLIB_PATH"
+        assert show(LD_LIBRARY_PATH=tmp_path) == described(name, "system loader", "1.27.7")
 
 
 class TestVariable:
     """Libraries that a variable names: the errors, and the accepted ones."""
 
-    @pytest.fixture(params=["ZRT_ORT_LIBRARY", pytest.param("ORT_DYLIB_PATH", marks=without_core)])
-    def variable(self, request: pytest.FixtureRequest) -> str:
-        return str(request.param)
+    def assert_refused(self, show: Any, path: Path, reason: str, variable: str = "ZRT_ORT_LIBRARY") -> None:
+        message = show(**{variable: path})
+        assert message.startswith(f"{variable}={path}: {reason}")
+        assert message.endswith(
+            f". Let {variable} name the file of a libonnxruntime 1.27 or later, or unset it and install one: "
+            f"{install_line('cpu')}"
+        )
 
-    def refusal(self, variable: str, path: str | Path, reason: str) -> str:
-        start = f"{variable}={path}: {reason}. Let {variable} name the file of a libonnxruntime 1.27 or later, "
-        return start + INSTALL
-
+    @pytest.mark.parametrize("variable", ["ZRT_ORT_LIBRARY", pytest.param("ORT_DYLIB_PATH", marks=without_core)])
     def test_missing_file_raises(self, show: Any, tmp_path: Path, variable: str) -> None:
-        path = tmp_path / "absent.so"
-        assert show(**{variable: path}) == self.refusal(variable, path, "there is no such file")
+        self.assert_refused(show, tmp_path / "absent.so", "there is no such file", variable)
 
-    def test_folder_raises(self, show: Any, tmp_path: Path, variable: str) -> None:
-        expected = self.refusal(variable, tmp_path, "it is a folder, not a library file")
-        assert show(**{variable: tmp_path}) == expected
+    def test_folder_raises(self, show: Any, tmp_path: Path) -> None:
+        self.assert_refused(show, tmp_path, "it is a folder, not a library file")
 
-    def test_file_that_is_no_library_raises(self, show: Any, tmp_path: Path, variable: str) -> None:
+    def test_file_that_is_no_library_raises(self, show: Any, tmp_path: Path) -> None:
         path = tmp_path / "text.so"
         path.write_text("not a library\n" * 100)
-        message = show(**{variable: path})
-        assert message.startswith(f"{variable}={path}: it cannot be loaded: ")
-        assert message.endswith(INSTALL)
-        if sys.platform == "linux":
-            assert "it cannot be loaded: invalid ELF header." in message
+        reason = "invalid ELF header." if sys.platform == "linux" else ""
+        self.assert_refused(show, path, f"it cannot be loaded: {reason}")
 
-    def test_library_without_entry_point_raises(self, compile_fake: Any, show: Any, variable: str) -> None:
-        path = compile_fake("other.so", text="int other;\n")
-        reason = "it cannot be loaded: it exports no OrtGetApiBase"
-        assert show(**{variable: path}) == self.refusal(variable, path, reason)
+    @pytest.mark.parametrize(
+        ("fake", "reason"),
+        [
+            ({"text": "int other;\n"}, "it cannot be loaded: it exports no OrtGetApiBase"),
+            (
+                {"text": "const void *OrtGetApiBase(void) { return 0; }\n"},
+                "it cannot be loaded: its OrtGetApiBase returns nothing",
+            ),
+            ({"newest": 20, "version": "1.20.0"}, TOO_OLD),
+        ],
+        ids=["no entry point", "entry point that returns NULL", "too old"],
+    )
+    def test_unusable_library_raises(self, compile_fake: Any, show: Any, fake: dict[str, Any], reason: str) -> None:
+        self.assert_refused(show, compile_fake("fake.so", **fake), reason)
 
-    def test_entry_point_that_returns_null_raises(self, compile_fake: Any, show: Any, variable: str) -> None:
-        text = "const void *OrtGetApiBase(void) { return 0; }\n"
-        path = compile_fake("empty.so", text=text)
-        reason = "it cannot be loaded: its OrtGetApiBase returns nothing"
-        assert show(**{variable: path}) == self.refusal(variable, path, reason)
-
-    def test_too_old_library_raises(self, compile_fake: Any, show: Any, variable: str) -> None:
-        path = compile_fake("old.so", newest=20, version="1.20.0")
-        reason = "it is ONNX Runtime 1.20.0, and zrt needs 1.27 or later"
-        assert show(**{variable: path}) == self.refusal(variable, path, reason)
-
-    def test_newer_library_is_used(self, compile_fake: Any, show: Any, variable: str) -> None:
-        path = compile_fake("new.so", newest=31, version="1.31.0")
-        found = {"path": str(path), "source": variable, "version": "1.31.0", "api_version": 31}
-        expected = {**found, "build_info": "made for a test"}
-        assert show(**{variable: path}) == expected
-
-    def test_library_newer_than_zrt_is_used_as_the_newest_known(
-        self, compile_fake: Any, show: Any, variable: str
-    ) -> None:
-        path = compile_fake("newest.so", newest=99, version="1.99.0")
-        assert show(**{variable: path})["api_version"] == lib.ZRT_NEWEST_API_VERSION
+    @pytest.mark.parametrize(("newest", "version"), [(31, "1.31.0"), (99, "1.99.0")])
+    def test_newer_library_is_used(self, compile_fake: Any, show: Any, newest: int, version: str) -> None:
+        """Also one that is newer than zrt."""
+        path = compile_fake("new.so", newest=newest, version=version)
+        assert show(ZRT_ORT_LIBRARY=path) == described(path, "ZRT_ORT_LIBRARY", version)
 
     @linux
-    def test_system_loader_finds_a_bare_name(self, compile_fake: Any, show: Any, tmp_path: Path, variable: str) -> None:
+    def test_system_loader_finds_a_bare_name(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
         compile_fake("libown.so")
-        found = show(**{variable: "libown.so"}, LD_LIBRARY_PATH=tmp_path)
+        found = show(ZRT_ORT_LIBRARY="libown.so", LD_LIBRARY_PATH=tmp_path)
         assert found["path"] == "libown.so"
-        assert "it cannot be loaded: cannot open shared object file" in show(**{variable: "libown.so"})
+        assert "it cannot be loaded: cannot open shared object file" in show(ZRT_ORT_LIBRARY="libown.so")
 
 
 @without_core
 class TestDistribution:
-    def test_gpu_distribution_is_used(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
-        fake = compile_fake("fake")
-        inside = Path("onnxruntime/capi", library.FILE_PATTERN.replace("*", ".1.27.0"))
-        install_fake(tmp_path, "onnxruntime-gpu", "1.27.0", {fake: inside})
-        found = show()
-        assert found["path"] == str(tmp_path / inside)
-        assert found["source"] == "onnxruntime-gpu distribution 1.27.0"
-
-    def test_distribution_without_record_is_used(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
-        fake = compile_fake("fake")
-        inside = Path("onnxruntime/capi", library.FILE_PATTERN.replace("*", ".1.27.0"))
-        install_fake(tmp_path, "onnxruntime", "1.27.0", {fake: inside}, record=False)
-        assert show()["path"] == str(tmp_path / inside)
-
-    def test_recorded_file_in_another_folder_is_used(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
-        fake = compile_fake("fake")
-        elsewhere = Path("onnxruntime/lib", library.FILE_PATTERN.replace("*", ".1.27.0"))
-        install_fake(tmp_path, "onnxruntime", "1.27.0", {fake: elsewhere})
-        assert show()["path"] == str(tmp_path / elsewhere)
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"name": "onnxruntime-gpu"},
+            {"name": "onnxruntime", "record": False},
+            {"name": "onnxruntime", "place": Path("onnxruntime/lib", PLACE.name)},
+        ],
+        ids=["for CUDA", "without a record", "recorded in another folder"],
+    )
+    def test_distribution_is_used(self, install: Any, show: Any, options: dict[str, Any]) -> None:
+        path = install(**options)
+        assert show() == described(path, f"{options['name']} distribution 1.27.0", "1.27.0")
 
     @linux
-    def test_error_lists_each_failure(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
-        fake = compile_fake("fake", newest=20, version="1.20.0")
-        inside = Path("onnxruntime/capi/libonnxruntime.so.1.20.0")
-        install_fake(tmp_path, "onnxruntime-gpu", "1.20.0", {fake: inside})
+    def test_error_lists_each_failure(self, install: Any, show: Any) -> None:
+        path = install("onnxruntime-gpu", newest=20, version="1.20.0")
         missing = "cannot open shared object file: No such file or directory"
         assert show(system=False) == "\n".join(
             [
@@ -269,23 +244,18 @@ class TestDistribution:
                 "  built in: this zrt was built without a core of its own",
                 "  ORT_DYLIB_PATH: not set",
                 "  onnxruntime distribution: not installed",
-                f"  onnxruntime-gpu distribution 1.20.0: {tmp_path / inside}: "
-                "it is ONNX Runtime 1.20.0, and zrt needs 1.27 or later",
+                f"  onnxruntime-gpu distribution 1.20.0: {path}: {TOO_OLD}",
                 f"  system loader: libabsent.so.1: it cannot be loaded: {missing}",
                 f"  system loader: libabsent.so: it cannot be loaded: {missing}",
                 f"Install one: {install_line('cpu')} (for CUDA: {install_line('cuda')})",
             ]
         )
 
-    def test_distribution_without_library_is_skipped(self, show: Any, tmp_path: Path) -> None:
-        install_fake(tmp_path, "onnxruntime", "1.27.0", {})
-        assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(system=False)
-
-    def test_recorded_files_that_do_not_exist_are_skipped(self, compile_fake: Any, show: Any, tmp_path: Path) -> None:
-        fake = compile_fake("fake")
-        inside = Path("onnxruntime/capi", library.FILE_PATTERN.replace("*", ".1.27.0"))
-        install_fake(tmp_path, "onnxruntime", "1.27.0", {fake: inside})
-        (tmp_path / inside).unlink()
+    @pytest.mark.parametrize("recorded", [False, True], ids=["not recorded", "recorded"])
+    def test_distribution_without_library_is_skipped(self, install: Any, show: Any, recorded: bool) -> None:
+        path = install("onnxruntime", place=PLACE if recorded else None)
+        if recorded:
+            path.unlink()
         assert f"  onnxruntime distribution 1.27.0: it holds no {library.FILE_PATTERN}\n" in show(system=False)
 
 
@@ -310,19 +280,12 @@ class TestBuiltIn:
     def test_built_in_core_comes_before_the_shared_variable(self, link: Any, compile_fake: Any, show: Any) -> None:
         link(version="1.27.3")
         named = compile_fake("named.so", version="1.27.9")
-        assert show(ORT_DYLIB_PATH=named) == {
-            "path": None,
-            "source": "built in",
-            "version": "1.27.3",
-            "api_version": 27,
-            "build_info": "made for a test",
-        }
+        assert show(ORT_DYLIB_PATH=named) == described(None, "built in", "1.27.3")
         assert show(ZRT_ORT_LIBRARY=named)["source"] == "ZRT_ORT_LIBRARY"
 
     def test_too_old_core_is_skipped(self, link: Any, show: Any) -> None:
         link(newest=20, version="1.20.0")
-        reason = "it is ONNX Runtime 1.20.0, and zrt needs 1.27 or later"
-        assert f"  built in: {reason}\n" in show(system=False)
+        assert f"  built in: {TOO_OLD}\n" in show(system=False)
 
 
 class TestLoading:
@@ -345,3 +308,6 @@ class TestLoading:
     @pytest.mark.parametrize("when", ["handler", "fork"])
     def test_load_within_a_load_does_not_wait(self, script: Any, when: str) -> None:
         script("load_within.py", when)
+
+    def test_threads_make_the_first_sessions(self, script: Any) -> None:
+        assert script("first_sessions.py").stdout.split() == ["8"] * 8

@@ -25,7 +25,7 @@ from zrt.errors import (
     OrtError,
     TerminatedError,
 )
-from zrt.providers import appending
+from zrt.providers import base
 
 NEG = "(float[n] x) => (float[n] y) { y = Neg(x) }"
 QUIET = zrt.SessionOptions(log_severity_level="FATAL")
@@ -103,7 +103,7 @@ def newer_model(build: Callable[..., Any]) -> None:
 
 
 def provider_not_in_build(build: Callable[..., Any]) -> None:
-    appending.append(zrt.SessionOptions().handle(), "SNPEExecutionProvider", {})
+    base.append(zrt.SessionOptions().handle(), "SNPEExecutionProvider", {})
 
 
 def adapter_of_strings(build: Callable[..., Any]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.support import models
 from zrt import Session
 from zrt.bench import synthetic
-from zrt.bench.synthetic import InputShapeError
+from zrt.bench.inputs import UserInputs, make_inputs
 from zrt.errors import UnsupportedError
 from zrt.types import ElementType
 
@@ -58,30 +58,10 @@ class TestMake:
 
 
 class TestShapes:
-    def test_open_dimensions_become_one(self):
-        assert synthetic.input_shapes(Session(models.double(("batch", None, 4)))) == {"x": (1, 1, 4)}
-
-    def test_given_size_resolves_the_symbol_in_all_inputs(self):
-        session = Session(models.tokens())
-        assert synthetic.input_shapes(session, {"ids": (2, 7)}) == {"ids": (2, 7), "mask": (2, 7)}
-
     def test_scalar_shape_is_accepted_for_an_open_rank(self):
         session = Session(models.gather())
         shapes = synthetic.input_shapes(session, {info.name: () for info in session.inputs if info.shape is None})
         assert () in shapes.values()
-
-    @pytest.mark.parametrize(
-        ("model", "shapes", "said"),
-        [
-            (models.add(), {"nope": (4,)}, "'nope'.*'x', 'y'"),
-            (models.add(), {"x": (5,)}, "'x'.*4.*5"),
-            (models.double(("batch", 4)), {"x": (4,)}, "'x'"),
-            (models.flatten_of_unknown_rank(), {}, "'x'.*rank"),
-        ],
-    )
-    def test_wrong_shape_error_names_the_input(self, model, shapes, said):
-        with pytest.raises(InputShapeError, match=said):
-            synthetic.input_shapes(Session(model), shapes)
 
     def test_non_tensor_input_raises(self):
         with pytest.raises(UnsupportedError, match="'x' is a sequence"):
@@ -90,8 +70,8 @@ class TestShapes:
 
 def test_packed_input_is_fed_as_a_value():
     session = Session(models.untouched(ElementType.INT4.onnx_code, [2, 4]))
+    feeds = make_inputs(session, UserInputs()).feeds()
     (info, *_) = [info for info in session.inputs if info.element_type is ElementType.INT4]
-    array = make(ElementType.INT4, (2, 4))
-    value = synthetic.as_feed(info, array, (2, 4))
+    value = feeds[info.name]
     assert value.unpack().dtype == ml_dtypes.int4
     assert value.shape == (2, 4)

@@ -51,39 +51,39 @@ def shipped_model() -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("name", build.MODELS)
-def test_model_is_valid_and_always_the_same(name: str) -> None:
+def test_model_is_valid_and_always_the_same(name):
     model, again = build.MODELS[name](), build.MODELS[name]()
     onnx.checker.check_model(model, full_check=True)
     assert model.ir_version == 10
     assert model.SerializeToString(deterministic=True) == again.SerializeToString(deterministic=True)
 
 
-def test_add_adds() -> None:
+def test_add_adds():
     x, y = noise(4), noise(4, seed=1)
     np.testing.assert_array_equal(infer(build.add(), {"x": x, "y": y}), x + y)
 
 
 @pytest.mark.parametrize("nbytes", [4, 256 * build.KIB])
-def test_relay_adds_one(nbytes: int) -> None:
+def test_relay_adds_one(nbytes):
     x = noise(nbytes // 4)
     np.testing.assert_array_equal(infer(build.relay(nbytes), {"x": x}), x + 1)
 
 
 @pytest.mark.parametrize("nbytes", [0, -4, 6])
-def test_relay_needs_whole_floats(nbytes: int) -> None:
+def test_relay_needs_whole_floats(nbytes):
     with pytest.raises(ValueError, match="multiple of 4"):
         build.relay(nbytes)
 
 
 @pytest.mark.parametrize(("batch", "images"), [("batch", 3), (2, 2)])
-def test_cnn_agrees_with_the_reference(batch: int | str, images: int) -> None:
+def test_cnn_agrees_with_the_reference(batch, images):
     model, feeds = build.cnn(batch), {"image": noise(images, 1, 28, 28)}
     result = infer(model, feeds)
     assert result.shape == (images, 10)
     np.testing.assert_allclose(result, reference(model, feeds), rtol=1e-4, atol=1e-5)
 
 
-def test_mlp_agrees_with_numpy() -> None:
+def test_mlp_agrees_with_numpy():
     model = build.mlp(width=32, depth=3, seed=5)
     expected = x = noise(2, 32)
     weights = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
@@ -95,7 +95,7 @@ def test_mlp_agrees_with_numpy() -> None:
 
 @pytest.mark.onnx_data("light")
 @pytest.mark.parametrize("name", ["squeezenet", "shufflenet"])
-def test_real_architecture_depends_on_its_image(name: str) -> None:
+def test_real_architecture_depends_on_its_image(name):
     model = build.real_architecture(name)
     (image,) = (value.name for value in model.graph.input)
     one, other = (infer(model, {image: noise(1, 3, 224, 224, seed=seed)}) for seed in (0, 1))
@@ -104,12 +104,12 @@ def test_real_architecture_depends_on_its_image(name: str) -> None:
     assert np.abs(one - other).max() > 1e-4
 
 
-def test_unknown_architecture_is_named() -> None:
+def test_unknown_architecture_is_named():
     with pytest.raises(ValueError, match=r"'lenet'.*squeezenet"):
         build.real_architecture("lenet")
 
 
-def test_external_weights_do_not_change_the_model(tmp_path: Path) -> None:
+def test_external_weights_do_not_change_the_model(tmp_path):
     model = build.mlp(width=64, depth=2)
     before = model.SerializeToString(deterministic=True)
     path = build.with_external_weights(model, tmp_path)
@@ -122,7 +122,7 @@ def test_external_weights_do_not_change_the_model(tmp_path: Path) -> None:
     np.testing.assert_array_equal(infer(path, {"x": x}), infer(model, {"x": x}))
 
 
-def test_shipped_model_reads_the_held_back_digits() -> None:
+def test_shipped_model_reads_the_held_back_digits():
     model, digits = shipped_model(), held_back()
     onnx.checker.check_model(model, full_check=True)
     probabilities = infer(model, {"image": digits.pixels.astype(np.float32)})
@@ -134,12 +134,12 @@ def test_shipped_model_reads_the_held_back_digits() -> None:
     assert properties["classes"] == "0,1,2,3,4,5,6,7,8,9"
 
 
-def test_shipped_files_are_small() -> None:
+def test_shipped_files_are_small():
     assert len((SHIPPED / "digits.onnx").read_bytes()) < 100_000
     assert len((SHIPPED / "digits.npz").read_bytes()) < 30_000
 
 
-def test_held_back_digits_are_complete_and_unique() -> None:
+def test_held_back_digits_are_complete_and_unique():
     digits = held_back()
     assert digits.images.shape == (360, 8, 8)
     assert digits.images.dtype == digits.labels.dtype == np.uint8
@@ -148,7 +148,7 @@ def test_held_back_digits_are_complete_and_unique() -> None:
     assert len(np.unique(digits.images.reshape(360, 64), axis=0)) == 360
 
 
-def test_no_held_back_digit_is_training_data() -> None:
+def test_no_held_back_digit_is_training_data():
     pytest.importorskip("sklearn", reason="the training data come from scikit-learn")
     trained, kept = train_digits.split()
     shipped = held_back()

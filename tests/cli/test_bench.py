@@ -16,63 +16,69 @@ class TestJson:
     @pytest.mark.official
     def test_every_contender_has_every_figure(self, zrt_json, saved):
         pytest.importorskip("onnxruntime")
-        found = zrt_json("bench", saved(models.add()), "--runs", 20, "--warmup", 2)
-        assert list(found["contenders"]) == OURS + THEIRS
-        for figures in found["contenders"].values():
+        document = zrt_json("bench", saved(models.add()), "--runs", 20, "--warmup", 2)
+        assert list(document["contenders"]) == OURS + THEIRS
+        for figures in document["contenders"].values():
             assert figures["median_ns"] > 0
             assert figures["ratio_to_c_loop"] > 0
             assert figures["runs"] >= 20
             assert set(figures["latency"]) == PERCENTILES
             assert figures["latency"]["samples"] >= 20
-        assert found["contenders"]["c_loop"]["ratio_to_c_loop"] == 1
-        assert found["unmeasured"] == {}
+        assert document["contenders"]["c_loop"]["ratio_to_c_loop"] == 1
+        assert document["unmeasured"] == {}
+        assert document["onnxruntime_package"]["own_process"] is False
+        same_work = {"lane_to_ort_run_with_iobinding", "prepared_run_to_ort_run", "session_run_to_ort_run"}
+        assert set(document["ratios"]) == {f"{key}_to_c_loop" for key in (OURS + THEIRS)[1:]} | same_work
 
-    @pytest.mark.official
-    def test_ratios_to_the_c_loop_and_to_the_same_work_in_onnxruntime(self, zrt_json, saved):
-        pytest.importorskip("onnxruntime")
-        found = zrt_json("bench", saved(models.add()), "--runs", 5)["ratios"]
-        assert set(found) == {f"{key}_to_c_loop" for key in (OURS + THEIRS)[1:]} | {
-            "lane_to_ort_run_with_iobinding",
-            "prepared_run_to_ort_run",
-            "session_run_to_ort_run",
-        }
-
-    def test_json_has_header_and_set_up(self, zrt_json, saved):
+    def test_json_has_header_set_up_timers_and_lanes(self, zrt_json, saved):
         path = saved(models.double())
-        found = zrt_json("bench", path, "--runs", 3, "--threads", 2, "--shape", "x=8,4", "--policy", "latency")
-        assert found["model"]["path"] == str(path)
-        assert found["model"]["inputs"]["x"] == {"type": "float32", "shape": [8, 4], "source": "made up"}
-        settings = found["settings"]
+        arguments = ("--threads", 2, "--shape", "x=8,4", "--policy", "latency", "--lanes", 2)
+        document = zrt_json("bench", path, "--runs", 3, *arguments)
+        assert document["model"]["path"] == str(path)
+        assert document["model"]["inputs"]["x"] == {"type": "float32", "shape": [8, 4], "source": "made up"}
+        settings = document["settings"]
         assert (settings["provider"], settings["threads"]) == ("CPUExecutionProvider", 2)
         assert (settings["policy"], settings["warmup"]) == ("latency", 10)
-        assert {"zrt", "onnxruntime", "path", "source", "api_version", "build_info"} == set(found["versions"])
-        assert {"processor", "cores", "python", "numpy"} < set(found["machine"])
-        set_up = found["set_up"]
+        assert {"zrt", "onnxruntime", "path", "source", "api_version", "build_info"} == set(document["versions"])
+        assert {"processor", "cores", "python", "numpy"} < set(document["machine"])
+        set_up = document["set_up"]
         assert set_up["load_ns"] > 0
         assert set_up["first_run_ns"] > 0
         assert set_up["resident_after_first_run"] >= set_up["resident_before_load"] > 0
-
-    def test_json_has_the_timers_cost(self, zrt_json, saved):
-        timer = zrt_json("bench", saved(models.add()), "--runs", 3)["timer"]
+        timer = document["timer"]
         assert set(timer["python"]) == set(timer["c"]) == PERCENTILES
         assert timer["python"]["p50_ns"] > 0
         assert timer["empty_loop_ns"] > 0
+        lanes = document["lanes"]
+        assert lanes["count"] == len(lanes["latency"]) == 2
+        assert lanes["runs_per_second"] > 0
+        assert lanes["scaling"] == pytest.approx(lanes["runs_per_second"] / lanes["single_runs_per_second"])
 
-    def test_lanes_option_measures_lanes_together(self, zrt_json, saved):
-        path = saved(models.add())
-        assert zrt_json("bench", path, "--runs", 3)["lanes"] is None
-        found = zrt_json("bench", path, "--runs", 30, "--lanes", 2)["lanes"]
-        assert found["count"] == len(found["latency"]) == 2
-        assert found["runs_per_second"] > 0
-        assert found["scaling"] == pytest.approx(found["runs_per_second"] / found["single_runs_per_second"])
+    @pytest.mark.official
+    def test_paced_calls_and_the_self_check(self, zrt, zrt_json, complaint, saved):
+        pytest.importorskip("onnxruntime")
+        arguments = ("bench", saved(models.add()), "--runs", 3, "--paced", "--self-check")
+        document = zrt_json(*arguments)
+        assert document["settings"]["paced"] is True
+        assert document["machine"]["cache_bytes"] > 0
+        assert list(document["contenders"]) == [*OURS, *THEIRS, "ort_run_again"]
+        for figures in document["contenders"].values():
+            assert (figures["runs"], figures["runs_per_batch"], figures["latency"]["samples"]) == (3, 1, 3)
+            assert figures["latency"]["p50_ns"] == figures["median_ns"] <= figures["latency"]["p99_ns"]
+        assert document["ratios"]["ort_run_again_to_ort_run"] > 0
+        out = zrt(*arguments)
+        assert "with empty caches" in out
+        assert "onnxruntime run, again takes" in out
+        assert "--lanes" in complaint(*arguments, "--lanes", 2, status=2)
 
     def test_neither_rich_nor_onnxruntime_is_needed(self, zrt_json, missing, saved):
         missing("rich")
         missing("onnxruntime")
-        found = zrt_json("bench", saved(models.add()), "--runs", 3)
-        assert list(found["contenders"]) == OURS
-        assert list(found["unmeasured"]) == THEIRS
-        assert all("onnxruntime" in reason for reason in found["unmeasured"].values())
+        document = zrt_json("bench", saved(models.add()), "--runs", 3)
+        assert list(document["contenders"]) == OURS
+        assert list(document["unmeasured"]) == THEIRS
+        assert all("onnxruntime" in reason for reason in document["unmeasured"].values())
+        assert all(name.endswith("_to_c_loop") for name in document["ratios"])
 
 
 class TestPeople:
@@ -94,6 +100,8 @@ class TestPeople:
             "2 lanes at once",
         ):
             assert fact in out
+        # As wide as a page, although this is no terminal.
+        assert max(map(len, out.splitlines())) <= 120
 
     def test_text_names_missing_contenders(self, zrt, missing, saved):
         missing("onnxruntime")
@@ -101,29 +109,14 @@ class TestPeople:
         assert "not measured: onnxruntime run: onnxruntime cannot be imported" in out
         assert "not measured: onnxruntime run_with_iobinding" in out
 
-    def test_lines_fit_a_page_without_a_terminal(self, zrt):
-        assert max(map(len, zrt("bench", "--runs", 3).splitlines())) <= 120
-
 
 class TestPlot:
-    def test_plot_writes_png(self, zrt_json, saved, tmp_path):
-        pytest.importorskip("matplotlib")
-        picture = tmp_path / "figures.png"
-        zrt_json("bench", saved(models.add()), "--runs", 30, "--plot", picture)
-        content = picture.read_bytes()
-        assert content.startswith(b"\x89PNG\r\n\x1a\n")
-        assert len(content) > 20_000
-
-    def test_plot_writes_svg(self, zrt, saved, tmp_path):
-        pytest.importorskip("matplotlib")
-        picture = tmp_path / "figures.SVG"
-        assert str(picture) in zrt("bench", saved(models.add()), "--runs", 1, "--plot", picture)
-        assert ElementTree.parse(picture).getroot().tag.endswith("svg")
-
     def test_plot_names_the_baseline_and_draws_lanes(self, zrt, saved, tmp_path):
         pytest.importorskip("matplotlib")
-        picture = tmp_path / "figures.svg"
-        zrt("bench", saved(models.add()), "--runs", 5, "--lanes", 2, "--plot", picture)
+        picture = tmp_path / "figures.SVG"
+        arguments = ("--runs", 5, "--lanes", 2, "--plot", picture)
+        assert str(picture) in zrt("bench", saved(models.add()), *arguments)
+        assert ElementTree.parse(picture).getroot().tag.endswith("svg")
         # Each text is a comment beside its glyphs.
         for text in ("(the baseline)", "shorter is faster", "2 times one lane", "runs a second"):
             assert text in picture.read_text("utf-8")
@@ -132,46 +125,31 @@ class TestPlot:
         pytest.importorskip("matplotlib")
         missing("onnxruntime")
         picture = tmp_path / "figures.svg"
-        zrt("bench", saved(models.add()), "--runs", 5, "--plot", picture)
+        zrt("bench", saved(models.add()), "--runs", 1, "--plot", picture)
         assert "C loop is 1" in picture.read_text("utf-8")
 
     def test_legend_covers_no_axes(self, zrt, saved, tmp_path, monkeypatch):
-        figure = pytest.importorskip("matplotlib.figure").Figure
+        figure_type = pytest.importorskip("matplotlib.figure").Figure
         drawn = []
-        saving = figure.savefig
-        monkeypatch.setattr(figure, "savefig", lambda self, path: (drawn.append(self), saving(self, path)))
+        save = figure_type.savefig
+        monkeypatch.setattr(figure_type, "savefig", lambda self, path: (drawn.append(self), save(self, path)))
         zrt("bench", saved(models.add()), "--runs", 5, "--lanes", 2, "--plot", tmp_path / "figures.png")
-        [found] = drawn
-        [legend] = found.legends
-        assert len(found.axes) == 3
-        assert not any(legend.get_window_extent().overlaps(axes.get_window_extent()) for axes in found.axes)
-        assert not any(axes.get_legend() for axes in found.axes)
+        [figure] = drawn
+        [legend] = figure.legends
+        assert len(figure.axes) == 3
+        assert not any(legend.get_window_extent().overlaps(axes.get_window_extent()) for axes in figure.axes)
+        assert not any(axes.get_legend() for axes in figure.axes)
+        content = (tmp_path / "figures.png").read_bytes()
+        assert content.startswith(b"\x89PNG\r\n\x1a\n")
+        assert len(content) > 20_000
 
     def test_contenders_differ_without_colour(self):
         pytest.importorskip("matplotlib")
         from zrt.cli.plot import STYLES
 
-        assert set(OURS + THEIRS) < STYLES.keys()
+        assert {*OURS, *THEIRS, "lane_copying", "ort_run_again"} == STYLES.keys()
         for field in ("color", "marker"):
             assert len({getattr(style, field) for style in STYLES.values()}) == len(STYLES)
-
-    def test_plot_replaces_no_file_unasked(self, zrt, complaint, saved, tmp_path):
-        pytest.importorskip("matplotlib")
-        picture = tmp_path / "figures.png"
-        picture.write_bytes(b"precious")
-        arguments = ("bench", saved(models.add()), "--runs", 1, "--plot", picture)
-        assert "--overwrite replaces it" in complaint(*arguments, status=2)
-        assert picture.read_bytes() == b"precious"
-        zrt(*arguments, "--overwrite")
-        assert picture.read_bytes().startswith(b"\x89PNG")
-
-    def test_plot_does_not_replace_the_model(self, complaint, saved):
-        pytest.importorskip("matplotlib")
-        model = saved(models.add(), "model.png")
-        before = model.read_bytes()
-        arguments = ("bench", model, "--runs", 1, "--plot", model, "--overwrite")
-        assert "the same file" in complaint(*arguments, status=2)
-        assert model.read_bytes() == before
 
     def test_missing_plot_package_fails_before_the_measurement(self, complaint, missing, tmp_path):
         missing("matplotlib")
@@ -180,8 +158,11 @@ class TestPlot:
 
 
 @pytest.mark.parametrize("model", [models.convolution(), models.picky_reshape()], ids=["conv", "reshape"])
-def test_model_that_does_not_run_has_status_1(complaint, saved, model):
-    assert "zrt bench: " in complaint("bench", saved(model), status=1)
+@pytest.mark.parametrize("command", ["bench", "profile", "run"])
+def test_model_that_refuses_made_up_inputs_has_a_hint(complaint, saved, command, model):
+    err = complaint(command, saved(model), status=1)
+    for words in (f"zrt {command}: ", "Reshape" if "Reshape" in str(model) else "Conv", "'", "--input", "--shape"):
+        assert words in err
 
 
 def test_missing_shape_is_wrong_usage(complaint, saved):
@@ -190,9 +171,9 @@ def test_missing_shape_is_wrong_usage(complaint, saved):
 
 @pytest.mark.gpu
 def test_cuda_puts_onnxruntime_in_its_own_process(zrt_json, saved):
-    found = zrt_json(
+    document = zrt_json(
         "bench", saved(models.convolution()), "--shape", "image=1,1,64,64", "--runs", 5, "--provider", "cuda"
     )
-    assert found["onnxruntime_package"]["own_process"] is True
-    assert list(found["contenders"])[:3] == ["c_loop", "lane", "lane_copying"]
-    assert found["copies"]
+    assert document["onnxruntime_package"]["own_process"] is True
+    assert list(document["contenders"])[:3] == ["c_loop", "lane", "lane_copying"]
+    assert document["copies"]

@@ -188,7 +188,3 @@ def test_rich_is_not_needed(zrt, missing, digits, tmp_path):
 def test_invalid_model_is_named(complaint, saved, tmp_path):
     broken = saved(b"no model", "broken.onnx")
     assert "broken.onnx" in complaint("compile", broken, tmp_path / "fast.onnx", status=1)
-
-
-def test_missing_folder_fails(complaint, digits, tmp_path):
-    assert "no such folder" in complaint("compile", digits, tmp_path / "none" / "fast.onnx", status=2)

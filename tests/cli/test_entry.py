@@ -16,7 +16,6 @@ import pytest
 import zrt as package
 from tests.support import models, processes
 from zrt._common.installation import install_line
-from zrt.cli import main
 
 COMMANDS = ("bench", "compile", "info", "inspect", "profile", "run")
 COMMAND = [sys.executable, "-m", "zrt"]
@@ -63,8 +62,14 @@ class TestUsage:
             ("bench", "--plot", "no-such-folder/picture.png"),
             ("compile", "a.onnx", "b.onnx", "c.onnx"),
             ("compile",),
+            ("compile", "a.onnx", "no-such-folder/b.onnx"),
             ("run", "--input", "x"),
             ("run", "--input", "x="),
+            ("profile", "--runs", "0"),
+            ("profile", "--warmup", "-1"),
+            ("profile", "--by", "thread"),
+            ("profile", "--trace", "no-such-folder/trace.json"),
+            ("profile", "--threads", "many"),
         ],
         ids=" ".join,
     )
@@ -110,12 +115,6 @@ class TestFailure:
         err = complaint(command, "--shape", f"image={batch},1,8,8", status=1)
         assert "input 'image'" in err
 
-    def test_plot_that_cannot_be_written_is_named(self, complaint, saved, tmp_path):
-        picture = tmp_path / "taken.png"
-        picture.mkdir()
-        err = complaint("bench", saved(models.add()), "--runs", 1, "--plot", picture, status=2)
-        assert str(picture) in err
-
     def test_missing_library_prints_one_readable_message(self):
         with start("info", env={**os.environ, "ZRT_ORT_LIBRARY": "/nope/libonnxruntime.so"}) as process:
             out, err = process.communicate()
@@ -123,6 +122,45 @@ class TestFailure:
         assert out == ""
         assert "/nope/libonnxruntime.so" in err
         assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "name"), [("bench", "--plot", "figures.png"), ("profile", "--trace", "trace.json")]
+)
+class TestFilesThatAreWritten:
+    @pytest.fixture(autouse=True)
+    def _plots(self, option):
+        if option == "--plot":
+            pytest.importorskip("matplotlib")
+
+    def test_existing_file_is_replaced_with_overwrite_only(
+        self, zrt, complaint, saved, tmp_path, command, option, name
+    ):
+        path = tmp_path / name
+        path.write_bytes(b"precious")
+        arguments = (command, saved(models.add()), "--runs", 1, option, path)
+        assert "--overwrite replaces it" in complaint(*arguments, status=2)
+        assert path.read_bytes() == b"precious"
+        zrt(*arguments, "--overwrite")
+        assert path.stat().st_size > 100
+
+    def test_model_is_not_replaced(self, complaint, saved, command, option, name):
+        model = saved(models.add(), name)
+        before = model.read_bytes()
+        assert "the same file" in complaint(command, model, "--runs", 1, option, model, "--overwrite", status=2)
+        assert model.read_bytes() == before
+
+    def test_folder_in_its_place_is_named(self, complaint, saved, tmp_path, command, option, name):
+        folder = tmp_path / name
+        folder.mkdir()
+        assert str(folder) in complaint(command, saved(models.add()), "--runs", 1, option, folder, status=2)
+
+
+@pytest.mark.parametrize("command", [("info",), ("inspect",), ("run",), ("profile", "--runs", 1)], ids=str)
+def test_json_needs_no_package_for_its_output(zrt_json, missing, command):
+    missing("rich")
+    missing("tomli_w")
+    assert zrt_json(*command)
 
 
 class TestDefaultModel:
@@ -215,10 +253,3 @@ def _read_all(descriptor: int) -> bytes:
     finally:
         os.close(descriptor)
     return seen
-
-
-def test_main_returns_the_status(capsys):
-    assert main(["inspect", "--json"]) == 0
-    assert main(["inspect", "nope.onnx"]) == 1
-    assert main(["inspect", "--nope"]) == 2
-    capsys.readouterr()

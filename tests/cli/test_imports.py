@@ -60,7 +60,7 @@ def clamping(build: Any, tmp_path: Path) -> Path:
     return tmp_path / "model.onnx"
 
 
-def test_domains_of_modules_come_once_each(module: Callable[[str], str]) -> None:
+def test_domains_of_modules_come_once_each(module):
     first = module(OPERATORS)
     again = module(f"from {first} import domain")
     (domain,) = common.imported_domains([first, again])
@@ -78,21 +78,19 @@ def test_domains_of_modules_come_once_each(module: Callable[[str], str]) -> None
         ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
     ],
 )
-def test_modules_that_do_not_serve_are_named(module: Callable[[str], str], text: str, message: str) -> None:
+def test_modules_that_do_not_serve_are_named(module, text, message):
     name = module(text)
     with pytest.raises(common.UsageError, match=f"--import: .*'{name}' .*{message}"):
         common.imported_domains([name])
 
 
 @pytest.mark.parametrize("name", ["", "..x", "no/such", "nul\0"])
-def test_names_that_are_no_modules_are_refused(module: Callable[[str], str], name: str) -> None:
+def test_names_that_are_no_modules_are_refused(module, name):
     with pytest.raises(common.UsageError, match="--import"):
         common.imported_domains([name])
 
 
-def test_scores_a_model_with_operators_in_python(
-    module: Callable[[str], str], clamping: Path, zrt_json: Callable[..., Any], complaint: Callable[..., str]
-) -> None:
+def test_scores_a_model_with_operators_in_python(module, clamping, zrt_json, complaint):
     np.savez("data.npz", x=np.array([-1, 0.5, 3], np.float32))
     name = module(OPERATORS)
     command = ("score", clamping, "data.npz", "results.npz")

@@ -6,6 +6,7 @@ import pytest
 
 import zrt as package
 from tests.support import models
+from zrt.cli import main
 
 
 def test_inputs_and_outputs_with_types_and_shapes(zrt_json, saved):
@@ -32,17 +33,9 @@ def test_open_rank_is_none(zrt_json, zrt, saved):
 
 
 @pytest.fixture
-def annotated(saved):
+def annotated(build, saved):
     """A model with a weight that may be overridden, and everything an author can write."""
-    model = onnx.load_model_from_string(
-        models.build(
-            [models.node("Mul", ["x", "w"], ["y"])],
-            [models.tensor("x", models.FLOAT, [4]), models.tensor("w", models.FLOAT, [4])],
-            [models.tensor("y", models.FLOAT, [4])],
-            {"w": [1.0, 2.0, 3.0, 4.0]},
-        )
-    )
-    model.graph.initializer[0].CopyFrom(onnx.helper.make_tensor("w", models.FLOAT, [4], [1.0, 2.0, 3.0, 4.0]))
+    model = build("(float[4] x, float[4] w = {1, 2, 3, 4}) => (float[4] y) { y = Mul(x, w) }")
     model.producer_name = "the tests"
     model.domain = "org.example"
     model.model_version = 7
@@ -82,6 +75,7 @@ def test_text_has_the_same_facts_and_keeps_brackets(zrt, annotated):
 
 def test_shipped_model_has_metadata(zrt):
     out = zrt("inspect")
+    assert "--full" not in out
     for fact in ("the digit classifier inside zrt", "image", "[batch, 1, 8, 8]", "probabilities", "Apache-2.0"):
         assert fact in out
 
@@ -127,39 +121,50 @@ class TestContents:
         assert f"opsets          ai.onnx {found['opsets']['']}" in out
 
     def test_subgraphs_functions_and_constants_count(self, zrt_json, saved):
-        inner = onnx.helper.make_graph(
-            [onnx.helper.make_node("Add", ["x", "w"], ["y"])],
-            "branch",
-            [],
-            [models.tensor("y", models.FLOAT, [4])],
-            [onnx.numpy_helper.from_array(np.ones(4, np.float32), "w")],
-        )
-        model = onnx.load_model_from_string(
-            models.build(
-                [
-                    onnx.helper.make_node("If", ["c"], ["h"], then_branch=inner, else_branch=inner),
-                    onnx.helper.make_node(
-                        "Constant", [], ["k"], value=onnx.numpy_helper.from_array(np.ones(3, np.int64))
-                    ),
-                    onnx.helper.make_node("Twice", ["h"], ["z"], domain="mine"),
-                ],
-                [models.tensor("c", onnx.TensorProto.BOOL, []), models.tensor("x", models.FLOAT, [4])],
-                [models.tensor("z", models.FLOAT, [4])],
-            )
-        )
-        twice = [onnx.helper.make_node("Add", ["a", "a"], ["b"])]
-        opsets = [onnx.helper.make_opsetid("", 17)]
-        model.functions.append(onnx.helper.make_function("mine", "Twice", ["a"], ["b"], twice, opsets))
-        model.opset_import.append(onnx.helper.make_opsetid("mine", 1))
-        found = zrt_json("inspect", saved(model.SerializeToString()))["contents"]
-        assert found["operators"] == {"Add": 3, "If": 1, "Constant": 1, "mine::Twice": 1}
-        assert found["opsets"]["mine"] == 1
-        assert (found["weights"], found["parameters"], found["parameter_bytes"]) == (3, 11, 2 * 16 + 24)
+        text = """
+            <ir_version: 10, opset_import: ["" : 17, "mine" : 1]>
+            test (bool c, float[4] x) => (float[4] z) {
+                h = If (c) <
+                    then_branch = same () => (float[4] y) <float[4] w = {1, 1, 1, 1}> { y = Add(x, w) },
+                    else_branch = other () => (float[4] y) <float[4] w = {1, 1, 1, 1}> { y = Add(x, w) }
+                >
+                k = Constant <value = int64[3] {1, 1, 1}> ()
+                z = mine.Twice(h)
+            }
+            <domain: "mine", opset_import: ["" : 17]>
+            Twice (a) => (b) { b = Add(a, a) }
+        """
+        contents = zrt_json("inspect", saved(onnx.parser.parse_model(text).SerializeToString()))["contents"]
+        assert contents["operators"] == {"Add": 3, "If": 1, "Constant": 1, "mine::Twice": 1}
+        assert contents["opsets"]["mine"] == 1
+        assert (contents["weights"], contents["parameters"], contents["parameter_bytes"]) == (3, 11, 2 * 16 + 24)
 
     def test_bytes_in_other_files(self, zrt, zrt_json, tmp_path):
         path = models.save_apart(models.weighted(), tmp_path / "split.onnx", "split.weights")
         assert zrt_json("inspect", path)["contents"]["outside"] == {"split.weights": 256}
         assert "256 bytes, 256 of them in split.weights" in zrt("inspect", path)
+
+    def test_missing_file_of_weights_is_named_and_the_rest_is_shown(self, capsys, zrt_json, tmp_path):
+        path = models.save_apart(models.weighted(), tmp_path / "split.onnx", "split.weights")
+        whole = zrt_json("inspect", path)
+        assert whole["missing_files"] == []
+        (tmp_path / "split.weights").unlink()
+        assert main(["inspect", str(path)]) == 1
+        out, err = capsys.readouterr()
+        assert "256 bytes, 256 of them in split.weights" in out
+        assert (str(path) in err, "'split.weights'" in err) == (True, True)
+        assert zrt_json("inspect", path, status=1) == whole | {"missing_files": ["split.weights"]}
+
+    def test_missing_weights_of_packed_types(self, zrt_json, tmp_path):
+        weight = onnx.helper.make_tensor("w", onnx.TensorProto.INT4, [512], bytes(256), raw=True)
+        nodes = [models.node("DequantizeLinear", ["w", "scale"], ["y"])]
+        outputs = [models.tensor("y", models.FLOAT, [512])]
+        model = onnx.load_model_from_string(models.build(nodes, [], outputs, {"scale": np.float32(1)}))
+        model.graph.initializer.append(weight)
+        model.opset_import[0].version = 21
+        path = models.save_apart(model.SerializeToString(), tmp_path / "packed.onnx", "packed.weights")
+        (tmp_path / "packed.weights").unlink()
+        assert zrt_json("inspect", path, status=1)["outputs"][0]["shape"] == [512]
 
     def test_model_in_the_runtimes_own_format_says_so(self, zrt, zrt_json, tmp_path):
         path = tmp_path / "model.ort"
@@ -170,47 +175,33 @@ class TestContents:
 
 
 class TestLongMetadata:
-    @pytest.fixture
-    def wordy(self, saved):
+    def test_long_texts_are_cut_with_a_note(self, zrt, zrt_json, saved):
         model = onnx.load_model_from_string(models.add())
         model.doc_string = "A long story. " * 300
         props = {"characters": "\n".join(map(str, range(6000))), "short": "as it is"}
         onnx.helper.set_model_props(model, props)
-        return saved(model.SerializeToString())
-
-    @pytest.fixture
-    def many(self, saved):
-        model = onnx.load_model_from_string(models.add())
-        onnx.helper.set_model_props(model, {f"key{index}": "a value" for index in range(100)})
-        return saved(model.SerializeToString())
-
-    def test_it_is_cut_with_a_note(self, zrt, wordy):
-        out = zrt("inspect", wordy)
+        path = saved(model.SerializeToString())
+        out = zrt("inspect", path)
         assert len(out.splitlines()) < 40
         assert "28,889 characters" in out
         assert "as it is" in out
         assert out.count("--full shows all") == 1
         assert "5999" not in out
+        whole = zrt("inspect", path, "--full")
+        assert ("5999" in whole, "--full" in whole) == (True, False)
+        metadata = zrt_json("inspect", path)["metadata"]
+        assert metadata["custom"]["characters"].endswith("\n5999")
+        assert len(metadata["description"]) == 4200
 
-    def test_full_shows_all(self, zrt, wordy):
-        out = zrt("inspect", wordy, "--full")
-        assert "5999" in out
-        assert "--full" not in out
-
-    def test_many_entries_are_cut_with_a_note(self, zrt, many):
-        out = zrt("inspect", many)
+    def test_many_entries_are_cut_with_a_note(self, zrt, saved):
+        model = onnx.load_model_from_string(models.add())
+        onnx.helper.set_model_props(model, {f"key{index}": "a value" for index in range(100)})
+        path = saved(model.SerializeToString())
+        out = zrt("inspect", path)
         assert out.count("a value") == 20
         assert "80 more entries of metadata" in out
         assert out.count("--full shows all") == 1
-        assert zrt("inspect", many, "--full").count("a value") == 100
-
-    def test_json_has_all(self, zrt_json, wordy):
-        found = zrt_json("inspect", wordy)["metadata"]
-        assert found["custom"]["characters"].endswith("\n5999")
-        assert len(found["description"]) == 4200
-
-    def test_short_metadata_has_no_note(self, zrt):
-        assert "--full" not in zrt("inspect")
+        assert zrt("inspect", path, "--full").count("a value") == 100
 
 
 @pytest.mark.azure

@@ -27,8 +27,9 @@ def test_non_float_outputs_have_no_top_five():
     assert outputs.describe(np.zeros((1, 10), np.int64))["top"] is None
 
 
-def test_fewer_than_five_classes_are_all_listed():
+def test_fewer_than_five_finite_classes_are_all_listed():
     assert top([[1, 3, 2]]) == [1, 2, 0]
+    assert top([[np.nan, np.inf, 2, 0]]) == [2, 3]
 
 
 def test_absent_optional_has_its_own_kind():

@@ -42,44 +42,6 @@ def test_trace_option_writes_a_chrome_trace(zrt, tmp_path):
     assert [event["name"] for event in events].count("model_run") == 2
 
 
-def test_neither_rich_nor_tomli_w_is_needed(zrt_json, missing):
-    missing("rich")
-    missing("tomli_w")
-    assert zrt_json("profile", "--runs", 1)["rows"]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("--runs", "0"),
-        ("--warmup", "-1"),
-        ("--by", "thread"),
-        ("--trace", "no-such-folder/trace.json"),
-        ("--threads", "many"),
-    ],
-    ids=" ".join,
-)
-def test_wrong_usage(complaint, arguments):
-    assert "usage: zrt profile" in complaint("profile", *arguments, status=2)
-
-
-def test_trace_that_cannot_be_written_fails(complaint, tmp_path):
-    assert str(tmp_path) in complaint("profile", "--runs", 1, "--trace", tmp_path, status=2)
-
-
-def test_trace_replaces_no_file_unasked(zrt, complaint, saved, tmp_path):
-    model, path = saved(models.add()), tmp_path / "trace.json"
-    path.write_text("precious")
-    assert "--overwrite replaces it" in complaint("profile", model, "--runs", 1, "--trace", path, status=2)
-    assert path.read_text() == "precious"
-    zrt("profile", model, "--runs", 1, "--trace", path, "--overwrite")
-    assert json.loads(path.read_text("utf-8"))["traceEvents"]
-    before = model.read_bytes()
-    arguments = ("profile", model, "--runs", 1, "--trace", model, "--overwrite")
-    assert "the same file" in complaint(*arguments, status=2)
-    assert model.read_bytes() == before
-
-
 def test_options_file_with_profiling_is_refused(complaint, tmp_path):
     file = tmp_path / "options.json"
     file.write_text(json.dumps({"session": {"profile_file_prefix": str(tmp_path / "whole")}}))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -102,41 +104,19 @@ class TestOutputs:
             assert fact in out
 
 
-def logarithm(shape=(4,)) -> bytes:
-    """y = log(x): no number below zero."""
-    return models.build(
-        [models.node("Log", ["x"], ["y"])],
-        [models.tensor("x", models.FLOAT, shape)],
-        [models.tensor("y", models.FLOAT, shape)],
-    )
-
-
-class TestNonFinite:
-    def test_non_finite_elements_are_counted_and_the_status_is_1(self, zrt_json, saved, array):
-        x = array([-1, 0, 1, np.e])
-        found = zrt_json("run", saved(logarithm()), "--input", f"x={x}", status=1)
-        output = found["providers"][CPU]["outputs"]["y"]
-        assert found["finite"] is False
-        assert (output["nan"], output["infinite"]) == (1, 1)
-        # The others still have their range.
-        assert (output["min"], output["max"]) == (0.0, pytest.approx(1.0))
-
-    def test_text_has_non_finite_elements(self, zrt, saved, array):
-        x = array([-1, -1, -1, -1])
-        assert " 4 " in zrt("run", saved(logarithm()), "--input", f"x={x}", status=1)
-
-    def test_non_finite_elements_are_not_in_the_top_five(self, zrt_json, saved, array):
-        x = array([[-1, 1, 2, 0]])
-        found = zrt_json("run", saved(logarithm((1, 4))), "--input", f"x={x}", status=1)
-        assert [entry["index"] for entry in found["providers"][CPU]["outputs"]["y"]["top"]] == [2, 1]
+def test_non_finite_elements_are_counted_and_the_status_is_1(zrt, zrt_json, build, saved, array):
+    model = build("(float[4] x) => (float[4] y) { y = Log(x) }")
+    arguments = ("run", saved(model.SerializeToString()), "--input", f"x={array([-1, 0, 1, np.e])}")
+    document = zrt_json(*arguments, status=1)
+    output = document["providers"][CPU]["outputs"]["y"]
+    assert document["finite"] is False
+    assert (output["nan"], output["infinite"]) == (1, 1)
+    # The others still have their range.
+    assert (output["min"], output["max"]) == (0.0, pytest.approx(1.0))
+    assert re.search(r"^ y .* 1 +1 *$", zrt(*arguments, status=1), re.MULTILINE)
 
 
 class TestWrongInputs:
-    def test_unknown_input_name_is_wrong_usage(self, complaint, saved, array):
-        err = complaint("run", saved(models.add()), "--input", f"nope={array([1])}", status=2)
-        assert "'nope'" in err
-        assert "'x', 'y'" in err
-
     @pytest.mark.parametrize(
         ("values", "dtype", "said"),
         [([1, 2, 3, 4], np.float64, "float64"), ([1, 2], np.float32, "[2]"), (1.0, np.float32, "[]")],
@@ -152,11 +132,6 @@ class TestWrongInputs:
         assert "x=nope.npy" in err
         assert "No such file" in err
 
-    def test_file_without_array_fails(self, complaint, saved, tmp_path):
-        path = tmp_path / "x.npy"
-        path.write_text("1 2 3")
-        assert f"x={path}" in complaint("run", saved(models.add()), "--input", f"x={path}", status=1)
-
     def test_file_of_python_objects_is_not_loaded(self, complaint, saved, tmp_path):
         path = tmp_path / "x.npy"
         np.save(path, np.array([{}]), allow_pickle=True)
@@ -166,11 +141,6 @@ class TestWrongInputs:
         path = tmp_path / "x.npz"
         np.savez(path, x=np.zeros(4))
         assert "several arrays" in complaint("run", saved(models.add()), "--input", f"x={path}", status=1)
-
-    def test_input_given_twice_is_wrong_usage(self, complaint, saved, array):
-        model, x = saved(models.add()), array([1, 2, 3, 4])
-        assert "'x' twice" in complaint("run", model, "--input", f"x={x}", "--input", f"x={x}", status=2)
-        assert "'x'" in complaint("run", model, "--input", f"x={x}", "--shape", "x=4", status=2)
 
 
 class TestProviders:
@@ -208,7 +178,7 @@ class TestProviders:
         assert list(zrt_json("run", saved(models.add()), "--provider", "CPU")["providers"]) == [CPU]
 
     def test_unusable_provider_is_skipped_unless_chosen(self, zrt_json, complaint, saved, monkeypatch):
-        for place in (providers, providers.library_providers):
+        for place in (providers, providers.base):
             monkeypatch.setattr(place, "available_providers", lambda: ["WarpExecutionProvider", CPU])
         monkeypatch.setattr(providers, "usable", lambda name: "no warp core" if "Warp" in name else None)
         model = saved(models.add())
@@ -216,7 +186,3 @@ class TestProviders:
         assert found["WarpExecutionProvider"] == {"problem": "not usable here: no warp core"}
         assert "outputs" in found[CPU]
         assert "no warp core" in complaint("run", model, "--provider", "warp", status=1)
-
-    def test_failing_run_has_status_1_and_the_reason(self, complaint, saved):
-        err = complaint("run", saved(models.picky_reshape()), status=1)
-        assert "Reshape" in err

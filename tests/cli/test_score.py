@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,9 @@ import numpy as np
 import pytest
 
 from tests.scoring import models
-from tests.scoring.stops import failing_after
 from tests.support import processes
 from zrt.cli import main
-from zrt.scoring import parts, score
+from zrt.scoring import parts
 
 pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
 
@@ -44,10 +41,16 @@ def table(x: Any = None, **more: Any) -> Any:
     return pa.table({"x": rows, "k": K[: len(rows)], "id": [f"row {k}" for k in K[: len(rows)]], **more})
 
 
-def run(*arguments: object, capsys: Any = None) -> Any:
-    status = main(["score", *map(str, arguments), "--json"])
-    out = capsys.readouterr()
-    return status, json.loads(out.out) if out.out else out.err
+@pytest.fixture
+def run(capsys):
+    """Runs the command: its exit status, and its document or complaint."""
+
+    def score(*arguments: object) -> Any:
+        status = main(["score", *map(str, arguments), "--json"])
+        out, err = capsys.readouterr()
+        return status, json.loads(out) if out else err
+
+    return score
 
 
 def check(y: Any, n: Any) -> None:
@@ -87,93 +90,91 @@ CSV = ("--input", "x0=x", "--input", "x1=x", "--input", "x2=x")
 class TestFormats:
     @pytest.mark.parametrize("source", ["parquet", "arrow", "csv", "npz"])
     @pytest.mark.parametrize("target", ["parquet", "arrow", "csv", "npz"])
-    def test_each_format_to_each(self, model: Path, tmp_path: Path, source: str, target: str, capsys: Any) -> None:
+    def test_each_format_to_each(self, model, tmp_path, source, target, run):
         data, results = write(source, tmp_path), tmp_path / f"results.{target}"
-        status, found = run(model, data, results, *(CSV if source == "csv" else ()), capsys=capsys)
+        status, found = run(model, data, results, *(CSV if source == "csv" else ()))
         assert (status, found["rows"], found["bad_rows"]) == (0, ROWS, 0)
         check(*read(results))
         assert not (tmp_path / f"{results.name}.parts").exists()
 
-    def test_npy(self, tmp_path: Path, capsys: Any) -> None:
+    def test_npy(self, tmp_path, run):
         (tmp_path / "sums.onnx").write_bytes(models.sums())
         np.save(tmp_path / "x.npy", X)
-        assert run(tmp_path / "sums.onnx", tmp_path / "x.npy", tmp_path / "s.npy", capsys=capsys)[0] == 0
+        assert run(tmp_path / "sums.onnx", tmp_path / "x.npy", tmp_path / "s.npy")[0] == 0
         np.testing.assert_allclose(np.load(tmp_path / "s.npy"), X.sum(axis=1), rtol=1e-5)
 
-    def test_folders(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+    def test_folders(self, model, tmp_path, run):
         (tmp_path / "data").mkdir()
         for index in range(4):
             parquet.write_table(table().slice(index * 250, 250), tmp_path / "data" / f"{index}.parquet")
-        assert run(model, tmp_path / "data", tmp_path / "out", capsys=capsys)[0] == 0
+        assert run(model, tmp_path / "data", tmp_path / "out")[0] == 0
         found = datasets.dataset(tmp_path / "out", format="parquet").to_table()
         check(found["y"].to_pylist(), found["n"])
 
-    def test_texts(self, tmp_path: Path, capsys: Any) -> None:
+    def test_texts(self, tmp_path, run):
         (tmp_path / "texts.onnx").write_bytes(models.texts())
         parquet.write_table(pa.table({"s": ["a", "bé", ""] * 100}), tmp_path / "s.parquet")
-        status, _ = run(tmp_path / "texts.onnx", tmp_path / "s.parquet", tmp_path / "t.parquet", capsys=capsys)
+        status, _ = run(tmp_path / "texts.onnx", tmp_path / "s.parquet", tmp_path / "t.parquet")
         assert status == 0
         assert parquet.read_table(tmp_path / "t.parquet")["t"].to_pylist() == ["a", "bé", ""] * 100
 
     @pytest.mark.parametrize("target", ["parquet", "csv", "npz"])
-    def test_bfloat16_is_written_as_float32(self, build: Any, tmp_path: Path, target: str, capsys: Any) -> None:
+    def test_bfloat16_is_written_as_float32(self, build, tmp_path, target, run):
         model = build("(bfloat16[n] n) => (bfloat16[n] y) { y = Identity(n) }")
         (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
         np.savez(tmp_path / "data.npz", n=np.array([1.5, -2], np.float32))
         results = tmp_path / f"results.{target}"
-        assert run(tmp_path / "model.onnx", tmp_path / "data.npz", results, capsys=capsys)[0] == 0
+        assert run(tmp_path / "model.onnx", tmp_path / "data.npz", results)[0] == 0
         if target == "npz":
             found = np.load(results)["y"]
             assert (found.dtype, found.tolist()) == (np.float32, [1.5, -2])
         else:
             assert datasets.dataset(results, format=target).to_table()["y"].to_pylist() == [1.5, -2]
 
-    def test_kept_columns(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+    def test_kept_columns(self, model, tmp_path, run):
         results = tmp_path / "results.parquet"
-        run(model, write("parquet", tmp_path), results, "--keep", "id", capsys=capsys)
+        run(model, write("parquet", tmp_path), results, "--keep", "id")
         found = parquet.read_table(results)
         assert found.column_names == ["id", "y", "n"]
         assert found["id"].to_pylist() == [f"row {k}" for k in K]
 
-    def test_kept_numbers_of_a_csv_stay_numbers(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+    def test_kept_numbers_of_a_csv_stay_numbers(self, model, tmp_path, run):
         (tmp_path / "data.csv").write_text("x0,x1,x2,k,id,zip\n1,2,3,4,1,007\n1,2,3,5,,010\n1,2,3,6,3,100\n")
         for target in ("results.parquet", "results.csv"):
-            run(model, tmp_path / "data.csv", tmp_path / target, *CSV, "--keep", "id", "--keep", "zip", capsys=capsys)
+            run(model, tmp_path / "data.csv", tmp_path / target, *CSV, "--keep", "id", "--keep", "zip")
         found = parquet.read_table(tmp_path / "results.parquet")
         assert (str(found["id"].type), found["id"].to_pylist()) == ("int64", [1, None, 3])
         assert found["zip"].to_pylist() == ["007", "010", "100"]
         first = (tmp_path / "results.csv").read_text().splitlines()[1]
         assert first.startswith('1,"007",')
 
-    def test_kept_columns_of_numpy(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+    def test_kept_columns_of_numpy(self, model, tmp_path, run):
         np.savez(tmp_path / "data.npz", x=X, k=K, id=K + 7, pair=np.stack([K, K], axis=1))
         results = tmp_path / "results.parquet"
-        status, found = run(model, tmp_path / "data.npz", results, "--keep", "id", "--keep", "pair", capsys=capsys)
+        status, found = run(model, tmp_path / "data.npz", results, "--keep", "id", "--keep", "pair")
         assert status == 0, found
         made = parquet.read_table(results)
         assert made["id"].to_pylist() == list(range(7, ROWS + 7))
         assert made["pair"].to_pylist()[3] == [3, 3]
 
-    def test_columns_of_a_pattern_in_the_shape_of_the_input(self, build: Any, tmp_path: Path, capsys: Any) -> None:
+    def test_columns_of_a_pattern_in_the_shape_of_the_input(self, build, tmp_path, run):
         """In the order of the file, which is not that of the names."""
         model = build("(float[n, 2, 3] image) => (float[n, 2, 3] y) { y = Identity(image) }")
         (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
         (tmp_path / "data.csv").write_text("p0,p10,p1,other,p3,p4,p2\n0,1,2,9,3,4,5\n")
         arguments = (tmp_path / "model.onnx", tmp_path / "data.csv", tmp_path / "results.parquet")
-        status, found = run(*arguments, "--input", "p*=image", capsys=capsys)
+        status, found = run(*arguments, "--input", "p*=image")
         assert status == 0, found
         assert parquet.read_table(arguments[2])["y"].to_pylist() == [[[0, 1, 2], [3, 4, 5]]]
-        status, found = run(*arguments, "--overwrite", "--input", "p?=image", capsys=capsys)
+        status, found = run(*arguments, "--overwrite", "--input", "p?=image")
         assert status == 2
         assert "input 'image' takes rows of shape [2, 3], which 5 columns do not make" in found
-        status, found = run(*arguments, "--overwrite", "--input", "q*=image", capsys=capsys)
+        status, found = run(*arguments, "--overwrite", "--input", "q*=image")
         assert (status, "no column 'q*'" in found) == (2, True)
 
     @pytest.mark.parametrize("bad", [False, True])
     @pytest.mark.parametrize("target", ["r.parquet", "r.arrow", "r.csv", "r.npz"])
-    def test_bytes_do_not_tell_where_parts_were_cut(
-        self, tmp_path: Path, target: str, bad: bool, monkeypatch: pytest.MonkeyPatch, capsys: Any
-    ) -> None:
+    def test_bytes_do_not_tell_where_parts_were_cut(self, tmp_path, target, bad, monkeypatch, run):
         model = tmp_path / "sums.onnx"
         model.write_bytes(models.sums())
         rows = [None if bad and number % 97 == 5 else row for number, row in enumerate(X.tolist())]
@@ -185,36 +186,23 @@ class TestFormats:
         for cut in (1, 100, 1000, 1 << 20):
             monkeypatch.setattr(parts, "PART_BYTES", cut)
             arguments = (model, tmp_path / "data.parquet", tmp_path / target, "--overwrite", "--skip-bad", *more)
-            assert run(*arguments, "--batch", 10, capsys=capsys)[0] == 0
+            assert run(*arguments, "--batch", 10)[0] == 0
             made.append((tmp_path / target).read_bytes())
         assert len(set(made)) == 1
 
 
-class TestBatches:
-    @pytest.mark.parametrize("batch", [1, 7, 64, 2000])
-    def test_fixed_batch_is_padded_and_cut(self, tmp_path: Path, batch: int, capsys: Any) -> None:
-        (tmp_path / "model.onnx").write_bytes(models.affine(batch))
-        results = tmp_path / "results.npz"
-        assert run(tmp_path / "model.onnx", write("npz", tmp_path), results, capsys=capsys)[0] == 0
-        check(*read(results))
-
-    @pytest.mark.parametrize("lanes", [1, 4])
-    def test_open_batch(self, model: Path, tmp_path: Path, lanes: int, capsys: Any) -> None:
-        results = tmp_path / "results.npz"
-        run(model, write("npz", tmp_path), results, "--batch", 3, "--lanes", lanes, capsys=capsys)
-        check(*read(results))
-
-    def test_rows_of_different_lengths(self, tmp_path: Path, capsys: Any) -> None:
+class TestShapes:
+    def test_rows_of_different_lengths(self, tmp_path, run):
         (tmp_path / "sums.onnx").write_bytes(models.sums())
         rows = [[1.0] * (1 + number // 3 % 4) for number in range(100)]
         parquet.write_table(pa.table({"x": rows}), tmp_path / "x.parquet")
-        assert run(tmp_path / "sums.onnx", tmp_path / "x.parquet", tmp_path / "s.npy", capsys=capsys)[0] == 0
+        assert run(tmp_path / "sums.onnx", tmp_path / "x.parquet", tmp_path / "s.npy")[0] == 0
         assert np.load(tmp_path / "s.npy").tolist() == [len(row) for row in rows]
 
-    def test_nested_lists_become_tensors(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+    def test_nested_lists_become_tensors(self, model, tmp_path, run):
         results = tmp_path / "results.parquet"
         parquet.write_table(table(pa.array(X.tolist())), tmp_path / "x.parquet")
-        assert run(model, tmp_path / "x.parquet", results, capsys=capsys)[0] == 0
+        assert run(model, tmp_path / "x.parquet", results)[0] == 0
         check(*read(results))
 
 
@@ -227,9 +215,9 @@ class TestBadRows:
         parquet.write_table(table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
         return tmp_path / "bad.parquet"
 
-    def test_are_left_out_and_reported(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+    def test_are_left_out_and_reported(self, model, tmp_path, run):
         results = tmp_path / "results.parquet"
-        status, found = run(model, self.data(tmp_path), results, "--keep", "k", capsys=capsys)
+        status, found = run(model, self.data(tmp_path), results, "--keep", "k")
         assert (status, found["bad_rows"]) == (1, len(BAD))
         assert [one["row"] for one in found["bad"]] == list(BAD)
         assert found["bad"][1]["reason"] == "column 'x': shape [1], not shape [3]"
@@ -238,9 +226,9 @@ class TestBadRows:
         assert made["k"].to_pylist() == good
         np.testing.assert_allclose(made["y"].to_pylist(), Y[good], rtol=1e-5)
 
-    def test_have_nulls(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+    def test_have_nulls(self, model, tmp_path, run):
         results = tmp_path / "results.parquet"
-        status, found = run(model, self.data(tmp_path), results, "--skip-bad", "--keep", "id", capsys=capsys)
+        status, found = run(model, self.data(tmp_path), results, "--skip-bad", "--keep", "id")
         assert (status, found["bad_rows"]) == (0, len(BAD))
         made = parquet.read_table(results)
         assert made["id"].to_pylist() == [f"row {k}" for k in K]
@@ -249,21 +237,57 @@ class TestBadRows:
         good = [number for number in range(ROWS) if number not in BAD]
         np.testing.assert_allclose(made["y"].take(good).to_pylist(), Y[good], rtol=1e-5)
 
-    def test_all_rows_bad(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+    @pytest.mark.parametrize(("more", "good"), [((), [0, 2, 3]), (("--skip-bad",), [0, 1, 2, 3])])
+    def test_kept_column_of_numpy_has_several_numbers_a_row(self, tmp_path, more, good, run):
+        (tmp_path / "sums.onnx").write_bytes(models.sums())
+        x, pairs = np.ones((4, 2)), np.arange(8).reshape(4, 2)
+        x[1, 0] = 1e300
+        np.savez(tmp_path / "data.npz", x=x, pairs=pairs)
+        results = tmp_path / "results.parquet"
+        _, document = run(tmp_path / "sums.onnx", tmp_path / "data.npz", results, "--keep", "pairs", *more)
+        assert [bad["row"] for bad in document["bad"]] == [1]
+        assert parquet.read_table(results)["pairs"].to_pylist() == pairs[good].tolist()
+
+    def test_all_rows_bad(self, model, tmp_path, run):
         parquet.write_table(table(pa.nulls(20, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
-        status, found = run(model, tmp_path / "bad.parquet", tmp_path / "a.parquet", "--skip-bad", capsys=capsys)
+        status, found = run(model, tmp_path / "bad.parquet", tmp_path / "a.parquet", "--skip-bad")
         assert (status, found["bad_rows"]) == (0, 20)
         assert parquet.read_table(tmp_path / "a.parquet")["y"].to_pylist() == [None] * 20
-        status, found = run(model, tmp_path / "bad.parquet", tmp_path / "b.parquet", capsys=capsys)
+        status, found = run(model, tmp_path / "bad.parquet", tmp_path / "b.parquet")
         assert (status, found["bad_rows"]) == (1, 20)
         empty = parquet.read_table(tmp_path / "b.parquet")
         assert (empty.num_rows, empty.column_names) == (0, ["y", "n"])
 
-    def test_texts_that_are_no_numbers(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+    @pytest.mark.parametrize("batch", [1, 2, 64])
+    @pytest.mark.parametrize(
+        ("text", "rows", "kind"),
+        [
+            ("(float[n, l] x) => (float[n, l] y) { y = Relu(x) }", [[2.0] * 4], pa.list_(pa.float32())),
+            ("(string[n] x) => (string[n] y) { y = Identity(x) }", ["a", "b"], pa.string()),
+            ("(string[n] x) => (string[n] y) { y = Identity(x) }", [], pa.string()),
+        ],
+        ids=["open size", "texts", "no text"],
+    )
+    def test_run_of_bad_rows_alone_has_the_shapes_of_others(self, tmp_path, text, rows, kind, batch, run):
+        (tmp_path / "model.onnx").write_bytes(models.parse(text))
+        parquet.write_table(pa.table({"x": pa.array([None, *rows, None], kind)}), tmp_path / "data.parquet")
+        arguments = (tmp_path / "model.onnx", tmp_path / "data.parquet", tmp_path / "results.parquet")
+        status, document = run(*arguments, "--skip-bad", "--batch", batch, "--lanes", 1)
+        assert (status, document["bad_rows"]) == (0, 2), document
+        assert parquet.read_table(arguments[2])["y"].to_pylist() == [None, *rows, None]
+
+    def test_data_set_without_rows_has_results_without_rows(self, tmp_path, run):
+        (tmp_path / "texts.onnx").write_bytes(models.texts())
+        parquet.write_table(pa.table({"s": pa.array([], pa.string())}), tmp_path / "data.parquet")
+        assert run(tmp_path / "texts.onnx", tmp_path / "data.parquet", tmp_path / "results.parquet")[0] == 0
+        results = parquet.read_table(tmp_path / "results.parquet")
+        assert (results.num_rows, results.column_names) == (0, ["t"])
+
+    def test_texts_that_are_no_numbers(self, model, tmp_path, run):
         lines = ["x0,x1,x2,k", "1,2,3,0", "1,two,3,1", "1,,3,2", "1,2,nan,3", "1,2,3,3.5", "4,5,6,5"]
         (tmp_path / "bad.csv").write_text("\n".join(lines))
         results = tmp_path / "results.csv"
-        status, found = run(model, tmp_path / "bad.csv", results, *CSV, capsys=capsys)
+        status, found = run(model, tmp_path / "bad.csv", results, *CSV)
         assert (status, [one["row"] for one in found["bad"]]) == (1, [1, 2, 4])
         assert found["bad"][0]["reason"] == "column 'x1': 'two' is no float32"
         assert datasets.dataset(results, format="csv").to_table()["n"].to_pylist() == [0, 6, 10]
@@ -280,17 +304,17 @@ class TestMistakes:
             (["--input", "id=k"], ""),
         ],
     )
-    def test_of_columns(self, model: Path, tmp_path: Path, arguments: list[str], message: str, capsys: Any) -> None:
-        status, found = run(model, write("parquet", tmp_path), tmp_path / "r.parquet", *arguments, capsys=capsys)
+    def test_of_columns(self, model, tmp_path, arguments, message, run):
+        status, found = run(model, write("parquet", tmp_path), tmp_path / "r.parquet", *arguments)
         if message:
             assert status == 2
             assert message in found
         else:
             assert (status, found["bad_rows"]) == (1, ROWS)
 
-    def test_column_of_another_kind(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+    def test_column_of_another_kind(self, model, tmp_path, run):
         np.savez(tmp_path / "data.npz", x=X, k=K / 2)
-        status, found = run(model, tmp_path / "data.npz", tmp_path / "r.npz", capsys=capsys)
+        status, found = run(model, tmp_path / "data.npz", tmp_path / "r.npz")
         assert status == 1
         assert "column 'k': float64 cannot be fed as int64 to input 'k'" in found
 
@@ -302,24 +326,22 @@ class TestMistakes:
             ("r.npz", ["--skip-bad"], "output 'n' has no nulls in numpy"),
         ],
     )
-    def test_of_numpy_results(
-        self, model: Path, tmp_path: Path, target: str, arguments: list[str], message: str, capsys: Any
-    ) -> None:
-        status, found = run(model, write("parquet", tmp_path), tmp_path / target, *arguments, capsys=capsys)
+    def test_of_numpy_results(self, model, tmp_path, target, arguments, message, run):
+        status, found = run(model, write("parquet", tmp_path), tmp_path / target, *arguments)
         assert status == 2
         assert message in found
 
-    def test_of_results_in_the_data_set(self, model: Path, tmp_path: Path, capsys: Any) -> None:
+    def test_of_results_in_the_data_set(self, model, tmp_path, run):
         (tmp_path / "rows").mkdir()
         data = write("parquet", tmp_path / "rows")
         before = data.read_bytes()
         for source, target in ((data, data), (data.parent, data.parent), (data.parent, data.parent / "r.parquet")):
-            status, found = run(model, source, target, "--output-format", "parquet", capsys=capsys)
+            status, found = run(model, source, target, "--output-format", "parquet")
             assert status == 2
             assert "is part of the data set" in found
         assert [(file.name, file.read_bytes()) for file in data.parent.iterdir()] == [(data.name, before)]
 
-    def test_of_csv_results(self, tmp_path: Path, capsys: Any) -> None:
+    def test_of_csv_results(self, tmp_path, run):
         (tmp_path / "model.onnx").write_bytes(models.affine())
         x = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 3)
         parquet.write_table(pa.table({"x": x, "k": K, "y_0": K, "nested": [[k] for k in K]}), tmp_path / "data.parquet")
@@ -328,91 +350,28 @@ class TestMistakes:
             ("nested", "csv files cannot hold"),
         ):
             arguments = (tmp_path / "model.onnx", tmp_path / "data.parquet", tmp_path / f"{column}.csv")
-            status, found = run(*arguments, "--keep", column, capsys=capsys)
+            status, found = run(*arguments, "--keep", column)
             assert status == 1
             assert message in found
 
     @pytest.mark.parametrize(("package", "arguments"), [("pyarrow", ()), ("ray", ("--ray", "local"))])
-    def test_missing_package_is_a_failure(
-        self,
-        model: Path,
-        tmp_path: Path,
-        package: str,
-        arguments: tuple[str, ...],
-        monkeypatch: pytest.MonkeyPatch,
-        capsys: Any,
-    ) -> None:
+    def test_missing_package_is_a_failure(self, model, tmp_path, package, arguments, monkeypatch, run):
         data = write("parquet", tmp_path)
-        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-        status, found = run(model, data, tmp_path / "r.parquet", *arguments, capsys=capsys)
+        monkeypatch.setitem(sys.modules, package, None)
+        status, found = run(model, data, tmp_path / "r.parquet", *arguments)
         assert status == 1
         assert f"needs the {package} package" in found
 
-    def test_missing_and_unreadable_files(self, model: Path, tmp_path: Path, capsys: Any) -> None:
-        assert run(model, tmp_path / "none.parquet", tmp_path / "r.parquet", capsys=capsys)[0] == 1
-        assert run(model, tmp_path / "none", tmp_path / "r.parquet", capsys=capsys)[0] == 2
+    def test_missing_and_unreadable_files(self, model, tmp_path, run):
+        assert run(model, tmp_path / "none.parquet", tmp_path / "r.parquet")[0] == 1
+        assert run(model, tmp_path / "none", tmp_path / "r.parquet")[0] == 2
         (tmp_path / "wrong.parquet").write_bytes(b"nothing")
-        status, found = run(model, tmp_path / "wrong.parquet", tmp_path / "r.parquet", capsys=capsys)
+        status, found = run(model, tmp_path / "wrong.parquet", tmp_path / "r.parquet")
         assert status == 1
         assert "wrong.parquet" in found
 
 
-class TestResume:
-    def test_goes_on_after_the_last_complete_part(
-        self, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-    ) -> None:
-        data, results = write("parquet", tmp_path), tmp_path / "results.parquet"
-        monkeypatch.setattr(parts, "PART_BYTES", 1000)
-        monkeypatch.setattr(score, "CHUNK_ROWS", 100)
-        with monkeypatch.context() as patch:
-            patch.setattr(parts.Parts, "add", failing_after(parts.Parts.add, 5))
-            with pytest.raises(RuntimeError, match="stopped"):
-                main(["score", str(model), str(data), str(results), "--json", "--batch", "50"])
-        assert "--resume goes on" in capsys.readouterr().err
-        assert not results.exists()
-        complete = sorted((tmp_path / "results.parquet.parts").glob("part-*.parquet"))
-        assert 250 <= sum(parquet.read_table(part).num_rows for part in complete) < ROWS
-        status, found = run(model, data, results, "--batch", 50, capsys=capsys)
-        assert status == 2
-        assert "--resume" in found
-        status, found = run(model, data, results, "--keep", "id", "--resume", capsys=capsys)
-        assert status == 2
-        assert "another run" in found
-        assert run(model, data, results, "--resume", "--batch", 50, capsys=capsys)[0] == 0
-        check(*read(results))
-
-    def test_interrupt_leaves_complete_files(self, tmp_path: Path) -> None:
-        """Ctrl-C in the middle, and once more without an interrupt: every row is there once, in its order."""
-        (tmp_path / "model.onnx").write_bytes(models.affine(1))
-        count = 200_000
-        np.savez(tmp_path / "data.npz", x=np.ones((count, 3), np.float32), k=np.arange(count))
-        command = [
-            *(sys.executable, "-m", "zrt", "score", "model.onnx", "data.npz", "results", "--output-format", "parquet"),
-            *("--json", "--resume"),
-        ]
-        options: dict[str, Any] = {"cwd": tmp_path, "env": processes.environment(), "text": True}
-        # Python leaves SIGINT ignored where its parent had it so.
-        started = subprocess.Popen(
-            command,
-            **options,
-            stderr=subprocess.PIPE,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-        while not (tmp_path / "results" / parts.WORK / parts.MANIFEST).exists():
-            time.sleep(0.01)
-        time.sleep(0.3)
-        started.send_signal(signal.SIGINT)
-        _, complaint = started.communicate(timeout=60)
-        assert started.returncode == 130, complaint
-        assert "--resume goes on" in complaint
-        done = json.loads((tmp_path / "results" / parts.WORK / parts.MANIFEST).read_text())["done"]
-        assert 0 < done < count
-        subprocess.run(command, **options, check=True, timeout=120)
-        found = datasets.dataset(tmp_path / "results", format="parquet").to_table()
-        assert found["n"].to_pylist() == [2 * number for number in range(count)]
-
-
-def test_text_names_bad_rows(model: Path, tmp_path: Path, capsys: Any) -> None:
+def test_text_names_bad_rows(model, tmp_path, capsys):
     rows = [None, *X[1:].tolist()]
     parquet.write_table(table(pa.array(rows, pa.list_(pa.float32()))), tmp_path / "bad.parquet")
     assert main(["score", str(model), str(tmp_path / "bad.parquet"), str(tmp_path / "r.parquet")]) == 1
@@ -424,7 +383,7 @@ def test_text_names_bad_rows(model: Path, tmp_path: Path, capsys: Any) -> None:
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_data(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_data(tmp_path):
     """Eight times as many rows take little more memory: the data set has 180 MB more."""
     (tmp_path / "model.onnx").write_bytes(models.sums())
     code = (

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,22 +39,23 @@ def write_data(first: float = 0) -> None:
     np.savez("data.npz", x=x, k=np.arange(ROWS))
 
 
-def arrays(path: str = "out.npz") -> dict[str, Any]:
+def arrays(path: str | Path = "out.npz") -> dict[str, Any]:
     with np.load(path) as found:
         return {name: found[name].tolist() for name in found.files}
 
 
 @pytest.fixture
-def stopped(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Callable[..., None]:
+def stopped(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Callable[[], None]:
     """A run that an error ends in its middle, with some parts done."""
 
-    def stop(*arguments: str) -> None:
+    def stop() -> None:
         with monkeypatch.context() as patch:
             patch.setattr(parts, "PART_BYTES", 1)
             patch.setattr(parts.Parts, "add", failing_after(parts.Parts.add, 3))
             with pytest.raises(RuntimeError, match="stopped"):
-                main(["score", "model.onnx", "data.npz", "out.npz", "--json", "--batch", "8", *arguments])
-        capsys.readouterr()
+                main(["score", "model.onnx", "data.npz", "out.npz", "--json", "--batch", "8"])
+        assert "--resume goes on" in capsys.readouterr().err
+        assert not Path("out.npz").exists()
 
     return stop
 
@@ -74,13 +76,7 @@ RUN = ("score", "model.onnx", "data.npz", "out.npz", "--batch", "8")
         (("--options", "silent.json"), None),
     ],
 )
-def test_resume_refuses_all_that_changes_results(
-    stopped: Callable[..., None],
-    zrt: Callable[..., str],
-    complaint: Callable[..., str],
-    arguments: tuple[str, ...],
-    culprit: str | None,
-) -> None:
+def test_resume_refuses_all_that_changes_results(stopped, zrt, complaint, arguments, culprit):
     Path("basic.json").write_text('{"session": {"graph_optimization_level": "ENABLE_BASIC"}}')
     Path("silent.json").write_text('{"session": {"intra_op_num_threads": 1, "log_severity_level": "FATAL"}}')
     stopped()
@@ -93,9 +89,7 @@ def test_resume_refuses_all_that_changes_results(
         assert {path.name: path.read_bytes() for path in Path("out.npz.parts").iterdir()} == before
 
 
-def test_contents_decide_and_not_the_times_of_files(
-    stopped: Callable[..., None], zrt: Callable[..., str], complaint: Callable[..., str]
-) -> None:
+def test_contents_decide_and_not_the_times_of_files(stopped, zrt, complaint):
     stopped()
     times = os.stat("data.npz")
     write_data(first=1000)
@@ -108,12 +102,13 @@ def test_contents_decide_and_not_the_times_of_files(
     assert arrays()["n"] == [2 * number for number in range(ROWS)]
 
 
-def test_weights_outside_of_the_model_count(
-    build: Any, stopped: Callable[..., None], complaint: Callable[..., str]
-) -> None:
+def test_weights_outside_of_the_model_count(build, stopped, complaint):
     import onnx
 
     model = onnx.load_from_string(models.affine())
+    for weight in model.graph.initializer:
+        # Only raw bytes go into a file.
+        weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), weight.name))
     onnx.save(model, "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
     stopped()
     weights = bytearray(Path("weights.bin").read_bytes())
@@ -127,7 +122,7 @@ def test_weights_outside_of_the_model_count(
     )
 
 
-def test_files_of_an_input_folder_count(zrt: Callable[..., str], complaint: Callable[..., str]) -> None:
+def test_files_of_an_input_folder_count(zrt, complaint):
     pa = pytest.importorskip("pyarrow", reason="needs the packages of the extra score")
     import pyarrow.parquet as parquet
 
@@ -136,12 +131,13 @@ def test_files_of_an_input_folder_count(zrt: Callable[..., str], complaint: Call
         parquet.write_table(pa.table({"x": [[1.0, 2, 3]] * 5, "k": range(5)}), f"data/{index}.parquet")
     run = ("score", "model.onnx", "data", "out", "--json")
     zrt(*run)
+    assert "differs in --keep" in complaint(*run, "--resume", "--keep", "k", status=2)
     parquet.write_table(pa.table({"x": [[1.0, 2, 3]] * 5, "k": range(1, 6)}), "data/1.parquet")
     assert "differs in INPUT" in complaint(*run, "--resume", status=2)
 
 
 @pytest.mark.parametrize("state", ["nothing", "an empty folder", "a manifest that was being written", "no row"])
-def test_resume_starts_where_nothing_is_done(zrt: Callable[..., str], state: str) -> None:
+def test_resume_starts_where_nothing_is_done(zrt, state):
     work = Path("out.npz.parts")
     if state != "nothing":
         work.mkdir()
@@ -155,7 +151,7 @@ def test_resume_starts_where_nothing_is_done(zrt: Callable[..., str], state: str
     assert not work.exists()
 
 
-def test_finished_folder_is_done(zrt_json: Callable[..., Any], complaint: Callable[..., str]) -> None:
+def test_finished_folder_is_done(zrt_json, complaint):
     run = ("score", "model.onnx", "data.npz", "out")
     first = zrt_json(*run)
     times = {path.name: path.stat().st_mtime_ns for path in Path("out").iterdir()}
@@ -166,7 +162,7 @@ def test_finished_folder_is_done(zrt_json: Callable[..., Any], complaint: Callab
     assert "--overwrite replaces them" in complaint(*run, "--json", status=2)
 
 
-def test_parts_that_no_manifest_names_are_removed(zrt: Callable[..., str], stopped: Callable[..., None]) -> None:
+def test_parts_that_no_manifest_names_are_removed(zrt, stopped):
     stopped()
     work = Path("out.npz.parts")
     done = json.loads((work / parts.MANIFEST).read_text())["done"]
@@ -178,7 +174,7 @@ def test_parts_that_no_manifest_names_are_removed(zrt: Callable[..., str], stopp
 
 
 class TestOverwrite:
-    def test_of_a_file(self, zrt: Callable[..., str], complaint: Callable[..., str], monkeypatch: Any) -> None:
+    def test_of_a_file(self, zrt, complaint, monkeypatch):
         Path("out.npz").write_bytes(b"mine")
         for more in ((), ("--resume",)):
             assert "'--overwrite" not in complaint(*RUN, *more, "--json", status=2)
@@ -192,7 +188,7 @@ class TestOverwrite:
         zrt(*RUN, "--overwrite", "--resume", "--json")
         assert arrays()["n"] == [2 * number for number in range(ROWS)]
 
-    def test_of_a_folder(self, zrt: Callable[..., str], complaint: Callable[..., str], monkeypatch: Any) -> None:
+    def test_of_a_folder(self, zrt, complaint, monkeypatch):
         run = ("score", "model.onnx", "data.npz", "out", "--overwrite", "--json")
         with monkeypatch.context() as patch:
             patch.setattr(parts, "PART_BYTES", 1)
@@ -208,7 +204,7 @@ class TestOverwrite:
 
     @pytest.mark.parametrize("link", [os.symlink, os.link])
     @pytest.mark.parametrize("name", ["model.onnx", "data.npz", "options.json"])
-    def test_of_an_input(self, complaint: Callable[..., str], link: Callable[..., None], name: str) -> None:
+    def test_of_an_input(self, complaint, link, name):
         Path("options.json").write_text("{}")
         link(name, "out.npz")
         before = Path(name).read_bytes()
@@ -216,7 +212,7 @@ class TestOverwrite:
         assert "same file as the input" in found or "part of the data set" in found
         assert Path(name).read_bytes() == before
 
-    def test_of_a_file_keeps_its_permissions(self, zrt: Callable[..., str]) -> None:
+    def test_of_a_file_keeps_its_permissions(self, zrt):
         Path("out.npz").touch()
         Path("out.npz").chmod(0o600)
         zrt(*RUN, "--overwrite")
@@ -224,13 +220,13 @@ class TestOverwrite:
         assert Path("out.npz").stat().st_mode & 0o777 == 0o600
 
     @pytest.mark.parametrize("name", ["data.npz", "options.json"])
-    def test_of_an_input_by_the_optimized_model(self, complaint: Callable[..., str], name: str) -> None:
+    def test_of_an_input_by_the_optimized_model(self, complaint, name):
         Path("options.json").write_text(json.dumps({"session": {"optimized_model_filepath": name}}))
         before = Path(name).read_bytes()
         assert "optimized_model_filepath" in complaint(*RUN, "--options", "options.json", status=2)
         assert Path(name).read_bytes() == before
 
-    def test_of_the_parts_of_another_run(self, complaint: Callable[..., str], stopped: Callable[..., None]) -> None:
+    def test_of_the_parts_of_another_run(self, complaint, stopped):
         stopped()
         before = sorted(Path("out.npz.parts").iterdir())
         part = next(path for path in before if path.suffix == ".npz")
@@ -260,19 +256,21 @@ def damaged() -> list[Any]:
 
 
 @pytest.mark.parametrize("where", ["out.npz.parts", "out/_zrt.parts", "out"])
-def test_damaged_manifests_are_named(complaint: Callable[..., str], where: str) -> None:
+@pytest.mark.parametrize("more", ["--resume", "--overwrite"])
+def test_damaged_manifests_are_named(complaint, where, more):
+    """And the folder to remove: ``--overwrite`` alone does not replace the results of another program."""
     Path(where).mkdir(parents=True)
     target = "out" if where.startswith("out/") or where == "out" else "out.npz"
-    for text in damaged():
-        Path(where, parts.MANIFEST).write_text(text)
-        found = complaint("score", "model.onnx", "data.npz", target, "--resume", "--json", status=1)
-        assert parts.MANIFEST in found, text
-        assert Path(where, parts.MANIFEST).read_text() == text
-    Path(where, parts.MANIFEST).write_bytes(b"\xff\xfe{")
-    assert parts.MANIFEST in complaint("score", "model.onnx", "data.npz", target, "--resume", "--json", status=1)
+    manifest = Path(where, parts.MANIFEST)
+    for content in (*map(str.encode, damaged()), b"\xff\xfe{"):
+        manifest.write_bytes(content)
+        complained = complaint("score", "model.onnx", "data.npz", target, more, "--json", status=1)
+        assert parts.MANIFEST in complained, content
+        assert f"remove '{Path(where).resolve()}'" in complained
+        assert manifest.read_bytes() == content
 
 
-def test_part_that_is_missing_or_damaged_is_named(complaint: Callable[..., str], stopped: Callable[..., None]) -> None:
+def test_part_that_is_missing_or_damaged_is_named(complaint, stopped):
     stopped()
     part = min(Path("out.npz.parts").glob("part-*"))
     good = part.read_bytes()
@@ -285,19 +283,19 @@ def test_part_that_is_missing_or_damaged_is_named(complaint: Callable[..., str],
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="Linux has a folder where nobody can write")
 @pytest.mark.parametrize("target", ["/proc/out.npz", "/proc/out", "/dev/null"])
-def test_places_where_nothing_can_be_written_are_named(complaint: Callable[..., str], target: str) -> None:
+def test_places_where_nothing_can_be_written_are_named(complaint, target):
     found = complaint("score", "model.onnx", "data.npz", target, "--output-format", "npz", "--json", status=1)
     assert "cannot be written" in found
 
 
-def test_two_runs_at_once(complaint: Callable[..., str]) -> None:
+def test_two_runs_at_once(complaint):
     running = parts.Parts(Path("out.npz"), "npz", {})
     assert "another run writes to" in complaint(*RUN, "--resume", "--json", status=2)
     running.close()
     assert not Path("out.npz.parts").exists()
 
 
-def test_parts_are_cut_by_time(zrt: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_are_cut_by_time(zrt, monkeypatch):
     written = []
     flush = parts.Parts.flush
     monkeypatch.setattr(parts.Parts, "flush", lambda self: (written.append(self.done), flush(self)))
@@ -312,27 +310,35 @@ def test_parts_are_cut_by_time(zrt: Callable[..., str], monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "x", "1d", "", "nan", "inf", "s"])
-def test_checkpoints_that_are_none(complaint: Callable[..., str], text: str) -> None:
+def test_checkpoints_that_are_none(complaint, text):
     assert "expected a duration such as 10, 10s or 1m" in complaint(*RUN, f"--checkpoint={text}", status=2)
 
 
-def test_sigterm_leaves_complete_files() -> None:
+@pytest.mark.parametrize(
+    ("number", "status", "target", "work"),
+    [(signal.SIGINT, 130, "out", f"out/{parts.WORK}"), (signal.SIGTERM, 143, "out.npz", "out.npz.parts")],
+)
+def test_signal_leaves_complete_files(number, status, target, work):
     """Although no checkpoint is near; after another run every row is there once, in its order."""
     count = 200_000
     Path("model.onnx").write_bytes(models.affine(1))
     np.savez("data.npz", x=np.ones((count, 3), np.float32), k=np.arange(count))
-    command = [sys.executable, "-m", "zrt", *RUN, "--checkpoint", "1h", "--json", "--resume"]
+    command = [sys.executable, "-m", "zrt", "score", "model.onnx", "data.npz", target]
+    command += ["--checkpoint", "1h", "--json", "--resume"]
     options: dict[str, Any] = {"env": processes.environment(), "text": True, "stderr": subprocess.PIPE}
-    started = subprocess.Popen(command, **options)
-    manifest = Path("out.npz.parts", parts.MANIFEST)
+    # Python leaves SIGINT ignored where its parent had it so.
+    heed = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    started = subprocess.Popen(command, **options, preexec_fn=heed)
+    manifest = Path(work, parts.MANIFEST)
     deadline = time.monotonic() + 60
     while not manifest.exists() and started.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     time.sleep(0.6)
-    started.send_signal(signal.SIGTERM)
+    started.send_signal(number)
     _, complained = started.communicate(timeout=60)
-    assert started.returncode == 143, complained
+    assert started.returncode == status, complained
     assert "--resume goes on" in complained
     assert 0 < json.loads(manifest.read_text())["done"] < count
     subprocess.run(command, **options, check=True, timeout=120)
-    assert arrays()["n"] == [2 * number for number in range(count)]
+    files = sorted(Path("out").glob("part-*")) if target == "out" else ["out.npz"]
+    assert [n for file in files for n in arrays(file)["n"]] == [2 * row for row in range(count)]

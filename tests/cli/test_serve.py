@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -14,7 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +29,29 @@ from zrt.cli.serve import make_application
 
 DIGITS = {"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": [0] * 64}]}
 
+MANY_STEPS = {
+    "inputs": [
+        {"name": "n", "datatype": "INT64", "shape": [], "data": [300_000]},
+        {"name": "x", "datatype": "FP32", "shape": [1], "data": [0]},
+    ]
+}
 
-@pytest.fixture
+
+def slow_model(folder: Path) -> Path:
+    """A model that takes a second for `MANY_STEPS`."""
+    path = folder / "loop.onnx"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {LOOP}'), path)
+    return path
+
+
+@pytest.fixture(scope="module")
 def installed() -> None:
     for package in ("starlette", "uvicorn", "prometheus_client"):
         pytest.importorskip(package, reason=f"{package} is not installed: pip install --group serving")
 
 
-@pytest.fixture
-def start(installed: None) -> Iterator[Callable[..., Any]]:
-    """Starts ``zrt serve --json`` at a free port: the process, and the document that it prints."""
+@contextmanager
+def starting() -> Iterator[Callable[..., Any]]:
     running: list[subprocess.Popen[str]] = []
 
     def start(*arguments: object) -> tuple[subprocess.Popen[str], dict[str, Any]]:
@@ -48,17 +60,35 @@ def start(installed: None) -> Iterator[Callable[..., Any]]:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=processes.environment(),
+            env={**processes.environment(), "ZRT_MODEL": ""},
             # Python handles Ctrl-C only where SIGINT is not ignored.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
         )
         running.append(process)
         return process, processes.document(process)
 
-    yield start
-    for process in running:
-        process.kill()
-        process.communicate()
+    try:
+        yield start
+    finally:
+        for process in running:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def start(installed: None) -> Iterator[Callable[..., Any]]:
+    """Starts ``zrt serve --json`` at a free port: the process, and the document that it prints."""
+    with starting() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def classifier(installed: None) -> Iterator[str]:
+    """The address of a server of the classifier inside zrt."""
+    with starting() as start:
+        _, document = start()
+        assert document["models"] == ["digits"]
+        yield document["address"]
 
 
 def ask(address: str, path: str, document: Any = None) -> Any:
@@ -74,19 +104,11 @@ def end(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
     return process.returncode, err
 
 
-def test_classifier_is_served_without_a_model(start: Callable[..., Any]) -> None:
-    process, document = start()
-    assert document["models"] == ["digits"]
-    assert len(ask(document["address"], "/v2/models/digits/infer", DIGITS)["outputs"][0]["data"]) == 10
-    assert end(process, signal.SIGTERM) == (0, "")
-
-
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_example_with_curl_gives_the_shown_answer(start: Callable[..., Any]) -> None:
-    _, document = start()
+def test_example_with_curl_gives_the_shown_answer(classifier):
     page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text("utf-8")
     [(line, shown)] = re.findall(r"^```sh\n(curl .*?)^```\n\n^```json\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    line = line.replace("127.0.0.1:8000", document["address"].removeprefix("http://"))
+    line = line.replace("127.0.0.1:8000", classifier.removeprefix("http://"))
     done = subprocess.run(line, shell=True, capture_output=True, text=True, timeout=60)
     got, wanted = json.loads(done.stdout), json.loads(shown)
     [numbers], [shown_numbers] = ([output.pop("data") for output in each["outputs"]] for each in (got, wanted))
@@ -104,10 +126,9 @@ def test_example_with_curl_gives_the_shown_answer(start: Callable[..., Any]) -> 
     ],
     ids=["head", "chunk", "trailer"],
 )
-def test_head_without_end_is_refused(start: Callable[..., Any], before: bytes) -> None:
+def test_head_without_end_is_refused(classifier, before):
     """200 MB of one header stopped the server for two minutes."""
-    _, document = start()
-    host, _, port = document["address"].removeprefix("http://").partition(":")
+    host, _, port = classifier.removeprefix("http://").partition(":")
     sent = 0
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(before)
@@ -122,54 +143,54 @@ def test_head_without_end_is_refused(start: Callable[..., Any], before: bytes) -
     parts = (body[at : at + 30_000] for at in range(0, len(body), 30_000))
     for data in (body, parts):
         headers = {"Content-Type": "application/json"}
-        asked = urllib.request.Request(f"{document['address']}/v2/models/digits/infer", data, headers, method="POST")
+        asked = urllib.request.Request(f"{classifier}/v2/models/digits/infer", data, headers, method="POST")
         with urllib.request.urlopen(asked, timeout=60) as answer:
             assert answer.status == 200
 
 
-def test_ctrl_c_ends_the_server(start: Callable[..., Any]) -> None:
+def test_ctrl_c_ends_the_server(start):
     process, _ = start()
     code, err = end(process, signal.SIGINT)
     assert (code, "Traceback" in err) == (130, False)
 
 
-def test_sigterm_answers_the_requests_in_progress(start: Callable[..., Any], tmp_path: Path) -> None:
-    path = tmp_path / "loop.onnx"
-    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {LOOP}'), path)
-    process, document = start(path, "--lanes", 1, "--threads", 1)
-    body = {
-        "inputs": [
-            {"name": "n", "datatype": "INT64", "shape": [], "data": [300_000]},
-            {"name": "x", "datatype": "FP32", "shape": [1], "data": [0]},
-        ]
-    }
-    with ThreadPoolExecutor(3) as pool:
-        asked = [pool.submit(ask, document["address"], "/v2/models/loop/infer", body) for _ in range(3)]
-        taken = 'zrt_waiting_requests{model="loop",version="1"} 2.0'
+def metrics(address: str) -> dict[str, float]:
+    with urllib.request.urlopen(f"{address}/metrics", timeout=60) as answer:
+        lines = answer.read().decode().splitlines()
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sigterm_answers_the_requests_in_progress(start, tmp_path, workers):
+    path = slow_model(tmp_path)
+    process, document = start(path, "--lanes", 1, "--threads", 1, "--workers", workers)
+    with ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(ask, document["address"], "/v2/models/loop/infer", MANY_STEPS) for _ in range(4)]
+        taken = 'zrt_queue_seconds_count{model="loop",version="1"}'
+        waiting = 'zrt_waiting_requests{model="loop",version="1"}'
         while not any(one.done() for one in asked):
-            with urllib.request.urlopen(f"{document['address']}/metrics") as answer:
-                if taken in answer.read().decode():
-                    break
+            counts = metrics(document["address"])
+            if counts.get(taken, 0) + counts.get(waiting, 0) == 4:
+                break
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
-        assert [one.result()["outputs"][0]["data"] for one in asked] == [[0]] * 3
+        assert [one.result()["outputs"][0]["data"] for one in asked] == [[0]] * 4
     assert process.wait(60) == 0
 
 
-def test_models_have_names_and_versions(start: Callable[..., Any], saved: Callable[..., Path], installed: None) -> None:
+def test_models_have_names_and_versions(start, saved, installed):
     digits = Path(sys.modules["zrt"].__file__ or "").parent / "models" / "digits.onnx"
     copy = saved(digits.read_bytes(), "copy.onnx")
     process, document = start(copy, f"a={copy}", f"a:2={digits}", "--access-log", "--max-batch", 4, "--timeout", 9)
     assert document["models"] == ["copy", "a"]
     assert ask(document["address"], "/v2/models/a")["versions"] == ["1", "2"]
     assert ask(document["address"], "/v2/models/copy/versions/1/infer", DIGITS)["model_name"] == "copy"
-    _, err = end(process, signal.SIGTERM)
+    code, err = end(process, signal.SIGTERM)
+    assert code == 0
     assert "POST /v2/models/copy/versions/1/infer" in err
 
 
-def test_without_json_one_line_says_the_address(
-    installed: None, zrt: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_json_one_line_says_the_address(installed, zrt, monkeypatch):
     from zrt.serving import server
 
     monkeypatch.setattr(server, "serve", lambda app, listening, grace, log, started: (started(), listening.close()))
@@ -210,32 +231,26 @@ def test_without_json_one_line_says_the_address(
         (("--ray", "auto", "--send", "no such file.onnx"), 1, "no such file.onnx"),
     ],
 )
-def test_wrong_use_is_a_complaint(
-    installed: None, complaint: Callable[..., str], arguments: tuple[str, ...], status: int, words: str
-) -> None:
+def test_wrong_use_is_a_complaint(installed, complaint, arguments, status, words):
     assert words in complaint("serve", *arguments, status=status)
 
 
-def test_port_in_use_is_a_complaint(start: Callable[..., Any], complaint: Callable[..., str]) -> None:
-    _, document = start()
-    port = document["address"].rpartition(":")[2]
+def test_port_in_use_is_a_complaint(classifier, complaint):
+    port = classifier.rpartition(":")[2]
     assert port in complaint("serve", "--port", port, status=1)
 
 
-def test_missing_package_is_a_complaint(complaint: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+def test_missing_package_is_a_complaint(complaint, missing):
+    missing("uvicorn")
     assert install_line("serve") in complaint("serve", status=1)
 
 
-def test_missing_ray_is_a_complaint(
-    installed: None, complaint: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "ray" else find(name))
+def test_missing_ray_is_a_complaint(installed, complaint, missing):
+    missing("ray")
     assert install_line("ray") in complaint("serve", "--ray", status=1)
 
 
-def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed: None, saved: Callable[..., Path]) -> None:
+def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed, saved):
     digits = Path(sys.modules["zrt"].__file__ or "").parent / "models" / "digits.onnx"
     path = saved(digits.read_bytes(), "copy.onnx")
     for sent, model in ((["--send"], digits.read_bytes()), ([], str(path))):
@@ -249,7 +264,7 @@ def test_models_travel_to_a_cluster_by_path_or_as_bytes(installed: None, saved: 
         assert spec.providers == [("TensorrtExecutionProvider", {})]
 
 
-def test_defaults_are_those_of_the_application() -> None:
+def test_defaults_are_those_of_the_application():
     arguments = make_parser().parse_args(["serve"])
     assert [arguments.max_batch, arguments.max_wait, arguments.lanes, arguments.timeout] == [None] * 4
 
@@ -257,28 +272,22 @@ def test_defaults_are_those_of_the_application() -> None:
 class TestWorkers:
     """``--workers``: several processes behind one port."""
 
-    @staticmethod
-    def metrics(address: str) -> dict[str, float]:
-        with urllib.request.urlopen(f"{address}/metrics", timeout=60) as answer:
-            lines = answer.read().decode().splitlines()
-        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
-
     def processes(self, address: str) -> list[int]:
-        found = [name.partition('"')[2] for name in self.metrics(address) if name.startswith("process_cpu_seconds")]
-        return [int(each.rstrip('"}')) for each in found]
+        names = [name for name in metrics(address) if name.startswith("process_cpu_seconds")]
+        return [int(name.partition('"')[2].rstrip('"}')) for name in names]
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_they_share_the_port_and_count_together(self, start: Callable[..., Any], number: int) -> None:
+    def test_they_share_the_port_and_count_together(self, start, number):
         process, document = start("--workers", 2)
         address = document["address"]
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda _: ask(address, "/v2/models/digits/infer", DIGITS), range(60)))
         for _ in range(10):
             # Any worker answers for all of them.
-            found = self.metrics(address)
-            assert found['zrt_requests_total{model="digits",status="200",version="1"}'] == 60
-            assert found['zrt_request_seconds_count{model="digits",status="200",version="1"}'] == 60
-            assert found['zrt_rows_total{model="digits",version="1"}'] == 60
+            counts = metrics(address)
+            assert counts['zrt_requests_total{model="digits",status="200",version="1"}'] == 60
+            assert counts['zrt_request_seconds_count{model="digits",status="200",version="1"}'] == 60
+            assert counts['zrt_rows_total{model="digits",version="1"}'] == 60
             [stats] = ask(address, "/v2/models/stats")["model_stats"]
             assert (stats["inference_count"], stats["inference_stats"]["success"]["count"]) == (60, 60)
         workers = self.processes(address)
@@ -289,31 +298,7 @@ class TestWorkers:
         with pytest.raises(urllib.error.URLError):
             ask(address, "/v2/health/live")
 
-    def test_sigterm_answers_the_requests_in_progress(self, start: Callable[..., Any], tmp_path: Path) -> None:
-        path = tmp_path / "loop.onnx"
-        onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {LOOP}'), path)
-        process, document = start(path, "--lanes", 1, "--workers", 2)
-        body = {
-            "inputs": [
-                {"name": "n", "datatype": "INT64", "shape": [], "data": [300_000]},
-                {"name": "x", "datatype": "FP32", "shape": [1], "data": [0]},
-            ]
-        }
-        with ThreadPoolExecutor(4) as pool:
-            asked = [pool.submit(ask, document["address"], "/v2/models/loop/infer", body) for _ in range(4)]
-            taken = 'zrt_queue_seconds_count{model="loop",version="1"}'
-            waiting = 'zrt_waiting_requests{model="loop",version="1"}'
-            while not any(one.done() for one in asked):
-                found = self.metrics(document["address"])
-                if found.get(taken, 0) + found.get(waiting, 0) == 4:
-                    break
-            process.send_signal(signal.SIGTERM)
-            assert [one.result()["outputs"][0]["data"] for one in asked] == [[0]] * 4
-        assert process.wait(60) == 0
-
-    def test_dead_one_is_replaced_and_its_counts_stay(
-        self, start: Callable[..., Any], eventually: Callable[..., None]
-    ) -> None:
+    def test_dead_one_is_replaced_and_its_counts_stay(self, start, eventually):
         process, document = start("--workers", 2)
         address = document["address"]
         for _ in range(10):
@@ -330,21 +315,19 @@ class TestWorkers:
 
         os.kill(before[0], signal.SIGKILL)
         eventually(replaced)
-        found = self.metrics(address)
-        assert found['zrt_requests_total{model="digits",status="200",version="1"}'] == 10
+        counts = metrics(address)
+        assert counts['zrt_requests_total{model="digits",status="200",version="1"}'] == 10
         assert ask(address, "/v2/models/digits/infer", DIGITS)["model_name"] == "digits"
         assert end(process, signal.SIGTERM)[0] == 0
 
-    def test_they_end_with_a_parent_that_is_killed(
-        self, start: Callable[..., Any], eventually: Callable[..., None]
-    ) -> None:
+    def test_they_end_with_a_parent_that_is_killed(self, start, eventually):
         process, document = start("--workers", 2)
         workers = self.processes(document["address"])
         process.kill()
         process.wait(60)
         eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
 
-    def test_model_that_cannot_be_loaded_is_a_complaint(self, installed: None) -> None:
+    def test_model_that_cannot_be_loaded_is_a_complaint(self, installed):
         words = ["serve", "--workers", "2", "--port", "0", "no such file.onnx"]
         done = subprocess.run(
             [sys.executable, "-m", "zrt", *words],
@@ -359,7 +342,7 @@ class TestWorkers:
         # Each worker has the error, and one says it.
         assert done.stderr.count("\n") == 1
 
-    def test_they_divide_the_cpus(self, installed: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def test_they_divide_the_cpus(self, installed, monkeypatch, tmp_path):
         monkeypatch.setattr("zrt.environment.cpu_limits.cpus", lambda: 9)
         (tmp_path / "o.json").write_text('{"session": {"inter_op_num_threads": 1}}')
         (tmp_path / "p.json").write_text('{"session": {"intra_op_num_threads": 3}}')
@@ -399,15 +382,13 @@ class TestImport:
         return path
 
     @pytest.mark.parametrize("workers", [1, 2])
-    def test_every_process_imports_it(self, start: Callable[..., Any], model: Path, workers: int) -> None:
+    def test_every_process_imports_it(self, start, model, workers):
         process, document = start(model, "--import", "served_ops", "--workers", workers)
         body = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [2], "data": [1, 2]}]}
         for _ in range(4):
             assert ask(document["address"], "/v2/models/price/infer", body)["outputs"][0]["data"] == [3, 6]
         assert end(process, signal.SIGTERM) == (0, "")
 
-    def test_missing_module_and_missing_operators_are_complaints(
-        self, installed: None, complaint: Callable[..., str], model: Path
-    ) -> None:
+    def test_missing_module_and_missing_operators_are_complaints(self, installed, complaint, model):
         assert "'no_such_module'" in complaint("serve", model, "--import", "no_such_module", status=2)
         assert "shop" in complaint("serve", model, status=1)

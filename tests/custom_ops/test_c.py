@@ -14,7 +14,7 @@ import pytest
 
 import zrt
 from tests.custom_ops.support import DOMAIN, TWO, Add, X, build, load, options
-from zrt.custom_ops import CFunction, CustomOp, Output
+from zrt.custom_ops import CFunction, CustomOp, Input, Output
 from zrt.errors import ArgumentError, DTypeError, Error
 
 F = np.float32
@@ -58,8 +58,8 @@ def test_address_in_every_form(functions: ctypes.CDLL) -> None:
 
         address = number
 
-    for given in (functions.add, number, ctypes.c_void_p(number), ffi.cast("void *", number), Numba()):
-        session = load(TWO, in_c((F, F), (F,), "Add", function=CFunction(given)))
+    for address in (functions.add, number, ctypes.c_void_p(number), ffi.cast("void *", number), Numba()):
+        session = load(TWO, in_c((F, F), (F,), "Add", function=CFunction(address)))
         assert np.array_equal(session.run([X, X])[0], X + X)
 
 
@@ -132,8 +132,6 @@ def test_serialize_in_c(functions: ctypes.CDLL, together: Any) -> None:
 
 
 def test_more_tensors_than_fit_on_the_stack(functions: ctypes.CDLL) -> None:
-    from zrt.custom_ops import Input
-
     op = in_c((Input(dtype=F, variadic=True),), (F,), function=CFunction(functions.shift))
     names = ", ".join(["x"] * 40)
     session = load(f"(float[n] x) => (float[n] y) {{ y = test.ops.Op({names}) }}", op)
@@ -164,7 +162,6 @@ def test_bad_functions_are_refused() -> None:
 
     refuse(DTypeError, "function.compute: expected an address", "add")
     refuse(DTypeError, "function.compute: expected an address", None)
-    refuse(ArgumentError, "function.compute", 0)
     refuse(ArgumentError, "function.compute", -1)
     refuse(ArgumentError, "function.compute", 2**64)
     refuse(DTypeError, "function.shape: expected an address", 1, shape=object())

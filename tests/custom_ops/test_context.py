@@ -28,15 +28,15 @@ from zrt.types import LogSeverity
 
 def within(work: Callable[[KernelContext], Any], **keywords: Any) -> Any:
     """The result of `work`, called in a `compute`."""
-    found: list[Any] = []
+    results: list[Any] = []
 
     class Asking(Op):
         def work(self, context: KernelContext) -> None:
-            found.append(work(context))
+            results.append(work(context))
 
     with load(ONE, Asking(), **keywords) as session:
         session.run([X])
-    return found[0]
+    return results[0]
 
 
 def failing(work: Callable[[KernelContext], Any]) -> BaseException:
@@ -62,15 +62,29 @@ def test_inputs_are_read_only_views() -> None:
     within(look)
 
 
-def test_output_checks_its_arguments() -> None:
-    assert isinstance(failing(lambda context: context.output(1, (1,))), OutOfRangeError)
-    assert isinstance(failing(lambda context: context.output(-1, (1,))), ArgumentError)
-    assert isinstance(failing(lambda context: context.output(True, (1,))), DTypeError)
-    assert isinstance(failing(lambda context: context.output(0, "ab")), ShapeError)
-    assert isinstance(failing(lambda context: context.output(0, (-1,))), ShapeError)
-    assert isinstance(failing(lambda context: context.output(0, (2**63,))), ShapeError)
-    # The output already exists with another shape.
-    assert isinstance(failing(lambda context: context.output(0, (9,))), ShapeError)
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda context: context.output(1, (1,)), OutOfRangeError),
+        (lambda context: context.output(True, (1,)), DTypeError),
+        (lambda context: context.output(0, "ab"), ShapeError),
+        (lambda context: context.output(0, (2**63,)), ShapeError),
+        # The output already exists with another shape.
+        (lambda context: context.output(0, (9,)), ShapeError),
+        (lambda context: context.info.constant_input(2), ClosedError),
+        (lambda context: context.allocator(zrt.MemoryInfo.cuda()), ArgumentError),
+        (lambda context: context.allocator(5), DTypeError),
+        (lambda context: context.parallel_for(5, 1), DTypeError),
+        (lambda context: context.parallel_for(print, -1), ArgumentError),
+        (lambda context: context.logger.log("LOUD", "x"), ArgumentError),
+        (lambda context: context.logger.log("INFO", 5), DTypeError),
+        (lambda context: context.scratch(3, str), UnsupportedError),
+        (lambda context: context.scratch(-1), ShapeError),
+        (lambda context: context.resource(1, 0), UnsupportedError),
+    ],
+)
+def test_wrong_call_raises(call: Callable[[KernelContext], Any], error: type[Exception]) -> None:
+    assert type(failing(call)) is error
 
 
 def test_missing_output_raises() -> None:
@@ -82,20 +96,15 @@ def test_missing_output_raises() -> None:
         load("(float[n] x) => (float[n] z) { y = test.ops.Op(x) z = Relu(y) }", Idle()).run([X])
 
 
-def test_empty_tensors() -> None:
-    session = load(ONE, Op())
-    assert session.run([X[:0]])[0].shape == (0,)
-
-
 def test_output_whose_shape_depends_on_data() -> None:
     class Positive(Op):
         def compute(self, context: KernelContext) -> None:
             (x,) = context.inputs
-            found = x[x > 0]
-            context.output(0, found.shape)[...] = found
+            positive = x[x > 0]
+            context.output(0, positive.shape)[...] = positive
 
     session = load("(float[n] x) => (float[k] y) { y = test.ops.Op(x) }", Positive())
-    for feed in (X, -X, X[:2]):
+    for feed in (X, -X, X[:2], X[:0]):
         assert np.array_equal(session.run([feed])[0], feed[feed > 0])
 
 
@@ -134,10 +143,6 @@ def test_array_in_a_cycle_or_about_to_be_dropped_is_not_kept() -> None:
 
     within(cycle)
     within(thread)
-
-
-def test_copies_may_be_kept() -> None:
-    assert np.array_equal(within(lambda context: context.inputs[0].copy()), X)
 
 
 def test_context_is_closed_after_its_call() -> None:
@@ -225,10 +230,6 @@ def test_scratch_memory() -> None:
         room[...] = 1
         assert room.shape == (3, 4)
         assert context.scratch((0, 2)).shape == (0, 2)
-        with pytest.raises(UnsupportedError, match="STRING"):
-            context.scratch(3, str)
-        with pytest.raises(ShapeError):
-            context.scratch(-1)
         return room
 
     # Scratch memory may be kept: its last view frees it.
@@ -239,9 +240,6 @@ def test_allocators_outlive_the_session() -> None:
     allocator = within(lambda context: context.allocator())
     assert allocator.memory.name == "Cpu"
     assert allocator.stats().raw is not None
-    error = failing(lambda context: context.allocator(zrt.MemoryInfo.cuda()))
-    assert isinstance(error, ArgumentError)
-    assert isinstance(failing(lambda context: context.allocator(5)), DTypeError)
 
 
 def test_logger(capfd: pytest.CaptureFixture[str]) -> None:
@@ -249,10 +247,6 @@ def test_logger(capfd: pytest.CaptureFixture[str]) -> None:
         assert context.logger.severity is LogSeverity.WARNING
         context.logger.log("WARNING", "from an operator: ç")
         context.logger.log("INFO", "too quiet")
-        with pytest.raises(ArgumentError):
-            context.logger.log("LOUD", "x")
-        with pytest.raises(DTypeError):
-            context.logger.log("INFO", 5)
 
     within(say, log_severity_level="WARNING")
     errors = capfd.readouterr().err
@@ -260,9 +254,8 @@ def test_logger(capfd: pytest.CaptureFixture[str]) -> None:
     assert "too quiet" not in errors
 
 
-def test_cpu_kernel_has_no_stream_and_no_resource() -> None:
+def test_cpu_kernel_has_no_stream() -> None:
     assert within(lambda context: context.stream) == 0
-    assert isinstance(failing(lambda context: context.resource(1, 0)), UnsupportedError)
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -310,8 +303,6 @@ def test_parallel_for_raises_the_first_exception() -> None:
         context.parallel_for(turn, 50)
 
     assert isinstance(failing(work), KeyError)
-    assert isinstance(failing(lambda context: context.parallel_for(5, 1)), DTypeError)
-    assert isinstance(failing(lambda context: context.parallel_for(print, -1)), ArgumentError)
 
 
 def test_compute_may_run_sessions() -> None:

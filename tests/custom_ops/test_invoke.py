@@ -13,7 +13,7 @@ import zrt
 from tests.custom_ops.support import ONE, Op, X, build, load, options
 from zrt.custom_ops import KernelContext, KernelInfo
 from zrt.custom_ops import Op as Standard
-from zrt.errors import CallbackError, ClosedError, DTypeError, Error
+from zrt.errors import CallbackError, ClosedError, Error
 
 F = "float32"
 ADD: dict[str, Any] = {"inputs": [F, F], "outputs": [F], "version": 14, "types": {"T": F}}
@@ -30,13 +30,13 @@ class Calling(Op):
         return self.make(info)
 
     def work(self, context: KernelContext) -> None:
-        self.found = self.call(context, context.state)
+        self.result = self.call(context, context.state)
 
 
 def call(make: Callable[[KernelInfo], Any], work: Callable[[KernelContext, Any], Any]) -> Any:
     op = Calling(make, work)
     load(ONE, op).run([X])
-    return op.found
+    return op.result
 
 
 def refused(make: Callable[[KernelInfo], Any], work: Callable[[KernelContext, Any], Any] = lambda *_: None) -> str:
@@ -62,13 +62,13 @@ def test_invoke() -> None:
 def test_attributes_of_each_kind() -> None:
     def gemm(info: KernelInfo) -> Any:
         # ONNX Runtime does not fill in ONNX's defaults.
-        given = {"alpha": 2.0, "beta": 1.0, "transA": 0, "transB": 1}
+        attributes = {"alpha": 2.0, "beta": 1.0, "transA": 0, "transB": 1}
         many = Standard(info, "Transpose", [F], [F], version=13, types={"T": F}, attributes={"perm": [1, 0]})
         text = Standard(
             info, "DepthToSpace", [F], [F], version=13, types={"T": F}, attributes={"blocksize": 2, "mode": "CRD"}
         )
         return (
-            Standard(info, "Gemm", [F, F, None], [F], version=13, types={"T": F}, attributes=given),
+            Standard(info, "Gemm", [F, F, None], [F], version=13, types={"T": F}, attributes=attributes),
             many,
             text,
         )
@@ -90,9 +90,7 @@ def test_invalid_operators_are_refused() -> None:
     def standard(*arguments: Any, **keywords: Any) -> Callable[[KernelInfo], Any]:
         return lambda info: Standard(info, *arguments, **{"version": 14, "types": {"T": F}, **keywords})
 
-    assert "Nonesuch" in refused(standard("Nonesuch", [F], [F]))
     # Without the check a call would crash the process.
-    assert "Add" in refused(standard("Add", [F], [F]))
     assert "Add" in refused(standard("Add", [F, "int64"], [F]))
     assert "Add" in refused(standard("Add", [F, F], ["int64"]))
     assert "any number of inputs" in refused(standard("Concat", [F, F], [F], version=13, attributes={"axis": 0}))
@@ -106,8 +104,6 @@ def test_invalid_operators_are_refused() -> None:
     assert "version" in refused(standard("Relu", [F], [F], version=0))
     assert "name" in refused(standard(5, [F], [F]))
     assert "Error" in refused(standard("Relu", [F], [F], types={"Q": F}))
-    with pytest.raises(DTypeError, match="KernelInfo"):
-        Standard(5, "Relu", [F], [F], version=14, types={"T": F})
 
 
 def test_invalid_arguments_of_invoke_are_refused() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import zrt
 from tests.custom_ops.support import X
-from zrt.errors import ArgumentError, DTypeError
+from zrt.errors import ArgumentError
 
 MODEL = onnx.parser.parse_model(
     '<ir_version: 10, opset_import: ["" : 21, "test.library" : 1]> '
@@ -23,8 +23,8 @@ MODEL = onnx.parser.parse_model(
 def test_library_serves_sessions_and_lanes(compiled: Callable[[str], Path]) -> None:
     path = compiled("library.c")
     options = zrt.SessionOptions(custom_op_libraries=[path])
-    for given in (options, zrt.SessionOptions(custom_op_libraries=[str(path)])):
-        with zrt.Session(MODEL, given) as session:
+    for settings in (options, zrt.SessionOptions(custom_op_libraries=[str(path)])):
+        with zrt.Session(MODEL, settings) as session:
             lane = session.lane(shapes={"x": 4}, output_shapes={"y": 4})
             assert np.array_equal(session.run([X])[0], -X)
         del session
@@ -40,15 +40,9 @@ def test_libraries_in_options_as_json(compiled: Callable[[str], Path]) -> None:
 
 
 def test_bad_libraries_are_refused(tmp_path: Path, compiled: Callable[[str], Path]) -> None:
-    with pytest.raises(ArgumentError, match=r"there is no file '.*absent\.so'"):
-        zrt.SessionOptions(custom_op_libraries=[tmp_path / "absent.so"]).handle()
     text = tmp_path / "text.so"
     text.write_text("no library")
     with pytest.raises(ArgumentError, match=r"SessionOptions.custom_op_libraries: .*text\.so"):
         zrt.SessionOptions(custom_op_libraries=[text]).handle()
     with pytest.raises(ArgumentError, match="RegisterCustomOps"):
         zrt.SessionOptions(custom_op_libraries=[compiled("functions.c")]).handle()
-    with pytest.raises(DTypeError, match="expected a list of paths"):
-        zrt.SessionOptions(custom_op_libraries="a.so").handle()
-    with pytest.raises(DTypeError, match="expected a path"):
-        zrt.SessionOptions(custom_op_libraries=[5]).handle()

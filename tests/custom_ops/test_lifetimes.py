@@ -7,6 +7,7 @@ import gc
 import itertools
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -106,9 +107,25 @@ def test_failed_load_releases_its_kernels() -> None:
     assert [state() for state in op.states] == [None] * len(op.states)
 
 
+def leaks_nothing(work: Callable[[], object], count: int) -> None:
+    """Checks that `count` calls let neither objects nor memory grow."""
+
+    def repeat() -> tuple[int, int]:
+        for _ in range(count):
+            work()
+        gc.collect()
+        return len(gc.get_objects()), resident_bytes()
+
+    # As often before as after: without a GIL the garbage of all these calls may wait for the collection.
+    objects, memory = repeat()
+    more_objects, more_memory = repeat()
+    assert more_objects < objects + 100
+    assert more_memory < memory + (4 << 20)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_runs_leak_nothing() -> None:
-    """Runs that succeed, raise, keep arrays and fill outputs: neither objects nor memory grow."""
+    """Runs that succeed, raise and use other threads."""
 
     class Mixed(Op):
         turn = 0
@@ -121,39 +138,24 @@ def test_runs_leak_nothing() -> None:
                 context.parallel_for(lambda index: None, 3)
 
     session = load(ONE, Mixed())
+    # One array leaked in a hundred would exceed the limit.
     feed = np.zeros(1 << 14, np.float32)
 
-    def run(count: int) -> None:
-        for _ in range(count):
-            with contextlib.suppress(CallbackError):
-                session.run([feed])
+    def run() -> None:
+        with contextlib.suppress(CallbackError):
+            session.run([feed])
 
-    # As often as below: without a GIL the garbage of all these runs may wait for the collection.
-    run(6000)
-    gc.collect()
-    objects, memory = len(gc.get_objects()), resident_bytes()
-    run(6000)
-    gc.collect()
-    assert len(gc.get_objects()) < objects + 100
-    # One leaked array in a hundred would be as much.
-    assert resident_bytes() < memory + (4 << 20)
+    leaks_nothing(run, 6000)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_sessions_leak_nothing() -> None:
-    def work(count: int) -> None:
-        for _ in range(count):
-            op = Stateful()
-            op.session = zrt.Session(MODEL, zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain(DOMAIN, [op])]))
-            op.session.run([X, X])
-        gc.collect()
+    def work() -> None:
+        op = Stateful()
+        op.session = zrt.Session(MODEL, zrt.SessionOptions(custom_ops=[zrt.CustomOpDomain(DOMAIN, [op])]))
+        op.session.run([X, X])
 
-    # As often as below: without a GIL the garbage of all these sessions may wait for the collection.
-    work(120)
-    objects, memory = len(gc.get_objects()), resident_bytes()
-    work(120)
-    assert len(gc.get_objects()) < objects + 100
-    assert resident_bytes() < memory + (4 << 20)
+    leaks_nothing(work, 120)
 
 
 def test_sessions_made_run_and_dropped_in_eight_threads(child: Child) -> None:

@@ -10,21 +10,14 @@ import pytest
 from onnx import helper
 
 import zrt
-from tests.custom_ops.support import DOMAIN, ONE, TWO, Add, Op, X, build, load, options
+from tests.custom_ops.support import DOMAIN, ONE, TWO, Add, Op, X, build, caused_by, load, one_node, options
 from zrt.custom_ops import Attribute, CustomOp, Input, KernelContext, KernelInfo, Output, ShapeContext
-from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, Error, UnsupportedError
+from zrt.errors import ArgumentError, CallbackError, ClosedError, DTypeError, Error
 from zrt.types import ElementType
 
 TYPES = [kind for kind in ElementType if not kind.refused and kind is not ElementType.STRING]
 # ONNX Runtime has tensors of these types, but does not accept them for a port of any type.
 UNCOUNTED = (ElementType.UINT2, ElementType.INT2, ElementType.FLOAT8E8M0)
-
-
-def test_python_operator_agrees_with_the_standard_one(load: Any) -> None:
-    standard = load("(float[n] x, float[n] y) => (float[n] z) { z = Add(x, y) }")
-    mine = zrt.Session(build(TWO), options([Add()]))
-    x, y = np.random.default_rng(0).standard_normal((2, 1000), np.float32)
-    assert np.array_equal(mine.run([x, y])[0], standard.run([x, y])[0])
 
 
 def _identity(kind: ElementType, declared: ElementType | None) -> zrt.Session:
@@ -36,10 +29,7 @@ def _identity(kind: ElementType, declared: ElementType | None) -> zrt.Session:
             (x,) = context.inputs
             context.output(0, (4,))[...] = x
 
-    ports = [helper.make_tensor_value_info(name, kind.onnx_code, [4]) for name in "xy"]
-    graph = helper.make_graph([helper.make_node("Same", ["x"], ["y"], domain=DOMAIN)], "g", ports[:1], ports[1:])
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(DOMAIN, 1)]
-    return zrt.Session(helper.make_model(graph, opset_imports=opsets, ir_version=10), options([Same()]))
+    return one_node(Same(), ["x"], ["y"], kind.onnx_code, 4)
 
 
 @pytest.mark.parametrize("declared", [True, False])
@@ -54,13 +44,13 @@ def test_element_types(kind: ElementType, declared: bool) -> None:
     raw = np.arange(1, 4 * max(kind.bits, 8) // 8 + 1, dtype=np.uint8)
     if kind.packed:
         raw = raw[: (4 * kind.bits + 7) // 8]
-        (found,) = session.run([zrt.Value.from_packed(raw, kind, (4,))])
-        assert np.array_equal(found.numpy(), raw)
+        (result,) = session.run([zrt.Value.from_packed(raw, kind, (4,))])
+        assert np.array_equal(result.numpy(), raw)
     else:
         raw = raw % 2 if kind is ElementType.BOOL else raw
-        (found,) = session.run([raw.view(kind.dtype)])
-        assert found.dtype == kind.dtype
-        assert found.tobytes() == raw.tobytes()
+        (result,) = session.run([raw.view(kind.dtype)])
+        assert result.dtype == kind.dtype
+        assert result.tobytes() == raw.tobytes()
 
 
 @pytest.mark.parametrize("declared", [str, "string", ElementType.STRING])
@@ -77,8 +67,8 @@ def test_strings(declared: Any) -> None:
                 y[index] = text.upper()
 
     session = load("(string[n] x) => (string[n] y) { y = test.ops.Upper(x) }", Upper())
-    (found,) = session.run([np.array(["ab", "ç", "", "a\0b"], object)])
-    assert found.tolist() == ["AB", "Ç", "", "A\0B"]
+    (result,) = session.run([np.array(["ab", "ç", "", "a\0b"], object)])
+    assert result.tolist() == ["AB", "Ç", "", "A\0B"]
 
 
 def test_missing_string_of_an_output_raises() -> None:
@@ -134,12 +124,7 @@ def test_optional_ports() -> None:
             seen.append(([x is None for x in context.inputs], context.info.input_names, context.info.inputs[1]))
             seen.append([context.output(index, (1,)) is None for index in range(context.output_count)])
 
-    nodes = [helper.make_node("Maybe", ["x", "", "x"], ["a", "", "b"], domain=DOMAIN)]
-    ports = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xab"]
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(DOMAIN, 1)]
-    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:])
-    session = zrt.Session(helper.make_model(graph, opset_imports=opsets, ir_version=10), options([Maybe()]))
-    session.run([X[:1]])
+    one_node(Maybe(), ["x", "", "x"], ["a", "", "b"], onnx.TensorProto.FLOAT, 1).run([X[:1]])
     assert seen == [([False, True, False], ("x", "", "x"), None), [False, True, False]]
 
 
@@ -233,12 +218,10 @@ def test_attributes() -> None:
 
 
 def test_missing_attribute_or_wrong_kind_raises() -> None:
-    with pytest.raises(CallbackError, match="needs the attribute 'factor'") as caught:
+    with caused_by(ArgumentError, "needs the attribute 'factor'"):
         load(ONE, Scale())
-    assert isinstance(caught.value.__cause__, ArgumentError)
-    with pytest.raises(CallbackError, match=r"'count' is of kind float in the model, expected int") as caught:
+    with caused_by(DTypeError, r"'count' is of kind float in the model, expected int"):
         load("(float[n] x) => (float[n] y) { y = test.ops.Op<factor = 2.0, count = 1.0>(x) }", Scale())
-    assert isinstance(caught.value.__cause__, DTypeError)
 
 
 def test_versions() -> None:
@@ -288,39 +271,14 @@ def test_invalid_declarations_are_refused() -> None:
         with pytest.raises(error, match=message):
             zrt.CustomOpDomain("d", [type("Bad", (Op,), {"name": "Bad", **attributes})()])
 
-    refuse(ArgumentError, "'Bad' has no outputs", outputs=())
     refuse(DTypeError, "inputs: expected a list, got str", inputs="float32")
-    refuse(DTypeError, "input 0: .* expected Input, got Output|input 0: expected Input", inputs=(Output(),))
-    refuse(DTypeError, "not a dtype", inputs=("nothing",))
-    refuse(UnsupportedError, "COMPLEX64", inputs=("complex64",))
     refuse(ArgumentError, "only the last one", inputs=(Input(variadic=True), np.float32))
     refuse(ArgumentError, "optional or variadic", inputs=(Input(variadic=True, optional=True),))
-    refuse(ArgumentError, "memory: .* is none of", inputs=(Input(memory="MOON"),))
-    refuse(ArgumentError, "an output of any type", outputs=(None,))
-    refuse(ArgumentError, "there is no output 3", inplace={0: 3})
     refuse(ArgumentError, "one declared type", outputs=(np.float64,), aliases={0: 0})
     refuse(ArgumentError, "of one input, not of several", inputs=(np.float32,) * 2, aliases={0: 0, 1: 0})
-    refuse(ArgumentError, "since_version", since_version=0)
     refuse(ArgumentError, "end_version", since_version=3, end_version=2)
-    refuse(Error, "MoonProvider", provider="MoonProvider")
-    refuse(DTypeError, "serialize", serialize=1)
-    refuse(DTypeError, "attribute 'a'", attributes={"a": dict})
-    refuse(DTypeError, "function", function=5)
     with pytest.raises(ArgumentError, match="neither compute nor function"):
         zrt.CustomOpDomain("d", [type("Bad", (CustomOp,), {"outputs": (np.float32,)})()])
-    with pytest.raises(ArgumentError, match="operator 'Op' twice"):
-        zrt.CustomOpDomain("d", [Op(), Op()])
-    with pytest.raises(DTypeError, match="the class, not an instance"):
-        zrt.CustomOpDomain("d", [Op])
-
-
-def test_models_that_misuse_an_operator_are_refused() -> None:
-    with pytest.raises(Error, match="Unknown"):
-        load("(float[n] x) => (float[n] y) { y = test.ops.Unknown(x) }", Op())
-    with pytest.raises(Error, match="Op"):
-        load("(float[n] x) => (float[n] y) { y = test.ops.Op(x, x) }", Op())
-    with pytest.raises(Error, match="Type Error"):
-        load("(double[n] x) => (float[n] y) { y = test.ops.Op(x) }", Op())
 
 
 @pytest.mark.gpu

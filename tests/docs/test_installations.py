@@ -74,7 +74,7 @@ def test_an_installation_before_a_command_has_the_package_of_its_output() -> Non
     for page in (ROOT / "docs").glob("*.md"):
         for extras, command in USED.findall(page.read_text("utf-8")):
             seen += 1
-            if "require_terminal()" in inspect.getsource(importlib.import_module(f"zrt.cli.{command}")):
+            if "open_page()" in inspect.getsource(importlib.import_module(f"zrt.cli.{command}")):
                 lacking += [] if "cli" in extras.split(",") else [f"{page.name}: [{extras}] zrt {command}"]
     assert seen
     assert lacking == []

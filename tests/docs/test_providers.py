@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.providers.kinds import KINDS
+from zrt.environment.options import Option, Route
 from zrt.providers import Provider
-from zrt.providers.option import Option, Route
 
 PAGE = Path(__file__).parents[2] / "docs" / "providers.md"
 

@@ -19,80 +19,66 @@ needs_affinity = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def system(tmp_path: Path) -> Callable[..., float | None]:
-    """Reads the quota of a made-up system: the lines of /proc/self/cgroup, and the files below /sys/fs/cgroup."""
-
-    def read(lines: str, **files: str) -> float | None:
-        quota.cache_clear()
-        mounts = tmp_path / "mounts"
-        for name, content in files.items():
-            file = mounts / name.replace("__", "/").replace("_dot_", ".").replace("_and_", ",")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(content)
-        (tmp_path / "cgroup").write_text(lines)
-        return quota(str(tmp_path / "cgroup"), str(mounts))
-
-    return read
+def version_1(folder: str, granted: str, period: str) -> dict[str, str]:
+    return {f"{folder}/cpu.cfs_quota_us": granted, f"{folder}/cpu.cfs_period_us": period}
 
 
-class TestQuota:
-    """The quota of cgroups of both versions."""
+@pytest.mark.parametrize(
+    ("groups", "files", "expected"),
+    [
+        *(
+            ("0::/\n", {"cpu.max": content}, expected)
+            for content, expected in (
+                ("max 100000\n", None),
+                ("200000 100000\n", 2),
+                ("150000 100000\n", 1.5),
+                ("5000 100000\n", 0.05),
+                ("50000 25000\n", 2),
+                ("200000\n", 2),
+                ("", None),
+                ("0 100000\n", None),
+                ("100000 0\n", None),
+                ("many few\n", None),
+            )
+        ),
+        *(
+            ("5:memory:/a\n4:cpu,cpuacct:/\n1:name=systemd:/\n", version_1("cpu,cpuacct", *times), expected)
+            for *times, expected in (
+                ("-1", "100000", None),
+                ("250000", "100000", 2.5),
+                ("50000", "", None),
+                ("", "100000", None),
+            )
+        ),
+        # The smallest of the groups around it.
+        (
+            "0::/pod/box\n",
+            {"pod/box/cpu.max": "400000 100000", "pod/cpu.max": "150000 100000", "cpu.max": "max 100000"},
+            1.5,
+        ),
+        # A container that sees the path of the host.
+        ("3:cpu,cpuacct:/docker/1234\n0::/../docker\n", version_1("cpu", "300000", "100000"), 3),
+        # Both versions side by side.
+        (
+            "2:cpu:/a\n0::/a\n",
+            {"unified/a/cpu.max": "200000 100000", **version_1("cpu/a", "300000", "100000")},
+            2,
+        ),
+        *((groups, {}, None) for groups in ("", "nonsense\n", "1:cpu\n", "::\n", "0::\n")),
+    ],
+)
+def test_quota_of_a_made_up_system(tmp_path: Path, groups: str, files: dict[str, str], expected: float | None) -> None:
+    """`groups` are the lines of /proc/self/cgroup, `files` those below /sys/fs/cgroup."""
+    for name, content in files.items():
+        file = tmp_path / "mounts" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    (tmp_path / "cgroup").write_text(groups)
+    assert quota(str(tmp_path / "cgroup"), str(tmp_path / "mounts")) == expected
 
-    @pytest.mark.parametrize(
-        ("content", "expected"),
-        [
-            ("max 100000\n", None),
-            ("200000 100000\n", 2),
-            ("150000 100000\n", 1.5),
-            ("5000 100000\n", 0.05),
-            ("50000 25000\n", 2),
-            ("200000\n", 2),
-            ("", None),
-            ("0 100000\n", None),
-            ("100000 0\n", None),
-            ("many few\n", None),
-        ],
-    )
-    def test_version_2(self, system: Callable[..., float | None], content: str, expected: float | None) -> None:
-        assert system("0::/\n", cpu_dot_max=content) == expected
 
-    @pytest.mark.parametrize(
-        ("granted", "period", "expected"),
-        [("-1", "100000", None), ("250000", "100000", 2.5), ("50000", "", None), ("", "100000", None)],
-    )
-    def test_version_1(
-        self, system: Callable[..., float | None], granted: str, period: str, expected: float | None
-    ) -> None:
-        files = {"cpu_and_cpuacct__cpu_dot_cfs_quota_us": granted, "cpu_and_cpuacct__cpu_dot_cfs_period_us": period}
-        assert system("5:memory:/a\n4:cpu,cpuacct:/\n1:name=systemd:/\n", **files) == expected
-
-    def test_smallest_of_the_groups_around_it(self, system: Callable[..., float | None]) -> None:
-        files = {
-            "pod__box__cpu_dot_max": "400000 100000",
-            "pod__cpu_dot_max": "150000 100000",
-            "cpu_dot_max": "max 100000",
-        }
-        assert system("0::/pod/box\n", **files) == 1.5
-
-    def test_container_that_sees_the_path_of_the_host(self, system: Callable[..., float | None]) -> None:
-        files = {"cpu__cpu_dot_cfs_quota_us": "300000", "cpu__cpu_dot_cfs_period_us": "100000"}
-        assert system("3:cpu,cpuacct:/docker/1234\n0::/../docker\n", **files) == 3
-
-    def test_both_versions_side_by_side(self, system: Callable[..., float | None]) -> None:
-        files = {
-            "unified__a__cpu_dot_max": "200000 100000",
-            "cpu__a__cpu_dot_cfs_quota_us": "300000",
-            "cpu__a__cpu_dot_cfs_period_us": "100000",
-        }
-        assert system("2:cpu:/a\n0::/a\n", **files) == 2
-
-    @pytest.mark.parametrize("lines", ["", "nonsense\n", "1:cpu\n", "::\n", "0::\n"])
-    def test_no_limit_where_nothing_can_be_read(self, system: Callable[..., float | None], lines: str) -> None:
-        assert system(lines) is None
-
-    def test_no_limit_on_other_systems(self, tmp_path: Path) -> None:
-        assert quota(str(tmp_path / "none"), str(tmp_path)) is None
+def test_no_quota_on_other_systems(tmp_path: Path) -> None:
+    assert quota(str(tmp_path / "none"), str(tmp_path)) is None
 
 
 class TestRules:

@@ -6,16 +6,15 @@ import ctypes
 import json
 import os
 import re
-import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import zrt
-from tests.support import compiler
+from tests.support.compiler import shared_library
 from zrt.environment import cuda_parts
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="CUDA is on Linux")
@@ -41,24 +40,20 @@ TENSORRT = {
 class Machine:
     """A folder with a provider, and folders with the parts that it needs."""
 
-    def __init__(self, root: Path, look: Callable[[str], Any], variables: pytest.MonkeyPatch) -> None:
+    def __init__(self, root: Path, stubs: Path, look: Callable[[str], Any], variables: pytest.MonkeyPatch) -> None:
         self.root = root
         self.provider = root / "provider.so"
+        self._stubs = stubs
         self._look = look
         self._variables = variables
-        self.link(self.root / "stubs" / "libcuda.so.1", "")
-        for name in LIBRARIES:
-            self.link(self.root / "stubs" / name, "")
-        needs = ["-Wl,--no-as-needed", f"-L{root / 'stubs'}", *(f"-l:{name}" for name in ("libcuda.so.1", *LIBRARIES))]
-        self.link(self.provider, "", *needs)
+        self.needs("libcuda.so.1", *LIBRARIES)
         self.set("LD_LIBRARY_PATH", root / "loader")
         self.set("CUDA_VISIBLE_DEVICES", None)
 
-    def link(self, target: Path, source: str, *flags: str) -> None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        command = [*compiler.command(), "-shared", "-fPIC", "-x", "c", "-", f"-Wl,-soname,{target.name}", *flags]
-        done = subprocess.run([*command, "-o", str(target)], input=source, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+    def needs(self, *names: str, flags: Iterable[str] = ()) -> None:
+        """Makes a provider that needs these libraries."""
+        libraries = (f"-l:{name}" for name in names)
+        shared_library(self.provider, "", "-Wl,--no-as-needed", f"-L{self._stubs}", *libraries, *flags)
 
     def set(self, variable: str, value: object) -> None:
         if value is None:
@@ -68,34 +63,42 @@ class Machine:
 
     def driver(self, version: int = 13000, init: int = 0, gpus: int = 1) -> None:
         real = self.root / "loader" / "libcuda.so.580.159.04"
-        self.link(real, DRIVER.format(version=version, init=init, gpus=gpus), "-Wl,-soname,libcuda.so.1")
+        shared_library(real, DRIVER.format(version=version, init=init, gpus=gpus), "-Wl,-soname,libcuda.so.1")
         link = self.root / "loader" / "libcuda.so.1"
         link.unlink(missing_ok=True)
         link.symlink_to(real)
 
     def libraries(self, *names: str, folder: str = "loader") -> None:
         for name in names or LIBRARIES:
-            self.link(self.root / folder / name, LIBRARIES[name])
+            shared_library(self.root / folder / name, LIBRARIES[name], f"-Wl,-soname,{name}")
 
     def tensorrt(self) -> None:
         """A provider that needs CUDA's runtime and TensorRT."""
-        for name in TENSORRT:
-            self.link(self.root / "stubs" / name, "")
-        needs = (f"-l:{name}" for name in ("libcudart.so.13", *TENSORRT))
-        self.link(self.provider, "", "-Wl,--no-as-needed", f"-L{self.root / 'stubs'}", *needs)
+        self.needs("libcudart.so.13", *TENSORRT)
         self.driver()
         self.libraries("libcudart.so.13")
 
     def look(self) -> Any:
-        """The parts by name, the error and the places, as a process of its own sees them."""
-        found = json.loads(self._look("cuda_parts.py", self.provider).stdout)
-        found["parts"] = {part["name"]: part for part in found["parts"]}
-        return found
+        """The parts by name, the error and the places, as a process of its own sees them: `site` is on its path."""
+        path = filter(None, [str(self.root / "site"), os.environ.get("PYTHONPATH")])
+        self.set("PYTHONPATH", os.pathsep.join(path))
+        result = json.loads(self._look("cuda_parts.py", self.provider).stdout)
+        result["parts"] = {part["name"]: part for part in result["parts"]}
+        return result
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory) -> Path:
+    """Empty libraries with the names of CUDA's, for the linker."""
+    folder = tmp_path_factory.mktemp("stubs")
+    for name in ("libcuda.so.1", *LIBRARIES, *TENSORRT):
+        shared_library(folder / name, "", f"-Wl,-soname,{name}")
+    return folder
 
 
 @pytest.fixture
-def machine(tmp_path, script, monkeypatch) -> Machine:
-    return Machine(tmp_path, script, monkeypatch)
+def machine(tmp_path, stubs, script, monkeypatch) -> Machine:
+    return Machine(tmp_path, stubs, script, monkeypatch)
 
 
 @pytest.fixture
@@ -110,19 +113,19 @@ def without_driver() -> None:
 def test_all_parts_have_a_path_and_a_version(machine):
     machine.driver()
     machine.libraries()
-    found = machine.look()
-    assert found["error"] is None
-    assert {name: part["version"] for name, part in found["parts"].items()} == {
+    result = machine.look()
+    assert result["error"] is None
+    assert {name: part["version"] for name, part in result["parts"].items()} == {
         "NVIDIA driver": "CUDA 13.0, release 580.159.04",
         "CUDA runtime": "13.2",
         "cuDNN": "9.10.11",
         "cuBLAS": "13.14.15",
         "NVRTC": "13.1",
     }
-    assert {part["path"] for part in found["parts"].values()} == {
-        str(machine.root / "loader" / part["file"]) for part in found["parts"].values()
+    assert {part["path"] for part in result["parts"].values()} == {
+        str(machine.root / "loader" / part["file"]) for part in result["parts"].values()
     }
-    assert not any(part["problem"] or part["mend"] for part in found["parts"].values())
+    assert not any(part["problem"] or part["mend"] for part in result["parts"].values())
 
 
 @pytest.mark.usefixtures("without_driver")
@@ -141,14 +144,14 @@ def test_provider_is_opened_where_only_the_driver_is_made_of_c(machine, script):
 @pytest.mark.usefixtures("without_driver")
 def test_missing_driver_is_named_with_the_version_that_does(machine):
     """Libraries are missing too, and the message is about the driver."""
-    found = machine.look()
-    assert found["error"] == (
+    result = machine.look()
+    assert result["error"] == (
         f"there is no NVIDIA driver: libcuda.so.1 is not in LD_LIBRARY_PATH ({machine.root}/loader), the run paths of "
-        f"provider.so and ONNX Runtime ({found['places'][1].partition('(')[2]} or the system's folders. ONNX Runtime "
+        f"provider.so and ONNX Runtime ({result['places'][1].partition('(')[2]} or the system's folders. ONNX Runtime "
         "was built for CUDA, and CUDA 13 takes driver 580 or later: install it, or give the container access to the GPU"
     )
-    assert found["parts"]["NVIDIA driver"]["problem"] == "missing"
-    assert found["parts"]["NVIDIA driver"]["path"] is None
+    assert result["parts"]["NVIDIA driver"]["problem"] == "missing"
+    assert result["parts"]["NVIDIA driver"]["path"] is None
 
 
 @pytest.mark.parametrize(
@@ -167,10 +170,10 @@ def test_driver_that_does_not_serve_is_explained(machine, settings, visible, mes
     machine.driver(**settings)
     machine.libraries()
     machine.set("CUDA_VISIBLE_DEVICES", visible)
-    found = machine.look()
-    assert re.search(message, found["error"])
-    assert found["parts"]["NVIDIA driver"]["path"].endswith("loader/libcuda.so.1")
-    assert found["parts"]["cuDNN"]["problem"] is None
+    result = machine.look()
+    assert re.search(message, result["error"])
+    assert result["parts"]["NVIDIA driver"]["path"].endswith("loader/libcuda.so.1")
+    assert result["parts"]["cuDNN"]["problem"] is None
 
 
 def test_newer_driver_serves(machine):
@@ -192,31 +195,29 @@ def test_broken_library_is_not_called_missing(machine):
     machine.driver()
     machine.libraries()
     (machine.root / "loader" / "libcudnn.so.9").write_bytes(b"no library")
-    found = machine.look()
-    assert "cuDNN (libcudnn.so.9) cannot be loaded: " in found["error"]
-    assert "file too short" in found["error"] or "invalid ELF header" in found["error"]
-    assert "missing" not in found["error"]
+    result = machine.look()
+    assert "cuDNN (libcudnn.so.9) cannot be loaded: " in result["error"]
+    assert "file too short" in result["error"] or "invalid ELF header" in result["error"]
+    assert "missing" not in result["error"]
 
 
 def test_library_need_not_tell_its_version(machine):
     machine.driver()
     machine.libraries()
-    machine.link(machine.root / "loader" / "libcudnn.so.9", "")
-    found = machine.look()
-    assert found["error"] is None
-    assert found["parts"]["cuDNN"]["version"] is None
-    assert found["parts"]["cuDNN"]["problem"] is None
+    shared_library(machine.root / "loader" / "libcudnn.so.9", "")
+    result = machine.look()
+    assert result["error"] is None
+    assert result["parts"]["cuDNN"]["version"] is None
+    assert result["parts"]["cuDNN"]["problem"] is None
 
 
 def test_nvidias_python_packages_are_searched_last(machine):
     machine.driver()
     machine.libraries("libcudart.so.13", "libcublas.so.13")
     machine.libraries("libcudart.so.13", "libcudnn.so.9", "libnvrtc.so.13", folder="site/nvidia/cu13/lib")
-    path = filter(None, [str(machine.root / "site"), os.environ.get("PYTHONPATH")])
-    machine.set("PYTHONPATH", os.pathsep.join(path))
-    found = machine.look()
-    assert found["error"] is None
-    folders = {name: Path(part["path"]).parent.name for name, part in found["parts"].items()}
+    result = machine.look()
+    assert result["error"] is None
+    folders = {name: Path(part["path"]).parent.name for name, part in result["parts"].items()}
     assert folders == {
         "NVIDIA driver": "loader",
         "CUDA runtime": "loader",
@@ -224,18 +225,17 @@ def test_nvidias_python_packages_are_searched_last(machine):
         "cuBLAS": "loader",
         "NVRTC": "lib",
     }
-    assert str(machine.root / "site" / "nvidia" / "cu13" / "lib") in found["places"][-1]
+    assert str(machine.root / "site" / "nvidia" / "cu13" / "lib") in result["places"][-1]
 
 
 def test_run_path_of_the_provider_is_searched(machine):
     machine.driver()
     machine.libraries("libcudart.so.13", "libcublas.so.13", "libnvrtc.so.13")
     machine.libraries("libcudnn.so.9", folder="beside")
-    needs = ["-Wl,--no-as-needed", f"-L{machine.root / 'stubs'}", "-l:libcuda.so.1", "-l:libcudnn.so.9"]
-    machine.link(machine.provider, "", *needs, "-Wl,-rpath,$ORIGIN/beside")
-    found = machine.look()
-    assert found["error"] is None
-    assert found["parts"]["cuDNN"]["path"] == str(machine.root / "beside" / "libcudnn.so.9")
+    machine.needs("libcuda.so.1", "libcudnn.so.9", flags=["-Wl,-rpath,$ORIGIN/beside"])
+    result = machine.look()
+    assert result["error"] is None
+    assert result["parts"]["cuDNN"]["path"] == str(machine.root / "beside" / "libcudnn.so.9")
 
 
 def test_missing_tensorrt_is_named(machine):
@@ -251,29 +251,28 @@ def test_python_package_of_tensorrt_is_searched(machine):
     machine.tensorrt()
     folder = machine.root / "site" / "tensorrt_libs"
     for name, source in TENSORRT.items():
-        machine.link(folder / name, source)
+        shared_library(folder / name, source, f"-Wl,-soname,{name}")
     parser = folder / "libnvonnxparser.so.10"
-    machine.link(parser, TENSORRT[parser.name], "-Wl,--no-as-needed", f"-L{folder}", "-l:libnvinfer.so.10")
-    path = filter(None, [str(machine.root / "site"), os.environ.get("PYTHONPATH")])
-    machine.set("PYTHONPATH", os.pathsep.join(path))
-    found = machine.look()
-    assert found["error"] is None
-    assert (found["parts"]["TensorRT"]["version"], found["parts"]["TensorRT's ONNX parser"]["version"]) == (
+    needs = ["-Wl,--no-as-needed", f"-L{folder}", "-l:libnvinfer.so.10"]
+    shared_library(parser, TENSORRT[parser.name], f"-Wl,-soname,{parser.name}", *needs)
+    result = machine.look()
+    assert result["error"] is None
+    assert (result["parts"]["TensorRT"]["version"], result["parts"]["TensorRT's ONNX parser"]["version"]) == (
         "10.16.1",
         "10.16.2",
     )
-    assert found["parts"]["TensorRT"]["path"] == str(folder / "libnvinfer.so.10")
+    assert result["parts"]["TensorRT"]["path"] == str(folder / "libnvinfer.so.10")
 
 
 def test_missing_provider_is_named(machine):
     machine.provider.unlink()
-    found = machine.look()
-    assert found["error"].startswith("missing: provider (")
-    assert "or copy the provider there" in found["error"]
+    result = machine.look()
+    assert result["error"].startswith("missing: provider (")
+    assert "or copy the provider there" in result["error"]
 
 
 def test_provider_without_cuda_needs_nothing(machine):
-    machine.link(machine.provider, "")
+    machine.needs()
     assert machine.look() == {"error": None, "parts": {}, "places": machine.look()["places"]}
 
 

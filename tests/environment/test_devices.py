@@ -10,41 +10,35 @@ import numpy as np
 import pytest
 
 import zrt
-from zrt.environment import device_memory, devices
+from zrt.environment import devices
 from zrt.errors import ArgumentError, DTypeError, NotCopyableError
 
 CPU = "CPUExecutionProvider"
 
 
-class TestHardware:
-    def test_cpu_is_listed(self):
-        types = [device.type for device in zrt.hardware_devices()]
-        assert zrt.HardwareType.CPU in types
+def content(value):
+    """The numbers in a value of one dimension, which may lie on a device."""
+    back = np.empty(value.shape, np.float32)
+    zrt.copy(value, back)
+    return back.tolist()
 
-    def test_fields_have_plain_types_and_are_read_only(self):
+
+class TestListings:
+    def test_cpu_is_listed(self):
+        assert zrt.HardwareType.CPU in [device.type for device in zrt.hardware_devices()]
+        (device,) = (device for device in zrt.ep_devices() if device.provider == CPU)
+        assert device.vendor == "Microsoft"
+        assert device.hardware.type is zrt.HardwareType.CPU
+        assert device.hardware in zrt.hardware_devices()
+        assert device.metadata["version"] == device.metadata["version"].strip()
+        assert (device.memory, device.host_memory, device.library) == (None, None, None)
+        assert CPU in str(device)
+
+    def test_fields_of_hardware_have_plain_types(self):
         for device in zrt.hardware_devices():
             assert isinstance(device.vendor, str)
             assert 0 <= device.vendor_id < 2**32
             assert 0 <= device.device_id < 2**32
-            with pytest.raises(dataclasses.FrozenInstanceError):
-                device.vendor = "other"
-            with pytest.raises(TypeError):
-                device.metadata["key"] = "value"
-
-    def test_same_device_is_equal_in_each_listing(self):
-        assert zrt.hardware_devices() == zrt.hardware_devices()
-        assert len(set(zrt.hardware_devices()) | set(zrt.hardware_devices())) == len(zrt.hardware_devices())
-        assert zrt.ep_devices()[0].hardware in zrt.hardware_devices()
-
-
-class TestEpDevices:
-    def test_cpu_execution_provider_is_listed(self):
-        (device,) = (device for device in zrt.ep_devices() if device.provider == CPU)
-        assert device.vendor == "Microsoft"
-        assert device.hardware.type is zrt.HardwareType.CPU
-        assert device.metadata["version"] == device.metadata["version"].strip()
-        assert (device.memory, device.host_memory, device.library) == (None, None, None)
-        assert CPU in str(device)
 
     def test_fields_of_a_library_s_devices(self, plugin):
         own = plugin.own
@@ -73,54 +67,52 @@ class TestEpDevices:
         assert plugin.own.memory != plugin.own.host_memory
 
     def test_same_device_is_equal_in_each_listing(self, plugin):
+        assert zrt.hardware_devices() == zrt.hardware_devices()
+        assert len(set(zrt.hardware_devices()) | set(zrt.hardware_devices())) == len(zrt.hardware_devices())
         assert plugin.own in zrt.ep_devices()
         assert plugin.own != plugin.npu
         assert {plugin.own: 1}[next(device for device in zrt.ep_devices() if device == plugin.own)] == 1
 
     def test_fields_are_read_only(self, plugin):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            plugin.own.provider = "other"
-        for pairs in (plugin.own.metadata, plugin.own.options):
+        for device in (plugin.own, plugin.own.hardware):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                device.vendor = "other"
+        for pairs in (plugin.own.metadata, plugin.own.options, plugin.own.hardware.metadata):
             with pytest.raises(TypeError):
                 pairs["key"] = "value"
 
     def test_copy_and_pickle_are_refused(self, plugin):
-        for thing in (plugin.own, plugin.own.hardware, plugin.own.memory):
+        for device in (plugin.own, plugin.own.hardware, plugin.own.memory):
             with pytest.raises((NotCopyableError, TypeError)):
-                pickle.dumps(thing)
+                pickle.dumps(device)
         with pytest.raises((NotCopyableError, TypeError)):
             copy.deepcopy(plugin.own)
 
     def test_devices_made_by_users_are_refused(self, plugin):
         """An object without a device of ONNX Runtime is refused where it is used."""
         hardware = devices.HardwareDevice(zrt.HardwareType.GPU, "v", 1, 2, {}, 0)
-        made = devices.EpDevice("p", "v", {}, {}, hardware, None, None, None, "source")
+        device = devices.EpDevice("p", "v", {}, {}, hardware, None, None, None, "source")
         with pytest.raises(DTypeError, match="users make none"):
-            zrt.Session(b"any", providers=[made])
+            zrt.Session(b"any", providers=[device])
         with pytest.raises(DTypeError, match="users make none"):
             hardware.incompatibility(CPU)
         with pytest.raises(DTypeError, match="users make none"):
-            device_memory.DeviceMemory("ZrtTest").handle()
+            devices.DeviceMemory("ZrtTest").handle()
 
 
 class TestIncompatibility:
     def test_no_reasons_against_a_device(self, plugin):
-        found = plugin.own.hardware.incompatibility("ZrtTestProvider")
-        assert not found
-        assert found == zrt.Incompatibility(zrt.IncompatibilityReason.NONE, 0, "")
+        answer = plugin.own.hardware.incompatibility("ZrtTestProvider")
+        assert not answer
+        assert answer == zrt.Incompatibility(zrt.IncompatibilityReason.NONE, 0, "")
         assert not plugin.own.hardware.incompatibility(CPU)
 
     def test_reasons_with_notes_and_a_code(self, plugin):
-        found = plugin.npu.hardware.incompatibility("ZrtTestProvider")
+        answer = plugin.npu.hardware.incompatibility("ZrtTestProvider")
         reason = zrt.IncompatibilityReason
-        assert found
-        assert found.reasons == reason.DRIVER_INCOMPATIBLE | reason.MISSING_DEPENDENCY
-        assert (found.error_code, found.notes) == (7, "the NPU is made up")
-
-    def test_provider_without_devices_is_refused(self, plugin):
-        for name in ("CUDAExecutionProvider", "", "cpu"):
-            with pytest.raises(ArgumentError, match=f"provider {name!r}"):
-                plugin.own.hardware.incompatibility(name)
+        assert answer
+        assert answer.reasons == reason.DRIVER_INCOMPATIBLE | reason.MISSING_DEPENDENCY
+        assert (answer.error_code, answer.notes) == (7, "the NPU is made up")
 
 
 class TestMemoryOfTheDevice:
@@ -149,12 +141,10 @@ class TestMemoryOfTheDevice:
         assert isinstance(lane.inputs["x"], zrt.Value)
         lane.audit().require_zero_copy()
         assert (lane.rebound, lane.synchronize) == (frozenset(), True)
-        back = np.empty(3, np.float32)
         for step in range(3):
             zrt.copy(x + step, lane.inputs["x"])
             lane.run()
-            zrt.copy(lane.outputs["y"], back)
-            assert back.tolist() == (-x - step).tolist()
+            assert content(lane.outputs["y"]) == (-x - step).tolist()
 
     def test_lane_with_both_ends_on_the_host_sees_every_write(self, plugin, negate, x):
         lane = negate().lane({"x": (3,)})
@@ -181,9 +171,7 @@ class TestMemoryOfTheDevice:
         first = lane.outputs["y"]
         assert first.memory == plugin.own.memory
         lane.run()
-        back = np.empty(3, np.float32)
-        zrt.copy(first, back)
-        assert back.tolist() == [1, -2, -3]
+        assert content(first) == [1, -2, -3]
 
     def test_io_binding_with_both_ends_on_the_device(self, plugin, negate, x):
         session = negate()
@@ -193,9 +181,7 @@ class TestMemoryOfTheDevice:
         binding.bind_input("x", value)
         binding.bind_output("y", plugin.own.memory)
         binding.run()
-        back = np.empty(3, np.float32)
-        zrt.copy(binding.outputs()["y"], back)
-        assert back.tolist() == [1, -2, -3]
+        assert content(binding.outputs()["y"]) == [1, -2, -3]
 
     def test_session_on_the_cpu_has_no_device_memory(self, plugin, relu):
         with pytest.raises(ArgumentError, match="no allocator for 'ZrtTest'"):
@@ -215,10 +201,6 @@ class TestDynamicOptions:
         relu.set_dynamic_options({"ep.dynamic.workload_type": "Efficient"})
         assert relu.run([np.ones(1, np.float32)])[0].tolist() == [1]
 
-    def test_empty_options_are_refused(self, relu):
-        with pytest.raises(ArgumentError, match="there are none"):
-            relu.set_dynamic_options({})
-
 
 class TestCapturedGraphs:
     """A captured graph replays a run over the same memory."""
@@ -232,9 +214,7 @@ class TestCapturedGraphs:
     def run(self, lane, numbers, options):
         zrt.copy(np.array(numbers, np.float32), lane.inputs["x"])
         lane.run_with(options)
-        back = np.empty(2, np.float32)
-        zrt.copy(lane.outputs["y"], back)
-        return back.tolist()
+        return content(lane.outputs["y"])
 
     def test_graph_is_captured_replayed_and_released(self, lane):
         first, second = (zrt.RunOptions(gpu_graph_id=number) for number in (1, 2))
@@ -251,13 +231,11 @@ class TestCapturedGraphs:
     def test_lanes_have_graphs_of_their_own(self, plugin, lane):
         memory = zrt.LaneMemory.allocated(plugin.own.memory)
         lanes = [lane, lane.session.lane({"x": (2,)}, inputs=memory, outputs=memory)]
-        back = np.empty(2, np.float32)
         for step in range(3):
             for number, each in enumerate(lanes):
                 zrt.copy(np.array([step, number], np.float32), each.inputs["x"])
                 each.run()
-                zrt.copy(each.outputs["y"], back)
-                assert back.tolist() == [-step, -number]
+                assert content(each.outputs["y"]) == [-step, -number]
 
     def test_arguments_that_a_replay_ignores_are_refused(self, plugin, lane):
         session, x = lane.session, np.ones(2, np.float32)
@@ -302,11 +280,6 @@ class TestCapturedGraphs:
         with pytest.raises(zrt.errors.UnsupportedError, match="no graph is captured on CPUExecutionProvider"):
             relu.release_captured_graph(1)
         relu.run([np.ones(1, np.float32)], options=zrt.RunOptions(gpu_graph_id=3))
-
-    @pytest.mark.parametrize("number", [-2, 2**31])
-    def test_bad_graph_ids_are_refused(self, number):
-        with pytest.raises(ArgumentError, match="gpu_graph_id"):
-            zrt.RunOptions(gpu_graph_id=number)
 
     @pytest.mark.gpu
     def test_cuda_graph(self, build):

@@ -2,44 +2,32 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.support import compiler
+from tests.support.compiler import shared_library
 from zrt.environment import elf
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ELF is Linux's format")
 
 
-@pytest.fixture
-def link(tmp_path: Path):
-    """Links an empty library with these flags."""
-
-    def run(name: str, *flags: str) -> Path:
-        target = tmp_path / name
-        command = [*compiler.command(), "-shared", "-fPIC", "-x", "c", "/dev/null", *flags, "-o", str(target)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return target
-
-    return run
-
-
-def test_needed_libraries_keep_their_order(link, tmp_path):
+def test_needed_libraries_keep_their_order(tmp_path):
     for name in ("libb.so.2", "liba.so.1"):
-        link(name, f"-Wl,-soname,{name}")
-    made = link("made.so", "-Wl,--no-as-needed", f"-L{tmp_path}", "-l:libb.so.2", "-l:liba.so.1")
-    assert elf.read(str(made)).needed[:2] == ("libb.so.2", "liba.so.1")
-    assert elf.read(str(made)).run_path == ()
+        shared_library(tmp_path / name, "", f"-Wl,-soname,{name}")
+    library = shared_library(
+        tmp_path / "library.so", "", "-Wl,--no-as-needed", f"-L{tmp_path}", "-l:libb.so.2", "-l:liba.so.1"
+    )
+    assert elf.read(str(library)).needed[:2] == ("libb.so.2", "liba.so.1")
+    assert elf.read(str(library)).run_path == ()
 
 
 @pytest.mark.parametrize("tags", ["--enable-new-dtags", "--disable-new-dtags"])
-def test_run_path_is_relative_to_the_file(link, tmp_path, tags):
-    made = link("made.so", f"-Wl,{tags},-rpath,/opt/../cuda:$ORIGIN:${{ORIGIN}}/lib:$ORIGIN/../other")
-    assert elf.read(str(made)).run_path == (
+def test_run_path_is_relative_to_the_file(tmp_path, tags):
+    library = shared_library(
+        tmp_path / "library.so", "", f"-Wl,{tags},-rpath,/opt/../cuda:$ORIGIN:${{ORIGIN}}/lib:$ORIGIN/../other"
+    )
+    assert elf.read(str(library)).run_path == (
         "/opt/../cuda",
         str(tmp_path),
         f"{tmp_path}/lib",
@@ -54,9 +42,9 @@ def test_other_files_have_neither(tmp_path, content):
     assert elf.read(str(file)) == elf.read(str(tmp_path / "nonesuch")) == elf.read(str(tmp_path)) == elf.SharedLibrary()
 
 
-def test_damaged_libraries_raise_nothing(link, tmp_path):
+def test_damaged_libraries_raise_nothing(tmp_path):
     """Each byte of the headers, and each cut through the file, one after the other."""
-    whole = link("made.so", "-Wl,-rpath,/opt").read_bytes()
+    whole = shared_library(tmp_path / "library.so", "", "-Wl,-rpath,/opt").read_bytes()
     file = tmp_path / "damaged.so"
     for place in range(16, 1200):
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])

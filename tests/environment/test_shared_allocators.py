@@ -11,7 +11,9 @@ import pytest
 
 import zrt
 from tests.support import plugin as source
-from zrt.errors import ArgumentError, BusyError, ClosedError, DTypeError, InvalidArgumentError, UnsupportedError
+from zrt import ArenaConfig
+from zrt.errors import AllocationError, ArgumentError, BusyError, InvalidArgumentError, ProviderError
+from zrt.providers import usable
 
 NEGATE = "(float[n] x) => (float[n] y) { y = Neg(x) }"
 
@@ -42,6 +44,10 @@ def edited(build):
         edit.output(edit.op("Abs", edit.value("x"), outputs="z"), "float32", ("n",))
         assert edit.engine.name == "editor"
         return edit.finalize()
+
+
+def check(session):
+    assert session.run([np.ones(2, np.float32)])[0].tolist() == [-1, -1]
 
 
 def roundtrip(allocator):
@@ -91,10 +97,10 @@ class TestCreateAndRelease:
     def test_new_allocator_replaces_the_old_one(self, environment, own):
         environment.shared_allocator(own.memory).allocate(8).close()
         assert environment.shared_allocator(own.memory).stats().num_allocs == 1
-        made = environment.create_shared_allocator(own.memory, {"any": "option"})
-        assert made.stats().num_allocs == 0
-        assert roundtrip(made) == [1, 2, 3]
-        assert environment.shared_allocator(own.memory).stats() == made.stats()
+        allocator = environment.create_shared_allocator(own.memory, {"any": "option"})
+        assert allocator.stats().num_allocs == 0
+        assert roundtrip(allocator) == [1, 2, 3]
+        assert environment.shared_allocator(own.memory).stats() == allocator.stats()
 
     def test_refused_allocator_leaves_none(self, environment, own):
         with pytest.raises(InvalidArgumentError, match=r"shared allocator of 'ZrtTest': .*told to refuse"):
@@ -108,18 +114,6 @@ class TestCreateAndRelease:
         assert environment.shared_allocator(own.host_memory) is not None
         with pytest.raises(ArgumentError, match=r"'ZrtTest': No allocator"):
             environment.release_shared_allocator(own.memory)
-
-    def test_memory_must_be_of_a_registered_device(self, environment, own):
-        for call in (environment.create_shared_allocator, environment.release_shared_allocator):
-            with pytest.raises(UnsupportedError, match="computes in the host's memory"):
-                call(zrt.ep_devices()[0].memory)
-            with pytest.raises(UnsupportedError, match="'Cpu': a device makes the allocator"):
-                call(zrt.MemoryInfo.cpu())
-            with pytest.raises(DTypeError, match="memory of an EpDevice, got EpDevice"):
-                call(own)
-        environment.unregister_provider_library("mine")
-        with pytest.raises(ClosedError, match="'mine' was unregistered"):
-            environment.create_shared_allocator(own.memory)
 
 
 class TestInUse:
@@ -175,6 +169,80 @@ class TestInUse:
         held.allocate(8).numpy()[:] = 1
 
 
+class TestRegistered:
+    """Allocators of the host, and of CUDA, that `Environment.register_allocator` makes."""
+
+    @pytest.fixture
+    def environment(self, environment):
+        yield environment
+        with contextlib.suppress(ArgumentError):
+            environment.unregister_allocator()
+
+    def test_sessions_share_it(self, environment, build):
+        environment.register_allocator(arena=ArenaConfig(max_mem=1 << 26, arena_extend_strategy="same_as_requested"))
+        shared, own = [session(build) for _ in range(2)], zrt.Session(build(NEGATE))
+        first, second = [each.allocator() for each in shared]
+        assert first.stats().bytes_limit == 1 << 26
+        before = second.stats()
+        held = first.allocate(1 << 20)
+        change = second.stats() - before
+        assert (change.bytes_in_use, change.num_allocs, change.num_arena_extensions) == (held.nbytes, 1, 1)
+        assert held.nbytes == 1 << 20
+        assert own.allocator().stats().bytes_limit != 1 << 26
+        for each in (*shared, own):
+            check(each)
+
+    def test_limit(self, environment, build):
+        environment.register_allocator(arena=ArenaConfig(max_mem=1 << 20))
+        allocator = session(build).allocator()
+        too_large = "Available memory of 1048576 is smaller than requested bytes of 2097152"
+        with pytest.raises(AllocationError, match=f"^no memory for .*{too_large}"):
+            allocator.allocate(1 << 21)
+        held = allocator.allocate(1 << 18)
+        with pytest.raises(AllocationError, match=r"^no memory for"):
+            allocator.allocate(1 << 20)
+        held.close()
+
+    def test_replaced_and_unregistered(self, environment, build):
+        none = "^memory 'Cpu': No allocator for this device has been registered"
+        with pytest.raises(ArgumentError, match=none):
+            environment.unregister_allocator()
+        environment.register_allocator(arena=ArenaConfig(max_mem=1 << 25))
+        first = session(build)
+        environment.register_allocator(arena=ArenaConfig(max_mem=1 << 26))
+        second = session(build)
+        environment.unregister_allocator()
+        with pytest.raises(ArgumentError, match=none):
+            environment.unregister_allocator()
+        sessions = [first, second, session(build)]
+        limits = [each.allocator().stats().bytes_limit for each in sessions]
+        assert limits[:2] == [1 << 25, 1 << 26]
+        assert limits[2] not in limits[:2], limits
+        for each in sessions:
+            check(each)
+
+    def test_without_an_arena(self, environment, build):
+        environment.register_allocator()
+        plain = session(build)
+        check(plain)
+        assert plain.allocator().stats().num_allocs == 0
+        plain.allocator().allocate(100).numpy()[...] = 1
+
+    def test_memory_of_cuda_needs_cuda(self, environment):
+        if usable("CUDA") is None:
+            pytest.skip("CUDA can be used here")
+        with pytest.raises(ProviderError, match="'Cuda'"):
+            environment.register_allocator(zrt.MemoryInfo.cuda())
+
+    @pytest.mark.gpu
+    def test_memory_of_cuda(self, environment, build):
+        environment.register_allocator(zrt.MemoryInfo.cuda(), ArenaConfig(max_mem=1 << 28))
+        there = session(build, ["CUDA"])
+        assert there.allocator(zrt.MemoryInfo.cuda()).stats().bytes_limit == 1 << 28
+        check(there)
+        environment.unregister_allocator(zrt.MemoryInfo.cuda())
+
+
 class TestTwoLibraries:
     """Two libraries with memory of the same place share one allocator."""
 
@@ -192,8 +260,8 @@ class TestTwoLibraries:
         other, _ = source.devices("two")
         with environment.shared_allocator(other.memory) as there:
             assert there.memory.name == "ZrtTest"
-        with environment.create_shared_allocator(other.memory) as made:
-            assert made.memory.name == "Other"
+        with environment.create_shared_allocator(other.memory) as allocator:
+            assert allocator.memory.name == "Other"
         with environment.shared_allocator(own.memory) as there:
             assert there.memory.name == "Other"
         environment.unregister_provider_library("two")
@@ -222,7 +290,7 @@ class TestSessions:
         assert first.allocator(own.memory).stats() != second.allocator(own.memory).stats()
         environment.release_shared_allocator(own.memory)
         for each in (first, second):
-            assert each.run([np.ones(2, np.float32)])[0].tolist() == [-1, -1]
+            check(each)
 
     @pytest.mark.parametrize("make", [session, built, edited])
     def test_keep_every_library_registered(self, environment, own, build, make):
@@ -230,14 +298,14 @@ class TestSessions:
         on_the_cpu = make(build)
         with pytest.raises(BusyError, match="'mine' is in use"):
             environment.unregister_provider_library("mine")
-        assert on_the_cpu.run([np.ones(2, np.float32)])[0].tolist() == [-1, -1]
+        check(on_the_cpu)
         on_the_cpu.close()
         environment.unregister_provider_library("mine")
 
     def test_load_while_allocators_are_replaced(self, environment, own, build, background):
         def load():
             for _ in range(30):
-                assert session(build).run([np.ones(2, np.float32)])[0].tolist() == [-1, -1]
+                check(session(build))
 
         def change(call):
             # Fails while a session is being loaded, or after the other thread made the same change.

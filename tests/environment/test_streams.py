@@ -11,13 +11,13 @@ import pytest
 
 import zrt
 from zrt.environment import cuda_parts
-from zrt.errors import ArgumentError, ClosedError, DTypeError, UnsupportedError
+from zrt.errors import ArgumentError, UnsupportedError
 
 
 @pytest.fixture
 def stream(plugin):
-    with zrt.SyncStream(plugin.own) as made:
-        yield made
+    with zrt.SyncStream(plugin.own) as stream:
+        yield stream
 
 
 def counts(stream):
@@ -34,27 +34,20 @@ def there(plugin, negate):
 X = np.array([-1, 2, 3], np.float32)
 
 
+class Array(np.ndarray):
+    """An array that takes weak references."""
+
+
 class TestStreams:
     def test_stream_belongs_to_its_device(self, plugin, stream):
         assert stream.device == plugin.own
         assert str(plugin.own) in repr(stream)
         stream.close()
         assert repr(stream) == "SyncStream(closed)"
-        with pytest.raises(ClosedError, match="this SyncStream is closed"):
-            _ = stream.native_handle
 
     def test_options_go_to_the_provider(self, plugin):
         with pytest.raises(UnsupportedError, match="told to refuse the stream"):
             zrt.SyncStream(plugin.own, {"refuse": "1"})
-        with pytest.raises(DTypeError, match="stream options"):
-            zrt.SyncStream(plugin.own, {"refuse": 1})
-
-    def test_devices_without_streams_are_refused(self, plugin):
-        for device in (plugin.npu, zrt.ep_devices()[0]):
-            with pytest.raises(UnsupportedError, match="computes in the host's memory"):
-                zrt.SyncStream(device)
-        with pytest.raises(DTypeError, match="expected an EpDevice, got str"):
-            zrt.SyncStream("cuda")
 
 
 class TestCopies:
@@ -72,9 +65,6 @@ class TestCopies:
         assert back.tolist() == X.tolist()
 
     def test_stream_keeps_the_tensors_alive_until_they_are_released(self, stream, there):
-        class Array(np.ndarray):
-            pass
-
         source = np.zeros(3, np.float32).view(Array)
         gone = weakref.ref(source)
         zrt.copy(source, there, stream)
@@ -86,9 +76,6 @@ class TestCopies:
         assert gone() is None
 
     def test_closed_stream_releases_the_tensors(self, plugin, there):
-        class Array(np.ndarray):
-            pass
-
         source = np.zeros(3, np.float32).view(Array)
         gone = weakref.ref(source)
         with zrt.SyncStream(plugin.own) as stream:
@@ -97,13 +84,6 @@ class TestCopies:
         del stream
         gc.collect()
         assert gone() is None
-
-    def test_closed_stream_and_wrong_type_are_refused(self, stream, there):
-        with pytest.raises(DTypeError, match="stream: expected a SyncStream, got int"):
-            zrt.copy(X, there, 5)
-        stream.close()
-        with pytest.raises(ClosedError, match="SyncStream is closed"):
-            zrt.copy(X, there, stream)
 
 
 class TestRuns:
@@ -152,13 +132,6 @@ class TestRuns:
         session = zrt.Session(build("(float[n] x) => (float[n] x, float[n] y) { y = Neg(x) }"), providers=[plugin.own])
         with pytest.raises(UnsupportedError, match="takes no stream"):
             session.run({"x": X}, options=zrt.RunOptions(sync_stream=stream))
-
-    def test_run_options_refuse_wrong_types_and_closed_streams(self, stream):
-        with pytest.raises(DTypeError, match="sync_stream: expected a SyncStream, got int"):
-            zrt.RunOptions(sync_stream=5)
-        stream.close()
-        with pytest.raises(ClosedError, match="SyncStream is closed"):
-            zrt.RunOptions(sync_stream=stream)
 
 
 def test_stream_of_another_device_is_refused(stream, there, monkeypatch):

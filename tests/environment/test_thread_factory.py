@@ -6,7 +6,6 @@ import _thread
 import gc
 import os
 import re
-import subprocess
 import sys
 import threading
 import weakref
@@ -16,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.support import compiler
+from tests.support.compiler import shared_library
 from tests.support.threads import (
     MODEL,
     Factory,
@@ -39,34 +38,29 @@ from zrt.errors import ArgumentError, CallbackError, InvalidProtobufError, OrtEr
 
 
 class TestFactory:
-    @pytest.mark.parametrize("step", [unstarted, started])
-    def test_makes_every_thread_but_the_callers_own(self, step):
+    @pytest.mark.parametrize(
+        ("step", "fields", "asked"),
+        [
+            (unstarted, {}, 3),
+            (started, {}, 3),
+            # A factory may return anything if a thread does the work.
+            (lambda _, work: _thread.start_new_thread(work, ()), {}, 3),
+            # The threads of both pools.
+            (unstarted, {"execution_mode": ExecutionMode.PARALLEL, "inter_op_num_threads": 3}, 3 + 2),
+            # The caller's own thread needs no factory.
+            (raises, {"threads": 1}, 0),
+        ],
+    )
+    def test_makes_every_thread_but_the_callers_own(self, step, fields, asked):
         factory = Factory(step)
-        it = session(factory)
-        assert len(factory.threads) == factory.asked == 3
+        it = session(factory, **fields)
+        assert factory.asked == asked
+        assert len(factory.threads) == (asked if step in (unstarted, started) else 0)
         assert all(thread.is_alive() and thread.daemon for thread in factory.threads)
         for _ in range(3):
             check(it)
         it.close()
         assert factory.ended()
-
-    def test_may_return_anything_if_a_thread_does_the_work(self):
-        factory = Factory(lambda _, work: _thread.start_new_thread(work, ()))
-        check(session(factory))
-        assert factory.asked == 3
-
-    def test_makes_the_threads_of_both_pools(self):
-        factory = Factory()
-        it = session(factory, execution_mode=ExecutionMode.PARALLEL, inter_op_num_threads=3)
-        assert len(factory.threads) == 3 + 2
-        check(it)
-        it.close()
-        assert factory.ended()
-
-    def test_is_not_called_for_the_callers_own_thread(self):
-        factory = Factory(raises)
-        check(session(factory, threads=1))
-        assert factory.asked == 0
 
     def test_is_called_on_the_thread_that_loads(self):
         seen = []
@@ -322,15 +316,6 @@ class TestMistakes:
         gc.collect()
         assert cause() is None
 
-    def test_next_session_works_after_a_failed_load(self):
-        with pytest.raises(CallbackError):
-            session(Factory(unstarted, raises))
-        factory = Factory()
-        it = session(factory)
-        check(it)
-        it.close()
-        assert factory.ended()
-
 
 class TestAffinities:
     @given(st.data())
@@ -341,7 +326,8 @@ class TestAffinities:
         listed = st.lists(processors, min_size=1, max_size=4).map(lambda group: ",".join(map(str, group)))
         groups = data.draw(st.lists(st.one_of(ranges, listed), min_size=1, max_size=5))
         written = ";".join(groups)
-        assert thread_factory.affinities(written, "here", len(groups) + 1) == written.encode()
+        options = SessionOptions(intra_op_num_threads=len(groups) + 1, intra_op_thread_affinities=written)
+        assert options.effective_config_entries() == {"session.intra_op_thread_affinities": written}
 
     @given(st.text(alphabet="0123456789,-;x ", max_size=8), st.integers(2, 4))
     @example("1;1-2", 3)
@@ -349,13 +335,11 @@ class TestAffinities:
     def test_affinity_is_refused_by_zrt_or_taken_by_ort(self, written, threads):
         options = SessionOptions(intra_op_num_threads=threads, intra_op_thread_affinities=written)
         try:
-            thread_factory.affinities(written, "here", threads)
+            options.handle()
         except ArgumentError:
-            with pytest.raises(ArgumentError):
-                options.handle()
-        else:
-            with Session(MODEL, options) as it:
-                check(it)
+            return
+        with Session(MODEL, options) as it:
+            check(it)
 
     @pytest.mark.parametrize(
         ("written", "threads", "words"),
@@ -363,16 +347,11 @@ class TestAffinities:
             ("1", 0, "needs intra_op_num_threads of 2 or more, not 0"),
             ("1", 1, "needs intra_op_num_threads of 2 or more, not 1"),
             ("", 2, "'' is neither processors"),
-            ("1;2", 2, "has 2 groups, and 2 threads take 1"),
-            ("1", 3, "has 1 groups, and 3 threads take 2"),
             ("1;", 3, "'' is neither"),
-            ("a", 2, "'a' is neither"),
             ("1,", 2, "'1,' is neither"),
             ("1-2-3", 2, "'1-2-3' is neither"),
             ("-1", 2, "'-1' is neither"),
             ("1 ", 2, "'1 ' is neither"),
-            ("0", 2, "'0' names a processor that is not between 1 and"),
-            ("99999", 2, "'99999' names a processor"),
             ("9" * 5000, 2, "names a processor"),
             ("\u0661", 2, "is neither"),
             ("2-1", 2, "'2-1' ends before it begins"),
@@ -391,31 +370,8 @@ class TestAffinities:
             Session(MODEL, SessionOptions(intra_op_num_threads=2, config_entries={key: "a"}))
 
 
-@pytest.fixture(scope="module")
-def starved(tmp_path_factory) -> Path:
-    """A library to preload, by which a test lets the system's calls fail."""
-    library = tmp_path_factory.mktemp("starved") / "starved.so"
-    source = Path(__file__).parent / "scripts" / "starved.c"
-    subprocess.run([*compiler.command(), "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
-    return library
-
-
-NO_THREAD = "thread_factory raised RuntimeError: can't start new thread"
-NO_MEMORY = "thread_factory: no memory for another thread"
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="preloads a library for glibc")
-@pytest.mark.parametrize(
-    ("count", "allowed", "mode", "says"),
-    [
-        *(("threads_left", allowed, "SEQUENTIAL", NO_THREAD) for allowed in range(3)),
-        # The factory has made its first thread when the count begins.
-        *(("callocs_left", allowed, "SEQUENTIAL", NO_MEMORY) for allowed in range(2)),
-        # The first and the last thread of the second pool.
-        *(("threads_left", allowed, "PARALLEL", NO_THREAD) for allowed in (3, 4)),
-        *(("callocs_left", allowed, "PARALLEL", NO_MEMORY) for allowed in (2, 3)),
-    ],
-)
-def test_load_without_threads_or_memory_raises(starved, script, monkeypatch, count, allowed, mode, says):
-    monkeypatch.setenv("LD_PRELOAD", str(starved))
-    assert script("starved_thread_factory.py", count, allowed, mode).stdout == f"model in memory: {says}\n"
+def test_load_without_threads_or_memory_raises(tmp_path, script, monkeypatch):
+    source = (Path(__file__).parent / "scripts" / "starved.c").read_text()
+    monkeypatch.setenv("LD_PRELOAD", str(shared_library(tmp_path / "starved.so", source, "-ldl")))
+    script("starved_thread_factory.py")

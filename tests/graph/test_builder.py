@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,17 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 
 import zrt
-from zrt.errors import ArgumentError, DTypeError, ModelError, NotCopyableError, ShapeError, UnknownNameError
+from tests.graph.conftest import QUIET
+from zrt.errors import ArgumentError, DTypeError, ModelError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.graph import MapType, OptionalType, SequenceType, SparseTensorType, TensorType, types
-
-QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 
 
 @pytest.fixture
 def graph() -> zrt.Graph:
     """x, float32 [n, 4], is an input."""
-    made = zrt.Graph(opset=21, name="net")
-    made.input("x", "float32", ("n", 4))
-    return made
+    net = zrt.Graph(opset=21, name="net")
+    net.input("x", "float32", ("n", 4))
+    return net
 
 
 def test_values_know_their_graph_and_type(graph: zrt.Graph) -> None:
@@ -92,23 +92,23 @@ def test_attributes_are_converted_to_the_schemas_kind(graph: zrt.Graph) -> None:
     graph.op("Cast", x, to=zrt.ElementType.FLOAT16, saturate=None)
     graph.op("RandomNormal", shape=(1, 2), attributes={"dtype": 1, "mean": np.float32(0.5)})
     graph.op("Optional", type=SequenceType(TensorType("float32")))
-    made = {
+    converted = {
         node.op_type + attribute.name: (attribute.type, helper.get_attribute_value(attribute))
         for node in graph.to_onnx().graph.node
         for attribute in node.attribute
         if attribute.name != "value_floats"
     }
     kinds = onnx.AttributeProto
-    assert made["Gemmalpha"] == (kinds.FLOAT, 2.0)
-    assert made["GemmtransB"] == (kinds.INT, 1)
-    assert made["Transposeperm"] == (kinds.INTS, [1, 0])
-    assert made["Constantvalue_strings"] == (kinds.STRINGS, [b"a", b"b"])
-    assert numpy_helper.to_array(made["ConstantOfShapevalue"][1]).dtype == ml_dtypes.bfloat16
-    assert made["Castto"] == (kinds.INT, onnx.TensorProto.FLOAT16)
-    assert "Castsaturate" not in made
-    assert made["RandomNormalshape"] == (kinds.INTS, [1, 2])
-    assert made["RandomNormalmean"] == (kinds.FLOAT, 0.5)
-    assert made["Optionaltype"][0] == kinds.TYPE_PROTO
+    assert converted["Gemmalpha"] == (kinds.FLOAT, 2.0)
+    assert converted["GemmtransB"] == (kinds.INT, 1)
+    assert converted["Transposeperm"] == (kinds.INTS, [1, 0])
+    assert converted["Constantvalue_strings"] == (kinds.STRINGS, [b"a", b"b"])
+    assert numpy_helper.to_array(converted["ConstantOfShapevalue"][1]).dtype == ml_dtypes.bfloat16
+    assert converted["Castto"] == (kinds.INT, onnx.TensorProto.FLOAT16)
+    assert "Castsaturate" not in converted
+    assert converted["RandomNormalshape"] == (kinds.INTS, [1, 2])
+    assert converted["RandomNormalmean"] == (kinds.FLOAT, 0.5)
+    assert converted["Optionaltype"][0] == kinds.TYPE_PROTO
 
 
 def test_element_type_as_an_attribute_has_the_number_of_onnx(graph: zrt.Graph) -> None:
@@ -130,9 +130,9 @@ def test_attributes_without_a_schema_get_their_kind_from_the_value(graph: zrt.Gr
     }
     graph.output(one, "float32")
     assert any("'custom'" in reason for reason in graph.engine.reasons)
-    with pytest.raises(DTypeError, match=r"'a'.*empty list"):
+    with pytest.raises(DTypeError, match=r"'a'.*list \[\]"):
         graph.op("Any", domain="custom", a=[])
-    with pytest.raises(DTypeError, match=r"'a'.*different kinds"):
+    with pytest.raises(DTypeError, match=r"'a'.*\[1, 's'\]"):
         graph.op("Any", domain="custom", a=[1, "s"])
 
 
@@ -335,16 +335,10 @@ def test_from_onnx_copies_the_model(graph: zrt.Graph) -> None:
     assert len(graph.to_onnx().graph.node) == 1
 
 
-def test_edit_is_not_copyable(graph: zrt.Graph) -> None:
-    import copy
-
-    graph.output(graph.op("Relu", graph.value("x")))
-    with pytest.raises(NotCopyableError):
-        copy.copy(zrt.edit(graph.to_onnx(), QUIET))
-
-
-def test_graph_without_the_onnx_package_raises(script: Any) -> None:
-    script("without_onnx.py")
+def test_graph_without_the_onnx_package_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(UnsupportedError, match="pip install"):
+        zrt.Graph()
 
 
 UNARY = ("Relu", "Neg", "Abs", "Identity", "Sigmoid")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import weakref
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ import onnx
 import pytest
 
 import zrt
+from tests.graph.conftest import QUIET
 from zrt.errors import BusyError, ClosedError, Error, UnknownNameError
 
-QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 FEEDS = {"x": np.arange(8, dtype=np.float32).reshape(2, 4)}
 
 
@@ -33,8 +32,8 @@ def path(model: bytes, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("form", ["path", "bytes", "proto"])
 def test_edit_takes_a_model_in_every_form(form: str, model: bytes, path: Path, reference: Any) -> None:
-    given = {"path": path, "bytes": model, "proto": onnx.load_model_from_string(model)}[form]
-    with zrt.edit(given, QUIET) as edit:
+    source = {"path": path, "bytes": model, "proto": onnx.load_model_from_string(model)}[form]
+    with zrt.edit(source, QUIET) as edit:
         assert edit.opset() == 21
         assert edit.opset("com.microsoft") == 1
         assert [value.name for value in edit.inputs] == ["x"]
@@ -102,8 +101,8 @@ def test_external_weights(engine: str, three_layers: Any, tmp_path: Path) -> Non
     path = tmp_path / "model.onnx"
     three_layers().save(path, external_data=True, location="weights", size_threshold=0)
     wanted = zrt.Session(path, QUIET).run(FEEDS)[0]
-    for given, folder in ((path, None), (path.read_bytes(), tmp_path), (path, tmp_path)):
-        edit = zrt.edit(given, QUIET, external_data_dir=folder)
+    for source, folder in ((path, None), (path.read_bytes(), tmp_path), (path, tmp_path)):
+        edit = zrt.edit(source, QUIET, external_data_dir=folder)
         edit.output(edit.op("Neg", edit.value("logits")))
         whole = edit.to_onnx()
         session = edit.finalize(engine=engine)
@@ -152,23 +151,6 @@ def test_initializers_of_the_options_are_used(model: bytes) -> None:
     edit.output(edit.op("Neg", edit.value("logits")))
     assert any("options.initializers" in reason for reason in edit.engine.reasons)
     np.testing.assert_allclose(edit.finalize().run(FEEDS)[0], np.full((2, 3), 0.1), rtol=1e-5)
-
-
-def test_session_keeps_borrowed_memory(model: bytes) -> None:
-    array = np.full((64, 3), 2, np.float32)
-    gone = weakref.ref(array)
-    edit = zrt.edit(model, QUIET)
-    total = edit.op("ReduceSum", edit.initializer("two", array, borrow=True), keepdims=0)
-    edit.output(edit.op("Mul", edit.value("logits"), total))
-    session = edit.finalize()
-    del array, edit, total
-    gc.collect()
-    assert gone() is not None
-    logits, scaled = session.run(FEEDS)
-    np.testing.assert_allclose(scaled, logits * 384, rtol=1e-5)
-    del session, logits, scaled
-    gc.collect()
-    assert gone() is None
 
 
 def test_finalize_in_eight_threads_succeeds_once(three_layers: Any) -> None:

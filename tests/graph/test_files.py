@@ -11,9 +11,9 @@ import onnx
 import pytest
 
 import zrt
-from zrt.errors import ArgumentError, ModelError
+from tests.graph.conftest import QUIET
+from zrt.errors import ModelError
 
-QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 FEEDS = {"x": np.ones((1, 4), np.float32)}
 
 
@@ -72,8 +72,6 @@ def test_weights_of_subgraphs_become_external(tmp_path: Path) -> None:
 
 
 def test_failed_save_changes_nothing(three_layers: Any, tmp_path: Path) -> None:
-    with pytest.raises(ArgumentError, match=r"nowhere.*cannot be written"):
-        three_layers().save(tmp_path / "nowhere" / "net.onnx", external_data=True)
     path = tmp_path / "net.onnx"
     path.write_bytes(b"precious")
     graph = three_layers()

@@ -9,9 +9,8 @@ import pytest
 from onnx import TensorProto
 
 import zrt
+from tests.graph.conftest import QUIET
 from zrt.errors import ModelError
-
-QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 
 
 @pytest.mark.parametrize("which", ["three layers", "branching"])
@@ -21,15 +20,6 @@ def test_mutated_models_raise_only_errors_of_zrt(
     graph = three_layers(sizes=(4, 3, 3, 3)) if which == "three layers" else branching()
     graph.save(tmp_path / "model.onnx")
     script("mutate.py", tmp_path / "model.onnx")
-
-
-def test_names_with_nul_do_not_go_through_the_editor(three_layers: Any) -> None:
-    model = three_layers().to_onnx()
-    model.graph.node[0].name = "a\0b"
-    model.graph.node[0].output[0] = model.graph.node[1].input[0] = "h\0h"
-    engine = zrt.Graph.from_onnx(model).engine
-    assert engine.name == "onnx"
-    assert any("NUL" in reason for reason in engine.reasons)
 
 
 def test_name_that_is_not_utf8_raises(three_layers: Any) -> None:

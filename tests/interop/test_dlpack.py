@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import itertools
 import sys
-import threading
 import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ml_dtypes
@@ -43,16 +43,16 @@ tensors = st.sampled_from(NUMBERS).flatmap(lambda dtype: npst.arrays(dtype, npst
 
 
 class Carried:
-    """A value that shows only its DLPack methods."""
+    """A tensor that shows only its DLPack methods: numpy cannot read it through ``__array__``."""
 
-    def __init__(self, value: zrt.Value) -> None:
-        self.value = value
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.value.__dlpack_device__()
+        return self.tensor.__dlpack_device__()
 
     def __dlpack__(self, **asked: Any) -> Any:
-        return self.value.__dlpack__(**asked)
+        return self.tensor.__dlpack__(**asked)
 
 
 class TestNumpy:
@@ -81,13 +81,6 @@ class TestNumpy:
             with pytest.raises(DLPackError, match=r"weights: is not C-contiguous .* copy=True"):
                 zrt.from_dlpack(array, subject="weights")
 
-    def test_both_sides_see_later_writes(self) -> None:
-        array = np.zeros(3, np.float32)
-        value = zrt.from_dlpack(array)
-        array[0] = 1
-        np.from_dlpack(value)[1] = 2
-        assert value.numpy().tolist() == array.tolist() == [1, 2, 0]
-
     def test_read_only_arrays_stay_read_only(self) -> None:
         array = np.zeros(3, np.float32)
         array.flags.writeable = False
@@ -98,19 +91,21 @@ class TestNumpy:
             value.__dlpack__()
         assert np.from_dlpack(value, copy=True).flags.writeable
 
-    @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+    @pytest.mark.parametrize("dtype", [*NUMBERS, *SMALL], ids=str)
     def test_plain_and_versioned_capsules(self, dtype: np.dtype) -> None:
-        array = np.array([[0, 1], [1, 0]], dtype)
+        array = np.array([[2, 1], [1, 2]], dtype)
         value = zrt.Value.from_array(array)
 
         class Old(Carried):
             def __dlpack__(self, *, stream: int | None = None) -> Any:
-                return self.value.__dlpack__(stream=stream)
+                return self.tensor.__dlpack__(stream=stream)
 
         for carrier in (Carried(value), Old(value)):
             taken = zrt.from_dlpack(carrier)
             assert taken.address == value.address
+            assert taken.numpy().dtype == dtype
             np.testing.assert_array_equal(taken.numpy(), array)
+            np.testing.assert_array_equal(zrt.from_dlpack(carrier, copy=True).numpy(), array)
 
     def test_error_quotes_the_reason_of_the_other_library(self) -> None:
         with pytest.raises(DLPackError, match=r"feed: ndarray does not export it: .*byte order"):
@@ -138,15 +133,6 @@ class TestNumpy:
 
 
 class TestElementTypes:
-    @pytest.mark.parametrize("dtype", SMALL, ids=lambda dtype: dtype.__name__)
-    def test_ml_dtypes_types(self, dtype: type) -> None:
-        array = np.array([1, 2, 0.5], dtype)
-        value = zrt.from_dlpack(Carried(zrt.Value.from_array(array)))
-        assert value.numpy().dtype == dtype
-        np.testing.assert_array_equal(value.numpy(), array)
-        copied = zrt.from_dlpack(Carried(value), copy=True)
-        np.testing.assert_array_equal(copied.numpy(), array)
-
     @pytest.mark.parametrize("name", PACKED)
     def test_packed_types_stay_packed(self, name: str) -> None:
         array = np.array([[1, 0, 1], [0, 1, 1]]).astype(name)
@@ -209,20 +195,9 @@ class TestLifetimes:
         taken = [np.from_dlpack(value) for value, _ in kept]
         alive = [reference for _, reference in kept]
         del kept
-
-        def drop() -> None:
-            while taken:
-                try:
-                    array = taken.pop()
-                except IndexError:
-                    return
-                del array
-
-        threads = [threading.Thread(target=drop) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
+        with ThreadPoolExecutor(4) as pool:
+            for _ in range(len(taken)):
+                pool.submit(taken.pop)
         gc.collect()
         assert not any(reference() is not None for reference in alive)
 
@@ -269,21 +244,12 @@ class TestForeign:
     @pytest.mark.parametrize(
         ("fields", "error", "words"),
         [
-            ({"code": 5, "bits": 64}, UnsupportedError, "COMPLEX64"),
             ({"code": 7, "bits": 8}, DTypeError, "code 7, 8 bits"),
-            ({"code": 2, "bits": 80}, DTypeError, "80 bits"),
             ({"lanes": 4}, DTypeError, "4 lanes"),
             ({"code": 0, "bits": 4, "flags": 4}, DLPackError, "INT4 with a byte for each element"),
             ({"code": 0, "bits": 4, "strides": (1, 2)}, DLPackError, "not C-contiguous"),
-            ({"device_type": 8}, DLPackError, "device type 8"),
-            ({"ndim": -1}, DLPackError, "-1 dimensions"),
-            ({"ndim": 1000}, DLPackError, "1000 dimensions"),
             ({"shape": None, "ndim": 2}, DLPackError, "2 dimensions"),
-            ({"shape": (-2, 3)}, zrt.errors.ShapeError, "-2"),
-            ({"shape": (2**40, 2**40)}, DLPackError, "bytes"),
-            ({"data": None}, DLPackError, "24 bytes at"),
             ({"byte_offset": 2}, DLPackError, "no multiple of its elements' 4 bytes"),
-            ({"version": (2, 0)}, DLPackError, "DLPack 2.0"),
         ],
         ids=str,
     )
@@ -326,22 +292,27 @@ class TestForeign:
             zrt.from_dlpack(Foreign(version=None), device=zrt.MemoryInfo.cuda())
 
     @pytest.mark.parametrize(
-        ("device_type", "memory"),
+        ("device_type", "name"),
         [
-            (Device.CUDA, zrt.MemoryInfo.cuda(3)),
-            (Device.CUDA_MANAGED, zrt.MemoryInfo.cuda(3)),
-            (Device.CUDA_HOST, zrt.MemoryInfo.cuda_pinned(3)),
+            (Device.CUDA, "Cuda"),
+            (Device.CUDA_MANAGED, "Cuda"),
+            (Device.CUDA_HOST, "CudaPinned"),
+            (Device.ROCM, "Hip"),
+            (Device.ROCM_HOST, "HipPinned"),
         ],
     )
-    def test_memory_of_each_device_type(self, device_type: int, memory: zrt.MemoryInfo) -> None:
+    def test_memory_of_each_device_type(self, device_type: int, name: str) -> None:
         # The test never reads the memory, so the tensor may claim to lie on any device.
         value = zrt.from_dlpack(Foreign(device_type=device_type, device_id=3))
-        assert value.memory == memory
-        assert value.memory.is_host == (device_type == Device.CUDA_HOST)
+        assert (value.memory.name, value.memory.device_id) == (name, 3)
+        assert value.memory.is_host == name.endswith("Pinned")
         back = Device.CUDA if device_type == Device.CUDA_MANAGED else device_type
         assert value.__dlpack_device__() == (back, 3)
-        if value.memory.is_host:
-            return
+
+    def test_value_on_a_device(self) -> None:
+        value = zrt.from_dlpack(Foreign(device_type=Device.CUDA, device_id=3))
+        assert value.memory == zrt.MemoryInfo.cuda(3)
+        assert zrt.from_dlpack(Foreign(device_type=Device.CUDA_HOST)).memory == zrt.MemoryInfo.cuda_pinned()
         assert read(value.__dlpack__(stream=7)).tensor.device_id == 3
         with pytest.raises(ArgumentError, match="DLPack does not allow 0"):
             value.__dlpack__(stream=0)
@@ -350,49 +321,30 @@ class TestForeign:
         with pytest.raises(DLPackError, match="on the host"):
             value.__dlpack__(copy=True)
 
-    @pytest.mark.parametrize(("device_type", "name"), [(Device.ROCM, "Hip"), (Device.ROCM_HOST, "HipPinned")])
-    def test_rocm_memory(self, device_type: int, name: str) -> None:
-        value = zrt.from_dlpack(Foreign(device_type=device_type, device_id=1))
-        assert (value.memory.name, value.memory.device_id) == (name, 1)
-        assert value.__dlpack_device__() == (device_type, 1)
 
-
-class Bare:
-    """Another library's tensor with DLPack's methods only, which numpy cannot read through ``__array__``."""
-
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self.array.__dlpack_device__()
-
-    def __dlpack__(self, **asked: Any) -> Any:
-        return self.array.__dlpack__(**asked)
-
-
-class Readable(Bare):
-    """A `Bare` tensor that numpy can also read through ``__array__``."""
+class Readable(Carried):
+    """A tensor that numpy can also read through ``__array__``."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self.array
+        return self.tensor
 
 
 class TestFeeds:
     def test_tensors_of_other_libraries_are_fed_without_a_copy(self, add: zrt.Session) -> None:
         x = np.arange(4, dtype=np.float32)
-        for feed in (Bare(x), Readable(x), Readable(x[::-1][::-1])):
+        for feed in (Carried(x), Readable(x), Readable(x[::-1][::-1])):
             assert add.run([feed, x])[0].tolist() == [0, 2, 4, 6]
         assert add.run({"x": Readable(x[::-1]), "y": x})[0].tolist() == [3, 3, 3, 3]
-        prepared = add.prepare([Bare(x), x])
+        prepared = add.prepare([Carried(x), x])
         x[0] = 5
         assert prepared.run()[0].tolist() == [10, 2, 4, 6]
 
     def test_errors_name_the_input(self, add: zrt.Session) -> None:
         x = np.arange(4, dtype=np.float32)
         with pytest.raises(DTypeError, match="input 'y': expected float32, got int64"):
-            add.run([x, Bare(np.arange(4))])
+            add.run([x, Carried(np.arange(4))])
         with pytest.raises(DLPackError, match="input 'y': is not C-contiguous"):
-            add.run([x, Bare(x[::-1])])
+            add.run([x, Carried(x[::-1])])
         with pytest.raises(zrt.Error, match="input 'y'"):
             add.run([x, Foreign((4,), device_type=8)])
 

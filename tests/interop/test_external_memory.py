@@ -17,7 +17,7 @@ import pytest
 
 import zrt
 from zrt import ExternalMemoryType, ExternalSemaphoreType
-from zrt.errors import ArgumentError, DTypeError, FailError, InvalidArgumentError, ShapeError, UnsupportedError
+from zrt.errors import FailError, InvalidArgumentError, ShapeError, UnsupportedError
 
 FD = ExternalMemoryType.VK_MEMORY_OPAQUE_FD
 SEMAPHORE_FD = ExternalSemaphoreType.VK_TIMELINE_SEMAPHORE_OPAQUE_FD
@@ -35,12 +35,6 @@ def shared() -> Iterator[tuple[int, np.ndarray]]:
 @pytest.fixture
 def importer(plugin: Any) -> zrt.ExternalResourceImporter:
     return zrt.ExternalResourceImporter(plugin.own)
-
-
-@pytest.fixture
-def cpu() -> zrt.EpDevice:
-    [device] = (device for device in zrt.ep_devices() if device.provider == "CPUExecutionProvider")
-    return device
 
 
 class TestMemory:
@@ -87,14 +81,8 @@ class TestMemory:
             ((32,), "bfloat16"),
         ):
             assert memory.tensor(shape, dtype).shape == shape
-        with pytest.raises(ShapeError, match=r"FLOAT of shape \(17,\) from byte 0 on ends at 68: the memory has 64"):
-            memory.tensor((17,), "float32")
         with pytest.raises(ShapeError, match="from byte 4 on ends at 68"):
             memory.tensor((16,), "float32", offset=4)
-        with pytest.raises(ShapeError, match="ends at"):
-            memory.tensor((2**40, 2**40), "float32")
-        with pytest.raises(ArgumentError, match="no multiple of the 4 bytes"):
-            memory.tensor((1,), "float32", offset=2)
 
     def test_provider_refuses_a_file_that_it_cannot_map(self, importer: zrt.ExternalResourceImporter) -> None:
         read, write = os.pipe()
@@ -104,8 +92,6 @@ class TestMemory:
             importer.import_semaphore(SEMAPHORE_FD, read)
         os.close(read)
         os.close(write)
-        with pytest.raises(ArgumentError, match=f"{read} is no open file"):
-            importer.import_memory(FD, read, 64)
 
 
 class TestSemaphores:
@@ -144,33 +130,13 @@ class TestGraphics:
             zrt.init_graphics_interop(plugin.own, zrt.GraphicsApi.D3D12, command_queue=4096)
 
 
-class TestWithoutSupport:
-    """Devices whose provider imports nothing: the errors name them."""
-
-    @pytest.fixture(params=["cpu", "npu"])
-    def device(self, request: pytest.FixtureRequest, plugin: Any, cpu: zrt.EpDevice) -> zrt.EpDevice:
-        return cpu if request.param == "cpu" else plugin.npu
-
-    def test_can_import_returns_false(self, device: zrt.EpDevice) -> None:
-        importer = zrt.ExternalResourceImporter(device)
-        assert not any(importer.can_import(kind) for kind in KINDS)
-        assert str(device) in repr(importer)
-
-    def test_imports_raise(self, device: zrt.EpDevice, shared: Any) -> None:
-        importer = zrt.ExternalResourceImporter(device)
-        with pytest.raises(UnsupportedError, match="memory: its provider imports nothing") as caught:
-            importer.import_memory(FD, shared[0], 64)
-        assert str(device) in str(caught.value)
-        with pytest.raises(UnsupportedError, match="semaphores: its provider imports nothing"):
-            importer.import_semaphore(SEMAPHORE_FD, shared[0])
-
-    def test_graphics_interop_raises(self, cpu: zrt.EpDevice) -> None:
-        for call in (
-            lambda: zrt.init_graphics_interop(cpu, "d3d12"),
-            lambda: zrt.deinit_graphics_interop(cpu),
-        ):
-            with pytest.raises(UnsupportedError, match=r"graphics interop: .*not implemented"):
-                call()
+def test_device_whose_provider_imports_nothing(plugin: Any, shared: Any) -> None:
+    importer = zrt.ExternalResourceImporter(plugin.npu)
+    assert not any(importer.can_import(kind) for kind in KINDS)
+    assert str(plugin.npu) in repr(importer)
+    with pytest.raises(UnsupportedError, match="memory: its provider imports nothing") as caught:
+        importer.import_memory(FD, shared[0], 64)
+    assert str(plugin.npu) in str(caught.value)
 
 
 @pytest.mark.gpu
@@ -180,9 +146,3 @@ def test_can_import_answers_for_cuda() -> None:
         pytest.skip("CUDA's provider is not registered as a library")
     importer = zrt.ExternalResourceImporter(devices[0])
     assert all(isinstance(importer.can_import(kind), bool) for kind in KINDS)
-
-
-def test_constructors_refuse_other_objects() -> None:
-    for kind in (zrt.ExternalMemory, zrt.ExternalSemaphore):
-        with pytest.raises(DTypeError, match=r"made by ExternalResourceImporter\.import_"):
-            kind(None, None, None) if kind is zrt.ExternalSemaphore else kind(None, None, None, 0)

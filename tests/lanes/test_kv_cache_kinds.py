@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
 
 import zrt
 from tests.support.decoding import CACHES, decoder_session, plain, step, tokens
-from zrt import Session, SessionOptions, StatePair
+from tests.support.lanes import run_on
+from zrt import Session, StatePair
 from zrt.errors import CapacityError
-
-QUIET = SessionOptions(log_severity_level="ERROR", intra_op_num_threads=1)
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +19,7 @@ def session() -> Session:
 
 # The first run makes the cross-attention's keys; later runs read them, and make none.
 MERGED = """
-<ir_version: 10, opset_import: ["" : 17]>
-test (float[1, n] input_ids, float[1, 1, e, 2] encoder_hidden_states,
+(float[1, n] input_ids, float[1, 1, e, 2] encoder_hidden_states,
       float[1, 1, past, 2] past_key_values_0_decoder_key,
       float[1, 1, kept, 2] past_key_values_0_encoder_key, bool[1] use_cache_branch)
   => (float[1, 1, total, 2] present_0_decoder_key, float[b, 1, made, 2] present_0_encoder_key, float y)
@@ -47,11 +44,8 @@ test (float[1, n] input_ids, float[1, 1, e, 2] encoder_hidden_states,
 
 class TestCrossAttention:
     @pytest.fixture
-    def merged(self) -> Session:
-        return Session(onnx.parser.parse_model(MERGED), QUIET)
-
-    @pytest.fixture
-    def lane(self, merged) -> zrt.StatefulLane:
+    def lane(self, load) -> zrt.StatefulLane:
+        merged = load(MERGED)
         shapes = {"input_ids": (1, 1), "encoder_hidden_states": (1, 1, 3, 2)}
         lane = merged.lane(shapes, state=zrt.kv_cache(merged, 4))
         lane.inputs["encoder_hidden_states"][...] = [[[[1, 2], [3, 4], [5, 6]]]]
@@ -59,8 +53,7 @@ class TestCrossAttention:
 
     def test_value_of_the_first_run_is_kept(self, lane):
         for turn in range(1, 5):
-            lane.run()
-            assert lane.outputs["y"] == -21
+            assert run_on(lane)["y"] == -21
             assert lane.state.steps == turn
             assert lane.state["past_key_values_0_encoder_key"].tolist() == [[[[-1, -2], [-3, -4], [-5, -6]]]]
             lane.inputs["encoder_hidden_states"][...] = 0
@@ -71,8 +64,7 @@ class TestCrossAttention:
         assert lane.state["past_key_values_0_encoder_key"].shape == (1, 1, 0, 2)
         lane.inputs["encoder_hidden_states"][...] = 1
         lane.run()
-        lane.run()
-        assert lane.outputs["y"] == -6
+        assert run_on(lane)["y"] == -6
 
     def test_copies_and_files_have_it(self, lane, tmp_path):
         lane.run()
@@ -95,29 +87,25 @@ class TestCrossAttention:
         lane.run(two)
         assert lane.outputs["y"] == -6
 
-    def test_value_without_an_output_is_the_caller_s(self):
+    def test_value_without_an_output_is_the_caller_s(self, load):
         text = """
-        <ir_version: 10, opset_import: ["" : 17]>
-        test (float[1, 1, past, 2] past_key_values_0_decoder_key, float[1, 1, e, 2] past_key_values_0_encoder_key)
+        (float[1, 1, past, 2] past_key_values_0_decoder_key, float[1, 1, e, 2] past_key_values_0_encoder_key)
           => (float[1, 1, total, 2] present_0_decoder_key, float y) <float[1, 1, 1, 2] step = {1, 2}> {
             present_0_decoder_key = Concat <axis = 2> (past_key_values_0_decoder_key, step)
             y = ReduceSum <keepdims = 0> (past_key_values_0_encoder_key)
         }
         """
-        session = Session(onnx.parser.parse_model(text), QUIET)
+        session = load(text)
         lane = session.lane(state=zrt.kv_cache(session, 4))
-        lane.run()
-        assert lane.outputs["y"] == 0
+        assert run_on(lane)["y"] == 0
         lane.state["past_key_values_0_encoder_key"] = np.ones((1, 1, 5, 2), np.float32)
         for _ in range(2):
-            lane.run()
-            assert lane.outputs["y"] == 10
+            assert run_on(lane)["y"] == 10
 
 
 # `past` holds `capacity` rows; the model writes row `total - 1` of it, and returns all of it.
 IN_PLACE = """
-<ir_version: 10, opset_import: ["" : 18]>
-test (float[1, 2] x, float[rows, 2] past_0, int64 total_sequence_length)
+(float[1, 2] x, float[rows, 2] past_0, int64 total_sequence_length)
   => (float[rows, 2] present_0) <int64 one = {1}, int64[2] place = {1, 1}> {
     index = Sub(total_sequence_length, one)
     indices = Reshape(index, place)
@@ -160,8 +148,8 @@ class TestGroupQueryAttention:
 
 class TestInPlace:
     @pytest.fixture
-    def lane(self) -> zrt.StatefulLane:
-        session = Session(onnx.parser.parse_model(IN_PLACE), QUIET)
+    def lane(self, load) -> zrt.StatefulLane:
+        session = load(IN_PLACE)
         caches = zrt.kv_cache(
             session,
             3,

@@ -11,6 +11,7 @@ import pytest
 
 from tests.custom_ops import support
 from tests.support import models
+from tests.support.lanes import run_on
 from zrt import DynamicRuntime, Lane, LaneMemory, Runtime, Session, SessionOptions
 from zrt.custom_ops import KernelContext
 from zrt.errors import ArgumentError, CallbackError, DTypeError, OrtError, ShapeError, UnsupportedError
@@ -24,6 +25,14 @@ PRODUCT = "(float[a, b] x, float[c, d] w) => (float[a, d] y) { y = MatMul(x, w) 
 JOINED = "(float[n] x, float[n] w) => (float[m] y) { y = Concat<axis = 0>(x, w) }"
 INDEXED = "(float[n] x, int64[m] at) => (float[m] y) { y = Gather(x, at) }"
 DIVIDED = "(int64[n] x, int64[n] w) => (int64[n] y) { y = Div(x, w) }"
+BRANCHES = """(float[a] x, float[b] w, int64 rate) => (float[c] y) {
+    wide = Constant <value = int64 {16000}> ()
+    chosen = Equal(rate, wide)
+    y = If(chosen) <
+        then_branch = whole () => (same) { same = Neg(x) },
+        else_branch = part () => (sum) { sum = Add(x, w) }
+    >
+}"""
 
 WAYS: dict[str, Callable[[Session, Any], object]] = {
     "Session.lane": lambda session, shapes: session.lane(shapes),
@@ -37,22 +46,16 @@ each_way = pytest.mark.parametrize("make", WAYS.values(), ids=WAYS.keys())
 
 
 @pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def runs(monkeypatch: pytest.MonkeyPatch, trials: list[str]) -> list[str]:
     """The runs that making lanes takes: "zeros" for a lane's own run, "trial" for each trial run."""
-    made: list[str] = []
-    on_zeros, run_trial = Lane._tries, lane_shapes._run_trial
+    on_zeros = Lane._tries
 
     def counted_zeros(lane: Lane) -> bool:
-        made.append("zeros")
+        trials.append("zeros")
         return on_zeros(lane)
 
-    def counted_trial(binding: Any) -> Any:
-        made.append("trial")
-        return run_trial(binding)
-
     monkeypatch.setattr(Lane, "_tries", counted_zeros)
-    monkeypatch.setattr(lane_shapes, "_run_trial", counted_trial)
-    return made
+    return trials
 
 
 def declared_as(text: str, shape: list[int | str]) -> bytes:
@@ -125,7 +128,10 @@ class TestWronglyDeclaredOutputs:
         assert runs == ["zeros", "trial"] * 2
 
     def test_sparse_tensor_is_a_value(self) -> None:
-        values = models.node("Constant", [], ["y"], sparse_value=sparse())
+        helper = onnx.helper
+        numbers = helper.make_tensor("values", models.FLOAT, [2], [1, 2])
+        places = helper.make_tensor("at", models.INT64, [2], [0, 3])
+        values = models.node("Constant", [], ["y"], sparse_value=helper.make_sparse_tensor(numbers, places, [2, 3]))
         model = models.build(
             [values, models.node("Neg", ["x"], ["z"])],
             [models.tensor("x", models.FLOAT, [2])],
@@ -136,22 +142,15 @@ class TestWronglyDeclaredOutputs:
             lane = session.lane(**options)
             lane.inputs["x"][...] = 3
             lane.run()
-            made = lane.outputs["y"]
-            assert made.kind is ValueKind.SPARSE_TENSOR
-            assert made.sparse().values.tolist() == [1, 2]
+            sparse = lane.outputs["y"]
+            assert sparse.kind is ValueKind.SPARSE_TENSOR
+            assert sparse.sparse().values.tolist() == [1, 2]
             np.testing.assert_array_equal(lane.outputs["z"], [-3, -3])
             (audit, _) = lane.audit().outputs
             assert (audit.shape, audit.nbytes, audit.address, audit.ort_address) == (None, 0, None, None)
         with pytest.raises(UnsupportedError, match=r"an output is sparse.*LaneMemory.left\(\)"):
             session.lane(trials=False).run()
         assert session.lane().audit().allocations == ("y: the model declares a tensor, ORT makes a sparse tensor",)
-
-
-def sparse() -> onnx.SparseTensorProto:
-    """[[1, 0, 0], [2, 0, 0]]."""
-    helper = onnx.helper
-    values = helper.make_tensor("values", onnx.TensorProto.FLOAT, [2], [1, 2])
-    return helper.make_sparse_tensor(values, helper.make_tensor("at", onnx.TensorProto.INT64, [2], [0, 3]), [2, 3])
 
 
 class TestContradictions:
@@ -168,9 +167,7 @@ class TestContradictions:
     def test_size_of_1_may_broadcast(self, load: Load, make: Any) -> None:
         make(load(SUM), [(2,), (1,)])
         lane = load(SUM).lane([(1,), (2,)])
-        lane.inputs["x"][...], lane.inputs["w"][...] = 3, [4, 5]
-        lane.run()
-        np.testing.assert_array_equal(lane.outputs["y"], [7, 8])
+        np.testing.assert_array_equal(run_on(lane, x=3, w=[4, 5])["y"], [7, 8])
 
     def test_size_of_1_that_does_not_broadcast_raises(self, load: Load) -> None:
         session = load("(float[n, k] x, float[k, m] w) => (float[n, m] y) { y = MatMul(x, w) }")
@@ -182,11 +179,13 @@ class TestContradictions:
         lane = load("(float[n, n] x, float[n] w) => (float y) { y = ReduceSum<keepdims = 0>(x) }").lane([(2, 3), (4,)])
         lane.run()
 
-    def test_inputs_on_a_device_are_compared_too(self, load: Load, runs: list[str]) -> None:
-        session = load(SUM)
+    def test_inputs_on_a_device_are_compared_too(self, build: Any, plugin: Any, runs: list[str]) -> None:
+        model = build("(float[n] x, float[n] w) => (float[n] a, float[n] b) { a = Neg(x) b = Neg(w) }")
+        session = Session(model, providers=[plugin.own])
+        device = LaneMemory.allocated(session.placement().inputs[0].memory)
         with pytest.raises(ShapeError, match="the size 'n' two values"):
-            lane_shapes.resolve(session, [(2,), (3,)], None, on_device=True)
-        assert lane_shapes.resolve(session, [(2,), (2,)], None, on_device=True).key is None
+            session.lane([(2,), (3,)], inputs=device)
+        assert not session.lane([(2,), (2,)], inputs=device).inputs["w"].memory.is_host
         assert runs == []
 
     def test_model_that_uses_a_name_loosely_runs_without_trials(self, load: Load, runs: list[str]) -> None:
@@ -198,9 +197,7 @@ class TestContradictions:
             DynamicRuntime(session, trials=False).lane([(2,), (3,)]),
             Runtime(session, shapes=[(2,), (3,)], trials=False)[0],
         ):
-            lane.inputs["x"][...], lane.inputs["w"][...] = 1, 2
-            lane.run()
-            np.testing.assert_array_equal(lane.outputs["y"], [1, 1, 2, 2, 2])
+            np.testing.assert_array_equal(run_on(lane, x=1, w=2)["y"], [1, 1, 2, 2, 2])
         assert runs == []
 
 
@@ -219,14 +216,11 @@ class TestShapesThatCannotRun:
         lane.run()
         np.testing.assert_array_equal(lane.outputs["y"], np.full((2, 5), 3, np.float32))
 
-    def test_raise_for_outputs_that_trials_find(self, load: Load) -> None:
+    def test_raise_for_outputs_that_trials_find_and_for_given_ones(self, load: Load) -> None:
         session = load("(float[a] x, float[b] w) => (float[c] y) { y = Add(x, w) }")
-        with pytest.raises(ShapeError, match=r"does not run with x \[2\], w \[3\].*Add node"):
-            session.lane([(2,), (3,)])
-
-    def test_raise_for_given_output_shapes(self, load: Load) -> None:
-        with pytest.raises(ShapeError, match=r"does not run with x \[2, 3\], w \[4, 5\]"):
-            load(PRODUCT).lane([(2, 3), (4, 5)], output_shapes=[(2, 5)])
+        for output_shapes in (None, [(3,)]):
+            with pytest.raises(ShapeError, match=r"does not run with x \[2\], w \[3\].*Add node"):
+                session.lane([(2,), (3,)], output_shapes)
 
     def test_prebuild_keeps_the_buckets_that_it_has(self, load: Load) -> None:
         dynamic = DynamicRuntime(load(PRODUCT))
@@ -239,49 +233,44 @@ class TestShapesThatCannotRun:
         session = load(DIVIDED)
         lane = session.lane([(2,), (2,)])
         assert runs == ["zeros", "trial", "trial"]
-        lane.inputs["x"][...], lane.inputs["w"][...] = 6, [2, 3]
-        lane.run()
-        np.testing.assert_array_equal(lane.outputs["y"], [3, 2])
+        np.testing.assert_array_equal(run_on(lane, x=6, w=[2, 3])["y"], [3, 2])
         assert lane.audit().allocations == ()
         # The finding holds for other lanes.
         session.lane([(2,), (2,)])
         assert len(runs) == 3
 
-    def test_failures_that_tell_of_the_data_are_none_of_the_shapes(self, load: Load) -> None:
-        # No made-up index is in an axis of no elements, and no made-up shape has six elements.
-        session = load(INDEXED)
-        lane = session.lane([(0,), (2,)])
+    @pytest.mark.parametrize(
+        ("text", "shapes", "inputs", "expected"),
+        [
+            # No made-up shape has six elements.
+            (
+                "(float[6] x, int64[2] shape) => (float[a, b] y) { y = Reshape(x, shape) }",
+                [],
+                {"x": range(6), "shape": (2, 3)},
+                [[0, 1, 2], [3, 4, 5]],
+            ),
+            # Made-up axes are all the same, which the kernel refuses in the same words each time.
+            (
+                "(float[n] x, int64[2] axes) => (float[a, b, c] y) { y = Unsqueeze(x, axes) }",
+                [(2,)],
+                {"x": (5, 6), "axes": (0, 2)},
+                [[[5], [6]]],
+            ),
+            # Only the rate 16000 takes the branch that takes these shapes, and no made-up rate is that.
+            (BRANCHES, [(2,), (3,)], {"x": (1, 2), "rate": 16000}, [-1, -2]),
+        ],
+        ids=["shape", "axes", "branch"],
+    )
+    def test_failures_that_tell_of_the_data_are_none_of_the_shapes(
+        self, load: Load, text: str, shapes: Any, inputs: dict[str, Any], expected: list[Any]
+    ) -> None:
+        assert run_on(load(text).lane(shapes), **inputs)["y"].tolist() == expected
+
+    def test_index_that_no_axis_has_is_none_of_the_shapes(self, load: Load) -> None:
+        # No made-up index is in an axis of no elements.
+        lane = load(INDEXED).lane([(0,), (2,)])
         with pytest.raises(OrtError, match="out of data bounds"):
             lane.run()
-        lane = Session(models.picky_reshape()).lane()
-        lane.inputs["x"][...], lane.inputs["shape"][...] = range(6), (2, 3)
-        lane.run()
-        assert lane.outputs["y"].shape == (2, 3)
-
-    def test_branch_that_made_up_data_choose_is_none_of_the_shapes(self, load: Load) -> None:
-        # Only the rate 16000 takes the branch that takes these shapes, and no made-up rate is that.
-        session = load("""
-            (float[a] x, float[b] w, int64 rate) => (float[c] y) {
-                wide = Constant <value = int64 {16000}> ()
-                chosen = Equal(rate, wide)
-                y = If(chosen) <
-                    then_branch = whole () => (same) { same = Neg(x) },
-                    else_branch = part () => (sum) { sum = Add(x, w) }
-                >
-            }
-        """)
-        lane = session.lane([(2,), (3,)])
-        lane.inputs["x"][...], lane.inputs["rate"][...] = [1, 2], 16000
-        lane.run()
-        np.testing.assert_array_equal(lane.outputs["y"], [-1, -2])
-
-    def test_refused_parameters_are_none_of_the_shapes(self, load: Load) -> None:
-        # Made-up axes are all the same, which the kernel refuses in the same words each time.
-        session = load("(float[n] x, int64[2] axes) => (float[a, b, c] y) { y = Unsqueeze(x, axes) }")
-        lane = session.lane([(4,)])
-        lane.inputs["axes"][...] = 0, 2
-        lane.run()
-        assert lane.outputs["y"].shape == (1, 4, 1)
 
     def test_custom_operator_that_refuses_the_data_makes_a_lane(self) -> None:
         class Op(support.Op):
@@ -295,9 +284,7 @@ class TestShapesThatCannotRun:
         lane = support.load(support.ONE, Op()).lane([(4,)])
         with pytest.raises(CallbackError, match="no 7"):
             lane.run()
-        lane.inputs["x"][...] = 7
-        lane.run()
-        np.testing.assert_array_equal(lane.outputs["y"], [7] * 4)
+        np.testing.assert_array_equal(run_on(lane, x=7)["y"], [7] * 4)
 
 
 class TestRunOnZeros:
@@ -312,24 +299,13 @@ class TestRunOnZeros:
         dynamic.prebuild([[(size, 4)] for size in (2, 3)])
         assert runs == ["zeros"] * 4
 
-    def test_memory_is_zero_afterwards(self) -> None:
-        session = Session(models.build(
-            [models.node("Exp", ["x"], ["y"])],
-            [models.tensor("x", models.FLOAT, [3])],
-            [models.tensor("y", models.FLOAT, [3])],
-        ))  # fmt: skip
+    def test_memory_is_zero_afterwards(self, load: Load) -> None:
+        session = load("(float[3] x) => (float[3] y) { y = Exp(x) }")
         for memory in (LaneMemory(), LaneMemory.allocated()):
             lane = session.lane(inputs=memory, outputs=memory)
             assert not lane.inputs["x"].any()
             assert not lane.outputs["y"].any()
-            lane.run()
-            assert lane.outputs["y"].tolist() == [1, 1, 1]
-
-    def test_left_outputs_are_not_there_yet(self) -> None:
-        lane = Session(models.double()).lane([(2, 4)], outputs=LaneMemory.left())
-        assert lane.audit().outputs[0].shape is None
-        with pytest.raises(ArgumentError, match="the lane has not run yet"):
-            lane.outputs["y"]
+            assert run_on(lane)["y"].tolist() == [1, 1, 1]
 
     def test_trials_off_runs_nothing(self, runs: list[str]) -> None:
         session = Session(models.non_zero())
@@ -340,13 +316,6 @@ class TestRunOnZeros:
         assert runs == []
         with pytest.raises(DTypeError, match="trials: expected True or False"):
             session.lane(trials=1)
-
-    def test_failure_is_not_kept(self, load: Load) -> None:
-        session = load(PRODUCT)
-        with pytest.raises(ShapeError):
-            session.lane([(2, 3), (4, 5)])
-        assert session._trials == {}
-        np.testing.assert_array_equal(session.run([np.ones((1, 2), "f"), np.ones((2, 1), "f")])[0], [[2]])
 
 
 class TestSharedSizes:
@@ -371,14 +340,10 @@ class TestSharedSizes:
             session.lane()
         assert session.lane({"w": (2, 5, 5)}).inputs["x"].shape == (2,)
 
-    def test_nameless_sizes_stay_open(self) -> None:
-        model = models.build(
-            [models.node("Add", ["x", "w"], ["y"])],
-            [models.tensor("x", models.FLOAT, [None]), models.tensor("w", models.FLOAT, [None])],
-            [models.tensor("y", models.FLOAT, [None])],
-        )
+    def test_nameless_sizes_stay_open(self, load: Load) -> None:
+        session = load("(float[?] x, float[?] w) => (float[?] y) { y = Add(x, w) }")
         with pytest.raises(ShapeError, match=r"input 'w': its shape \[\?\] is open in \?"):
-            Session(model).lane({"x": (2,)})
+            session.lane({"x": (2,)})
 
     def test_contradicting_sizes_are_not_shared(self, load: Load) -> None:
         session = load("(float[n] x, float[n] w, float[n] v) => (float[n] y) { y = Sum(x, w, v) }")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import gc
+import inspect
 import itertools
 import sys
 import threading
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,54 +17,36 @@ import zrt
 from benches.models import build
 from tests.support import models
 from tests.support.arrays import random
+from tests.support.lanes import run_on
 from zrt import Lane, LaneMemory, RunOptions, Session, SessionOptions
+from zrt.bench.machine import resident_bytes
 from zrt.errors import (
-    ArgumentError,
     BusyError,
     ClosedError,
     DTypeError,
-    InvalidArgumentError,
     ShapeError,
     TerminatedError,
 )
 
-FOR_EVER = 10**15
 
-
-@contextmanager
-def collector_off():
-    """Only reference counting frees objects in this block: the GC is off."""
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-@contextmanager
-def long_run(lane: Lane):
+@pytest.fixture
+def long_run(background):
     """A run of `counting_loop` in another thread, terminated after the block; yields its options."""
-    options, failures = RunOptions(), []
 
-    def run() -> None:
+    @contextmanager
+    def run(lane: Lane):
+        options = RunOptions()
+        lane.inputs["turns"][...] = 10**15
+        job = background(lambda: lane.run_with(options))
+        job.under_way()
         try:
-            lane.run_with(options)
-        except Exception as error:
-            failures.append(error)
+            yield options
+        finally:
+            options.terminate()
+        with pytest.raises(TerminatedError):
+            job.result()
 
-    busy = lane._open().pointer
-    lane.inputs["turns"][...] = FOR_EVER
-    thread = threading.Thread(target=run)
-    thread.start()
-    while not busy.busy:
-        time.sleep(0.001)
-    try:
-        yield options
-    finally:
-        options.terminate()
-        thread.join()
-    assert [type(error) for error in failures] == [TerminatedError]
+    return run
 
 
 @pytest.fixture
@@ -79,15 +60,10 @@ class TestRunning:
         lane.inputs["x"][...] = 1
         lane.run_with(RunOptions(tag="tagged", log_severity_level="ERROR"))
         np.testing.assert_array_equal(lane.outputs["z"], np.ones(4, np.float32))
-        for options in (None, "tag", SessionOptions()):
-            with pytest.raises(DTypeError, match="options: expected RunOptions"):
-                lane.run_with(options)
-        closed = RunOptions()
-        closed.close()
-        with pytest.raises(ClosedError, match="RunOptions"):
-            lane.run_with(closed)
+        with pytest.raises(DTypeError, match="options: expected RunOptions"):
+            lane.run_with(None)
 
-    def test_lane_is_usable_after_a_terminated_run(self, counting):
+    def test_lane_is_usable_after_a_terminated_run(self, counting, long_run):
         with long_run(counting) as options:
             pass
         counting.inputs["turns"][...] = 3
@@ -98,7 +74,7 @@ class TestRunning:
         np.testing.assert_array_equal(counting.outputs["end"], np.array([3, 3], np.float32))
         counting.run()
 
-    def test_second_thread_raises_busy_error(self, counting):
+    def test_second_thread_raises_busy_error(self, counting, long_run):
         with long_run(counting):
             for use in (
                 counting.run,
@@ -109,11 +85,9 @@ class TestRunning:
             ):
                 with pytest.raises(BusyError, match="this Lane is in use by another thread"):
                     use()
-        counting.inputs["turns"][...] = 2
-        counting.run()
-        np.testing.assert_array_equal(counting.outputs["end"], np.array([2, 2], np.float32))
+        np.testing.assert_array_equal(run_on(counting, turns=2)["end"], np.array([2, 2], np.float32))
 
-    def test_reading_a_left_output_during_a_run_raises_busy_error(self):
+    def test_reading_a_left_output_during_a_run_raises_busy_error(self, long_run):
         session = Session(models.counting_loop(), SessionOptions(intra_op_num_threads=1))
         lane = session.lane(outputs=LaneMemory.left())
         with long_run(lane), pytest.raises(BusyError, match="this Lane"):
@@ -128,11 +102,6 @@ class TestRunning:
         assert counting.session.allocator().stats().num_allocs - before == 4 * each > 0
         counting.prime(0)
         assert counting.session.allocator().stats().num_allocs - before == 4 * each
-        with pytest.raises(ArgumentError, match="runs: -1"):
-            counting.prime(-1)
-        for wrong in (True, 1.0, "1", None):
-            with pytest.raises(DTypeError, match="runs"):
-                counting.prime(wrong)
 
     def test_allocator_statistics_around_a_run(self):
         session = Session(build.cnn().SerializeToString())
@@ -146,23 +115,65 @@ class TestRunning:
         left = session.lane([(1, 1, 28, 28)], outputs=LaneMemory.left())
         left.prime(2)
         assert left.run_with_allocator_stats(session.allocator()).delta.num_allocs == stats.delta.num_allocs + 1
-        with pytest.raises(DTypeError, match="allocator: expected an Allocator, got int"):
-            lane.run_with_allocator_stats(0)
-
-    def test_lane_is_usable_after_a_failed_run(self):
-        lane = Session(models.gather()).lane([(2,)])
-        lane.inputs["indices"][...] = [0, 99]
-        with pytest.raises(InvalidArgumentError, match="out of data bounds"):
-            lane.run()
-        lane.inputs["indices"][...] = [0, 1]
-        lane.run()
-        np.testing.assert_array_equal(lane.outputs["y"], [[0, 1, 2], [3, 4, 5]])
 
     def test_runs_allocate_no_python_memory(self, script):
         for measured in script("run_allocations.py").stdout.splitlines():
             nothing, *runs = measured.split()
             # Runs allocate as much as a call of an empty function, both in blocks that stay and in the peak.
             assert runs == [nothing] * 3
+
+
+class TestBuiltin:
+    """`Lane.run` without arguments is C's alone."""
+
+    def test_run_has_no_frame_of_python(self, counting):
+        functions = []
+        run = counting.run
+        sys.setprofile(lambda frame, event, _: functions.append(frame.f_code.co_name) if event == "call" else None)
+        try:
+            counting.run()
+            run()
+        finally:
+            sys.setprofile(None)
+        assert functions == []
+
+    def test_it_shows_its_arguments_and_its_text(self, counting):
+        assert list(inspect.signature(Lane.run).parameters) == ["self", "timeout"]
+        assert list(inspect.signature(counting.run).parameters) == ["timeout"]
+        assert "timeout" in inspect.getdoc(Lane.run)
+
+    def test_arguments_are_checked(self, counting):
+        for arguments, names in ((("soon", 1), {}), ((), {"limit": 1}), ((1,), {"timeout": 1})):
+            with pytest.raises(TypeError, match=r"run\(\)"):
+                counting.run(*arguments, **names)
+        counting.run(None)
+        counting.run(timeout=None)
+
+    def test_it_takes_lanes_only(self, counting):
+        for other in (3, counting.session, object()):
+            with pytest.raises(TypeError, match="Lane"):
+                Lane.run(other)
+        with pytest.raises(ClosedError):
+            Lane.run(Lane.__new__(Lane))
+
+    def test_a_subclass_may_replace_it(self):
+        class Doubled(Lane):
+            def run(self, timeout=None):
+                self.inputs["x"][...] *= 2
+                super().run(timeout)
+                super().run()
+
+        lane = Doubled(Session(models.add()))
+        np.testing.assert_array_equal(run_on(lane, x=1)["z"], np.full(4, 2, np.float32))
+
+    def test_other_threads_of_python_go_on(self, counting, background):
+        busy = counting._open().pointer
+        counting.inputs["turns"][...] = 200_000
+        job = background(counting.run)
+        seen = 0
+        while job.running:
+            seen += busy.busy
+        assert seen > 0
 
 
 @pytest.mark.official
@@ -200,11 +211,10 @@ def test_8_lanes_in_8_threads_agree_with_onnxruntime(name):
 
 class TestLifetimes:
     def test_closed_lane_raises(self):
-        lane = Session(models.add()).lane()
-        view = lane.inputs["x"]
-        view[...] = 5
-        assert not lane.closed
-        lane.close()
+        with Session(models.add()).lane() as lane:
+            view = lane.inputs["x"]
+            view[...] = 5
+            assert not lane.closed
         lane.close()
         assert lane.closed
         for use in (
@@ -223,11 +233,12 @@ class TestLifetimes:
         np.testing.assert_array_equal(view, np.full(4, 5, np.float32))
         assert repr(lane) == "Lane(closed)"
 
-    def test_with_closes_the_lane(self):
-        with Session(models.add()).lane() as lane:
-            lane.run()
-        with pytest.raises(ClosedError):
-            lane.run()
+    def test_a_run_that_was_taken_before_the_close_raises(self, counting):
+        run = counting.run
+        counting.close()
+        for arguments in ((), (1,)):
+            with pytest.raises(ClosedError, match="this Lane is closed"):
+                run(*arguments)
 
     def test_lane_works_after_its_session_is_closed(self):
         session = Session(models.non_zero())
@@ -251,16 +262,16 @@ class TestLifetimes:
             each.inputs["x"][...] = 4
             each.run()
         views = [(each.inputs["x"], each.outputs["y"]) for each in (*runtime, lane)]
-        things = [session, runtime, lane]
+        owners = [session, runtime, lane]
         del session, runtime, lane, each
         for index in order:
-            things[index].close()
-            things[index] = None
-            for given, made in views:
-                np.testing.assert_array_equal(given, np.full((1, 4), 4, np.float32))
-                np.testing.assert_array_equal(made, np.full((1, 4), 8, np.float32))
+            owners[index].close()
+            owners[index] = None
+            for x, y in views:
+                np.testing.assert_array_equal(x, np.full((1, 4), 4, np.float32))
+                np.testing.assert_array_equal(y, np.full((1, 4), 8, np.float32))
 
-    def test_closing_during_a_run_lets_it_end(self, counting):
+    def test_closing_during_a_run_lets_it_end(self, counting, long_run):
         with long_run(counting):
             view = counting.outputs["end"]
             counting.close()
@@ -268,36 +279,40 @@ class TestLifetimes:
                 counting.run()
         assert view.shape == (2,)
 
+    @pytest.mark.usefixtures("collector_off")
     @pytest.mark.parametrize("outputs", [LaneMemory.buffers(), LaneMemory.allocated(), LaneMemory.left()])
     def test_freed_by_reference_counting_alone(self, outputs):
-        with collector_off():
-            session = Session(models.non_zero("size"))
-            lane = session.lane([(4,)], outputs=outputs)
-            lane.run()
-            lane.audit()
-            dead = [weakref.ref(lane), weakref.ref(session), weakref.ref(lane._open())]
-            view = lane.outputs["indices"]
-            del lane, session
-            assert [ref() for ref in dead] == [None] * 3
-            assert view.shape == (1, 0)
+        session = Session(models.non_zero("size"))
+        lane = session.lane([(4,)], outputs=outputs)
+        lane.run()
+        lane.audit()
+        dead = [weakref.ref(lane), weakref.ref(session), weakref.ref(lane._open())]
+        view = lane.outputs["indices"]
+        del lane, session
+        assert [ref() for ref in dead] == [None] * 3
+        assert view.shape == (1, 0)
 
+    @pytest.mark.usefixtures("collector_off")
     def test_failed_run_keeps_no_reference_to_the_lane(self):
-        with collector_off():
-            lane = Session(models.non_zero()).lane(output_shapes={"indices": (1, 2)})
-            dead = weakref.ref(lane)
-            with pytest.raises(ShapeError):
-                lane.run()
-            del lane
-            assert dead() is None
+        lane = Session(models.non_zero()).lane(output_shapes={"indices": (1, 2)})
+        dead = weakref.ref(lane)
+        with pytest.raises(ShapeError):
+            lane.run()
+        del lane
+        assert dead() is None
 
     def test_view_may_be_the_last_owner_of_a_session(self, script):
         """The release of the session waits for threads that need the GIL."""
         script("view_owns_session.py")
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
-    def test_close_frees_the_memory_at_once(self, script):
+    def test_close_frees_the_memory_at_once(self):
         # Two buffers of 64 MiB; the Lane object itself is still alive.
-        assert int(script("close_frees_memory.py").stdout) > 120 << 20
+        lane = Session(models.double(("n",))).lane([(16 << 20,)])
+        lane.run()
+        full = resident_bytes()
+        lane.close()
+        assert full - resident_bytes() > 120 << 20
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
     def test_making_and_dropping_lanes_leaks_no_memory(self, script):

@@ -6,49 +6,47 @@ import gc
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
+import onnx
 import pytest
 
 from benches.models import build
 from tests.support import models
-from zrt import BufferPolicy, Lane, LaneMemory, Runtime, Session, SessionOptions
-from zrt.errors import ArgumentError, ClosedError, DTypeError, OutOfRangeError, ShapeError, UnknownNameError
+from zrt import BufferPolicy, DynamicRuntime, Lane, LaneMemory, Runtime, Session, SessionOptions
+from zrt.errors import (
+    ArgumentError,
+    ClosedError,
+    DTypeError,
+    ModelError,
+    ModelNotFoundError,
+    OrtError,
+    ProviderError,
+    ShapeError,
+    UnknownNameError,
+)
 
 
 def over_shared(lanes: int, **arguments) -> Runtime:
     return Runtime(Session(models.double()), lanes, **arguments)
 
 
-def over_replicas(lanes: int, **arguments) -> Runtime:
-    return Runtime.replicate(models.double(), lanes, **arguments)
+over_replicas = partial(Runtime.replicate, models.double())
+
+SOURCES = {
+    "shared": over_shared,
+    "replicated": over_replicas,
+    "sharing": partial(over_replicas, share_weights=True),
+    "factory": partial(Runtime.from_factory, lambda _: Session(models.double())),
+}
 
 
-def over_sharing_replicas(lanes: int, **arguments) -> Runtime:
-    return Runtime.replicate(models.double(), lanes, share_weights=True, **arguments)
-
-
-def over_a_factory(lanes: int, **arguments) -> Runtime:
-    return Runtime.from_factory(lambda _: Session(models.double()), lanes, **arguments)
-
-
-SOURCES = [over_shared, over_replicas, over_sharing_replicas, over_a_factory]
-
-
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES.keys())
 class TestEverySource:
-    def test_lanes_have_memory_of_their_own(self, source):
-        runtime = source(3, shapes=[(2, 4)])
-        for number, lane in enumerate(runtime):
-            lane.inputs["x"][...] = number
-        for lane in runtime:
-            lane.run()
-        for number in range(3):
-            np.testing.assert_array_equal(runtime[number].outputs["y"], np.full((2, 4), 2 * number, np.float32))
-        assert len({lane.inputs["x"].ctypes.data for lane in runtime}) == 3
-
-    def test_lanes_run_in_threads(self, source):
+    def test_lanes_have_memory_of_their_own_and_run_in_threads(self, source):
         runtime = source(4, shapes={"x": (8, 4)})
+        assert len({ports[0].ctypes.data for lane in runtime for ports in (lane.inputs, lane.outputs)}) == 8
         start = threading.Barrier(4)
 
         def serve(number: int) -> bool:
@@ -90,10 +88,6 @@ class TestEverySource:
             source(1)
         with pytest.raises(UnknownNameError, match="no input 'z'"):
             source(1, shapes={"z": (1, 4)})
-        with pytest.raises(TypeError, match="shape"):
-            source(1, shape=[(1, 4)])
-        with pytest.raises(ArgumentError, match="lanes: 0"):
-            source(0, shapes=[(1, 4)])
 
     def test_close_releases_lanes_and_sessions(self, source):
         with source(2, shapes=[(1, 4)]) as runtime:
@@ -111,40 +105,28 @@ class TestEverySource:
 
 
 class TestSessions:
-    def test_unknown_keyword_raises_before_sessions_are_made(self):
-        words = (
-            "Runtime: unexpected keyword argument 'shape'; its lanes take inputs, .*, samples, state, shapes, output_"
-        )
+    @pytest.mark.parametrize("kind", [Runtime, DynamicRuntime])
+    def test_unknown_keyword_raises_before_sessions_are_made(self, kind):
+        words = f"^{kind.__name__}: unexpected keyword argument 'shape'; its lanes take inputs, .*, samples, state"
         for make in (
-            over_shared,
-            lambda _, **options: Runtime.replicate("no such file", **options),
-            lambda _, **options: Runtime.from_factory(pytest.fail, **options),
-            lambda _, **options: Runtime.over([], **options),
+            partial(kind, Session(models.double())),
+            partial(kind.replicate, "no such file"),
+            partial(kind.from_factory, pytest.fail),
+            partial(Runtime.over, []) if kind is Runtime else partial(kind, "no session"),
         ):
             with pytest.raises(DTypeError, match=words):
-                make(1, shape=[(1, 4)])
+                make(shape=[(1, 4)])
 
     def test_sessions_are_shared_or_one_for_each_lane(self):
         session = Session(models.double())
         assert Runtime(session, 2, shapes=[(1, 4)]).sessions == (session, session)
         assert len(set(map(id, over_replicas(2, shapes=[(1, 4)]).sessions))) == 2
 
-    def test_options_reach_every_replica(self):
-        options = SessionOptions(free_dimension_overrides={"batch": 3})
-        runtime = Runtime.replicate(models.double(), 2, options, ["CPU"])
-        assert [lane.inputs["x"].shape for lane in runtime] == [(3, 4)] * 2
-
     def test_callers_session_stays_open(self):
         session = Session(models.double())
         Runtime(session, 2, shapes=[(1, 4)]).close()
-        assert not session.closed
         session.run([np.zeros((1, 4), np.float32)])
-
-    def test_lanes_work_after_the_session_is_closed(self):
-        session = Session(models.double())
-        runtime = Runtime(session, 2, shapes=[(1, 4)])
         session.close()
-        runtime.prime(2)
         with pytest.raises(ClosedError, match="this Session is closed"):
             Runtime(session, 1, shapes=[(1, 4)])
 
@@ -156,10 +138,92 @@ class TestSessions:
         with pytest.raises(DTypeError, match="session: expected a Session, got str"):
             Runtime.over(["session"])
 
-    def test_factory_may_return_a_session_twice(self):
+
+X = np.ones((2, 64), np.float32)
+
+
+class TestReplicas:
+    @pytest.fixture
+    def mlp(self) -> onnx.ModelProto:
+        return build.mlp(64, 2)
+
+    @pytest.fixture
+    def expected(self, mlp) -> np.ndarray:
+        return Session(mlp).run({"x": X})[0]
+
+    @pytest.mark.parametrize("share_weights", [False, True])
+    def test_loads_a_session_for_each_lane_from_every_form_of_model(self, mlp, expected, tmp_path, share_weights):
+        data = mlp.SerializeToString()
+        path = tmp_path / "mlp.onnx"
+        path.write_bytes(data)
+        outside = build.with_external_weights(mlp, tmp_path / "outside")
+        forms = [(data, None), (mlp, None), (path, None), (str(path), None), (outside, None)]
+        forms.append((outside.read_bytes(), outside.parent))
+        for model, folder in forms:
+            runtime = Runtime.replicate(
+                model, 2, share_weights=share_weights, external_data_dir=folder, shapes=[(2, 64)]
+            )
+            assert runtime[0].session is not runtime[1].session
+            for session in runtime.sessions:
+                np.testing.assert_array_equal(session.run({"x": X})[0], expected)
+        # The caller's model is unchanged.
+        assert mlp.SerializeToString() == data
+
+    @pytest.mark.parametrize("share_weights", [False, True])
+    def test_options_and_providers_apply_to_each_session(self, mlp, share_weights):
+        options = SessionOptions(intra_op_num_threads=1, free_dimension_overrides={"batch": 2})
+        # An iterator of providers is read once, for all sessions.
+        for session in Runtime.replicate(mlp, 2, options, iter(["CPU"]), share_weights=share_weights).sessions:
+            assert session.inputs[0].shape == (2, 64)
+            assert session.providers == ("CPUExecutionProvider",)
+
+    @pytest.mark.parametrize("share_weights", [False, True])
+    def test_wrong_input_raises_and_is_named(self, mlp, tmp_path, share_weights):
+        outside = build.with_external_weights(mlp, tmp_path)
+        truncated = tmp_path / "truncated"
+        cut = build.with_external_weights(mlp, truncated)
+        weights = truncated / "mlp.weights"
+        weights.write_bytes(weights.read_bytes()[:100])
+        empty = tmp_path / "empty.onnx"
+        empty.touch()
+        for model, kwargs, error, words in (
+            (tmp_path / "none.onnx", {}, ModelNotFoundError, "none.onnx"),
+            (tmp_path, {}, ModelError, "is a directory"),
+            (empty, {}, ModelError, "is empty"),
+            (b"", {}, ModelError, "is empty"),
+            (b"\x7fjunk", {}, (ModelError, OrtError), "model in memory"),
+            (7, {}, DTypeError, "model: expected a path"),
+            (cut, {}, (ModelError, OrtError), r"layer\d\.w|mlp\.onnx"),
+            (outside.read_bytes(), {}, (ModelError, OrtError), r"layer\d\.w|mlp\.weights"),
+            (outside.read_bytes(), {"external_data_dir": tmp_path / "none"}, ModelNotFoundError, "external_data_dir"),
+            (mlp, {"providers": ["Nonsense"]}, ProviderError, "Nonsense"),
+            (mlp, {"options": 5}, DTypeError, "options: expected SessionOptions"),
+        ):
+            with pytest.raises(error, match=words):
+                Runtime.replicate(model, 2, share_weights=share_weights, **kwargs)
+
+
+class TestFactory:
+    def test_it_is_called_once_for_each_lane_in_order(self):
+        asked = []
         pair = [Session(models.double()), Session(models.double())]
-        runtime = Runtime.from_factory(lambda index: pair[index % 2], 4, shapes=[(1, 4)])
-        assert runtime.sessions == (pair[0], pair[1], pair[0], pair[1])
+
+        def factory(index: int) -> Session:
+            asked.append(index)
+            return pair[index % 2]
+
+        runtime = Runtime.from_factory(factory, 4, shapes=[(1, 4)])
+        assert asked == [0, 1, 2, 3]
+        assert runtime.sessions == (*pair, *pair)
+
+    def test_its_error_propagates(self):
+        def factory(index: int) -> Session:
+            if index == 1:
+                raise KeyError("mine")
+            return Session(models.add())
+
+        with pytest.raises(KeyError, match="mine"):
+            Runtime.from_factory(factory, 2)
 
 
 class TestAsASequence:
@@ -172,11 +236,6 @@ class TestAsASequence:
         assert runtime[-1] is runtime.lanes[2]
         assert len(over_shared(1, shapes=[(1, 4)])) == 1
 
-    @pytest.mark.parametrize("index", [3, -4, 1000])
-    def test_index_out_of_range_raises(self, index):
-        with pytest.raises(OutOfRangeError, match=f"lane {index}: there are 3, counted from 0"):
-            over_shared(3, shapes=[(1, 4)])[index]
-
     def test_prime_runs_every_lane(self):
         runtime = over_replicas(2, shapes=[(1, 4)])
         # The first of these lanes runs once while it is made.
@@ -185,24 +244,17 @@ class TestAsASequence:
         left.prime(3)
         after = [session.allocator().stats().num_allocs for session in runtime.sessions]
         assert [late - early for early, late in zip(before, after, strict=True)] == [3, 3]
-        for wrong in (-1, True, None, 2.0):
-            with pytest.raises((ArgumentError, DTypeError), match="runs"):
-                runtime.prime(wrong)
 
 
+@pytest.mark.usefixtures("collector_off")
 def test_freed_by_reference_counting_alone():
-    gc.collect()
-    gc.disable()
-    try:
-        runtime = over_replicas(2, shapes=[(1, 4)])
-        runtime.prime()
-        dead = [weakref.ref(thing) for thing in (runtime, *runtime, *runtime.sessions)]
-        view = runtime[0].outputs["y"]
-        del runtime
-        assert [ref() for ref in dead] == [None] * 5
-        assert view.shape == (1, 4)
-    finally:
-        gc.enable()
+    runtime = over_replicas(2, shapes=[(1, 4)])
+    runtime.prime()
+    dead = [weakref.ref(each) for each in (runtime, *runtime, *runtime.sessions)]
+    view = runtime[0].outputs["y"]
+    del runtime
+    assert [ref() for ref in dead] == [None] * 5
+    assert view.shape == (1, 4)
 
 
 @pytest.mark.gpu

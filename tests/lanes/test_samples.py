@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.support import models
+from tests.support.lanes import run_on
 from zrt import DynamicRuntime, Lane, LaneMemory, MemoryInfo, Runtime, Session
-from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnknownNameError, UnsupportedError
-from zrt.lanes import lane_shapes
+from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnknownNameError
 from zrt.lanes.samples import number
 from zrt.types import ElementType
 
@@ -56,10 +56,7 @@ def test_sample_lets_trial_runs_find_the_shape(rated: Session, make: Callable[..
     assert audit.trial_error == ""
     # The inputs begin as zeros all the same.
     assert lane.inputs["rate"] == 0
-    lane.inputs["wave"][...] = range(8)
-    lane.inputs["rate"][...] = 16_000
-    lane.run()
-    assert lane.outputs["rows"].tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert run_on(lane, wave=range(8), rate=16_000)["rows"].tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
 def test_without_samples_the_audit_says_that_trials_failed(rated: Session) -> None:
@@ -70,9 +67,7 @@ def test_without_samples_the_audit_says_that_trials_failed(rated: Session) -> No
     assert sentence.startswith("rows: a trial run failed, so its shape is not known; samples gives")
     assert sentence.endswith(audit.trial_error)
     assert "depends on the data" not in sentence
-    lane.inputs["rate"][...] = 8_000
-    lane.run()
-    assert lane.outputs["rows"].shape == (2, 4)
+    assert run_on(lane, rate=8_000)["rows"].shape == (2, 4)
 
 
 def test_audit_of_declared_shapes_says_that_trials_failed(load: Load) -> None:
@@ -105,15 +100,12 @@ def test_number_fills_an_input(load: Load) -> None:
     assert session.lane(shapes, samples={"shape": np.array([1, 9])}).outputs["y"].shape == (1, 9)
 
 
-def test_lanes_with_the_same_samples_share_trial_runs(rated: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs: list[int] = []
-    run_trial = lane_shapes._run_trial
-    monkeypatch.setattr(lane_shapes, "_run_trial", lambda binding: (runs.append(1), run_trial(binding))[1])
+def test_lanes_with_the_same_samples_share_trial_runs(rated: Session, trials: list[str]) -> None:
     for _ in range(2):
         assert rated.lane(samples={"rate": 8_000}).outputs["rows"].shape == (2, 4)
-    assert len(runs) == 3
+    assert len(trials) == 3
     assert rated.lane(samples={"rate": 4_000}).outputs["rows"].shape == (1, 8)
-    assert len(runs) == 6
+    assert len(trials) == 6
 
 
 def test_memory_of_the_caller_stays_as_it_is(rated: Session) -> None:
@@ -181,11 +173,6 @@ def test_wrong_samples_raise(
 ) -> None:
     with pytest.raises(error, match=words):
         make(rated, samples)
-
-
-def test_input_without_memory_takes_no_sample() -> None:
-    with pytest.raises(UnsupportedError, match="samples: input 'x' holds strings"):
-        Session(models.from_strings()).lane(samples={"x": np.array(["a"])})
 
 
 def test_samples_without_trials_raise(rated: Session) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import errno
 import io
 import pickle
@@ -10,11 +11,11 @@ import zipfile
 
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
 
 import zrt
 from benches.models.decoder import decoder
+from tests.support import models
 from tests.support.arrays import f32
 from zrt import Session, SessionOptions, StateSnapshot
 from zrt.errors import ClosedError, DTypeError, FileError, NotCopyableError, ShapeError, UnknownNameError
@@ -23,12 +24,8 @@ COUNTER = "(float[1] x, float[3] h) => (float[3] y, float[3] hn) { hn = Add(h, x
 KEY = "past_key_values.0.key"
 
 
-def load(text: str) -> Session:
-    return Session(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> test {text}'))
-
-
 @pytest.fixture
-def lane() -> zrt.StatefulLane:
+def lane(load) -> zrt.StatefulLane:
     lane = load(COUNTER).lane(state={"hn": "h"})
     lane.inputs["x"][...] = 1
     return lane
@@ -66,32 +63,22 @@ class TestMapping:
         assert 5 not in state
         assert dict(state)["h"].tolist() == [0, 0, 0]
 
-    def test_views_are_the_memory_of_the_next_run(self, lane):
+    def test_next_run_reads_what_is_written(self, lane):
         lane.state["h"][...] = 7
         lane.run()
         assert lane.state["h"].tolist() == [8, 8, 8]
-
-    def test_item_assignment_copies(self, lane):
-        array = f32(1, 2, 3)
-        lane.state["h"] = array
-        array[...] = 0
-        lane.run()
-        assert lane.state["h"].tolist() == [2, 3, 4]
-
-    def test_strided_array_may_be_written(self, lane):
-        lane.state["h"] = f32(1, 2, 3, 4, 5, 6)[::2]
+        strided = f32(1, 2, 3, 4, 5, 6)[::2]
+        lane.state["h"] = strided
+        strided[...] = 0
         assert lane.state["h"].tolist() == [1, 3, 5]
+        lane.run()
+        assert lane.state["h"].tolist() == [2, 4, 6]
 
     def test_state_equals_itself_alone(self, lane):
         state = lane.new_state()
         assert state == state
         assert state != lane.state
         assert len({state, lane.state}) == 2
-
-    @pytest.mark.parametrize("name", ["hn", "", 0, None, []])
-    def test_unknown_name(self, lane, name):
-        with pytest.raises(UnknownNameError, match="the state has no input"):
-            lane.state[name]
 
     @pytest.mark.parametrize(
         ("content", "error", "words"),
@@ -106,11 +93,6 @@ class TestMapping:
         with pytest.raises(error, match=words):
             lane.state["h"] = content
         assert lane.state["h"].tolist() == [0, 0, 0]
-
-    @pytest.mark.parametrize("content", [5, None, [f32(1)], "h"])
-    def test_write_takes_a_dict(self, lane, content):
-        with pytest.raises(DTypeError, match="state: expected a dict of arrays"):
-            lane.state.write(content)
 
     def test_repr(self, steps, lane):
         assert repr(lane.state) == "State(h: [3])"
@@ -136,10 +118,6 @@ class TestMapping:
 
 
 class TestGrowing:
-    def test_views_have_the_steps_so_far(self, steps):
-        assert steps.state[KEY].shape == (1, 2, 3, 8)
-        assert (steps.state.steps, steps.state.seen, steps.state.capacity) == (3, 3, 8)
-
     def test_writing_changes_the_number_of_steps(self, steps):
         content = {name: np.ones((1, 2, 5, 8), np.float32) for name in steps.state if name != "attention_mask"}
         steps.state.write(content)
@@ -149,16 +127,14 @@ class TestGrowing:
         assert steps.inputs["position_ids"].tolist() == [[5]]
         assert (steps.state[KEY][:, :, :5] == 1).all()
 
-    def test_one_array_alone_cannot_change_the_number_of_steps(self, steps):
+    def test_arrays_of_different_steps_are_refused(self, steps):
         with pytest.raises(ShapeError, match=r"5 steps need an array for 'past_key_values.0.value' too"):
             steps.state[KEY] = np.ones((1, 2, 5, 8), np.float32)
-        assert steps.state.steps == 3
-
-    def test_arrays_of_different_steps_are_refused(self, steps):
         content = {name: np.ones((1, 2, 5, 8), np.float32) for name in steps.state if name != "attention_mask"}
         content[KEY] = np.ones((1, 2, 4, 8), np.float32)
         with pytest.raises(ShapeError, match="different numbers of steps"):
             steps.state.write(content)
+        assert steps.state.steps == 3
 
     @pytest.mark.parametrize("shape", [(1, 2, 9, 8), (1, 3, 3, 8), (2, 2, 3, 8), (1, 2, 3)])
     def test_wrong_shape(self, steps, shape):
@@ -166,6 +142,8 @@ class TestGrowing:
             steps.state[KEY] = np.ones(shape, np.float32)
 
     def test_reset_forgets_all_steps(self, steps):
+        assert steps.state[KEY].shape == (1, 2, 3, 8)
+        assert (steps.state.steps, steps.state.seen, steps.state.capacity) == (3, 3, 8)
         steps.state.reset()
         assert steps.state[KEY].shape == (1, 2, 0, 8)
         assert steps.state.steps == 0
@@ -234,38 +212,34 @@ class TestCopies:
             after = state.snapshot()
             assert all(np.array_equal(before.arrays[name], after.arrays[name]) for name in state)
 
-    @pytest.mark.parametrize("counts", [{"steps": 9}, {"steps": -1}, {"seen": -1}, {"positions": (-1,)}, {"seen": "3"}])
-    def test_wrong_counts_of_a_snapshot(self, steps, counts):
-        content = steps.state.snapshot()
-        fields = {"steps": content.steps, "seen": content.seen, "positions": content.positions} | counts
-        with pytest.raises(zrt.Error):
-            steps.state.write(StateSnapshot(content.arrays, **fields))
-        assert steps.state.steps == 3
-
-    def test_snapshot_without_an_array_is_refused(self, steps):
-        with pytest.raises(ShapeError, match="need an array"):
-            steps.state.write(StateSnapshot({}, 3, 3))
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"steps": 9}, "steps"),
+            ({"steps": -1}, "steps"),
+            ({"seen": -1}, "seen"),
+            ({"seen": "3"}, "seen"),
+            ({"positions": (-1,)}, "positions"),
+            ({"arrays": {}}, "need an array"),
+        ],
+    )
+    def test_wrong_snapshot(self, steps, changes, words):
+        with pytest.raises(zrt.Error, match=words):
+            steps.state.write(dataclasses.replace(steps.state.snapshot(), **changes))
         assert steps.state.steps == 3
 
 
 class TestFiles:
     def test_save_and_load(self, steps, tmp_path):
-        path = tmp_path / "state.npz"
-        steps.state.save(path)
-        twin = steps.new_state()
-        twin.load(path)
-        assert same(twin, steps.state)
+        path, file = tmp_path / "state.npz", io.BytesIO()
+        for place in (path, file):
+            steps.state.save(place)
+            file.seek(0)
+            twin = steps.new_state()
+            twin.load(place)
+            assert same(twin, steps.state)
 
-    def test_open_file(self, lane):
-        lane.run()
-        file = io.BytesIO()
-        lane.state.save(file)
-        file.seek(0)
-        twin = lane.new_state()
-        twin.load(file)
-        assert twin["h"].tolist() == [1, 1, 1]
-
-    def test_types_of_ml_dtypes(self, tmp_path):
+    def test_types_of_ml_dtypes(self, load, tmp_path):
         lane = load("(bfloat16[2] h) => (bfloat16[2] hn) { hn = Identity(h) }").lane(state={"hn": "h"})
         lane.state["h"] = np.array([1.5, -2], ml_dtypes.bfloat16)
         lane.state.save(tmp_path / "state.npz")
@@ -276,34 +250,22 @@ class TestFiles:
 
     @pytest.mark.parametrize("name", ["file", "allow_pickle", "a/b", "counts"])
     def test_inputs_of_any_name(self, name, tmp_path):
-        model = onnx.helper.make_model(
-            onnx.helper.make_graph(
-                [onnx.helper.make_node("Neg", [name], ["out"])],
-                "g",
-                [onnx.helper.make_tensor_value_info(name, 1, [2])],
-                [onnx.helper.make_tensor_value_info("out", 1, [2])],
-            ),
-            ir_version=8,
-            opset_imports=[onnx.helper.make_opsetid("", 17)],
-        )
-        lane = Session(model).lane(state={"out": name})
+        infos = [[models.tensor(port, models.FLOAT, [2])] for port in (name, "out")]
+        lane = Session(models.build([models.node("Neg", [name], ["out"])], *infos)).lane(state={"out": name})
         lane.state[name] = f32(1, 2)
         lane.state.save(tmp_path / "s.npz")
         twin = lane.new_state()
         twin.load(tmp_path / "s.npz")
         assert twin[name].tolist() == [1, 2]
 
-    @pytest.mark.parametrize("damage", [b"", b"nothing", b"PK\3\4 and no more"])
+    @pytest.mark.parametrize("damage", [b"", b"nothing", b"PK\3\4 and no more", None])
     def test_other_file(self, lane, tmp_path, damage):
         path = tmp_path / "state.npz"
-        path.write_bytes(damage)
-        with pytest.raises(FileError, match=r"state\.npz"):
-            lane.state.load(path)
-
-    def test_file_of_other_arrays(self, lane, tmp_path):
-        path = tmp_path / "state.npz"
-        np.savez(path, h=f32(1, 2, 3))
-        with pytest.raises(FileError, match="has no state"):
+        if damage is None:
+            np.savez(path, h=f32(1, 2, 3))
+        else:
+            path.write_bytes(damage)
+        with pytest.raises(FileError, match=r"state\.npz.*has no state"):
             lane.state.load(path)
 
     def test_truncated_file_leaves_the_state(self, steps, tmp_path):
@@ -321,12 +283,6 @@ class TestFiles:
         steps.state.save(path)
         with pytest.raises(UnknownNameError):
             lane.state.load(path)
-
-    def test_missing_file_and_folder(self, lane, tmp_path):
-        with pytest.raises(FileError, match="missing"):
-            lane.state.load(tmp_path / "missing.npz")
-        with pytest.raises(FileError, match="missing"):
-            lane.state.save(tmp_path / "missing" / "state.npz")
 
     def test_failed_save_leaves_the_file_that_is_there(self, lane, tmp_path, monkeypatch):
         path = tmp_path / "state.npz"
@@ -368,18 +324,6 @@ class TestFiles:
         for file in (closed, io.StringIO()):
             with pytest.raises(FileError, match="state file"):
                 lane.state.save(file)
-
-    @pytest.mark.parametrize("file", [5, None, ["a"]])
-    def test_wrong_file(self, lane, file):
-        with pytest.raises(DTypeError, match="file: expected a path"):
-            lane.state.load(file)
-        with pytest.raises(DTypeError, match="file: expected a path"):
-            lane.state.save(file)
-
-
-def test_state_is_made_by_a_lane():
-    with pytest.raises(DTypeError, match=r"made by StatefulLane\.new_state"):
-        zrt.State(5, 5, 5, None)
 
 
 def test_state_that_was_not_made_is_closed():

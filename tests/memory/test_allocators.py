@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import models, ort
-from zrt import Allocation, Allocator, AllocatorStats, ArenaConfig, MemoryInfo, Session, SessionOptions, Value
-from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, UnsupportedError
+from zrt import Allocator, AllocatorStats, ArenaConfig, MemoryInfo, Session, SessionOptions, Value
+from zrt.errors import AllocationError, ArgumentError, UnsupportedError
 from zrt.memory.allocators import CPU, NAMED, read_pairs, write_pairs
 from zrt.types import AllocatorType, DeviceMemType, DeviceType, MemType
 
@@ -114,22 +114,6 @@ class TestMemoryInfo:
         with pytest.raises(dataclasses.FrozenInstanceError):
             CPU.name = "Cuda"
 
-    @pytest.mark.parametrize(
-        ("memory", "error", "words"),
-        [
-            (MemoryInfo("Nowhere"), ArgumentError, "memory 'Nowhere'"),
-            (MemoryInfo("Nowhere", 1 << 40, vendor_id=0), ArgumentError, "memory 'Nowhere': device_id 1099511627776"),
-            (MemoryInfo(""), ArgumentError, "memory ''"),
-            (MemoryInfo.cuda(1 << 40), ArgumentError, "memory 'Cuda': device_id 1099511627776"),
-            (MemoryInfo.cuda("0"), DTypeError, "name='Cuda', device_id='0'"),
-            (MemoryInfo(5), DTypeError, "MemoryInfo.name: expected a str, got int 5"),
-            (MemoryInfo(None), DTypeError, "MemoryInfo.name: expected a str, got NoneType None"),
-        ],
-    )
-    def test_invalid_memory_raises(self, memory, error, words):
-        with pytest.raises(error, match=words):
-            memory.handle()
-
 
 class TestAllocator:
     def test_session_s_allocator_allocates_values(self, session):
@@ -139,9 +123,11 @@ class TestAllocator:
             value.numpy()[...] = 1
             assert value.memory.name == "Cpu"
 
-    def test_default_allocator_allocates_values(self):
+    def test_default_allocator_allocates_values_and_memory(self):
         allocator = Allocator.default()
-        assert allocator.memory == CPU
+        allocation = allocator.allocate(100)
+        allocation.numpy()[...] = 1
+        assert allocation.memory == allocator.memory == CPU
         value = Value.allocate((2, 3), np.float32, allocator)
         allocator.close()
         value.numpy()[...] = 1
@@ -170,40 +156,10 @@ class TestAllocator:
         # Another Python object for the same allocator reads the same counters.
         assert session.allocator().stats() == allocator.stats()
 
-    def test_values_keep_the_allocator_alive(self):
-        session = Session(models.add())
-        value = Value.allocate((4,), np.float32, session.allocator())
-        session.close()
-        del session
-        gc.collect()
-        value.numpy()[...] = 3
-        np.testing.assert_array_equal(value.numpy(), np.full(4, 3, np.float32))
-
-    def test_closed_allocator_raises(self):
-        session = Session(models.add())
-        allocator = session.allocator()
-        allocator.close()
-        for use in (allocator.stats, lambda: Value.allocate((1,), np.float32, allocator)):
-            with pytest.raises(ClosedError, match="this Allocator is closed"):
-                use()
-        session.close()
-        with pytest.raises(ClosedError, match="this Session is closed"):
-            session.allocator()
-
-    def test_wrong_arguments_raise(self, session):
+    def test_memory_that_the_session_has_not_raises(self, session):
         for memory in (MemoryInfo.cuda(), MemoryInfo.cuda_pinned()):
             with pytest.raises(ArgumentError, match=f"this session has no allocator for '{memory.name}'"):
                 session.allocator(memory)
-        for wrong in ("Cpu", None, 0):
-            with pytest.raises(DTypeError, match="memory: expected a MemoryInfo"):
-                session.allocator(wrong)
-        for wrong in (5, None, "session", models.add()):
-            with pytest.raises(DTypeError, match="session: expected a Session"):
-                Allocator(wrong)
-        # These have a handle, but are not sessions.
-        for wrong in (session.lane(), Value.allocate((1,), np.float32)):
-            with pytest.raises(DTypeError, match="session: expected a Session"):
-                Allocator(wrong)
 
 
 class TestAllocation:
@@ -233,14 +189,11 @@ class TestAllocation:
         gc.collect()
         assert allocator.stats().bytes_in_use == before
 
-    def test_closed_allocation_raises_and_its_views_stay_valid(self, session):
+    def test_views_of_a_closed_allocation_stay_valid(self, session):
         allocator = session.allocator()
         before = allocator.stats().bytes_in_use
         with allocator.allocate(1 << 20) as allocation:
             view = allocation.numpy()
-        for use in (lambda: allocation.address, lambda: allocation.nbytes, allocation.numpy):
-            with pytest.raises(ClosedError, match="this Allocation is closed"):
-                use()
         allocation.close()
         view[...] = 1
         assert allocator.stats().bytes_in_use > before
@@ -248,39 +201,11 @@ class TestAllocation:
         assert allocator.stats().bytes_in_use == before
         assert repr(allocation) == "Allocation(closed)"
 
-    def test_keeps_allocator_and_session_alive(self):
-        session = Session(models.add())
-        allocator = session.allocator()
-        allocation = allocator.allocate(100)
-        allocator.close()
-        session.close()
-        del allocator, session
-        gc.collect()
-        allocation.numpy()[...] = 1
-        assert allocation.numpy().sum() == 100
-
-    def test_default_allocator_allocates_memory(self):
-        allocation = Allocator.default().allocate(100)
-        allocation.numpy()[...] = 1
-        assert allocation.memory == CPU
-
     @pytest.mark.parametrize("nbytes", [1 << 46, 1 << 62, (1 << 62) + 1, (1 << 63) + 1, (1 << 64) - 1])
     def test_too_much_memory_raises(self, session, nbytes):
         for allocator in (session.allocator(), Allocator.default()):
             with pytest.raises(AllocationError, match=f"no memory for {nbytes} bytes of Cpu"):
                 allocator.allocate(nbytes)
-
-    @pytest.mark.parametrize(
-        ("nbytes", "error"),
-        [(0, ArgumentError), (-1, ArgumentError), (1 << 64, ArgumentError), (1.5, DTypeError), (True, DTypeError)],
-    )
-    def test_invalid_size_raises(self, session, nbytes, error):
-        with pytest.raises(error, match=f"nbytes: .*{nbytes}"):
-            session.allocator().allocate(nbytes)
-
-    def test_direct_construction_raises(self):
-        with pytest.raises(DTypeError, match=r"an Allocation is made by Allocator\.allocate, not of a int"):
-            Allocation(5, CPU)
 
 
 class TestArenaConfig:
@@ -303,27 +228,18 @@ class TestArenaConfig:
         assert ArenaConfig().handle().pointer
 
     @pytest.mark.parametrize(
-        ("field", "value", "error"),
+        ("field", "value"),
         [
-            ("max_mem", 0, ArgumentError),
-            ("max_mem", 1 << 63, ArgumentError),
-            ("max_mem", "1", DTypeError),
-            ("arena_extend_strategy", 2, ArgumentError),
-            ("arena_extend_strategy", "kNextPowerOfTwo", ArgumentError),
-            ("initial_chunk_size_bytes", 0, ArgumentError),
-            ("initial_chunk_size_bytes", 1 << 31, ArgumentError),
-            ("max_dead_bytes_per_chunk", 0, ArgumentError),
-            ("initial_growth_chunk_size_bytes", 0, ArgumentError),
-            ("initial_growth_chunk_size_bytes", 257, ArgumentError),
-            ("max_power_of_two_extend_bytes", 0, ArgumentError),
-            ("max_power_of_two_extend_bytes", 1000, ArgumentError),
-            ("use_cuda_mempool", 1, DTypeError),
-            ("cuda_mempool_release_threshold", -1, ArgumentError),
-            ("cuda_mempool_bytes_to_keep_on_shrink", 1.5, DTypeError),
+            ("max_mem", 1 << 63),
+            ("initial_chunk_size_bytes", 1 << 31),
+            ("max_dead_bytes_per_chunk", 1 << 31),
+            ("initial_growth_chunk_size_bytes", 257),
+            ("initial_growth_chunk_size_bytes", 1 << 31),
+            ("max_power_of_two_extend_bytes", 0),
         ],
     )
-    def test_invalid_field_raises(self, field, value, error):
-        with pytest.raises(error, match=f"^{field}: "):
+    def test_bounds_of_fields(self, field, value):
+        with pytest.raises(ArgumentError, match=f"^{field}: "):
             ArenaConfig(**{field: value}).handle()
 
     def test_every_accepted_configuration_works(self, script):

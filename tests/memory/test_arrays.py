@@ -1,80 +1,24 @@
-"""`zrt.memory.arrays`: addresses out of numpy's arrays, and views on memory that is not numpy's."""
+"""The arrays that ONNX Runtime can use as they are, those that must be copied, and masked ones, which are refused."""
 
 from __future__ import annotations
 
-import gc
 import re
-import weakref
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import zrt
-from zrt._native import ffi
-from zrt._native.handle import Handle
-from zrt.errors import DTypeError, ShapeError
+from tests.support import models
+from tests.support.arrays import f32
+from zrt.errors import ArgumentError, DTypeError, ShapeError
 from zrt.memory import arrays
-from zrt.types import ElementType, nbytes
+from zrt.types import ElementType
 
-
-class Pinned:
-    """Something whose end can be seen."""
-
-
-def memory(size: int) -> tuple[Handle, int]:
-    block = Handle.block(f"char[{size}]")
-    return block, int(ffi.cast("uintptr_t", block.pointer))
-
-
-class TestView:
-    @pytest.mark.parametrize(
-        "kind", [kind for kind in ElementType if kind.bits and not kind.packed], ids=lambda kind: kind.name
-    )
-    @pytest.mark.parametrize("shape", [(2, 3), (), (0, 4)], ids=str)
-    def test_view_has_dtype_and_shape(self, kind, shape):
-        handle, address = memory(max(nbytes(kind, shape), 1))
-        array = arrays.view(handle, address, shape, kind)
-        assert (array.dtype, array.shape) == (kind.dtype, shape)
-        assert array.flags.c_contiguous
-        assert array.flags.writeable
-        assert array.size == 0 or arrays.address_of(array) == address
-
-    @pytest.mark.parametrize("kind", [kind for kind in ElementType if kind.packed], ids=lambda kind: kind.name)
-    def test_view_of_packed_type_is_bytes(self, kind):
-        handle, address = memory(8)
-        array = arrays.view(handle, address, (3, 3), kind)
-        assert (array.dtype, array.shape) == (np.uint8, (nbytes(kind, (3, 3)),))
-        assert arrays.view(handle, address, (0, 3), kind).shape == (0,)
-
-    def test_writes_change_the_memory(self):
-        handle, address = memory(12)
-        first, second = (arrays.view(handle, address, (3,), ElementType.FLOAT) for _ in range(2))
-        first[...] = [1, 2, 3]
-        assert second.tolist() == [1, 2, 3]
-        assert bytes(ffi.buffer(ffi.cast("char *", address), 12)) == first.tobytes()
-
-    def test_read_only_view_refuses_writes(self):
-        handle, address = memory(12)
-        array = arrays.view(handle, address, (3,), ElementType.FLOAT, writeable=False)
-        assert not array.flags.writeable
-        with pytest.raises(ValueError, match="WRITEABLE"):
-            array.flags.writeable = True
-
-    @pytest.mark.parametrize("shape", [(4,), (2, 2), ()], ids=str)
-    def test_memory_lives_as_long_as_its_last_view(self, shape):
-        _block, address = memory(16)
-        thing = Pinned()
-        alive, owner = weakref.ref(thing), Handle.pin(thing)
-        array = arrays.view(owner, address, shape, ElementType.FLOAT)
-        del thing, owner
-        row = array.reshape(-1)[:1]
-        del array
-        gc.collect()
-        assert alive() is not None
-        del row
-        gc.collect()
-        assert alive() is None
+MASKED = np.ma.masked_array(f32(1, 2, 3, 4), [False, True, False, False])
+UNMASKED = np.ma.masked_array(f32(1, 2, 3, 4))
+WORDS = np.ma.masked_array(np.array(["a", "b"], object), [False, True])
+BYTES = np.ma.masked_array(np.zeros(2, np.uint8))
 
 
 class TestNative:
@@ -112,47 +56,6 @@ def test_unknown_dtype_raises_with_subject():
         arrays.element_type_of(np.zeros(1, "m8[s]"), "input 'x'")
 
 
-class TestDims:
-    @pytest.mark.parametrize(
-        ("shape", "dims"),
-        [
-            ((), ()),
-            (5, (5,)),
-            (np.int32(5), (5,)),
-            ([1, 2], (1, 2)),
-            ((0, np.int64(3)), (0, 3)),
-            (np.array([2, 3]), (2, 3)),
-            (range(3), (0, 1, 2)),
-            ((2**63 - 1,), (2**63 - 1,)),
-        ],
-        ids=repr,
-    )
-    def test_valid_shape_becomes_ints(self, shape, dims):
-        checked = arrays.check_dims(shape, "x")
-        assert checked == dims
-        assert all(type(dim) is int for dim in checked)
-
-    @pytest.mark.parametrize(
-        ("shape", "message"),
-        [
-            ((-1,), r"x: dimension -1 of \(-1,\) is out of range"),
-            (-1, "x: dimension -1"),
-            ((2**63,), "x: dimension 9223372036854775808 .* is out of range"),
-            ((1.0,), "x: dimension 1.0 .* is not an integer"),
-            ((True,), "x: dimension True .* is not an integer"),
-            (True, "x: a shape is a tuple of integers, not True"),
-            ("ab", "x: dimension 'a' .* is not an integer"),
-            ((None,), "x: dimension None"),
-            (None, "x: a shape is a tuple of integers, not None"),
-            (1.5, "x: a shape is a tuple of integers, not 1.5"),
-        ],
-        ids=repr,
-    )
-    def test_invalid_shape_raises(self, shape, message):
-        with pytest.raises(ShapeError, match=message):
-            arrays.check_dims(shape, "x")
-
-
 def test_views_of_a_buffer_and_of_its_value_share_memory():
     buffer = zrt.Buffer((3,), np.float32)
     view = zrt.Value.from_buffer(buffer).numpy()
@@ -164,3 +67,76 @@ def test_views_of_a_buffer_and_of_its_value_share_memory():
 def test_empty_shape_that_numpy_cannot_have_raises_a_shape_error() -> None:
     with pytest.raises(ShapeError, match="numpy has no such array"):
         zrt.Buffer([0, 2, 2**62], np.float32)
+
+
+# Masked arrays are refused wherever zrt takes an array: ONNX Runtime would read what the mask hides.
+@pytest.mark.parametrize("feed", [MASKED, UNMASKED], ids=["masked", "unmasked"])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda session, feed: session.run({"x": feed}),
+        lambda session, feed: session.run([feed]),
+        lambda session, feed: session.submit([feed]).result(),
+        lambda session, feed: session.prepare([feed]),
+        lambda session, feed: session.binding().bind_input("x", feed),
+    ],
+    ids=["run", "run-list", "submit", "prepare", "binding"],
+)
+def test_a_masked_feed_is_refused(relu, use, feed):
+    with pytest.raises(ArgumentError, match=r"input 'x' is a masked array, .*: give array\.filled\(value\)"):
+        use(relu, feed)
+    use(relu, feed.filled(0))
+
+
+def test_a_masked_feed_is_refused_after_a_plain_one(relu):
+    assert relu.run([f32(-1, 2)])[0].tolist() == [0, 2]
+    with pytest.raises(ArgumentError, match="input 'x' is a masked array"):
+        relu.run([MASKED])
+
+
+def test_a_masked_feed_of_strings_is_refused(load):
+    session = load("(string[n] x) => (string[n] y) { y = Identity(x) }")
+    with pytest.raises(ArgumentError, match="input 'x' is a masked array"):
+        session.run([WORDS])
+    assert session.run([WORDS.filled("-")])[0].tolist() == ["a", "-"]
+
+
+@pytest.mark.parametrize(
+    ("use", "subject"),
+    [
+        (lambda: zrt.Value.from_array(MASKED), "array"),
+        (lambda: zrt.Value.from_packed(BYTES, ElementType.INT4, (4,)), "array"),
+        (lambda: zrt.Value.from_strings(WORDS), "strings"),
+        (lambda: zrt.Value.from_sequence([f32(1), MASKED]), "sequence, element 1"),
+        (lambda: zrt.Value.from_sequence([WORDS], "string"), "sequence, element 0"),
+        (lambda: zrt.Value.from_sparse(zrt.SparseTensor("coo", (9,), MASKED, np.arange(4))), "values"),
+        (lambda: zrt.Value.from_sparse(zrt.SparseTensor("coo", (9,), f32(1, 2), BYTES)), "indices"),
+        (lambda: zrt.from_dlpack(MASKED), "tensor"),
+        (lambda: zrt.copy(MASKED, np.zeros(4, np.float32)), "copy 0"),
+        (lambda: zrt.copy(np.zeros(4, np.float32), MASKED), "copy 0"),
+        (lambda: zrt.Graph().initializer("w", MASKED), "initializer 'w': it"),
+        (lambda: zrt.Graph().initializer("w", np.ma.zeros(400), borrow=True), "initializer 'w'"),
+        (lambda: zrt.Graph().op("Constant", value=MASKED), "attribute 'value': it"),
+        (lambda: zrt.Session(models.add()).binding().bind_output("z", MASKED), "output 'z'"),
+        (lambda: zrt.Session(models.weighted(), zrt.SessionOptions(initializers={"w": MASKED})), "'w'.*"),
+        (lambda: zrt.save_lora_adapter("never.onnx_adapter", {"w": MASKED}), "parameter 'w'"),
+    ],
+)
+def test_a_masked_array_is_refused(use, subject):
+    with pytest.raises(ArgumentError, match=rf"{subject} is a masked array"):
+        use()
+
+
+def test_masked_arrays_of_other_libraries_are_refused():
+    class Masked(np.ndarray):
+        mask = None
+
+        def filled(self, value):
+            return np.asarray(self)
+
+    with pytest.raises(ArgumentError, match="it is a masked array"):
+        arrays.plain(f32(1).view(Masked), "it")
+
+
+def test_other_subclasses_are_taken():
+    assert type(arrays.plain(f32(1).view(np.recarray), "it")) is np.ndarray

@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -26,6 +27,19 @@ def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess
         text=True,
         check=False,
     )
+
+
+def passes(*command: str | Path, **environment: str) -> None:
+    """Runs a check, which must pass silently."""
+    done = run(*command, **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def refused(*command: str | Path, **environment: str) -> str:
+    """Runs a check, which must fail; returns its message."""
+    done = run(*command, **environment)
+    assert done.returncode == 1
+    return done.stderr
 
 
 # A pipe whose reader ends early: the writer may get SIGPIPE, and under `set -o pipefail` the pipe then fails.
@@ -85,17 +99,23 @@ class TestMergeArchives:
         *["onnx", "onnx_proto", "protobuf-lite", "re2", "cpuinfo", "flatbuffers", "absl_base"],
     )
 
-    @pytest.fixture
-    def build(self, tmp_path: Path) -> Path:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def archives(cls, tmp_path_factory: pytest.TempPathFactory) -> Path:
         """A build folder: an archive of each name, every one with a member code.o that defines one function."""
-        folder = tmp_path / "build"
-        for number, name in enumerate((*self.NAMES, "protobuf", "protoc")):
+        folder = tmp_path_factory.mktemp("archives")
+        for number, name in enumerate((*cls.NAMES, "protobuf", "protoc")):
             place = folder / "_deps" / name
             place.mkdir(parents=True)
             (place / "code.c").write_text(f"int function_{number}(void) {{ return {number}; }}\n")
             subprocess.run(["cc", "-c", "code.c", "-o", "code.o"], cwd=place, check=True)
             subprocess.run(["ar", "cr", f"lib{name}.a", "code.o"], cwd=place, check=True)
         return folder
+
+    @pytest.fixture
+    def build(self, archives: Path, tmp_path: Path) -> Path:
+        """The test's own copy of that folder."""
+        return Path(shutil.copytree(archives, tmp_path / "build"))
 
     def test_members_of_equal_names_are_all_merged(self, build: Path, tmp_path: Path) -> None:
         done = run(NIX / "merge-archives.sh", tmp_path / "libonnxruntime.a", build)
@@ -107,9 +127,7 @@ class TestMergeArchives:
 
     def test_missing_archive_is_named(self, build: Path, tmp_path: Path) -> None:
         (build / "_deps" / "re2" / "libre2.a").unlink()
-        done = run(NIX / "merge-archives.sh", tmp_path / "libonnxruntime.a", build)
-        assert done.returncode == 1
-        assert "libre2.a" in done.stderr
+        assert "libre2.a" in refused(NIX / "merge-archives.sh", tmp_path / "libonnxruntime.a", build)
         assert not (tmp_path / "libonnxruntime.a").exists()
 
     def test_many_archives_are_merged(self, build: Path, tmp_path: Path) -> None:
@@ -136,20 +154,19 @@ class TestCheckMirror:
         return tmp_path / "mirror"
 
     def test_matching_mirror_passes(self, mirror: Path) -> None:
-        done = run(NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror)
-        assert (done.returncode, done.stderr) == (0, "")
+        passes(NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror)
 
     def test_wrong_hash_is_named(self, mirror: Path) -> None:
         (mirror / "github.com" / "some" / "one.zip").write_bytes(b"two")
-        done = run(NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror)
-        assert done.returncode == 1
-        assert "https://github.com/some/one.zip has SHA-1" in done.stderr
+        assert "https://github.com/some/one.zip has SHA-1" in refused(
+            NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror
+        )
 
     def test_archive_of_another_release_is_named(self, mirror: Path) -> None:
         (mirror / "github.com" / "some" / "old.zip").write_bytes(b"old")
-        done = run(NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror)
-        assert done.returncode == 1
-        assert "https://github.com/some/old.zip is not in deps.txt" in done.stderr
+        assert "https://github.com/some/old.zip is not in deps.txt" in refused(
+            NIX / "onnxruntime" / "check-mirror.sh", mirror.parent / "deps.txt", mirror
+        )
 
 
 class TestCheckExtension:
@@ -157,18 +174,15 @@ class TestCheckExtension:
     SCRIPT = NIX / "zrt" / "check-extension.sh"
 
     def test_good_extension_passes(self, compile_library: Callable[..., Path]) -> None:
-        done = run(self.SCRIPT, compile_library(self.CODE, "-fvisibility=hidden", "-Wl,-z,noexecstack"))
-        assert (done.returncode, done.stderr) == (0, "")
+        passes(self.SCRIPT, compile_library(self.CODE, "-fvisibility=hidden", "-Wl,-z,noexecstack"))
 
     def test_executable_stack_is_reported(self, compile_library: Callable[..., Path]) -> None:
-        done = run(self.SCRIPT, compile_library(self.CODE, "-fvisibility=hidden", "-Wl,-z,execstack"))
-        assert done.returncode == 1
-        assert "its stack is not RW" in done.stderr
+        assert "its stack is not RW" in refused(
+            self.SCRIPT, compile_library(self.CODE, "-fvisibility=hidden", "-Wl,-z,execstack")
+        )
 
     def test_second_exported_symbol_is_named(self, compile_library: Callable[..., Path]) -> None:
-        done = run(self.SCRIPT, compile_library(self.CODE + "int other(void) { return 1; }\n"))
-        assert done.returncode == 1
-        assert "other" in done.stderr
+        assert "other" in refused(self.SCRIPT, compile_library(self.CODE + "int other(void) { return 1; }\n"))
 
     def test_needed_library_is_found_in_a_long_listing(
         self, compile_library: Callable[..., Path], tmp_path: Path
@@ -180,9 +194,7 @@ class TestCheckExtension:
             "echo '0x1 (NEEDED) Shared library: [libonnxruntime.so.1]'\nseq 100000\n"
         )
         readelf.chmod(0o755)
-        done = run(self.SCRIPT, library, READELF=str(readelf))
-        assert done.returncode == 1
-        assert "it needs a libonnxruntime" in done.stderr
+        assert "it needs a libonnxruntime" in refused(self.SCRIPT, library, READELF=str(readelf))
 
 
 class TestCheckBundle:
@@ -198,20 +210,15 @@ class TestCheckBundle:
         return tmp_path
 
     def test_blanked_store_paths_pass(self, bundle: Path) -> None:
-        done = run(self.SCRIPT, bundle)
-        assert (done.returncode, done.stderr) == (0, "")
+        passes(self.SCRIPT, bundle)
 
     def test_store_path_in_a_binary_is_named(self, bundle: Path) -> None:
         (bundle / "lib" / "planted.so").write_bytes(b"\x7fELF\0\xff\0" + self.STORE_PATH.encode() + b"\0")
-        done = run(self.SCRIPT, bundle)
-        assert done.returncode == 1
-        assert "planted.so names" in done.stderr
+        assert "planted.so names" in refused(self.SCRIPT, bundle)
 
     def test_link_into_the_store_is_named(self, bundle: Path) -> None:
         (bundle / "lib" / "planted").symlink_to(self.STORE_PATH)
-        done = run(self.SCRIPT, bundle)
-        assert done.returncode == 1
-        assert "planted leads to" in done.stderr
+        assert "planted leads to" in refused(self.SCRIPT, bundle)
 
 
 class TestCheckNoCuda:
@@ -221,22 +228,17 @@ class TestCheckNoCuda:
 
     def test_output_without_cuda_passes(self, tmp_path: Path) -> None:
         (tmp_path / "library.so").write_bytes(b"\x7fELF\0" + self.STORE_PATH.encode() + b"glibc-2.42\0cudaMalloc\0")
-        done = run(self.SCRIPT, tmp_path)
-        assert (done.returncode, done.stderr) == (0, "")
+        passes(self.SCRIPT, tmp_path)
 
     @pytest.mark.parametrize("name", ["cuda_cudart-13.2", "libcublas-13.2-lib", "cudnn-9", "nvidia-x11"])
     def test_reference_to_cuda_is_named(self, tmp_path: Path, name: str) -> None:
         (tmp_path / "lib").mkdir()
         (tmp_path / "lib" / "library.so").write_bytes(b"\x7fELF\0\xff" + f"{self.STORE_PATH}{name}/lib\0".encode())
-        done = run(self.SCRIPT, tmp_path)
-        assert done.returncode == 1
-        assert f"names {self.STORE_PATH}{name}" in done.stderr
+        assert f"names {self.STORE_PATH}{name}" in refused(self.SCRIPT, tmp_path)
 
     def test_cuda_provider_library_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "libonnxruntime_providers_cuda.so").touch()
-        done = run(self.SCRIPT, tmp_path)
-        assert done.returncode == 1
-        assert "libonnxruntime_providers_cuda.so is in a CPU output" in done.stderr
+        assert "libonnxruntime_providers_cuda.so is in a CPU output" in refused(self.SCRIPT, tmp_path)
 
 
 class TestCheckCuda:

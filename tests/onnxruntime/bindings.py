@@ -1,4 +1,4 @@
-"""A binding for the tests of `IOBinding`."""
+"""A binding for the tests of `IOBinding`, and the result of its run."""
 
 from __future__ import annotations
 
@@ -16,3 +16,9 @@ def bound(session: Any, x: Any = ONES, y: Any = ONES) -> Any:
     binding.bind_cpu_input("y", y)
     binding.bind_output("z")
     return binding
+
+
+def result(session: Any, binding: Any) -> Any:
+    """The elements of the first output after a run."""
+    session.run_with_iobinding(binding)
+    return binding.copy_outputs_to_cpu()[0].tolist()

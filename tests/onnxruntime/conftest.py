@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
 import pytest
 
+from tests.onnxruntime.models import model
+from tests.onnxruntime.packages import PACKAGES
 from tests.support import models
 
 # The release of the official package that is the reference, built for the CPU; others have other names and messages.
 REFERENCE = "1.27."
-PACKAGES = {"official": "onnxruntime", "zrt": "zrt.onnxruntime"}
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -39,15 +41,41 @@ def state(ort: Any) -> Any:
     return importlib.import_module(f"{ort.__name__}.capi.onnxruntime_pybind11_state")
 
 
+@pytest.fixture(scope="session")
+def refused(ort: Any) -> Callable[..., AbstractContextManager[Any]]:
+    """As `pytest.raises`, with words of zrt's message: the name of the culprit. The official package has messages of
+    its own."""
+
+    @contextmanager
+    def refused(error: type[BaseException], *words: str) -> Iterator[Any]:
+        with pytest.raises(error) as caught:
+            yield caught
+        if ort.__name__ != "onnxruntime":
+            assert [word for word in words if word not in str(caught.value)] == [], str(caught.value)
+
+    return refused
+
+
+def quiet(ort: Any) -> Any:
+    """Options of sessions that log nothing, with one thread."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    return options
+
+
+@pytest.fixture
+def options(ort: Any) -> Any:
+    """New options of sessions that log nothing, with one thread."""
+    return quiet(ort)
+
+
 @pytest.fixture(scope="module")
 def load(ort: Any) -> Callable[[bytes], Any]:
     """Loads a model with one thread, once for a module."""
 
     def load(data: bytes) -> Any:
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = 1
-        return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        return ort.InferenceSession(data, quiet(ort), providers=["CPUExecutionProvider"])
 
     return cache(load)
 
@@ -56,3 +84,9 @@ def load(ort: Any) -> Callable[[bytes], Any]:
 def session(load: Any) -> Any:
     """z = x + y for vectors."""
     return load(models.add(["n"]))
+
+
+@pytest.fixture
+def add(load: Any) -> Any:
+    """z = x + y for arrays of shape [n, 4]."""
+    return load(model())

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 import onnx.parser
 from onnx import TensorProto, helper
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 1, "com.microsoft" : 1]>'
+
+# Inputs and the output of the model ADD.
+ONES = np.ones((1, 4), np.float32)
+FEEDS = {"x": ONES, "y": ONES}
+TWOS = [[2, 2, 2, 2]]
 
 ADD = "agraph (float[n,4] x, float[n,4] y) => (float[n,4] z) { z = Add(x, y) }"
 
@@ -15,8 +21,8 @@ ADD = "agraph (float[n,4] x, float[n,4] y) => (float[n,4] z) { z = Add(x, y) }"
 @cache
 def model(text: str = ADD) -> bytes:
     """The bytes of a model."""
-    made = onnx.parser.parse_model(f"{HEAD}\n{text}")
-    data: bytes = made.SerializeToString()
+    proto = onnx.parser.parse_model(f"{HEAD}\n{text}")
+    data: bytes = proto.SerializeToString()
     return data
 
 
@@ -36,9 +42,9 @@ def _graph(nodes: list[object], inputs: list[object], outputs: list[object]) -> 
 def vectorizer() -> bytes:
     """A model that takes a map of int64 to float32."""
     scalar = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
-    given = helper.make_value_info("x", helper.make_map_type_proto(TensorProto.INT64, scalar))
+    declared = helper.make_value_info("x", helper.make_map_type_proto(TensorProto.INT64, scalar))
     node = helper.make_node("DictVectorizer", ["x"], ["z"], domain="ai.onnx.ml", int64_vocabulary=[1, 2, 3])
-    return _graph([node], [given], [helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 3])])
+    return _graph([node], [declared], [helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 3])])
 
 
 def zip_map() -> bytes:
@@ -46,8 +52,8 @@ def zip_map() -> bytes:
     scalar = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
     maps = helper.make_sequence_type_proto(helper.make_map_type_proto(TensorProto.STRING, scalar))
     node = helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", classlabels_strings=["a", "b"])
-    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])
-    return _graph([node], [given], [helper.make_value_info("z", maps)])
+    declared = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])
+    return _graph([node], [declared], [helper.make_value_info("z", maps)])
 
 
 def sparse_constant() -> bytes:

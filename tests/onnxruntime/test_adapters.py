@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.onnxruntime.packages import ours
+from tests.support import models
+
 A, B = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(3, dtype=np.int64)
 BFLOAT16 = np.arange(3, dtype=np.uint16)
 
@@ -23,11 +26,13 @@ def adapter(ort) -> Any:
     return made
 
 
+def versions(adapter: Any) -> tuple[int, int, int]:
+    return adapter.get_format_version(), adapter.get_adapter_version(), adapter.get_model_version()
+
+
 def test_new_adapter_is_empty(ort, state) -> None:
     made = ort.AdapterFormat()
-    assert made.get_format_version() == 1
-    assert made.get_adapter_version() == 0
-    assert made.get_model_version() == 0
+    assert versions(made) == (1, 0, 0)
     assert made.get_parameters() == {}
     assert ort.AdapterFormat(state.AdapterFormat()).get_parameters() == {}
 
@@ -36,9 +41,7 @@ def test_adapter_comes_back_from_its_file(ort, adapter, tmp_path) -> None:
     path = str(tmp_path / "some.onnx_adapter")
     adapter.export_adapter(path)
     read = ort.AdapterFormat.read_adapter(path)
-    assert read.get_format_version() == 1
-    assert read.get_adapter_version() == 3
-    assert read.get_model_version() == 5
+    assert versions(read) == (1, 3, 5)
     found = read.get_parameters()
     assert {name: (value.data_type(), value.shape()) for name, value in found.items()} == {
         "a": ("tensor(float)", [2, 3]),
@@ -66,9 +69,8 @@ def test_file_of_one_package_is_read_by_the_other(tmp_path) -> None:
         reader.LoraAdapter().Load(path)
 
 
-def test_parameters_outlive_the_adapter(tmp_path) -> None:
-    import zrt.onnxruntime as ort
-
+@ours
+def test_parameters_outlive_the_adapter(ort, tmp_path) -> None:
     path = str(tmp_path / "some.onnx_adapter")
     made = ort.AdapterFormat()
     made.set_parameters({"a": ort.OrtValue.ortvalue_from_numpy(A)})
@@ -88,9 +90,9 @@ def test_wrong_arguments_raise(ort, adapter, tmp_path) -> None:
         with pytest.raises(AttributeError):
             adapter.set_parameters(wrong)
     for wrong in (3, tmp_path / "some.onnx_adapter"):
-        with pytest.raises(TypeError, match="incompatible function arguments"):
+        with pytest.raises(TypeError):
             adapter.export_adapter(wrong)
-        with pytest.raises(TypeError, match="incompatible function arguments"):
+        with pytest.raises(TypeError):
             ort.AdapterFormat.read_adapter(wrong)
     with pytest.raises(RuntimeError):
         adapter.export_adapter(str(tmp_path / "none" / "some.onnx_adapter"))
@@ -103,10 +105,9 @@ def test_file_that_is_no_adapter_raises(ort, tmp_path, content) -> None:
     path = tmp_path / "some.onnx_adapter"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(RuntimeError):
-        ort.AdapterFormat.read_adapter(str(path))
-    with pytest.raises(RuntimeError):
-        ort.LoraAdapter().Load(str(path))
+    for read in (ort.AdapterFormat.read_adapter, ort.LoraAdapter().Load):
+        with pytest.raises(RuntimeError):
+            read(str(path))
 
 
 def test_lora_adapter_takes_its_path_in_load(ort, adapter, tmp_path) -> None:
@@ -119,9 +120,7 @@ def test_lora_adapter_takes_its_path_in_load(ort, adapter, tmp_path) -> None:
         ort.LoraAdapter().Load(path)
 
 
-def test_run_uses_the_adapter(ort, tmp_path) -> None:
-    from tests.support import models
-
+def test_run_uses_the_adapter(ort, options, tmp_path) -> None:
     model = models.build(
         [models.node("Add", ["x", "w"], ["y"])],
         [models.tensor("x", models.FLOAT, [3]), models.tensor("w", models.FLOAT, [3])],
@@ -134,8 +133,6 @@ def test_run_uses_the_adapter(ort, tmp_path) -> None:
     weights = np.array([1, 2, 3], np.float32)
     made.set_parameters({"w": ort.OrtValue.ortvalue_from_numpy(weights)})
     made.export_adapter(path)
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
     session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     adapter = ort.LoraAdapter()
     adapter.Load(path)

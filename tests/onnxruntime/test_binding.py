@@ -9,18 +9,38 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from tests.onnxruntime.bindings import ONES, bound
+from tests.onnxruntime.bindings import ONES, bound, result
+from tests.onnxruntime.packages import ours
 from tests.support import models
 
 tensor = helper.make_tensor_value_info
+
+
+def vectors(names: str, element_type: int = TensorProto.FLOAT) -> list[Any]:
+    """Declarations of vectors with these names of one letter."""
+    return [tensor(name, element_type, ["n"]) for name in names]
+
+
+def binary(operator: str) -> bytes:
+    """z is x and y combined by the operator."""
+    return models.build([models.node(operator, ["x", "y"], ["z"])], vectors("xy"), vectors("z"))
+
+
+def cast(source: int, target: int) -> bytes:
+    """y is x converted from one element type to another."""
+    return models.build([models.node("Cast", ["x"], ["y"], to=target)], vectors("x", source), vectors("y", target))
+
+
+# A sequence of twice the vector x.
+SEQUENCE = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+PAIR = models.build([models.node("SequenceConstruct", ["x", "x"], ["s"])], vectors("x"), [SEQUENCE])
 
 
 @pytest.fixture
 def two(load) -> Any:
     """a = x + x and b = x * x for vectors."""
     nodes = [models.node("Add", ["x", "x"], ["a"]), models.node("Mul", ["x", "x"], ["b"])]
-    vector = [tensor(name, TensorProto.FLOAT, ["n"]) for name in "xab"]
-    return load(models.build(nodes, vector[:1], vector[1:]))
+    return load(models.build(nodes, vectors("x"), vectors("ab")))
 
 
 def test_run_fills_the_outputs(session) -> None:
@@ -34,27 +54,17 @@ def test_run_fills_the_outputs(session) -> None:
         assert [each.shape() for each in binding.get_outputs_as_ortvaluevector()] == [[4]]
 
 
-def test_writes_to_a_bound_array_take_effect(session) -> None:
-    x = np.zeros(4, np.float32)
-    binding = bound(session, x)
-    for number in range(4):
-        x[:] = number
-        session.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == [number + 1] * 4
-
-
 def test_each_request_may_bind_anew(session) -> None:
     binding = session.io_binding()
     for number, size in enumerate([4, 4, 4, 6, 6, 6, 2, 4]):
         binding.bind_cpu_input("x", np.full(size, number, np.float32))
         binding.bind_cpu_input("y", np.ones(size, np.float32))
         binding.bind_output("z")
-        session.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == [number + 1] * size
+        assert result(session, binding) == [number + 1] * size
         assert binding.get_outputs()[0].numpy().tolist() == [number + 1] * size
 
 
-def test_copies_of_outputs_are_the_caller_s(session) -> None:
+def test_writes_to_a_bound_array_take_effect_and_copies_are_the_caller_s(session) -> None:
     x = np.zeros(4, np.float32)
     binding = bound(session, x)
     copies = []
@@ -65,7 +75,7 @@ def test_copies_of_outputs_are_the_caller_s(session) -> None:
         assert copied.flags.writeable
         assert copied.flags.owndata
         copies.append(copied)
-    assert [copied[0] for copied in copies] == [1, 2, 3, 4]
+    assert [copied.tolist() for copied in copies] == [[number] * 4 for number in (1, 2, 3, 4)]
 
 
 def test_value_of_an_output_shows_later_runs(session) -> None:
@@ -80,10 +90,8 @@ def test_value_of_an_output_shows_later_runs(session) -> None:
         binding.bind_cpu_input("y", np.ones(4, np.float32))
 
 
-def test_results_stay_when_the_output_is_bound_again() -> None:
-    import zrt.onnxruntime as ort
-
-    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+@ours
+def test_results_stay_when_the_output_is_bound_again(session) -> None:
     x = np.zeros(4, np.float32)
     binding = bound(session, x)
     kept = []
@@ -95,47 +103,41 @@ def test_results_stay_when_the_output_is_bound_again() -> None:
     assert [value.numpy()[0] for value in kept] == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_output_shape_may_depend_on_the_data() -> None:
-    import zrt.onnxruntime as ort
-
-    # The second model declares that the shape of its output follows from the input's.
-    for declared in (["m", "k"], [1, "n"]):
-        model = models.build(
-            [models.node("NonZero", ["x"], ["y"])],
-            [tensor("x", TensorProto.FLOAT, ["n"])],
-            [tensor("y", TensorProto.INT64, declared)],
-        )
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        x = np.zeros(8, np.float32)
-        binding = session.io_binding()
-        binding.bind_cpu_input("x", x)
-        binding.bind_output("y")
-        for count in (8, 8, 8, 8, 8, 3, 3, 5, 0, 8):
-            x[:] = np.arange(8) < count
-            session.run_with_iobinding(binding)
-            assert binding.copy_outputs_to_cpu()[0].tolist() == [list(range(count))]
-            assert binding.get_outputs()[0].shape() == [1, count]
+@ours
+# The second model declares that the shape of its output follows from the input's.
+@pytest.mark.parametrize("declared", [["m", "k"], [1, "n"]])
+def test_output_shape_may_depend_on_the_data(load, declared) -> None:
+    output = tensor("y", TensorProto.INT64, declared)
+    session = load(models.build([models.node("NonZero", ["x"], ["y"])], vectors("x"), [output]))
+    x = np.zeros(8, np.float32)
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", x)
+    binding.bind_output("y")
+    for count in (8, 8, 8, 8, 8, 3, 3, 5, 0, 8):
+        x[:] = np.arange(8) < count
+        assert result(session, binding) == [list(range(count))]
+        assert binding.get_outputs()[0].shape() == [1, count]
 
 
 def test_strided_array_is_copied_when_it_is_bound(session) -> None:
     x = np.arange(8, dtype=np.float32)
     binding = bound(session, x[::2])
     x[:] = 99
-    session.run_with_iobinding(binding)
-    assert binding.copy_outputs_to_cpu()[0].tolist() == [1, 3, 5, 7]
+    assert result(session, binding) == [1, 3, 5, 7]
 
 
 @pytest.mark.parametrize("element_type", [np.float32, "float32", 1])
 def test_input_is_memory_at_an_address(session, element_type) -> None:
     x = np.arange(4, dtype=np.float32)
     binding = bound(session)
+    outputs = set()
     for number in range(3):
         x[0] = number
         binding.bind_input("x", "cpu", 0, element_type, x.shape, x.ctypes.data)
-        session.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == [number + 1, 2, 3, 4]
+        assert result(session, binding) == [number + 1, 2, 3, 4]
+        outputs.add(binding.get_outputs()[0].data_ptr())
+    # An output stays in its memory while the shape of the input stays.
+    assert len(outputs) == 1
 
 
 @pytest.mark.parametrize("element_type", [np.float32, 1])
@@ -172,10 +174,10 @@ def test_wrong_memory_raises(session, arguments, error) -> None:
 
 
 def test_unknown_device_raises(session) -> None:
-    with pytest.raises(Exception, match="Unsupported device type: tpu"):
-        session.io_binding().bind_input("x", "tpu", 0, np.float32, [4], ONES.ctypes.data)
-    with pytest.raises(Exception, match="Unsupported device type: tpu"):
-        session.io_binding().bind_output("z", "tpu")
+    binding = session.io_binding()
+    for bind, memory in ((binding.bind_input, (0, np.float32, [4], ONES.ctypes.data)), (binding.bind_output, ())):
+        with pytest.raises(Exception, match="Unsupported device type: tpu"):
+            bind("z", "tpu", *memory)
 
 
 @pytest.mark.parametrize(
@@ -183,10 +185,8 @@ def test_unknown_device_raises(session) -> None:
     [0, -1, (1 << 64) - 8, ONES.ctypes.data + 1],
     ids=["null", "negative", "beyond_the_end", "misaligned"],
 )
-def test_address_that_no_tensor_has_raises(address) -> None:
-    import zrt.onnxruntime as ort
-
-    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+@ours
+def test_address_that_no_tensor_has_raises(session, address) -> None:
     with pytest.raises((RuntimeError, TypeError)):
         session.io_binding().bind_input("x", "cpu", 0, np.float32, [4], address)
 
@@ -242,61 +242,64 @@ def test_output_of_a_device_that_the_session_lacks_lies_on_the_host(session) -> 
         assert binding.get_outputs()[0].device_name() == "cpu"
 
 
-def test_run_needs_inputs_and_outputs(session) -> None:
+def test_run_needs_inputs_and_outputs(session, refused) -> None:
     binding = session.io_binding()
     assert binding.get_outputs() == []
     assert binding.copy_outputs_to_cpu() == []
-    with pytest.raises(RuntimeError, match="At least one output should be requested"):
+    with refused(RuntimeError, "no output"):
         session.run_with_iobinding(binding)
     binding.bind_output("z")
     assert not binding.get_outputs()[0].has_value()
     binding.bind_cpu_input("x", ONES)
-    with pytest.raises(RuntimeError, match="Missing Input: y"):
+    with refused(RuntimeError, "y"):
         session.run_with_iobinding(binding)
     binding.bind_cpu_input("y", ONES)
     session.run_with_iobinding(binding)
 
 
-def test_cleared_binding_needs_all_anew(session) -> None:
+def test_cleared_binding_needs_all_anew(session, refused) -> None:
     binding = bound(session)
     for _ in range(2):
         session.run_with_iobinding(binding)
         binding.clear_binding_inputs()
-        with pytest.raises(RuntimeError, match="Missing Input"):
+        with refused(RuntimeError, "x, y"):
             session.run_with_iobinding(binding)
         binding.clear_binding_outputs()
         assert binding.get_outputs() == []
         binding.bind_cpu_input("x", ONES)
         binding.bind_cpu_input("y", ONES)
-        with pytest.raises(RuntimeError, match="At least one output"):
+        with refused(RuntimeError, "no output"):
             session.run_with_iobinding(binding)
         binding.bind_output("z")
         session.run_with_iobinding(binding)
-        session.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * 4
+        assert result(session, binding) == [2] * 4
     binding.synchronize_inputs()
     binding.synchronize_outputs()
 
 
-def test_unknown_names_raise(ort, session) -> None:
+def test_unknown_names_raise(ort, session, refused) -> None:
     value = ort.OrtValue.ortvalue_from_numpy(ONES)
-    with pytest.raises(RuntimeError, match="Failed to find NodeArg with name: nope in the def list"):
-        session.io_binding().bind_cpu_input("nope", ONES)
-    with pytest.raises(RuntimeError, match="Failed to find input name in the mapping: nope"):
-        session.io_binding().bind_ortvalue_input("nope", value)
-    with pytest.raises(RuntimeError, match="Failed to find input name in the mapping: nope"):
-        session.io_binding().bind_input("nope", "cpu", 0, np.float32, [4], ONES.ctypes.data)
+    binding = session.io_binding()
+    for bind, *place in (
+        (binding.bind_cpu_input, ONES),
+        (binding.bind_ortvalue_input, value),
+        (binding.bind_input, "cpu", 0, np.float32, [4], ONES.ctypes.data),
+    ):
+        with refused(RuntimeError, "nope"):
+            bind("nope", *place)
     for bind in (lambda binding: binding.bind_output("nope"), lambda b: b.bind_ortvalue_output("nope", value)):
         binding = bound(session)
         bind(binding)
-        with pytest.raises(RuntimeError, match="Error in execution: Invalid output name: nope"):
+        with refused(RuntimeError, "nope"):
             session.run_with_iobinding(binding)
 
 
-@pytest.mark.parametrize("thing", [[1.0, 2.0], None, np.float32(3), 3])
-def test_input_that_is_no_array_raises(session, thing) -> None:
-    with pytest.raises(RuntimeError, match="Unable to create OrtValue from the given python object"):
-        session.io_binding().bind_cpu_input("x", thing)
+def test_input_that_is_no_array_of_numbers_raises(load, session, refused) -> None:
+    for wrong in ([1.0, 2.0], None, np.float32(3), 3):
+        with refused(RuntimeError, "x", type(wrong).__name__):
+            session.io_binding().bind_cpu_input("x", wrong)
+    with pytest.raises(RuntimeError):
+        load(cast(TensorProto.STRING, TensorProto.STRING)).io_binding().bind_cpu_input("x", np.array(["a"]))
 
 
 @pytest.mark.parametrize(
@@ -315,8 +318,7 @@ def test_wrong_input_fails_in_the_run(session, x, message) -> None:
         with pytest.raises(RuntimeError, match=f"Error in execution: .*{message}"):
             session.run_with_iobinding(binding)
     binding.bind_cpu_input("x", ONES)
-    session.run_with_iobinding(binding)
-    assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * 4
+    assert result(session, binding) == [2] * 4
 
 
 @pytest.mark.parametrize(
@@ -338,62 +340,45 @@ def test_wrong_output_fails_in_the_run(ort, session, z, message) -> None:
     assert z.sum() == 0
 
 
-def test_read_only_array_is_no_output() -> None:
-    import zrt.onnxruntime as ort
-
-    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+@ours
+def test_read_only_array_is_no_output(ort, session) -> None:
     z = np.zeros(4, np.float32)
     z.flags.writeable = False
     with pytest.raises(RuntimeError, match="read-only"):
         session.io_binding().bind_ortvalue_output("z", ort.OrtValue.ortvalue_from_numpy(z))
 
 
-def test_strings_are_not_bound_as_arrays(load) -> None:
-    vector = [tensor(name, TensorProto.STRING, ["n"]) for name in "xy"]
-    session = load(models.build([models.node("Identity", ["x"], ["y"])], vector[:1], vector[1:]))
-    with pytest.raises(RuntimeError, match="Only binding non-string Tensors is currently supported"):
-        session.io_binding().bind_cpu_input("x", np.array(["a"]))
-
-
 def test_sequence_is_bound_as_a_value(load) -> None:
     x = np.arange(4, dtype=np.float32)
-    sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
-    vector = tensor("x", TensorProto.FLOAT, ["n"])
-    pair = load(models.build([models.node("SequenceConstruct", ["x", "x"], ["s"])], [vector], [sequence]))
-    made = pair.io_binding()
-    made.bind_cpu_input("x", x)
-    made.bind_output("s")
-    pair.run_with_iobinding(made)
-    assert [[each.tolist() for each in found] for found in made.copy_outputs_to_cpu()] == [[x.tolist()] * 2]
-    (value,) = made.get_outputs()
+    pair = load(PAIR)
+    pairs = pair.io_binding()
+    pairs.bind_cpu_input("x", x)
+    pairs.bind_output("s")
+    pair.run_with_iobinding(pairs)
+    assert [[each.tolist() for each in output] for output in pairs.copy_outputs_to_cpu()] == [[x.tolist()] * 2]
+    (value,) = pairs.get_outputs()
     assert value.data_type() == "seq(tensor(float))"
     assert value.is_tensor_sequence()
 
     index = tensor("i", TensorProto.INT64, [])
     pick = load(
         models.build(
-            [models.node("SequenceAt", ["s", "i"], ["y"])], [sequence, index], [tensor("y", TensorProto.FLOAT, None)]
+            [models.node("SequenceAt", ["s", "i"], ["y"])], [SEQUENCE, index], [tensor("y", TensorProto.FLOAT, None)]
         )
     )
     binding = pick.io_binding()
-    with pytest.raises(RuntimeError, match="Only binding Tensors is currently supported"):
+    with pytest.raises(RuntimeError):
         binding.bind_cpu_input("s", [x, x])
     binding.bind_ortvalue_input("s", value)
     binding.bind_cpu_input("i", np.array(1))
     binding.bind_output("y")
     for _ in range(2):
-        pick.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == x.tolist()
+        assert result(pick, binding) == x.tolist()
 
 
-def test_sequence_is_made_anew_by_each_run() -> None:
-    import zrt.onnxruntime as ort
-
-    sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
-    vector = tensor("x", TensorProto.FLOAT, ["n"])
-    session = ort.InferenceSession(
-        models.build([models.node("SequenceConstruct", ["x", "x"], ["s"])], [vector], [sequence])
-    )
+@ours
+def test_sequence_is_made_anew_by_each_run(load) -> None:
+    session = load(PAIR)
     binding = session.io_binding()
     binding.bind_cpu_input("x", ONES)
     binding.bind_output("s")
@@ -411,88 +396,69 @@ def test_wrong_types_raise(ort, state, session) -> None:
         with pytest.raises(AttributeError):
             session.run_with_iobinding(wrong)
     for work in (
-        lambda: binding._iobinding.bind_ortvalue_input("x", value),
-        lambda: binding._iobinding.bind_output("z"),
-        lambda: binding._iobinding.bind_input(3, ONES),
-        lambda: state.SessionIOBinding(3),
+        lambda: binding.bind_cpu_input(3, ONES),
+        lambda: binding.bind_ortvalue_input(3, value),
         lambda: bound(session) and session.run_with_iobinding(bound(session), 3),
     ):
-        with pytest.raises(TypeError, match="incompatible"):
+        with pytest.raises(TypeError):
             work()
-    with pytest.raises(AttributeError):
-        ort.IOBinding(3)
+    for kind in (ort.IOBinding, state.SessionIOBinding):
+        with pytest.raises((AttributeError, TypeError)):
+            kind(3)
 
 
-def test_names_of_the_other_side_raise() -> None:
-    import zrt.onnxruntime as ort
-
-    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+@ours
+def test_names_of_the_other_side_raise(session) -> None:
     with pytest.raises(RuntimeError, match="z"):
         session.io_binding().bind_cpu_input("z", ONES)
     for place in ((), ("cpu", 0, np.float32, [4], ONES.ctypes.data)):
         binding = bound(session)
         binding.bind_output("x", *place)
-        with pytest.raises(RuntimeError, match="Invalid output name: x"):
+        with pytest.raises(RuntimeError, match="'x'"):
             session.run_with_iobinding(binding)
 
 
-def test_binding_of_the_extension_module(state, session) -> None:
+def test_binding_of_the_extension_module(ort, state, session) -> None:
     binding = state.SessionIOBinding(session._sess)
     device = state.OrtDevice(0, 0, 0)
     binding.bind_input("x", ONES)
     binding.bind_input("y", device, np.float32, [4], ONES.ctypes.data)
     binding.bind_output("z", device)
-    session._sess.run_with_iobinding(binding, None)
+    for each in (binding, bound(session)._iobinding):
+        for options in (None, ort.RunOptions()):
+            session._sess.run_with_iobinding(each, options)
+            assert each.copy_outputs_to_cpu()[0].tolist() == [2] * 4
     assert isinstance(binding.get_outputs(), state.OrtValueVector)
-    assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * 4
+    for wrong in ((1, None), (binding, 1)):
+        with pytest.raises((AttributeError, TypeError)):
+            session._sess.run_with_iobinding(*wrong)
 
 
 def test_another_session_may_run_the_binding(load, session, two) -> None:
     binding = bound(session)
     session.run_with_iobinding(binding)
-    product = load(
-        models.build(
-            [models.node("Mul", ["x", "y"], ["z"])],
-            [tensor(name, TensorProto.FLOAT, ["n"]) for name in "xy"],
-            [tensor("z", TensorProto.FLOAT, ["n"])],
-        )
-    )
+    product = load(binary("Mul"))
     for runner, expected in [(product, 3), (session, 4), (product, 3), (product, 3)]:
         binding.bind_cpu_input("x", np.full(4, 3, np.float32))
-        runner.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == [expected] * 4
+        assert result(runner, binding) == [expected] * 4
     with pytest.raises(RuntimeError):
         two.run_with_iobinding(binding)
 
 
-def test_latest_inputs_move_to_another_session() -> None:
-    import zrt.onnxruntime as ort
-
-    def made(operator: str) -> ort.InferenceSession:
-        return ort.InferenceSession(
-            models.build(
-                [models.node(operator, ["x", "y"], ["z"])],
-                [tensor(name, TensorProto.FLOAT, ["n"]) for name in "xy"],
-                [tensor("z", TensorProto.FLOAT, ["n"])],
-            ),
-            providers=["CPUExecutionProvider"],
-        )
-
-    add, sub = made("Add"), made("Sub")
+@ours
+def test_latest_inputs_move_to_another_session(ort, load) -> None:
+    add, sub = load(binary("Add")), load(binary("Sub"))
     three, five, kept = (np.full(4, number, np.float32) for number in (3, 5, 7))
     binding = add.io_binding()
     binding.bind_output("z")
     binding.bind_input("y", "cpu", 0, np.float32, [4], kept.ctypes.data)
     for _ in range(2):
         binding.bind_ortvalue_input("x", ort.OrtValue.ortvalue_from_numpy(three))
-        sub.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == [-4] * 4
+        assert result(sub, binding) == [-4] * 4
         binding.bind_cpu_input("x", five)
-        add.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == [12] * 4
+        assert result(add, binding) == [12] * 4
         binding.bind_input("x", "cpu", 0, np.float32, [4], three.ctypes.data)
-        sub.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == [-4] * 4
+        assert result(sub, binding) == [-4] * 4
 
 
 def test_run_options_apply(ort, session) -> None:
@@ -508,10 +474,8 @@ def test_run_options_apply(ort, session) -> None:
     assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * 4
 
 
-def test_output_that_no_run_has_made_raises() -> None:
-    import zrt.onnxruntime as ort
-
-    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+@ours
+def test_output_that_no_run_has_made_raises(session) -> None:
     with pytest.raises(RuntimeError, match="output 'z' has no value: no run has made it"):
         bound(session).copy_outputs_to_cpu()
     (value,) = bound(session).get_outputs()
@@ -520,52 +484,38 @@ def test_output_that_no_run_has_made_raises() -> None:
             method()
 
 
-def test_output_of_another_shape_needs_no_new_binding() -> None:
-    import zrt.onnxruntime as ort
-
-    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+@ours
+def test_output_of_another_shape_needs_no_new_binding(session) -> None:
     binding = bound(session)
     for size in (4, 4, 4, 6, 6, 6, 2):
         for name in "xy":
             binding.bind_cpu_input(name, np.ones(size, np.float32))
         session.run_with_iobinding(binding)
-        session.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == [2] * size
+        assert result(session, binding) == [2] * size
 
 
-def test_arrays_of_the_other_byte_order_are_converted_each_time() -> None:
-    import zrt.onnxruntime as ort
-
-    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+@ours
+def test_arrays_of_the_other_byte_order_are_converted_each_time(session) -> None:
     dtype = np.dtype(">f4")
     binding = bound(session)
     for number in range(6):
         binding.bind_cpu_input("x", np.full(4, number, dtype))
-        session.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == [number + 1] * 4
+        assert result(session, binding) == [number + 1] * 4
 
 
-def test_packed_arrays_are_packed_each_time() -> None:
-    import zrt.onnxruntime as ort
-
-    model = models.build(
-        [models.node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)],
-        [tensor("x", TensorProto.INT4, ["n"])],
-        [tensor("y", TensorProto.FLOAT, ["n"])],
-    )
-    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+@ours
+def test_packed_arrays_are_packed_each_time(load) -> None:
+    session = load(cast(TensorProto.INT4, TensorProto.FLOAT))
     binding = session.io_binding()
     binding.bind_output("y")
     for number in range(6):
         binding.bind_cpu_input("x", np.arange(-2, number + 1).astype(ml_dtypes.int4)[-3:])
-        session.run_with_iobinding(binding)
-        assert binding.copy_outputs_to_cpu()[0].tolist() == [number - 2, number - 1, number]
+        assert result(session, binding) == [number - 2, number - 1, number]
 
 
-def test_output_may_be_sparse_where_the_model_says_dense() -> None:
-    import zrt.onnxruntime as ort
-
-    session = ort.InferenceSession(models.sparse_constant(), providers=["CPUExecutionProvider"])
+@ours
+def test_output_may_be_sparse_where_the_model_says_dense(load) -> None:
+    session = load(models.sparse_constant())
     binding = session.io_binding()
     binding.bind_cpu_input("x", np.ones(2, np.float32))
     for output in session.get_outputs():
@@ -579,15 +529,9 @@ def test_output_may_be_sparse_where_the_model_says_dense() -> None:
 
 
 @pytest.mark.parametrize("element_type", [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.STRING])
-def test_copies_are_those_that_run_returns(element_type) -> None:
-    import zrt.onnxruntime as ort
-
-    model = models.build(
-        [models.node("Cast", ["x"], ["y"], to=element_type)],
-        [tensor("x", TensorProto.FLOAT, ["n"])],
-        [tensor("y", element_type, ["n"])],
-    )
-    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+@ours
+def test_copies_are_those_that_run_returns(load, element_type) -> None:
+    session = load(cast(TensorProto.FLOAT, element_type))
     binding = session.io_binding()
     binding.bind_output("y")
     for _ in range(5):

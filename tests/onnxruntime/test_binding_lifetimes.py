@@ -11,6 +11,7 @@ from onnx import TensorProto
 from onnx.helper import make_tensor_value_info as tensor
 
 from tests.onnxruntime.bindings import bound
+from tests.onnxruntime.packages import ours
 from tests.support import models
 
 
@@ -33,9 +34,8 @@ def test_binding_keeps_its_values_alive(ort, session) -> None:
     assert binding.copy_outputs_to_cpu()[0].shape == (100000,)
 
 
-def test_outputs_outlive_the_binding_and_the_session() -> None:
-    import zrt.onnxruntime as ort
-
+@ours
+def test_outputs_outlive_the_binding_and_the_session(ort) -> None:
     session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
     binding = bound(session, np.full(100000, 3, np.float32), np.full(100000, 4, np.float32))
     kept = []
@@ -48,14 +48,11 @@ def test_outputs_outlive_the_binding_and_the_session() -> None:
     del binding
     gc.collect()
     for each in kept:
-        found = each.numpy() if isinstance(each, ort.OrtValue) else each
-        np.testing.assert_array_equal(found, np.full(100000, 7, np.float32))
+        array = each.numpy() if isinstance(each, ort.OrtValue) else each
+        np.testing.assert_array_equal(array, np.full(100000, 7, np.float32))
 
 
-def test_values_change_during_runs(ort) -> None:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = ort.InferenceSession(models.add(["n"]), options, providers=["CPUExecutionProvider"])
+def test_values_change_during_runs(ort, session) -> None:
     x = np.zeros(100000, np.float32)
     value = ort.OrtValue.ortvalue_from_numpy(x)
     binding = bound(session, x, np.zeros(100000, np.float32))
@@ -72,18 +69,16 @@ def test_values_change_during_runs(ort) -> None:
     thread.start()
     for _ in range(200):
         session.run_with_iobinding(binding)
-        found = binding.copy_outputs_to_cpu()[0]
+        total = binding.copy_outputs_to_cpu()[0]
     ended.set()
     thread.join()
-    assert found[0] > 0
+    assert total[0] > 0
     session.run_with_iobinding(binding)
     np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], x)
 
 
-def test_threads_that_share_a_binding_never_crash() -> None:
-    import zrt.onnxruntime as ort
-
-    session = ort.InferenceSession(models.add(["n"]), providers=["CPUExecutionProvider"])
+@ours
+def test_threads_that_share_a_binding_never_crash(session) -> None:
     binding = bound(session)
     wrong: list[BaseException] = []
 
@@ -114,15 +109,12 @@ def test_threads_that_share_a_binding_never_crash() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_any_order_of_calls_gives_the_right_results(seed) -> None:
+@ours
+def test_any_order_of_calls_gives_the_right_results(ort, load, seed) -> None:
     """A model of two outputs, z = x + y and w = x * y, and what each of them must hold after each run."""
-    import zrt.onnxruntime as ort
-
     vector = [tensor(name, TensorProto.FLOAT, ["n"]) for name in "xyzw"]
     nodes = [models.node("Add", ["x", "y"], ["z"]), models.node("Mul", ["x", "y"], ["w"])]
-    options = ort.SessionOptions()
-    options.log_severity_level = 4
-    session = ort.InferenceSession(models.build(nodes, vector[:2], vector[2:]), options)
+    session = load(models.build(nodes, vector[:2], vector[2:]))
     dice = np.random.default_rng(seed)
     binding = session.io_binding()
     inputs: dict[str, np.ndarray] = {}
@@ -168,10 +160,10 @@ def test_any_order_of_calls_gives_the_right_results(seed) -> None:
                 session.run_with_iobinding(binding)
                 good += 1
                 expected = {"z": inputs["x"] + inputs["y"], "w": inputs["x"] * inputs["y"]}
-                for place, found, copied in zip(
+                for place, value, copied in zip(
                     outputs, binding.get_outputs(), binding.copy_outputs_to_cpu(), strict=True
                 ):
-                    np.testing.assert_array_equal(found.numpy(), expected[place])
+                    np.testing.assert_array_equal(value.numpy(), expected[place])
                     np.testing.assert_array_equal(copied, expected[place])
                     if outputs[place] is not None:
                         np.testing.assert_array_equal(outputs[place], expected[place])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.onnxruntime.packages import ours
 from tests.support import models, plugin
 from zrt.environment.environment import current
 
@@ -37,21 +38,13 @@ def test_device_has_the_numbers_of_its_name(ort, arguments, expected) -> None:
     assert numbers(ort.OrtDevice.make(*arguments)) == expected
 
 
-@pytest.mark.parametrize("name", ["CPU", "fpga", "no such device"])
-def test_unknown_device_name_raises(ort, name) -> None:
-    with pytest.raises(Exception, match=f"Unsupported device type: {name}"):
-        ort.OrtDevice.make(name, 0)
-
-
-@pytest.mark.parametrize("arguments", [("cpu", None), ("cpu", "0"), ("cpu", 1 << 15), (1, 0), ("cpu", 0, "x")])
-def test_device_refuses_wrong_types(ort, arguments) -> None:
-    with pytest.raises(TypeError):
-        ort.OrtDevice.make(*arguments)
-
-
-def test_device_is_made_of_the_extension_module_s(ort, state) -> None:
-    device = ort.OrtDevice(state.OrtDevice(1, 0, 3))
-    assert device._get_c_device().device_id() == 3
+def test_device_refuses_wrong_arguments(ort) -> None:
+    for name in ("CPU", "fpga", "no such device"):
+        with pytest.raises(Exception, match=f"Unsupported device type: {name}"):
+            ort.OrtDevice.make(name, 0)
+    for arguments in (("cpu", None), ("cpu", "0"), ("cpu", 1 << 15), (1, 0), ("cpu", 0, "x")):
+        with pytest.raises(TypeError):
+            ort.OrtDevice.make(*arguments)
     with pytest.raises(ValueError, match="OrtDevice"):
         ort.OrtDevice("cpu")
 
@@ -66,14 +59,15 @@ def test_device_is_made_of_the_extension_module_s(ort, state) -> None:
         ((0, 5, 0), (0, 5, 0, 0)),
     ],
 )
-def test_device_by_numbers(state, given, expected) -> None:
+def test_device_by_numbers(ort, state, given, expected) -> None:
     device = state.OrtDevice(*given)
     assert (device.device_type(), device.mem_type(), device.vendor_id(), device.device_id()) == expected
+    assert numbers(ort.OrtDevice(device)) == expected
 
 
 @pytest.mark.parametrize("given", [(0, 0), ("a", 0, 0), (1.0, 0, 0), (128, 0, 0), (0, 0, 1 << 15), (0, 0, -1, 0)])
 def test_device_by_wrong_numbers_raises(state, given) -> None:
-    with pytest.raises(TypeError, match="incompatible constructor arguments"):
+    with pytest.raises(TypeError):
         state.OrtDevice(*given)
 
 
@@ -135,19 +129,23 @@ def test_memory_info_of_any_device(ort) -> None:
     assert described(made) == ("Mine", 0, "CPU_OUTPUT", "ORT_DEVICE_ALLOCATOR", "HOST_ACCESSIBLE", 0)
 
 
-def test_memory_info_refuses_wrong_arguments(ort) -> None:
+def test_memory_info_refuses_wrong_arguments(ort, refused) -> None:
     allocator, use = ort.OrtAllocatorType.ORT_DEVICE_ALLOCATOR, ort.OrtMemType.DEFAULT
-    with pytest.raises(RuntimeError, match="Specified device is not supported"):
+    with refused(RuntimeError, "no such allocator"):
         ort.OrtMemoryInfo("no such allocator", allocator, 0, use)
     for arguments in [("Cpu", 1, 0, use), ("Cpu", allocator, "0", use), ("Cpu", allocator, 0)]:
-        with pytest.raises(TypeError, match="incompatible constructor arguments"):
+        with pytest.raises(TypeError):
             ort.OrtMemoryInfo(*arguments)
     with pytest.raises(AttributeError):
         ort.OrtMemoryInfo("Cpu", allocator, 0, use).name = "Cuda"
 
 
 def test_ep_devices_offer_the_cpu(ort, state) -> None:
-    device = next(each for each in ort.get_ep_devices() if each.ep_name == "CPUExecutionProvider")
+    device, again = (
+        next(each for each in ort.get_ep_devices() if each.ep_name == "CPUExecutionProvider") for _ in range(2)
+    )
+    assert again is device
+    assert again.device is device.device
     assert device.ep_vendor == "Microsoft"
     assert device.ep_metadata["version"]
     assert device.ep_options == {}
@@ -159,25 +157,16 @@ def test_ep_devices_offer_the_cpu(ort, state) -> None:
     assert isinstance(device.device.metadata, dict)
     assert device.memory_info(ort.OrtDeviceMemoryType.DEFAULT) is None
     assert device.memory_info(ort.OrtDeviceMemoryType.HOST_ACCESSIBLE) is None
-    with pytest.raises(RuntimeError, match="does not use DEFAULT memory of a non-CPU device"):
+    with pytest.raises(RuntimeError):
         device.create_sync_stream()
     with pytest.raises(TypeError):
         device.memory_info(0)
 
 
-def test_ep_devices_are_the_same_objects_each_time(ort) -> None:
-    first = ort.get_ep_devices()
-    assert ort.get_ep_devices()[0] is first[0]
-    assert first[0].device is first[0].device
-
-
-@pytest.mark.parametrize("name", ["OrtEpDevice", "OrtHardwareDevice", "OrtSyncStream", "OrtValue", "SparseTensor"])
-def test_class_without_constructor_says_so(state, name) -> None:
-    with pytest.raises(TypeError, match="No constructor defined!"):
-        getattr(state, name)()
-
-
-def test_devices_are_neither_copied_nor_pickled(state) -> None:
+def test_devices_are_neither_made_nor_copied_nor_pickled(state) -> None:
+    for name in ("OrtEpDevice", "OrtHardwareDevice", "OrtSyncStream", "OrtValue", "SparseTensor"):
+        with pytest.raises(TypeError):
+            getattr(state, name)()
     device = state.OrtDevice(0, 0, 0)
     for work in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="cannot pickle"):
@@ -194,11 +183,11 @@ def test_incompatibility_of_a_device_with_a_provider(state) -> None:
         state.get_hardware_device_ep_incompatibility_details("Nope", 3)
 
 
-def test_compatibility_of_a_model(ort, state, tmp_path) -> None:
+def test_compatibility_of_a_model(ort, state, tmp_path, refused) -> None:
     devices = [each for each in ort.get_ep_devices() if each.ep_name == "CPUExecutionProvider"]
     verdict = state.get_model_compatibility_for_ep_devices(devices, "made elsewhere")
     assert verdict == state.OrtCompiledModelCompatibility.EP_NOT_APPLICABLE
-    with pytest.raises(RuntimeError, match="Invalid argument provided to GetModelCompatibilityForEpDevices"):
+    with refused(RuntimeError, "no device"):
         state.get_model_compatibility_for_ep_devices([], "made elsewhere")
     model = models.add()
     path = tmp_path / "model.onnx"
@@ -206,47 +195,43 @@ def test_compatibility_of_a_model(ort, state, tmp_path) -> None:
     assert state.get_compatibility_info_from_model(str(path), "CPUExecutionProvider") is None
     for data in (model, bytearray(model), memoryview(model)):
         assert state.get_compatibility_info_from_model_bytes(data, "CPUExecutionProvider") is None
-    with pytest.raises(RuntimeError, match="File doesn't exist"):
+    with refused(RuntimeError, "none.onnx"):
         state.get_compatibility_info_from_model(str(tmp_path / "none.onnx"), "CPUExecutionProvider")
     for data, provider in [(b"", "CPUExecutionProvider"), (model, "")]:
-        with pytest.raises(RuntimeError, match="Invalid argument provided to GetCompatibilityInfoFromModelBytes"):
+        with refused(RuntimeError, "get_compatibility_info_from_model_bytes"):
             state.get_compatibility_info_from_model_bytes(data, provider)
     with pytest.raises(RuntimeError, match="Protobuf parsing failed"):
         state.get_compatibility_info_from_model_bytes(b"no model", "CPUExecutionProvider")
 
 
-def test_missing_provider_library_raises_fail(ort, state, tmp_path) -> None:
-    with pytest.raises(state.Fail, match="Failed to load library"):
+def test_missing_provider_library_raises_fail(ort, state, tmp_path, refused) -> None:
+    with refused(state.Fail, "none.so"):
         ort.register_execution_provider_library("mine", str(tmp_path / "none.so"))
-    with pytest.raises(state.Fail, match="Execution provider library: mine was not registered"):
+    with refused(state.Fail, "mine"):
         ort.unregister_execution_provider_library("mine")
     with pytest.raises(TypeError):
         ort.register_execution_provider_library("mine", 3)
 
 
 @pytest.fixture
-def offered():
+def offered(ort):
     """A device with memory of its own, of the provider library that tests compile."""
-    import zrt.onnxruntime as ort
-
     ort.register_execution_provider_library("test_devices", str(plugin.path()))
     own, _ = plugin.devices("test_devices")
     yield next(each for each in ort.get_ep_devices() if each._to_zrt() == own)
     current().unregister_provider_library("test_devices")
 
 
-def test_device_of_a_library_has_memory_and_streams(offered) -> None:
-    import zrt.onnxruntime as ort
-
+@ours
+def test_device_of_a_library_has_memory_and_streams(ort, offered) -> None:
     memory = offered.memory_info(ort.OrtDeviceMemoryType.DEFAULT)
     assert memory.name == offered._to_zrt().memory.name
     stream = offered.create_sync_stream()
     assert isinstance(stream.get_handle(), int)
 
 
-def test_value_lies_on_the_device_of_a_library(offered) -> None:
-    import zrt.onnxruntime as ort
-
+@ours
+def test_value_lies_on_the_device_of_a_library(ort, offered) -> None:
     place = offered._to_zrt().memory._resolved()
     arguments = ("npu" if place.device_type == 3 else "gpu", place.device_id, place.vendor_id)
     array = np.arange(4, dtype=np.float32)
@@ -263,10 +248,8 @@ def test_value_lies_on_the_device_of_a_library(offered) -> None:
     del value, empty
 
 
-def test_binding_on_the_device_of_a_library(offered) -> None:
-    import zrt.onnxruntime as ort
-    from zrt.onnxruntime.capi import onnxruntime_pybind11_state as state
-
+@ours
+def test_binding_on_the_device_of_a_library(ort, state, offered) -> None:
     options = ort.SessionOptions()
     options.add_provider_for_devices([offered], {})
     vector = [models.tensor(name, models.FLOAT, ["n"]) for name in "xy"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -33,9 +35,14 @@ def test_extensions_find_the_library_of_the_official_package(script, before: tup
     script("serve_library.py", *before, str(library().path))
 
 
-@pytest.mark.official
-def test_install_after_the_official_package_raises_an_error(script) -> None:
-    script("install_late.py")
+def test_install_after_the_official_package_raises_an_error_and_changes_nothing(monkeypatch) -> None:
+    official = ModuleType("onnxruntime")
+    monkeypatch.setitem(sys.modules, "onnxruntime", official)
+    before = list(sys.meta_path), os.environ.get("PYTHONPATH")
+    with pytest.raises(ImportError, match=r"call zrt\.onnxruntime\.install\(\) before the first import of onnxruntime"):
+        zrt.onnxruntime.install()
+    assert sys.modules["onnxruntime"] is official
+    assert (sys.meta_path, os.environ.get("PYTHONPATH")) == before
 
 
 @pytest.mark.official

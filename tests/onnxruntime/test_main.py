@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import processes
+from zrt.onnxruntime import __main__ as runner
 
 RUNNER = ("-m", "zrt.onnxruntime")
 SHOW = """\
@@ -120,10 +121,6 @@ class TestEnd:
         assert expected.returncode != 0
         assert (found.stderr, found.returncode) == (expected.stderr, expected.returncode)
 
-    def test_interrupt_ends_it_by_the_signal(self, tmp_path: Path) -> None:
-        (tmp_path / "app.py").write_text(self.ENDS[-1])
-        assert run(tmp_path, *RUNNER, "app.py").returncode == -signal.SIGINT
-
     @pytest.mark.parametrize(
         "program",
         [("absent.py",), ("-m", "absent"), ("-m", "absent.module"), ("-m", "package"), ("-m", "package.absent")],
@@ -137,10 +134,18 @@ class TestEnd:
 
 
 class TestUsage:
-    @pytest.mark.parametrize(
-        ("arguments", "status"), [(("--help",), 0), (("-h",), 0), ((), 2), (("-m",), 2), (("-x",), 2)]
-    )
-    def test_usage_is_printed(self, tmp_path: Path, arguments: tuple[str, ...], status: int) -> None:
-        done = run(tmp_path, *RUNNER, *arguments)
-        assert done.returncode == status
-        assert "usage: python -m zrt.onnxruntime FILE" in (done.stderr if status else done.stdout)
+    @pytest.fixture(autouse=True)
+    def kept(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """This process keeps its onnxruntime."""
+        monkeypatch.setattr(runner, "install", lambda: None)
+
+    @pytest.mark.parametrize("argument", ["--help", "-h"])
+    def test_usage_is_printed(self, argument: str, capsys: pytest.CaptureFixture[str]) -> None:
+        runner.main([argument])
+        assert "usage: python -m zrt.onnxruntime FILE" in capsys.readouterr().out
+
+    @pytest.mark.parametrize("arguments", [[], ["-m"], ["-x"]])
+    def test_usage_is_printed_as_an_error(self, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit, match="2"):
+            runner.main(arguments)
+        assert "usage: python -m zrt.onnxruntime FILE" in capsys.readouterr().err

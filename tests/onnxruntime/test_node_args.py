@@ -17,8 +17,8 @@ CPU = ["CPUExecutionProvider"]
 
 def declared(ort: Any, data: bytes) -> list[tuple[str, str, list[Any], str]]:
     session = ort.InferenceSession(data, providers=CPU)
-    found = [*session.get_inputs(), *session.get_outputs()]
-    return [(each.name, each.type, each.shape, str(each)) for each in found]
+    args = [*session.get_inputs(), *session.get_outputs()]
+    return [(each.name, each.type, each.shape, str(each)) for each in args]
 
 
 @pytest.mark.parametrize(
@@ -30,21 +30,10 @@ def test_node_arg_of_a_tensor(ort: Any, shape: str, dims: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("element", "name"),
-    [
-        ("float", "float"),
-        ("double", "double"),
-        ("float16", "float16"),
-        ("bfloat16", "bfloat16"),
-        ("int8", "int8"),
-        ("uint16", "uint16"),
-        ("int64", "int64"),
-        ("bool", "bool"),
-        ("string", "string"),
-    ],
+    "element", ["float", "double", "float16", "bfloat16", "int8", "uint16", "int64", "bool", "string"]
 )
-def test_node_arg_names_the_element_type(ort: Any, element: str, name: str) -> None:
-    assert declared(ort, identity(element))[0][1] == f"tensor({name})"
+def test_node_arg_names_the_element_type(ort: Any, element: str) -> None:
+    assert declared(ort, identity(element))[0][1] == f"tensor({element})"
 
 
 def test_node_arg_names_other_kinds(ort: Any) -> None:
@@ -65,10 +54,9 @@ def test_node_arg_is_read_only_and_made_by_sessions_alone(ort: Any) -> None:
         arg.other = 1
     with pytest.raises(TypeError, match="NodeArg: No constructor defined!"):
         type(arg)()
-    with pytest.raises(TypeError, match="cannot pickle"):
-        pickle.dumps(arg)
-    with pytest.raises(TypeError, match="cannot pickle"):
-        copy.deepcopy(arg)
+    for work in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match="cannot pickle"):
+            work(arg)
     arg.shape.append(5)
     assert arg.shape == ["n", 4]
 
@@ -90,18 +78,21 @@ def metadata(ort: Any) -> Any:
 
 
 def test_metadata_has_the_texts_of_the_model(metadata: Any) -> None:
-    assert metadata.producer_name == "maker"
-    assert metadata.graph_name == "agraph"
-    assert metadata.domain == "a.b"
-    assert metadata.description == "words"
-    assert metadata.graph_description == "graph's words"
-    assert metadata.version == 7
-    assert metadata.custom_metadata_map == {"key": "value"}
+    expected = {
+        "producer_name": "maker",
+        "graph_name": "agraph",
+        "domain": "a.b",
+        "description": "words",
+        "graph_description": "graph's words",
+        "version": 7,
+        "custom_metadata_map": {"key": "value"},
+    }
+    assert {name: getattr(metadata, name) for name in expected} == expected
 
 
 def test_metadata_of_a_model_without_any(ort: Any) -> None:
-    found = ort.InferenceSession(model(), providers=CPU).get_modelmeta()
-    assert (found.producer_name, found.version, found.custom_metadata_map) == ("", 2**63 - 1, {})
+    metadata = ort.InferenceSession(model(), providers=CPU).get_modelmeta()
+    assert (metadata.producer_name, metadata.version, metadata.custom_metadata_map) == ("", 2**63 - 1, {})
 
 
 def test_metadata_can_be_written(metadata: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import pickle
 from decimal import Decimal
@@ -54,11 +55,6 @@ def options(ort) -> Any:
 
 
 @pytest.fixture
-def runs(ort) -> Any:
-    return ort.RunOptions()
-
-
-@pytest.fixture
 def value(ort) -> Any:
     return ort.OrtValue.ortvalue_from_numpy(np.ones(3, np.float32))
 
@@ -68,8 +64,8 @@ class TestSettings:
     def test_booleans_take_what_has_a_truth_value(self, ort, kind, name, default) -> None:
         options = getattr(ort, kind)()
         assert getattr(options, name) is default
-        for given, expected in ((True, True), (0, False), (2, True), (None, False), (1.5, True), (np.bool_(0), False)):
-            setattr(options, name, given)
+        for value, expected in ((True, True), (0, False), (2, True), (None, False), (1.5, True), (np.bool_(0), False)):
+            setattr(options, name, value)
             assert getattr(options, name) is expected
         for wrong in ("x", b"x", [], {}, object()):
             with pytest.raises(TypeError):
@@ -79,9 +75,9 @@ class TestSettings:
     def test_numbers_are_32_bits_wide(self, ort, kind, name, default) -> None:
         options = getattr(ort, kind)()
         assert getattr(options, name) == default
-        for given in (3, -1, True, 2**31 - 1, -(2**31), np.int64(3), np.float32(3), Decimal(3)):
-            setattr(options, name, given)
-            assert getattr(options, name) == given
+        for value in (3, -1, True, 2**31 - 1, -(2**31), np.int64(3), np.float32(3), Decimal(3)):
+            setattr(options, name, value)
+            assert getattr(options, name) == value
             assert type(getattr(options, name)) is int
         for wrong in (1.0, "1", b"1", None, [], 2**31, -(2**31) - 1):
             with pytest.raises(TypeError):
@@ -91,14 +87,14 @@ class TestSettings:
     def test_texts_may_be_bytes(self, ort, kind, name, default) -> None:
         options = getattr(ort, kind)()
         assert getattr(options, name) == default
-        for given in ("x", b"x", bytearray(b"x"), "\u00fc", ""):
-            setattr(options, name, given)
-            assert getattr(options, name) == (given if isinstance(given, str) else "x")
+        for text in ("x", b"x", bytearray(b"x"), "\u00fc", ""):
+            setattr(options, name, text)
+            assert getattr(options, name) == (text if isinstance(text, str) else "x")
         for wrong in (1, None, ["x"], object()):
             with pytest.raises(TypeError):
                 setattr(options, name, wrong)
 
-    @pytest.mark.parametrize(("name", "kind", "default", "other"), [(name, *given) for name, given in ENUMS.items()])
+    @pytest.mark.parametrize(("name", "kind", "default", "other"), [(name, *names) for name, names in ENUMS.items()])
     def test_enumerations_take_members_alone(self, ort, options, name, kind, default, other) -> None:
         members = getattr(ort, kind)
         assert getattr(options, name) == getattr(members, default)
@@ -133,193 +129,148 @@ class TestSettings:
             state.SessionObjectInitializer()
 
 
-class TestConfigEntries:
-    """Of sessions and of runs."""
-
-    @pytest.fixture(params=["session", "run"])
-    def entries(self, ort, request) -> Any:
-        options = ort.SessionOptions() if request.param == "session" else ort.RunOptions()
-        return getattr(options, f"add_{request.param}_config_entry"), getattr(
-            options, f"get_{request.param}_config_entry"
-        )
-
-    def test_come_back(self, entries) -> None:
-        add, get = entries
-        add("key", "value")
-        assert get("key") == get(b"key") == "value"
-        add("key", "")
-        assert get("key") == ""
-
-    def test_unknown_key_raises(self, entries) -> None:
-        with pytest.raises(RuntimeError, match="Options does not have configuration with key: nope"):
-            entries[1]("nope")
-
-    @pytest.mark.parametrize("key", ["", "k" * 1025])
-    def test_long_or_empty_key_raises(self, entries, key) -> None:
+@pytest.mark.parametrize("owner", ["session", "run"])
+def test_config_entries_come_back(ort, owner) -> None:
+    options = ort.SessionOptions() if owner == "session" else ort.RunOptions()
+    add, get = (getattr(options, f"{verb}_{owner}_config_entry") for verb in ("add", "get"))
+    add("key", "value")
+    assert get("key") == get(b"key") == "value"
+    add("key", "")
+    assert get("key") == ""
+    add("k" * 1024, "v" * 8192)
+    assert len(get("k" * 1024)) == 8192
+    with pytest.raises(RuntimeError, match="Options does not have configuration with key: nope"):
+        get("nope")
+    for key in ("", "k" * 1025):
         with pytest.raises(RuntimeError, match="Config key is empty or longer than maximum length 1024"):
-            entries[0](key, "value")
-
-    def test_long_value_raises(self, entries) -> None:
-        add, get = entries
-        add("k" * 1024, "v" * 8192)
-        assert len(get("k" * 1024)) == 8192
-        with pytest.raises(RuntimeError, match="Config value is longer than maximum length: 8192"):
-            add("key", "v" * 8193)
-
-    @pytest.mark.parametrize("arguments", [("key", 1), (1, "value"), ("key",), ()])
-    def test_wrong_types_raise(self, entries, arguments) -> None:
+            add(key, "value")
+    with pytest.raises(RuntimeError, match="Config value is longer than maximum length: 8192"):
+        add("key", "v" * 8193)
+    for arguments in (("key", 1), (1, "value"), ("key",), ()):
         with pytest.raises(TypeError):
-            entries[0](*arguments)
-
-    @pytest.mark.parametrize("arguments", [("key", None), (None, "value")])
-    def test_none_raises(self, ort, arguments) -> None:
-        if ort.__name__ == "onnxruntime":
-            pytest.skip("the official package ends the process")
-        for add in (ort.SessionOptions().add_session_config_entry, ort.RunOptions().add_run_config_entry):
+            add(*arguments)
+    with pytest.raises(TypeError):
+        add(key="key", value="value")
+    # None ends the process in the official package.
+    if ort.__name__ != "onnxruntime":
+        for arguments in (("key", None), (None, "value")):
             with pytest.raises(TypeError):
                 add(*arguments)
 
-    def test_arguments_have_no_names(self, entries) -> None:
-        with pytest.raises(TypeError):
-            entries[0](key="key", value="value")
+
+def test_weights_have_each_name_once(options, value) -> None:
+    options.add_initializer("w", value)
+    options.add_external_initializers(["w"], [value])
+    options.add_external_initializers([], [])
+    taken = r"INVALID_ARGUMENT : An OrtValue for this name has already been added: w"
+    with pytest.raises(RuntimeError, match=taken):
+        options.add_initializer("w", value)
+    with pytest.raises(RuntimeError, match=taken):
+        options.add_external_initializers(["v", "w"], [value, value])
 
 
-class TestDimensions:
-    @pytest.mark.parametrize("by", ["name", "denotation"])
-    def test_take_a_text_and_a_number(self, options, by) -> None:
-        override = getattr(options, f"add_free_dimension_override_by_{by}")
+def test_files_in_memory_are_buffers_with_lengths(options) -> None:
+    add = options.add_external_initializers_from_files_in_memory
+    add([], [], [])
+    add(["a", b"b"], (b"abcd", np.zeros(4, np.uint8)), [4, 2])
+    add(["none"], [np.zeros((0, 3), np.uint8)], [0])
+    with pytest.raises(RuntimeError, match="INVALID_ARGUMENT : An entry for this name has already been added: a"):
+        add(["a"], [b"abcd"], [4])
+
+
+def test_free_dimensions_have_a_name_and_a_size(options) -> None:
+    for override in (options.add_free_dimension_override_by_name, options.add_free_dimension_override_by_denotation):
         assert override("n", 3) is None
         assert override("n", 2**40) is None
-        for wrong in (("n", 2.0), ("n", "2"), (1, 1), ("n", 2**63), ("n",)):
-            with pytest.raises(TypeError):
-                override(*wrong)
 
 
-class TestCustomOperators:
-    def test_missing_library_raises(self, ort, state, options) -> None:
-        with pytest.raises(
-            state.Fail, match=r"^\[ONNXRuntimeError\] : 1 : FAIL : Failed to load library \S*nope.so with"
-        ):
-            options.register_custom_ops_library("/nowhere/nope.so")
-
-    def test_library_without_operators_raises(self, state, options, tmp_path) -> None:
-        (tmp_path / "no.so").write_bytes(b"no library")
-        with pytest.raises(state.Fail, match=r"\[ONNXRuntimeError\] : 1 : FAIL : Failed to load library \S*no.so with"):
-            options.register_custom_ops_library(str(tmp_path / "no.so"))
-
-    def test_other_objects_raise(self, options) -> None:
-        with pytest.raises(TypeError):
-            options.register_custom_ops_library(1)
+def test_load_cancellation_takes_a_truth_value(options) -> None:
+    for canceled in (True, 0, None):
+        assert options.set_load_cancellation_flag(canceled) is None
 
 
-class TestWeights:
-    def test_are_values(self, options, value) -> None:
-        options.add_initializer("w", value)
-        for wrong in (np.ones(3), None, 1):
-            with pytest.raises(RuntimeError, match="The provided Python object must be an OrtValue"):
-                options.add_initializer("v", wrong)
-        with pytest.raises(TypeError):
-            options.add_initializer(1, value)
+# Stands for the fixture `value`.
+VALUE = object()
+NOT_LOADED = r"^\[ONNXRuntimeError\] : 1 : FAIL : Failed to load library \S*"
 
-    def test_have_each_name_once(self, options, value) -> None:
-        options.add_initializer("w", value)
-        options.add_external_initializers(["w"], [value])
-        taken = r"INVALID_ARGUMENT : An OrtValue for this name has already been added: w"
-        with pytest.raises(RuntimeError, match=taken):
-            options.add_initializer("w", value)
-        with pytest.raises(RuntimeError, match=taken):
-            options.add_external_initializers(["v", "w"], [value, value])
+REFUSED = [
+    *(
+        (f"add_free_dimension_override_by_{by}", arguments, "TypeError", "")
+        for by in ("name", "denotation")
+        for arguments in (("n", 2.0), ("n", "2"), (1, 1), ("n", 2**63), ("n",))
+    ),
+    ("register_custom_ops_library", ("/nowhere/nope.so",), "Fail", f"{NOT_LOADED}nope.so with"),
+    ("register_custom_ops_library", (__file__,), "Fail", f"{NOT_LOADED}test_options.py with"),
+    ("register_custom_ops_library", (1,), "TypeError", ""),
+    *(
+        ("add_initializer", ("v", wrong), "RuntimeError", "The provided Python object must be an OrtValue")
+        for wrong in (np.ones(3), None, 1)
+    ),
+    ("add_initializer", (1, VALUE), "TypeError", ""),
+    ("add_external_initializers", (("w",), (VALUE,)), "TypeError", ""),
+    ("add_external_initializers", (["w"],), "TypeError", ""),
+    ("add_external_initializers", ("w", VALUE), "TypeError", ""),
+    ("add_external_initializers", (["w"], []), "RuntimeError", "equal length"),
+    ("add_external_initializers", (["w"], [1]), "AttributeError", "'int' object has no attribute '_ortvalue'"),
+    *(
+        ("add_external_initializers_from_files_in_memory", arguments, "TypeError", "")
+        for arguments in ((["a"], ["x"], [1]), (["a"], [b"x"], [-1]), ([1], [b"x"], [1]), (["a"],))
+    ),
+    (
+        "add_external_initializers_from_files_in_memory",
+        (["a"], [b"x"], []),
+        "RuntimeError",
+        "add_external_initializers_from_files_in_memory",
+    ),
+    *(("add_provider", (name, {}), "RuntimeError", f"^Unknown Provider Type: {name}$") for name in ("CPU", "Nope", "")),
+    ("add_provider", ("CPUExecutionProvider", {"a": 1}), "TypeError", ""),
+    ("add_provider", ("CPUExecutionProvider",), "TypeError", ""),
+    ("add_provider", (1, {}), "TypeError", ""),
+    ("add_provider_for_devices", ([], {}), "InvalidArgument", "2 : INVALID_ARGUMENT : .*one or more"),
+    ("add_provider_for_devices", ([1], {}), "TypeError", ""),
+    ("set_provider_selection_policy", (1,), "TypeError", ""),
+    ("set_provider_selection_policy_delegate", (1,), "TypeError", ""),
+    ("set_load_cancellation_flag", ("x",), "TypeError", ""),
+]
 
-    def test_outside_the_model_come_in_lists(self, options, value) -> None:
-        options.add_external_initializers([], [])
-        for wrong in ((("w",), (value,)), (["w"],), ("w", value)):
-            with pytest.raises(TypeError):
-                options.add_external_initializers(*wrong)
-        with pytest.raises(RuntimeError, match="equal length"):
-            options.add_external_initializers(["w"], [])
-        with pytest.raises(AttributeError, match="'int' object has no attribute '_ortvalue'"):
-            options.add_external_initializers(["w"], [1])
 
-
-class TestFilesInMemory:
-    def test_are_buffers_with_lengths(self, options) -> None:
-        add = options.add_external_initializers_from_files_in_memory
-        add([], [], [])
-        add(["a", b"b"], (b"abcd", np.zeros(4, np.uint8)), [4, 2])
-        add(["none"], [np.zeros((0, 3), np.uint8)], [0])
-
-    def test_have_each_name_once(self, options) -> None:
-        add = options.add_external_initializers_from_files_in_memory
-        add(["a"], [b"abcd"], [4])
-        with pytest.raises(RuntimeError, match="INVALID_ARGUMENT : An entry for this name has already been added: a"):
-            add(["a"], [b"abcd"], [4])
-
-    @pytest.mark.parametrize("arguments", [(["a"], ["x"], [1]), (["a"], [b"x"], [-1]), ([1], [b"x"], [1]), (["a"],)])
-    def test_wrong_types_raise(self, options, arguments) -> None:
-        with pytest.raises(TypeError):
-            options.add_external_initializers_from_files_in_memory(*arguments)
-
-    def test_lists_of_other_lengths_raise(self, options) -> None:
-        with pytest.raises(RuntimeError, match="add_external_initializers_from_files_in_memory"):
-            options.add_external_initializers_from_files_in_memory(["a"], [b"x"], [])
+@pytest.mark.parametrize(("method", "arguments", "error", "words"), REFUSED)
+def test_method_refuses_wrong_arguments(state, options, value, method, arguments, error, words) -> None:
+    arguments = [value if argument is VALUE else argument for argument in arguments]
+    with pytest.raises(getattr(state, error, None) or getattr(builtins, error), match=words or None):
+        getattr(options, method)(*arguments)
+    assert not options.has_providers()
 
 
 class TestProviders:
-    def test_are_recorded(self, options) -> None:
-        assert options.has_providers() is False
-        options.add_provider("CPUExecutionProvider", {})
-        assert options.has_providers() is True
-
-    @pytest.mark.parametrize("name", ["CPU", "Nope", ""])
-    def test_unknown_name_raises(self, options, name) -> None:
-        with pytest.raises(RuntimeError, match=f"^Unknown Provider Type: {name}$"):
-            options.add_provider(name, {})
-        assert not options.has_providers()
-
     def test_name_of_another_build_raises(self, ort, state, options) -> None:
         missing = sorted({"RknpuExecutionProvider", "JsExecutionProvider"} - set(ort.get_available_providers()))[0]
         with pytest.raises((state.InvalidArgument, RuntimeError)):
             options.add_provider(missing, {})
         assert not options.has_providers()
 
-    @pytest.mark.parametrize("arguments", [("CPUExecutionProvider", {"a": 1}), ("CPUExecutionProvider",), (1, {})])
-    def test_wrong_types_raise(self, options, arguments) -> None:
-        with pytest.raises(TypeError):
-            options.add_provider(*arguments)
+    def test_are_recorded(self, ort, options) -> None:
+        assert options.has_providers() is False
+        options.add_provider("CPUExecutionProvider", {})
+        assert options.has_providers() is True
 
-    def test_of_devices_are_recorded(self, ort, options) -> None:
-        options.add_provider_for_devices(ort.get_ep_devices()[:1], {"key": "value"})
+    @pytest.mark.parametrize(
+        "add",
+        [
+            lambda ort, options: options.add_provider_for_devices(ort.get_ep_devices()[:1], {"key": "value"}),
+            lambda ort, options: options.set_provider_selection_policy(ort.OrtExecutionProviderDevicePolicy.PREFER_CPU),
+            lambda ort, options: options.set_provider_selection_policy_delegate(lambda *arguments: []),
+        ],
+        ids=["devices", "policy", "delegate"],
+    )
+    def test_of_other_kinds_are_recorded(self, ort, options, add) -> None:
+        add(ort, options)
         assert options.has_providers()
 
-    def test_of_no_devices_raise(self, state, options) -> None:
-        with pytest.raises(state.InvalidArgument, match=r"2 : INVALID_ARGUMENT : Must provide one or more OrtEpDevice"):
-            options.add_provider_for_devices([], {})
-        with pytest.raises(TypeError):
-            options.add_provider_for_devices([1], {})
-        assert not options.has_providers()
 
-    def test_of_a_policy_are_recorded(self, ort, options) -> None:
-        options.set_provider_selection_policy(ort.OrtExecutionProviderDevicePolicy.PREFER_CPU)
-        assert options.has_providers()
-        with pytest.raises(TypeError):
-            options.set_provider_selection_policy(1)
-
-    def test_of_a_delegate_are_recorded(self, options) -> None:
-        options.set_provider_selection_policy_delegate(lambda *arguments: [])
-        assert options.has_providers()
-        with pytest.raises(TypeError):
-            options.set_provider_selection_policy_delegate(1)
-
-    def test_load_cancellation_takes_a_truth_value(self, options) -> None:
-        for given in (True, 0, None):
-            assert options.set_load_cancellation_flag(given) is None
-        with pytest.raises(TypeError):
-            options.set_load_cancellation_flag("x")
-
-
-def test_adapters_have_their_own_class(runs) -> None:
+def test_adapters_have_their_own_class(ort) -> None:
     with pytest.raises(TypeError):
-        runs.add_active_adapter(1)
+        ort.RunOptions().add_active_adapter(1)
 
 
 class TestConversion:
@@ -352,18 +303,17 @@ class TestConversion:
         assert options._to_zrt() is not first
         assert first == zrt.onnxruntime.SessionOptions()._to_zrt()
 
-    def test_notices_a_change_that_comes_meanwhile(self, monkeypatch) -> None:
+    def test_notices_a_change_that_comes_meanwhile(self) -> None:
         options = zrt.onnxruntime.SessionOptions()
-        made = type(options)._make
 
-        def make(self: Any) -> Any:
-            early = made(self)
-            self.logid = "late"
-            return early
+        class Weight:
+            _ortvalue = None
 
-        monkeypatch.setattr(type(options), "_make", make)
+            def _to_zrt(self) -> Any:
+                options.logid = "late"
+
+        options.add_initializer("w", Weight())
         assert options._to_zrt().logid is None
-        monkeypatch.undo()
         assert options._to_zrt().logid == "late"
 
     def test_keeps_the_defaults_of_zrt(self) -> None:

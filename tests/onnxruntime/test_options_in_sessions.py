@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,50 +11,20 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
 
-N = 1000
+from tests.conftest import LOOP
+from tests.onnxruntime.models import FEEDS, TWOS, identity, model
+from tests.support import models
+
+# The model is z = x + w, and the first of the weights w is 0.
+N = 64
 X = {"x": np.ones(N, np.float32)}
-TEXT = '<ir_version: 10, opset_import: ["" : 21]> test '
-ADD = TEXT + "(float[n] x) => (float[n] y) { y = Add(x, w) }"
-FOLDED = TEXT + "(float[n] x) => (float[n] y) { a = Identity(x) b = Identity(a) y = Abs(b) }"
-LOOP = (
-    TEXT
-    + """(int64 n, float[k] x) => (float[k] y) {
-    go = Constant <value = bool {1}> ()
-    y = Loop (n, go, x) <body = step (int64 i, bool c, float[k] a) => (bool d, float[k] b) {
-        d = Identity(c)
-        b = Add(a, a)
-    }>
-}"""
-)
+FOLDED = "agraph (float[n] x) => (float[n] y) { a = Identity(x) b = Identity(a) y = Abs(b) }"
 
 
-def add(value: float = 2) -> onnx.ModelProto:
-    """y = x + w, where the weight w is `value` everywhere."""
-    model = onnx.parser.parse_model(ADD)
-    model.graph.initializer.append(numpy_helper.from_array(np.full(N, value, np.float32), "w"))
-    return model
-
-
-def outside(folder: Path, location: str = "w.bin") -> str:
-    """The path of the same model with its weight in a file beside it."""
-    path = str(folder / "m.onnx")
-    onnx.save_model(add(), path, save_as_external_data=True, location=location, size_threshold=0)
-    return path
-
-
-def parsed(text: str) -> bytes:
-    data: bytes = onnx.parser.parse_model(text).SerializeToString()
-    return data
-
-
-@pytest.fixture
-def options(ort) -> Any:
-    made = ort.SessionOptions()
-    made.log_severity_level = 4
-    made.intra_op_num_threads = 1
-    return made
+def outside(folder: Path) -> str:
+    """The path of the model with its weights in the file w.bin beside it."""
+    return str(models.save_apart(models.weighted(), folder / "m.onnx", "w.bin"))
 
 
 @pytest.fixture
@@ -61,7 +32,7 @@ def load(ort, options) -> Callable[..., Any]:
     """A session on the CPU with the options; without `enable_fallback` an error comes out as it is."""
 
     def load(model: Any = None, providers: Any = ("CPUExecutionProvider",)) -> Any:
-        model = add().SerializeToString() if model is None else model
+        model = models.weighted() if model is None else model
         providers = list(providers) if providers is not None else None
         return ort.InferenceSession(model, options, providers=providers, enable_fallback=0)
 
@@ -93,27 +64,18 @@ class TestSharing:
 
 
 class TestEffects:
-    def test_profile_is_written_to_the_prefix(self, options, load, tmp_path) -> None:
-        options.enable_profiling = True
-        options.profile_file_prefix = str(tmp_path / "trace")
-        session = load()
-        total(session)
-        path = Path(session.end_profiling())
-        assert path.name.startswith("trace_")
-        assert path.is_file()
-
     def test_optimized_model_is_written(self, ort, options, load, tmp_path) -> None:
         counts = {}
         for level in ("ORT_DISABLE_ALL", "ORT_ENABLE_ALL"):
             options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
             options.optimized_model_filepath = str(tmp_path / level)
-            load(parsed(FOLDED))
+            load(model(FOLDED))
             counts[level] = len(onnx.load(tmp_path / level).graph.node)
         assert counts == {"ORT_DISABLE_ALL": 3, "ORT_ENABLE_ALL": 1}
 
     def test_free_dimension_is_fixed(self, options, load) -> None:
         options.add_free_dimension_override_by_name("n", N)
-        assert load().get_inputs()[0].shape == [N]
+        assert load(identity("float")).get_inputs()[0].shape == [N]
 
     @pytest.mark.parametrize("level", [9, -5])
     def test_unknown_log_severity_raises_at_load(self, options, load, level) -> None:
@@ -123,26 +85,26 @@ class TestEffects:
 
     def test_threads_of_the_environment_must_be_there(self, options, load) -> None:
         options.use_per_session_threads = False
-        with pytest.raises(Exception, match=r"thread ?pools"):
+        with pytest.raises(RuntimeError, match=r"(?i)pools"):
             load()
 
     @pytest.mark.parametrize("name", ["intra_op_num_threads", "inter_op_num_threads", "log_verbosity_level"])
     def test_negative_numbers_stand_for_the_default(self, options, load, name) -> None:
         setattr(options, name, -1)
-        assert total(load()) == 3
+        assert total(load()) == 1
 
     def test_parallel_mode_computes_the_same(self, ort, options, load) -> None:
         options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
         options.enable_mem_pattern = options.enable_cpu_mem_arena = False
         options.use_deterministic_compute = True
-        assert total(load()) == 3
+        assert total(load()) == 1
 
     def test_load_is_canceled(self, state, options, load) -> None:
         options.set_load_cancellation_flag(True)
         with pytest.raises(state.ModelLoadCanceled, match="MODEL_LOAD_CANCELED"):
             load()
         options.set_load_cancellation_flag(False)
-        assert total(load()) == 3
+        assert total(load()) == 1
 
 
 class TestWeights:
@@ -156,7 +118,7 @@ class TestWeights:
 
     def test_that_the_model_lacks_are_ignored(self, options, load, weight) -> None:
         options.add_initializer("unknown", weight)
-        assert total(load()) == 3
+        assert total(load()) == 1
 
     def test_replace_those_outside_the_model(self, options, load, weight, tmp_path) -> None:
         options.add_external_initializers(["w"], [weight])
@@ -183,7 +145,7 @@ class TestProviders:
     def test_of_the_call_take_precedence_with_a_warning(self, options, load) -> None:
         options.add_provider("CPUExecutionProvider", {})
         with pytest.warns(UserWarning, match="providers"):
-            assert total(load()) == 3
+            assert total(load()) == 1
 
     def test_of_devices_are_used(self, ort, options, load) -> None:
         devices = [device for device in ort.get_ep_devices() if device.ep_name == "CPUExecutionProvider"]
@@ -192,7 +154,7 @@ class TestProviders:
 
     def test_of_a_policy_are_used(self, ort, options, load) -> None:
         options.set_provider_selection_policy(ort.OrtExecutionProviderDevicePolicy.PREFER_CPU)
-        assert total(load(providers=None)) == 3
+        assert total(load(providers=None)) == 1
 
     def test_of_a_delegate_are_used(self, ort, options, load) -> None:
         calls = []
@@ -202,7 +164,7 @@ class TestProviders:
             return [device for device in arguments[0] if device.ep_name == "CPUExecutionProvider"]
 
         options.set_provider_selection_policy_delegate(choose)
-        assert total(load(providers=None)) == 3
+        assert total(load(providers=None)) == 1
         ((devices, model, runtime, most),) = calls
         assert {type(device) for device in devices} == {ort.OrtEpDevice}
         assert model["graph_name"] == "test"
@@ -228,9 +190,9 @@ class TestRuns:
         runs.only_execute_path_to_fetches = True
         runs.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         for _ in range(2):
-            assert session.run(None, X, runs)[0][0] == 3
+            assert session.run(None, X, runs)[0][0] == 1
         runs.logid = "other"
-        assert session.run(None, X, runs)[0][0] == 3
+        assert session.run(None, X, runs)[0][0] == 1
 
     def test_wrong_config_entry_raises(self, state, load, runs) -> None:
         runs.add_run_config_entry("memory.enable_memory_arena_shrinkage", "foo:0")
@@ -246,16 +208,18 @@ class TestRuns:
         session = load()
         for _ in range(2):
             runs.terminate = True
-            with pytest.raises(state.Fail, match="1 : FAIL : Exiting due to terminate flag being set to true"):
+            with pytest.raises(
+                state.Fail,
+                match=r"^\[ONNXRuntimeError\] : 1 : FAIL : Exiting due to terminate flag being set to true\.$",
+            ):
                 session.run(None, X, runs)
             assert runs.terminate is True
             runs.terminate = False
-            assert session.run(None, X, runs)[0][0] == 3
+            assert session.run(None, X, runs)[0][0] == 1
 
-    def test_terminate_ends_a_run_that_has_begun(self, state, load, runs, background) -> None:
-        session = load(parsed(LOOP))
-        feeds = {"n": np.array(2**62), "x": np.ones(4, np.float32)}
-        job = background(lambda: session.run(None, feeds, runs))
+    def test_terminate_ends_a_run_that_has_begun(self, state, load, runs, background, endless) -> None:
+        session = load(model(f"agraph {LOOP}"))
+        job = background(lambda: session.run(None, endless, runs))
         job.under_way()
         # A change makes new options for the next run, and the first must end all the same.
         runs.logid = "later"
@@ -271,4 +235,50 @@ class TestRuns:
             thread.start()
         for thread in threads:
             thread.join()
-        assert results == [3] * 4
+        assert results == [1] * 4
+
+
+class TestOptionsOfTheModel:
+    """With ORT_LOAD_CONFIG_FROM_MODEL=1 the model's metadata has the options, in the place of the caller's."""
+
+    @pytest.fixture
+    def options_of(self, ort, options, monkeypatch) -> Any:
+        def options_of(config: str | None, variable: str = "1") -> Any:
+            proto = onnx.load_from_string(model())
+            if config is not None:
+                onnx.helper.set_model_props(proto, {"ort_config": config})
+            options.logid = "mine"
+            monkeypatch.setenv("ORT_LOAD_CONFIG_FROM_MODEL", variable)
+            session = ort.InferenceSession(proto.SerializeToString(), options, enable_fallback=False)
+            assert session.run(None, FEEDS)[0].tolist() == TWOS
+            return session.get_session_options()
+
+        return options_of
+
+    @pytest.mark.parametrize(
+        ("settings", "expected"),
+        [
+            ({"intra_op_num_threads": 2, "inter_op_num_threads": 3}, {"intra_op_num_threads": 2}),
+            ({"execution_mode": 1, "graph_optimization_level": 1}, {"execution_mode": 1}),
+            ({"enable_profiling": 0, "unknown": 5}, {"enable_profiling": 0}),
+            ({}, {}),
+            (3, {}),
+        ],
+    )
+    def test_take_the_place_of_the_callers(self, options_of, settings, expected) -> None:
+        options = options_of(json.dumps({"session_options": settings}))
+        expected = {"intra_op_num_threads": 0, "execution_mode": 0, **expected}
+        assert {name: int(getattr(options, name)) for name in expected} == expected
+        assert options.logid == ""
+
+    def test_are_the_defaults_without_metadata(self, options_of) -> None:
+        assert options_of(None).intra_op_num_threads == 0
+
+    def test_are_left_alone_without_the_variable(self, options_of) -> None:
+        options = options_of('{"session_options": {"intra_op_num_threads": 2}}', "0")
+        assert (options.logid, options.intra_op_num_threads) == ("mine", 1)
+
+    @pytest.mark.parametrize("config", ["{", '{"session_options": {"execution_mode": 7}}'])
+    def test_that_are_wrong_raise(self, options_of, state, config) -> None:
+        with pytest.raises((RuntimeError, state.Fail), match=r"ort_config|execution_mode"):
+            options_of(config)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.onnxruntime.packages import ours
 from tests.support import models
-from zrt import onnxruntime as ort
 from zrt.onnxruntime.capi.convert_npz_to_onnx_adapter import export_lora_parameters
 
-CPU = ["CPUExecutionProvider"]
+pytestmark = ours
 
 
 @pytest.fixture
@@ -20,28 +21,21 @@ def model(tmp_path: Path) -> Path:
     return models.save_apart(models.weighted(), tmp_path / "m.onnx", "m.weights")
 
 
-@pytest.fixture
-def options() -> ort.SessionOptions:
-    made = ort.SessionOptions()
-    made.log_severity_level = 4
-    return made
-
-
 def content_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_optimized_model_does_not_replace_the_model(model: Path, options: ort.SessionOptions) -> None:
+def test_optimized_model_does_not_replace_the_model(ort: Any, model: Path, options: Any) -> None:
     before = content_of(model.parent)
     options.optimized_model_filepath = str(model)
     with pytest.raises(Exception, match=r"the same file as the input '.*m\.onnx'"):
-        ort.InferenceSession(str(model), options, providers=CPU)
+        ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     assert content_of(model.parent) == before
 
 
 @pytest.mark.parametrize("name", ["m.weights", "./m.weights"])
 def test_weights_of_the_compiled_model_do_not_replace_those_of_the_model(
-    model: Path, options: ort.SessionOptions, name: str
+    ort: Any, model: Path, options: Any, name: str
 ) -> None:
     before = content_of(model.parent)
     compiler = ort.ModelCompiler(
@@ -52,7 +46,7 @@ def test_weights_of_the_compiled_model_do_not_replace_those_of_the_model(
     assert content_of(model.parent) == before
 
 
-def test_failed_compilation_keeps_the_weights_of_an_earlier_one(tmp_path: Path, options: ort.SessionOptions) -> None:
+def test_failed_compilation_keeps_the_weights_of_an_earlier_one(ort: Any, tmp_path: Path, options: Any) -> None:
     (tmp_path / "kept.weights").write_bytes(b"precious")
     compiler = ort.ModelCompiler(options, b"no model", external_initializers_file_path="kept.weights")
     with pytest.raises(ort.errors.InvalidProtobuf, match="rotobuf"):
@@ -60,7 +54,7 @@ def test_failed_compilation_keeps_the_weights_of_an_earlier_one(tmp_path: Path, 
     assert content_of(tmp_path) == {"kept.weights": b"precious"}
 
 
-def test_adapter_does_not_replace_its_arrays(tmp_path: Path) -> None:
+def test_adapter_does_not_replace_its_arrays(ort: Any, tmp_path: Path) -> None:
     np.savez(tmp_path / "arrays.npz", a=np.ones(4, np.float32))
     before = content_of(tmp_path)
     with pytest.raises(ValueError, match="the same file as the input"):

@@ -12,6 +12,7 @@ import pytest
 
 import zrt
 from tests.onnxruntime.models import model
+from tests.onnxruntime.packages import ours
 from tests.support import plugin
 
 CPU = "CPUExecutionProvider"
@@ -42,12 +43,12 @@ def test_options_apart_from_the_names(ort: Any) -> None:
 
 @needs_azure
 @pytest.mark.parametrize(
-    ("providers", "found"),
+    ("providers", "expected"),
     [([AZURE], [AZURE, CPU]), ([AZURE, CPU], [AZURE, CPU]), ([CPU, AZURE], [CPU, AZURE])],
 )
-def test_providers_stay_in_order_and_the_cpu_is_added(ort: Any, providers: list[str], found: list[str]) -> None:
+def test_providers_stay_in_order_and_the_cpu_is_added(ort: Any, providers: list[str], expected: list[str]) -> None:
     session = ort.InferenceSession(model(), providers=providers)
-    assert session.get_providers() == found
+    assert session.get_providers() == expected
     assert session.get_provider_options() == {AZURE: {}, CPU: {}}
 
 
@@ -144,8 +145,8 @@ def test_fallback_is_used_up_by_the_first_one(ort: Any) -> None:
 
 
 @lacks_cuda
-def test_provider_that_cannot_be_used_is_left_out_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    import zrt.onnxruntime as ort
+@ours
+def test_provider_that_cannot_be_used_is_left_out_with_a_warning(ort: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from zrt.onnxruntime import provider_args
 
     monkeypatch.setattr(provider_args, "_available", lambda: (CUDA, CPU))
@@ -160,12 +161,12 @@ def test_options_that_the_c_api_drops_are_left_out_with_a_warning(monkeypatch: p
     from zrt.onnxruntime import provider_args
 
     monkeypatch.setattr(provider_args, "_available", lambda: (CUDA, CPU))
-    given = {"device_id": "0", "tunable_op_enable": "1", "gpu_external_alloc": "5"}
+    options = {"device_id": "0", "tunable_op_enable": "1", "gpu_external_alloc": "5"}
     with pytest.warns(UserWarning, match="CUDA.* drops gpu_external_alloc, tunable_op_enable, so there is no effect"):
-        selection = provider_args.Selection([CUDA, CPU], [given, {}])
+        selection = provider_args.Selection([CUDA, CPU], [options, {}])
     assert selection.to_zrt() == [(CUDA, {"device_id": "0"})]
     monkeypatch.setenv("ZRT_STRICT", "1")
-    assert provider_args.Selection([CUDA, CPU], [given, {}]).to_zrt() == [(CUDA, given)]
+    assert provider_args.Selection([CUDA, CPU], [options, {}]).to_zrt() == [(CUDA, options)]
 
 
 class TestPlugin:
@@ -196,9 +197,9 @@ class TestPlugin:
             warnings.simplefilter("error")
             session = ort.InferenceSession(model(self.NEG), providers=providers, enable_fallback=False)
         assert session.get_providers() == [plugin.PROVIDER, CPU]
-        found = session.get_provider_options()
-        assert found[CPU] == {}
-        assert found[plugin.PROVIDER].items() >= options.items()
+        reported = session.get_provider_options()
+        assert reported[CPU] == {}
+        assert reported[plugin.PROVIDER].items() >= options.items()
         assert session.run(None, {"x": [1.0, 2.0]})[0].tolist() == [-1, -2]
 
     def test_devices_of_the_options(self, ort: Any) -> None:
@@ -214,6 +215,7 @@ class TestPlugin:
         assert session.get_providers() == [CPU]
 
 
+@ours
 class TestStrict:
     """`ZRT_STRICT=1`: zrt's error in the place of every silent fallback."""
 
@@ -223,28 +225,20 @@ class TestStrict:
 
     @pytest.mark.filterwarnings("ignore:Specified provider")
     @pytest.mark.parametrize("name", ["Foo", pytest.param(CUDA, marks=lacks_cuda)])
-    def test_provider_that_is_not_there_raises(self, capsys: Any, name: str) -> None:
-        import zrt.onnxruntime as ort
-
+    def test_provider_that_is_not_there_raises(self, ort: Any, capsys: Any, name: str) -> None:
         with pytest.raises(zrt.errors.ProviderError, match=f"provider '{name}' is not in this library"):
             ort.InferenceSession(model(), providers=[name, CPU])
         assert capsys.readouterr().out == ""
 
     @needs_azure
-    def test_node_that_falls_back_to_the_cpu_raises(self) -> None:
-        import zrt.onnxruntime as ort
-
+    def test_node_that_falls_back_to_the_cpu_raises(self, ort: Any) -> None:
         with pytest.raises(zrt.errors.ProviderError, match="Add"):
             ort.InferenceSession(model(), providers=[AZURE, CPU])
 
-    def test_wrong_arguments_raise(self) -> None:
-        import zrt.onnxruntime as ort
-
+    def test_wrong_arguments_raise(self, ort: Any) -> None:
         with pytest.raises(ValueError, match="'providers' should be a sequence"):
             ort.InferenceSession(model(), providers={CPU})
 
-    def test_cpu_alone_loads(self) -> None:
-        import zrt.onnxruntime as ort
-
+    def test_cpu_alone_loads(self, ort: Any) -> None:
         assert ort.InferenceSession(model(), providers=[CPU]).get_providers() == [CPU]
         assert ort.InferenceSession(model()).get_providers() == [CPU]

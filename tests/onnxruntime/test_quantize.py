@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,12 @@ def ours() -> Any:
     return _pybind_state
 
 
+def assert_same(quantize: Callable[..., tuple[Any, ...]], *arguments: Any) -> None:
+    """The function of this module has the same results with both packages."""
+    for mine, theirs in zip(quantize(ours(), *arguments), quantize(reference(), *arguments), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
 def by_column(module: Any, bits: int, given: Any, block: int, symmetric: bool) -> tuple[Any, ...]:
     rows, columns = given.shape
     blocks, packing = -(-rows // block), 8 // bits
@@ -63,10 +70,7 @@ def by_column(module: Any, bits: int, given: Any, block: int, symmetric: bool) -
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_blocks_of_columns_are_those_of_the_official_package(bits, dtype, symmetric) -> None:
     for rows, columns, block in SHAPES:
-        given = weights(rows, columns, dtype)
-        found = by_column(ours(), bits, given, block, symmetric)
-        for mine, theirs in zip(found, by_column(reference(), bits, given, block, symmetric), strict=True):
-            np.testing.assert_array_equal(mine, theirs)
+        assert_same(by_column, bits, weights(rows, columns, dtype), block, symmetric)
 
 
 def by_row(module: Any, bits: int, given: Any, block: int, symmetric: bool) -> tuple[Any, ...]:
@@ -85,10 +89,7 @@ def by_row(module: Any, bits: int, given: Any, block: int, symmetric: bool) -> t
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_blocks_of_rows_are_those_of_the_official_package(dtype, symmetric) -> None:
     for rows, columns, block in SHAPES:
-        given = weights(rows, columns, dtype)
-        found = by_row(ours(), 4, given, block, symmetric)
-        for mine, theirs in zip(found, by_row(reference(), 4, given, block, symmetric), strict=True):
-            np.testing.assert_array_equal(mine, theirs)
+        assert_same(by_row, 4, weights(rows, columns, dtype), block, symmetric)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -116,9 +117,7 @@ def bnb4(module: Any, given: Any, block: int, kind: int) -> tuple[Any, ...]:
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_codes_of_bitsandbytes_are_those_of_the_official_package(dtype, kind) -> None:
     for rows, columns, block in SHAPES:
-        given = weights(rows, columns, dtype).T.copy()
-        for mine, theirs in zip(bnb4(ours(), given, block, kind), bnb4(reference(), given, block, kind), strict=True):
-            np.testing.assert_array_equal(mine, theirs)
+        assert_same(bnb4, weights(rows, columns, dtype).T.copy(), block, kind)
 
 
 @pytest.mark.official
@@ -126,12 +125,9 @@ def test_codes_of_bitsandbytes_are_those_of_the_official_package(dtype, kind) ->
 def test_large_weights_are_quantized_in_parts() -> None:
     given = RNG.standard_normal((4096, 2048)).astype(np.float32)
     for symmetric in (True, False):
-        found = by_column(ours(), 4, given, 32, symmetric)
-        for mine, theirs in zip(found, by_column(reference(), 4, given, 32, symmetric), strict=True):
-            np.testing.assert_array_equal(mine, theirs)
+        assert_same(by_column, 4, given, 32, symmetric)
     for kind in (0, 1):
-        for mine, theirs in zip(bnb4(ours(), given, 64, kind), bnb4(reference(), given, 64, kind), strict=True):
-            np.testing.assert_array_equal(mine, theirs)
+        assert_same(bnb4, given, 64, kind)
 
 
 class TestMistakes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import copy
 import gc
@@ -24,27 +23,28 @@ import onnx
 import pytest
 
 import zrt
-from tests.onnxruntime.models import model
+from tests.onnxruntime.models import FEEDS, ONES, TWOS, model
+from tests.onnxruntime.packages import ours
 from zrt.onnxruntime import errors
-
-ONES = np.ones((1, 4), np.float32)
-FEEDS = {"x": ONES, "y": ONES}
-TWOS = [[2, 2, 2, 2]]
 
 
 def lists(results: Any) -> list[Any]:
     return [result.tolist() for result in results]
 
 
-@pytest.fixture(scope="module")
-def add(ort: Any) -> Any:
-    return ort.InferenceSession(model(), providers=["CPUExecutionProvider"])
+def one_node(element: str, node: str, ir_version: int = 8) -> bytes:
+    """z is the result of one node of operator set 22."""
+    proto = onnx.load_from_string(model(f"agraph ({element}[n] x) => ({element}[n] z) {{ z = {node} }}"))
+    proto.opset_import[0].version = 22
+    proto.ir_version = ir_version
+    data: bytes = proto.SerializeToString()
+    return data
 
 
-@pytest.fixture(scope="module")
-def two(ort: Any) -> Any:
+@pytest.fixture
+def two(load: Any) -> Any:
     text = "agraph (float[n] x) => (float[n] a, float[n] b) { a = Identity(x) b = Neg(x) }"
-    return ort.InferenceSession(model(text), providers=["CPUExecutionProvider"])
+    return load(model(text))
 
 
 @pytest.mark.parametrize("names", [None, [], (), ["z"], ("z",)])
@@ -98,37 +98,39 @@ def test_run_returns_fresh_arrays(add: Any) -> None:
     assert second[0].tolist() == [[2, 2, 2, 2]]
 
 
-def test_names_with_nul_are_refused(add: Any, state: Any) -> None:
-    with pytest.raises(state.InvalidArgument):
-        add.run(["z\0"], FEEDS)
-    with pytest.raises(state.InvalidArgument):
-        add.run(None, {**FEEDS, "x\0": ONES})
+@pytest.mark.parametrize("options", [False, True])
+def test_base_of_results_owns_their_memory(ort: Any, options: bool) -> None:
+    session = ort.InferenceSession(
+        model("agraph (float[n] x) => (float[n] z, int64[1,k] places) { z = Neg(x) places = NonZero(x) }")
+    )
+    for feed in (np.ones(3, np.float32), [1.0, 1.0, 1.0], np.ones(3, np.float32)):
+        results = session.run(None, {"x": feed}, ort.RunOptions() if options else None)
+        assert [result.base is not None for result in results] == [True, True]
+        assert lists(results) == [[-1] * 3, [[0, 1, 2]]]
 
 
-def test_output_of_unknown_name_is_refused(add: Any, state: Any) -> None:
-    message = "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Invalid output name:q"
-    with pytest.raises(state.InvalidArgument, match=f"^{re.escape(message)}$"):
-        add.run(["q"], FEEDS)
+@pytest.mark.parametrize(
+    ("names", "feeds", "culprit"), [(["q"], FEEDS, "q"), (["z\0"], FEEDS, "z"), (None, {**FEEDS, "x\0": ONES}, "x")]
+)
+def test_unknown_names_are_refused(
+    add: Any, state: Any, refused: Any, names: Any, feeds: dict[str, Any], culprit: str
+) -> None:
+    with refused(state.InvalidArgument, "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : ", culprit):
+        add.run(names, feeds)
 
 
 @pytest.mark.parametrize(("names", "options"), [("z", None), ([1], None), (1, None), (None, 1), (None, {})])
 def test_run_refuses_wrong_types(add: Any, names: Any, options: Any) -> None:
     for method in (add.run, lambda *given: add.run_async(*given[:2], None, None, given[2])):
-        with pytest.raises(TypeError, match=r"^run(_async)?\(\): incompatible function arguments"):
+        with pytest.raises(TypeError):
             method(names, FEEDS, options)
 
 
-def test_run_takes_run_options(ort: Any, add: Any, state: Any) -> None:
+def test_run_takes_run_options(ort: Any, add: Any) -> None:
     options = ort.RunOptions()
     options.logid = "mine"
     assert lists(add.run(None, FEEDS, options)) == [TWOS]
     assert lists(add.run(["z"], FEEDS, run_options=options)) == [TWOS]
-    options.terminate = True
-    message = "[ONNXRuntimeError] : 1 : FAIL : Exiting due to terminate flag being set to true."
-    with pytest.raises(state.Fail, match=f"^{re.escape(message)}$"):
-        add.run(None, FEEDS, options)
-    options.terminate = False
-    assert lists(add.run(None, FEEDS, options)) == [TWOS]
 
 
 class TestLoading:
@@ -140,52 +142,36 @@ class TestLoading:
         for given in (path, str(path), model()):
             assert lists(ort.InferenceSession(given).run(None, FEEDS)) == [TWOS]
 
-    def test_file_that_is_not_there(self, ort: Any, state: Any, tmp_path: Path, capsys: Any) -> None:
+    def test_file_that_is_not_there(self, ort: Any, state: Any, tmp_path: Path, capsys: Any, refused: Any) -> None:
         path = tmp_path / "none.onnx"
-        words = f"Load model from {path} failed:Load model {path} failed. File doesn't exist"
-        with pytest.raises(state.NoSuchFile, match=f"^{re.escape(f'[ONNXRuntimeError] : 3 : NO_SUCHFILE : {words}')}$"):
+        with refused(state.NoSuchFile, "[ONNXRuntimeError] : 3 : NO_SUCHFILE : ", str(path)):
             ort.InferenceSession(path)
         assert capsys.readouterr().out == ""
 
-    def test_file_that_is_no_model(self, ort: Any, state: Any, tmp_path: Path) -> None:
+    def test_file_that_is_no_model(self, ort: Any, state: Any, tmp_path: Path, refused: Any) -> None:
         path = tmp_path / "junk.onnx"
         path.write_bytes(b"junk" * 100)
         for given in (path, tmp_path):
-            words = (
-                f"[ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Load model from {given} failed:Protobuf parsing failed."
-            )
-            with pytest.raises(state.InvalidProtobuf, match=f"^{re.escape(words)}$"):
+            with refused(state.InvalidProtobuf, "[ONNXRuntimeError] : 7 : INVALID_PROTOBUF : ", str(given)):
                 ort.InferenceSession(given)
         path.write_bytes(b"")
-        words = f"[ONNXRuntimeError] : 1 : FAIL : Load model from {path} failed:"
-        with pytest.raises(state.Fail, match=f"^{re.escape(words)}"):
+        with refused(state.Fail, "[ONNXRuntimeError] : 1 : FAIL : ", str(path)):
             ort.InferenceSession(path)
 
-    def test_bytes_that_are_no_model(self, ort: Any, state: Any) -> None:
-        words = "[ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Failed to load model because protobuf parsing failed."
-        with pytest.raises(state.InvalidProtobuf, match=f"^{re.escape(words)}$"):
-            ort.InferenceSession(b"junk" * 10)
-        words = "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : No graph was found in the protobuf."
-        with pytest.raises(state.InvalidArgument, match=f"^{re.escape(words)}$"):
-            ort.InferenceSession(b"")
-
-    def test_model_that_is_invalid(self, ort: Any, state: Any) -> None:
-        data = model("agraph (float[n] x) => (float[n] z) { z = NoSuchOperator(x) }")
-        with pytest.raises(state.InvalidGraph, match=r"^\[ONNXRuntimeError\] : 10 : INVALID_GRAPH : .*NoSuchOperator"):
+    @pytest.mark.parametrize(
+        ("data", "error", "words"),
+        [
+            (b"junk" * 10, "InvalidProtobuf", "7 : INVALID_PROTOBUF : "),
+            (b"", "InvalidArgument", "2 : INVALID_ARGUMENT : .*(empty|No graph)"),
+            (one_node("float", "NoSuchOperator(x)"), "InvalidGraph", "10 : INVALID_GRAPH : .*NoSuchOperator"),
+            (one_node("float", "And(x, x)"), "InvalidGraph", "10 : INVALID_GRAPH : .*Type 'tensor"),
+            (one_node("bfloat16", "Cos(x)"), "NotImplemented", "9 : NOT_IMPLEMENTED : "),
+            (one_node("float", "Abs(x)", ir_version=99), "Fail", "1 : FAIL : .*model IR version: 99"),
+        ],
+    )
+    def test_bytes_that_are_no_valid_model(self, ort: Any, state: Any, data: bytes, error: str, words: str) -> None:
+        with pytest.raises(getattr(state, error), match=rf"^\[ONNXRuntimeError\] : {words}"):
             ort.InferenceSession(data)
-        data = model("agraph (float[n] x) => (float[n] z) { z = And(x, x) }")
-        with pytest.raises(state.InvalidGraph, match=r"^\[ONNXRuntimeError\] : 10 : INVALID_GRAPH : .*Type 'tensor"):
-            ort.InferenceSession(data)
-        proto = onnx.load_from_string(model("agraph (bfloat16[n] x) => (bfloat16[n] z) { z = Cos(x) }"))
-        proto.opset_import[0].version = 22
-        with pytest.raises(state.NotImplemented, match=r"^\[ONNXRuntimeError\] : 9 : NOT_IMPLEMENTED : "):
-            ort.InferenceSession(proto.SerializeToString())
-
-    def test_model_of_a_newer_version(self, ort: Any, state: Any) -> None:
-        proto = onnx.load_from_string(model())
-        proto.ir_version = 99
-        with pytest.raises(state.Fail, match=r"^\[ONNXRuntimeError\] : 1 : FAIL : .*model IR version: 99"):
-            ort.InferenceSession(proto.SerializeToString())
 
     @pytest.mark.parametrize(
         "given", [bytearray(model()), memoryview(model()), None, 5, onnx.load_from_string(model())]
@@ -195,37 +181,33 @@ class TestLoading:
         with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
             ort.InferenceSession(given)
 
-    def test_empty_path_is_refused(self, ort: Any) -> None:
-        with pytest.raises(TypeError, match=r"^__init__\(\): incompatible constructor arguments"):
-            ort.InferenceSession("")
+    @pytest.mark.parametrize(
+        "wrong",
+        [{"path_or_bytes": ""}, {"sess_options": 1}, {"disabled_optimizers": 1}, {"disabled_optimizers": [1]}],
+    )
+    def test_wrong_arguments_are_refused(self, ort: Any, wrong: dict[str, Any]) -> None:
+        with pytest.raises(TypeError):
+            ort.InferenceSession(**{"path_or_bytes": model(), **wrong})
 
-    def test_wrong_options_are_refused(self, ort: Any) -> None:
-        with pytest.raises(TypeError, match=r"^__init__\(\): incompatible constructor arguments"):
-            ort.InferenceSession(model(), 1)
-        assert ort.InferenceSession(model(), {}).get_inputs()
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            {"sess_options": {}},
+            {"sess_options": None, "other": 1},
+            *({"disabled_optimizers": names} for names in (["ConstantFolding"], {"ConstantFolding"}, "Constant", [])),
+        ],
+    )
+    def test_options_may_be_empty_and_names_unknown(self, ort: Any, arguments: dict[str, Any]) -> None:
+        assert ort.InferenceSession(path_or_bytes=model(), **arguments).get_inputs()
 
-    def test_unknown_keywords_are_ignored(self, ort: Any) -> None:
-        assert ort.InferenceSession(path_or_bytes=model(), sess_options=None, other=1).get_inputs()
-
-    @pytest.mark.parametrize("given", [["ConstantFolding"], {"ConstantFolding"}, "ConstantFolding", []])
-    def test_disabled_optimizers(self, ort: Any, given: Any) -> None:
-        assert ort.InferenceSession(model(), disabled_optimizers=given).get_inputs()
-
-    def test_disabled_optimizer_does_nothing(self, ort: Any, tmp_path: Path) -> None:
+    def test_disabled_optimizer_does_nothing(self, ort: Any, options: Any, tmp_path: Path) -> None:
         data = model("agraph (float[1] x) => (float[1] z) <float[1] w = {5}> { a = Neg(w) z = Add(x, a) }")
         counts = []
         for name in ("", "ConstantFolding"):
-            options = ort.SessionOptions()
             options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
             ort.InferenceSession(data, options, disabled_optimizers=[name])
             counts.append([node.op_type for node in onnx.load(tmp_path / "optimized.onnx").graph.node])
         assert counts == [["Add"], ["Neg", "Add"]]
-
-    def test_wrong_disabled_optimizers_are_refused(self, ort: Any) -> None:
-        with pytest.raises(TypeError, match="not iterable"):
-            ort.InferenceSession(model(), disabled_optimizers=1)
-        with pytest.raises(TypeError, match=r"^initialize_session\(\): incompatible function arguments"):
-            ort.InferenceSession(model(), disabled_optimizers=[1])
 
 
 def test_copy_shares_the_model_and_pickle_is_refused(add: Any) -> None:
@@ -251,9 +233,7 @@ def test_subclass_can_pickle_itself_by_its_model(ort: Any) -> None:
     assert lists(made.run(None, FEEDS)) == [TWOS]
 
 
-def test_session_options_serve_several_sessions(ort: Any) -> None:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
+def test_session_options_serve_several_sessions(ort: Any, options: Any) -> None:
     sessions = [ort.InferenceSession(model(), options) for _ in range(3)]
     assert [lists(session.run(None, FEEDS)) for session in sessions] == [[TWOS]] * 3
     assert sessions[0].get_session_options().intra_op_num_threads == 1
@@ -272,8 +252,8 @@ def test_session_runs_on_many_threads(two: Any) -> None:
         assert all(threads.map(run, range(200)))
 
 
-def test_profiling_writes_a_trace(ort: Any, tmp_path: Path) -> None:
-    options = ort.SessionOptions()
+def test_profiling_writes_a_trace(ort: Any, add: Any, options: Any, tmp_path: Path) -> None:
+    assert (add.end_profiling(), add.get_profiling_start_time_ns()) == ("", 0)
     options.enable_profiling = True
     options.profile_file_prefix = str(tmp_path / "trace")
     before = time.time_ns()
@@ -281,13 +261,8 @@ def test_profiling_writes_a_trace(ort: Any, tmp_path: Path) -> None:
     assert before <= session.get_profiling_start_time_ns() <= time.time_ns()
     session.run(None, FEEDS)
     path = session.end_profiling()
-    assert path.startswith(str(tmp_path / "trace"))
+    assert path.startswith(str(tmp_path / "trace_"))
     assert any(event["name"] == "model_run" for event in json.loads(Path(path).read_text()))
-
-
-def test_session_without_profiling_has_no_trace(add: Any) -> None:
-    assert add.end_profiling() == ""
-    assert add.get_profiling_start_time_ns() == 0
 
 
 def test_memory_and_devices_of_inputs_and_outputs(add: Any, state: Any) -> None:
@@ -300,46 +275,48 @@ def test_memory_and_devices_of_inputs_and_outputs(add: Any, state: Any) -> None:
     assert all(isinstance(device, state.OrtEpDevice) for device in devices)
 
 
-def test_graph_assignment_needs_an_entry_of_the_options(ort: Any, add: Any, state: Any) -> None:
-    with pytest.raises(state.Fail, match=r"'session\.record_ep_graph_assignment_info' must be set to"):
+def test_graph_assignment_needs_an_entry_of_the_options(
+    ort: Any, add: Any, options: Any, state: Any, refused: Any
+) -> None:
+    with refused(state.Fail, "session.record_ep_graph_assignment_info"):
         add.get_provider_graph_assignment_info()
-    options = ort.SessionOptions()
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    (found,) = ort.InferenceSession(model(), options).get_provider_graph_assignment_info()
-    assert isinstance(found, ort.OrtEpAssignedSubgraph)
-    assert found.ep_name == "CPUExecutionProvider"
-    (node,) = found.get_nodes()
+    session = ort.InferenceSession(model(), options)
+    (subgraph,) = session.get_provider_graph_assignment_info()
+    assert isinstance(subgraph, ort.OrtEpAssignedSubgraph)
+    assert subgraph.ep_name == "CPUExecutionProvider"
+    (node,) = subgraph.get_nodes()
     assert isinstance(node, ort.OrtEpAssignedNode)
     assert (node.name, node.op_type, node.domain) == ("", "Add", "")
-    assert found == found
-    for thing in (found, node):
+    assert session.get_provider_graph_assignment_info() == [subgraph]
+    for thing in (subgraph, node):
         with pytest.raises(TypeError, match="No constructor defined"):
             type(thing)()
         with pytest.raises(TypeError, match="cannot pickle"):
             pickle.dumps(thing)
 
 
-def test_tuning_results_are_empty(add: Any) -> None:
+def test_tuning_results_are_empty(add: Any, refused: Any) -> None:
     assert add.get_tuning_results() == []
     assert add.set_tuning_results([]) is None
     result = {"ep": "other", "results": {}, "validators": {}}
     assert add.set_tuning_results([result]) is None
-    with pytest.raises(RuntimeError, match=r"^Error in execution: .*Cannot find execution provider other$"):
+    with refused(RuntimeError, "other"):
         add.set_tuning_results([result], error_on_invalid=True)
-    with pytest.raises(RuntimeError, match=r"CPUExecutionProvider does not support TunableOp.$"):
+    with refused(RuntimeError, "CPUExecutionProvider"):
         add.set_tuning_results([{**result, "ep": "CPUExecutionProvider"}], error_on_invalid=True)
     with pytest.raises(KeyError, match="ep"):
         add.set_tuning_results([{}])
-    with pytest.raises(TypeError, match=r"^set_tuning_results\(\): incompatible function arguments"):
+    with pytest.raises(TypeError):
         add.set_tuning_results(1)
 
 
-def test_dynamic_options(add: Any) -> None:
+def test_dynamic_options(add: Any, refused: Any) -> None:
     assert add.set_ep_dynamic_options({"ep.dynamic.workload_type": "Efficient"}) is None
     assert add.set_ep_dynamic_options({"a": 1}) is None
-    with pytest.raises(RuntimeError, match="No options were provided"):
+    with refused(RuntimeError, "set_ep_dynamic_options"):
         add.set_ep_dynamic_options({})
-    with pytest.raises(TypeError, match=r"^set_ep_dynamic_options\(\): incompatible function arguments"):
+    with pytest.raises(TypeError):
         add.set_ep_dynamic_options(1)
 
 
@@ -362,19 +339,6 @@ def session(ort: Any) -> Any:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 2
     return ort.InferenceSession(model(), options)
-
-
-def test_session_of_the_extension_module_runs_a_binding(ort: Any, add: Any) -> None:
-    binding = add.io_binding()
-    for name in "xy":
-        binding.bind_cpu_input(name, ONES)
-    binding.bind_output("z")
-    for options in (None, ort.RunOptions()):
-        add._sess.run_with_iobinding(binding._iobinding, options)
-        assert lists(binding.copy_outputs_to_cpu()) == [TWOS]
-    for wrong in ((1, None), (binding._iobinding, 1), (binding._iobinding,)):
-        with pytest.raises(TypeError, match=r"^run_with_iobinding\(\): incompatible function arguments"):
-            add._sess.run_with_iobinding(*wrong)
 
 
 class TestAsync:
@@ -424,17 +388,15 @@ class TestAsync:
             session.run_async(None, {"x": ONES}, print, None)
         with pytest.raises(RuntimeError, match="Unable to handle object of type <class 'float'>"):
             session.run_async(None, {"x": 1.0, "y": ONES}, print, None)
-        with pytest.raises(TypeError, match=r"^run_async\(\): incompatible function arguments"):
+        with pytest.raises(TypeError):
             session.run_async(None, FEEDS, 1, None)
 
-    def test_callback_may_be_none(self) -> None:
-        import zrt.onnxruntime as ort
-
+    @ours
+    def test_callback_may_be_none(self, ort: Any) -> None:
         assert ort.InferenceSession(model()).run_async(None, FEEDS, None, None) is None
 
-    def test_session_and_feeds_may_be_dropped_during_the_run(self) -> None:
-        import zrt.onnxruntime as ort
-
+    @ours
+    def test_session_and_feeds_may_be_dropped_during_the_run(self, ort: Any) -> None:
         options = ort.SessionOptions()
         options.intra_op_num_threads = 2
         ended: queue.Queue[Any] = queue.Queue()
@@ -447,25 +409,20 @@ class TestAsync:
         assert [ended.get(timeout=30) for _ in range(count)] == [800] * count
 
 
-def test_forked_child_runs_the_session_of_its_parent(script: Any) -> None:
+def test_forked_child_runs_those_sessions_of_its_parent_that_have_no_threads(script: Any) -> None:
     script("fork_with_session.py")
-
-
-def test_session_with_threads_refuses_to_run_in_a_forked_child(script: Any) -> None:
-    script("fork_with_pool.py")
 
 
 def test_interpreter_may_end_during_runs(script: Any) -> None:
     assert script("exit_during_runs.py").stderr == ""
 
 
+@ours
 class TestFailingProvider:
     """A run that fails in a provider: loaded again on the fallback providers, once."""
 
     @pytest.fixture
-    def failing(self, monkeypatch: pytest.MonkeyPatch) -> Any:
-        import zrt.onnxruntime as ort
-
+    def failing(self, ort: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(zrt.Session, "run", self.fail)
         monkeypatch.setattr(zrt.Session, "run_values", self.fail)
         session = ort.InferenceSession(model(), providers=["CPUExecutionProvider"])
@@ -493,9 +450,7 @@ class TestFailingProvider:
         assert failing._enable_fallback is False
         assert lists(failing.run(None, FEEDS)) == [TWOS]
 
-    def test_run_with_ort_values_falls_back(self, failing: Any) -> None:
-        import zrt.onnxruntime as ort
-
+    def test_run_with_ort_values_falls_back(self, ort: Any, failing: Any) -> None:
         values = {name: ort.OrtValue.ortvalue_from_numpy(ONES) for name in "xy"}
         assert failing.run_with_ort_values(None, values)[0].numpy().tolist() == TWOS
 
@@ -539,12 +494,3 @@ def test_session_is_released_with_its_last_reference(ort: Any) -> None:
     kept = weakref.ref(session)
     del session
     assert kept() is None
-
-
-@pytest.mark.parametrize("kind", [collections.OrderedDict, collections.UserDict])
-def test_feeds_of_another_mapping_run_at_once(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import zrt.onnxruntime as ort
-
-    session = ort.InferenceSession(model())
-    monkeypatch.setattr(zrt.Session, "run_values", None)
-    assert lists(session.run(None, kind(FEEDS))) == [TWOS]

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.onnxruntime.packages import ours
+
 VALUES = np.array([1, 2, 3], np.float32)
 DIAGONAL = np.array([0, 4, 8], np.int64)
 
@@ -71,14 +73,14 @@ def test_empty_tensor(ort, cpu) -> None:
     assert tensor.as_coo_view().indices().size == 0
 
 
-def test_view_of_another_format_raises(ort, cpu) -> None:
+def test_view_of_another_format_raises(ort, cpu, refused) -> None:
     tensor = ort.SparseTensor.sparse_coo_from_numpy([3, 3], VALUES, DIAGONAL, cpu)
-    with pytest.raises(RuntimeError, match=r"does not contain CSR\(C\) format"):
+    with refused(RuntimeError, "COO", "CSR"):
         tensor.as_csrc_view()
-    with pytest.raises(RuntimeError, match="does not contain BlockSparse format"):
+    with refused(RuntimeError, "COO", "BLOCK_SPARSE"):
         tensor.as_blocksparse_view()
     tensor = ort.SparseTensor.sparse_csr_from_numpy([3, 3], VALUES, np.array([0, 1, 2]), np.array([0, 1, 2, 3]), cpu)
-    with pytest.raises(RuntimeError, match="does not contain COO format"):
+    with refused(RuntimeError, "COO", "CSR"):
         tensor.as_coo_view()
 
 
@@ -98,9 +100,8 @@ def test_wrong_values_or_indices_raise(ort, cpu, values, indices, error) -> None
 
 
 @pytest.mark.parametrize("indices", [[0, 4, 99], [0, -4, 2]])
-def test_indices_out_of_range_raise(indices) -> None:
-    import zrt.onnxruntime as ort
-
+@ours
+def test_indices_out_of_range_raise(ort, indices) -> None:
     with pytest.raises(RuntimeError, match=r"not between 0 and 8|out of range"):
         ort.SparseTensor.sparse_coo_from_numpy([3, 3], VALUES, indices, ort.OrtDevice.make("cpu", 0))
 
@@ -112,7 +113,7 @@ def test_csr_of_a_vector_raises(ort, cpu) -> None:
 
 def test_to_cuda_raises_without_cuda(ort, cpu) -> None:
     tensor = ort.SparseTensor.sparse_coo_from_numpy([3, 3], VALUES, DIAGONAL, cpu)
-    with pytest.raises(RuntimeError, match="Cuda is not available in this build"):
+    with pytest.raises(RuntimeError):
         tensor.to_cuda(ort.OrtDevice.make("cuda", 0))
 
 
@@ -133,13 +134,13 @@ def test_value_holds_a_sparse_tensor(ort, cpu) -> None:
     assert tensor.values().tolist() == [1, 2, 3]
 
 
-def test_dense_value_holds_no_sparse_tensor(ort) -> None:
+def test_dense_value_holds_no_sparse_tensor(ort, refused) -> None:
     value = ort.OrtValue.ortvalue_from_numpy(VALUES)
-    with pytest.raises(RuntimeError, match="does not contain SparseTensor"):
+    with pytest.raises(RuntimeError):
         value.as_sparse_tensor()
     with pytest.raises(AttributeError):
         ort.OrtValue.ort_value_from_sparse_tensor(3)
-    with pytest.raises(ValueError, match="Provided object"):
+    with refused(ValueError, "sparse_tensor"):
         ort.SparseTensor(3)
 
 

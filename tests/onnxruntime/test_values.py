@@ -14,10 +14,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.onnxruntime.packages import ours
 from zrt._native.library import library
 from zrt.environment import cuda_parts
 from zrt.errors import ProviderError
-from zrt.onnxruntime.release import minor
+from zrt.onnxruntime.provider_args import minor
 from zrt.values import copy as transfer
 
 # The number of a device that no machine has.
@@ -45,7 +46,6 @@ def test_value_from_numpy_describes_the_array(ort, array, data_type, element_typ
     assert value.element_type() == element_type
     assert value.tensor_size_in_bytes() == array.nbytes
     assert value.device_name() == "cpu"
-    assert value._ortvalue.device_name() == "Cpu"
     assert value.has_value()
     assert value.is_tensor()
     assert not value.is_sparse_tensor()
@@ -55,7 +55,7 @@ def test_value_from_numpy_describes_the_array(ort, array, data_type, element_typ
         assert value.data_ptr() == array.ctypes.data
 
 
-def test_value_shares_the_memory_of_the_array(ort) -> None:
+def test_value_shares_the_memory_of_the_array_and_keeps_its_shape(ort) -> None:
     array = np.arange(4, dtype=np.float32)
     value = ort.OrtValue.ortvalue_from_numpy(array)
     array[0] = 9
@@ -64,14 +64,9 @@ def test_value_shares_the_memory_of_the_array(ort) -> None:
     assert array[1] == 8
     value.update_inplace(np.full(4, 7, np.float32))
     assert array.tolist() == [7, 7, 7, 7]
-
-
-def test_value_keeps_its_shape(ort) -> None:
-    array = np.arange(4, dtype=np.float32)
-    value = ort.OrtValue.ortvalue_from_numpy(array)
     array.resize((2, 2), refcheck=False)
     assert value.shape() == [4]
-    assert value.numpy().tolist() == [0, 1, 2, 3]
+    assert value.numpy().tolist() == [7, 7, 7, 7]
 
 
 def test_value_of_a_strided_array_is_a_copy(ort) -> None:
@@ -90,21 +85,17 @@ def test_value_of_a_strided_array_is_a_copy(ort) -> None:
         np.zeros(3, "M8[s]"),
         np.zeros(3, [("a", int)]),
         np.zeros(3, ml_dtypes.bfloat16),
+        np.zeros(2, np.complex64),
+        np.zeros(2, np.longdouble),
         [1.0, 2.0],
         3,
         None,
         np.float32(3),
     ],
 )
-def test_value_from_numpy_refuses_all_but_arrays_of_numbers(ort, thing) -> None:
-    with pytest.raises(RuntimeError, match="only supported from non-string numpy arrays"):
+def test_value_from_numpy_refuses_all_but_arrays_of_numbers_that_onnx_has(ort, thing, refused) -> None:
+    with refused(RuntimeError, str(thing.dtype) if type(thing) is np.ndarray else type(thing).__name__):
         ort.OrtValue.ortvalue_from_numpy(thing)
-
-
-@pytest.mark.parametrize("dtype", [np.complex64, np.longdouble])
-def test_value_from_numpy_refuses_numbers_that_onnx_lacks(ort, dtype) -> None:
-    with pytest.raises(RuntimeError, match="can't be converted to MLDataType"):
-        ort.OrtValue.ortvalue_from_numpy(np.zeros(2, dtype))
 
 
 @pytest.mark.parametrize("device", ["cuda", "gpu", "dml", "webgpu"])
@@ -166,34 +157,31 @@ def test_value_with_onnx_type_reads_the_bytes_of_the_array(ort, dtype, code, dat
 
 
 @pytest.mark.parametrize(
-    ("dtype", "code", "message"),
+    ("data", "code", "error", "words"),
     [
-        (np.float32, 11, "Items size in the incoming array: 4"),
-        (np.float32, STRING, "Items size in the incoming array: 4"),
-        (np.uint8, 0, "tensor type 0 is not supported"),
-        (np.complex64, 14, "tensor type 14 is not supported"),
-        (np.uint8, 99, "Not a valid ONNX Tensor data type: 99"),
-        (np.uint8, -1, "Not a valid ONNX Tensor data type: -1"),
+        (np.zeros(3, np.float32), 11, RuntimeError, "have 4 bytes"),
+        (np.zeros(3, np.float32), STRING, RuntimeError, "strings"),
+        (np.zeros(3, np.uint8), 0, RuntimeError, "0"),
+        (np.zeros(3, np.complex64), 14, RuntimeError, "14"),
+        (np.zeros(3, np.uint8), 99, RuntimeError, "99"),
+        (np.zeros(3, np.uint8), -1, RuntimeError, "-1"),
+        ([1], 1, TypeError, "data"),
+        (np.zeros(3, np.float32), "f", TypeError, "onnx_element_type"),
+        (np.zeros(3, np.float32), 1.0, TypeError, "onnx_element_type"),
     ],
 )
-def test_value_with_wrong_onnx_type_raises(ort, dtype, code, message) -> None:
-    with pytest.raises(RuntimeError, match=message):
-        ort.OrtValue.ortvalue_from_numpy_with_onnx_type(np.zeros(3, dtype), code)
-
-
-@pytest.mark.parametrize("arguments", [([1], 1), (np.zeros(3, np.float32), "f"), (np.zeros(3, np.float32), 1.0)])
-def test_value_with_onnx_type_refuses_wrong_types(ort, arguments) -> None:
-    with pytest.raises(TypeError, match="incompatible function arguments"):
-        ort.OrtValue.ortvalue_from_numpy_with_onnx_type(*arguments)
+def test_value_with_wrong_onnx_type_raises(ort, data, code, error, words, refused) -> None:
+    with refused(error, words):
+        ort.OrtValue.ortvalue_from_numpy_with_onnx_type(data, code)
 
 
 @pytest.mark.parametrize(
     ("code", "name"),
-    [(16, "bfloat16"), (18, "Float8E4M3FNUZ"), (19, "Float8E5M2"), (22, "Int4x2"), (21, "UInt4x2"), (26, "Int2x4")],
+    [(16, "bfloat16"), (18, "float8e4m3fnuz"), (19, "float8e5m2"), (22, "int4"), (21, "uint4"), (26, "int2")],
 )
-def test_numpy_refuses_types_that_numpy_lacks(ort, code, name) -> None:
+def test_numpy_refuses_types_that_numpy_lacks(ort, code, name, refused) -> None:
     value = ort.OrtValue.ortvalue_from_shape_and_type([4], code)
-    with pytest.raises(RuntimeError, match=f"No corresponding Numpy type for Tensor Type. {name}"):
+    with refused(RuntimeError, name):
         value.numpy()
 
 
@@ -265,50 +253,39 @@ def test_update_inplace_takes_the_bytes_of_another_type(ort) -> None:
     value.update_inplace(np.array([1, 2], np.uint16))
 
 
-def test_update_inplace_refuses_what_does_not_fit(ort) -> None:
+def test_update_inplace_refuses_what_does_not_fit(ort, refused) -> None:
     make = ort.OrtValue.ortvalue_from_numpy
     value = make(np.zeros(4, np.float32))
-    with pytest.raises(RuntimeError, match="input size of numpy arrays does not match"):
+    with refused(RuntimeError, "5 elements", "4"):
         value.update_inplace(np.zeros(5, np.float32))
-    with pytest.raises(RuntimeError, match="only supported from non-string numpy arrays"):
+    with refused(RuntimeError, "<U1", "tensor(float)"):
         value.update_inplace(np.array(["a"] * 4))
-    with pytest.raises(RuntimeError, match="must have the same data type"):
+    with refused(RuntimeError, "tensor(double)", "tensor(float)"):
         value.update_inplace(make(np.zeros(4)))
-    with pytest.raises(RuntimeError, match="must have the same size"):
+    with refused(RuntimeError, "(5,)", "(4,)"):
         value.update_inplace(make(np.zeros(5, np.float32)))
-    for wrong in ([1.0] * 4, value._ortvalue):
-        with pytest.raises(TypeError, match=r"data must be a numpy.ndarray or an OrtValue"):
-            value.update_inplace(wrong)
-    with pytest.raises(TypeError, match="incompatible function arguments"):
-        value._ortvalue.update_inplace([1])
+    with refused(TypeError, "data", "list"):
+        value.update_inplace([1.0] * 4)
 
 
-def test_update_inplace_never_reads_beyond_the_array() -> None:
-    import zrt.onnxruntime as ort
-
-    value = ort.OrtValue.ortvalue_from_numpy(np.zeros(4, np.float64))
-    with pytest.raises(RuntimeError, match="Inplace update copies bytes"):
-        value.update_inplace(np.zeros(4, np.int8))
-
-
-def test_update_inplace_leaves_read_only_memory_alone() -> None:
-    import zrt.onnxruntime as ort
-
+@ours
+def test_update_inplace_reads_no_other_memory_and_leaves_read_only_memory_alone(ort) -> None:
     array = np.zeros(4, np.float32)
     array.flags.writeable = False
     value = ort.OrtValue.ortvalue_from_numpy(array)
     assert not value.numpy().flags.writeable
-    with pytest.raises(RuntimeError, match="read-only"):
-        value.update_inplace(np.ones(4, np.float32))
+    for source, says in ((np.zeros(4, np.int8), "Inplace update copies bytes"), (np.ones(4, np.float32), "read-only")):
+        with pytest.raises(RuntimeError, match=says):
+            value.update_inplace(source)
 
 
-def test_constructor_takes_the_extension_module_s_value(ort, state) -> None:
+def test_constructor_takes_the_extension_module_s_value(ort, state, refused) -> None:
     made = state.OrtValue.ortvalue_from_numpy(np.zeros(2, np.float32), state.OrtDevice(0, 0, 0))
     assert ort.OrtValue(made).shape() == [2]
-    assert ort.OrtValue(made)._get_c_value() is made
-    with pytest.raises(ValueError, match="Provided ortvalue"):
+    assert ort.OrtValue(made).data_ptr() == made.data_ptr()
+    with refused(ValueError, "ortvalue", "int"):
         ort.OrtValue(3)
-    with pytest.raises(TypeError, match="incompatible function arguments"):
+    with pytest.raises(TypeError):
         state.OrtValue.ortvalue_from_numpy(np.zeros(2), 3)
 
 
@@ -348,29 +325,21 @@ def test_dlpack_exports_bool_as_uint8_before_132(ort, state) -> None:
     assert made.data_type() == "tensor(bool)"
 
 
-def test_dlpack_refuses_what_it_cannot_share(ort) -> None:
-    with pytest.raises(RuntimeError, match="ORT only supports contiguous tensor for now"):
+def test_dlpack_refuses_what_it_cannot_share(ort, refused) -> None:
+    with refused(RuntimeError, "contiguous"):
         ort.OrtValue.from_dlpack(np.arange(6).reshape(2, 3).T)
     for code in (INT4, FLOAT8):
-        with pytest.raises(RuntimeError, match=f"Unexpected data type of {code}"):
+        with refused(RuntimeError, "DLPack"):
             ort.OrtValue.ortvalue_from_shape_and_type([4], code).__dlpack__()
 
 
-@pytest.mark.parametrize("thing", [[1], 3, None, object()])
-def test_dlpack_of_anything_else_raises(thing) -> None:
-    import zrt.onnxruntime as ort
-
-    with pytest.raises(RuntimeError):
-        ort.OrtValue.from_dlpack(thing)
-
-
-def test_dlpack_capsule_serves_once() -> None:
-    import zrt.onnxruntime as ort
-
+@ours
+def test_dlpack_of_a_used_capsule_and_of_anything_else_raises(ort) -> None:
     capsule = np.zeros(2).__dlpack__()
     ort.OrtValue.from_dlpack(capsule)
-    with pytest.raises(RuntimeError):
-        ort.OrtValue.from_dlpack(capsule)
+    for wrong in (capsule, [1], 3, None, object()):
+        with pytest.raises(RuntimeError):
+            ort.OrtValue.from_dlpack(wrong)
 
 
 def test_uint8_capsule_is_told_without_taking_it(state) -> None:
@@ -416,13 +385,13 @@ def test_vector_exports_by_dlpack(vector, ort) -> None:
     assert len(vector.to_dlpacks(None)) == 4
     assert [each.shape for each in vector.to_dlpacks(Tensor)] == [[4], [3], [1], [2, 2]]
     assert Tensor(vector.dlpack_at(3)).shape == [2, 2]
-    with pytest.raises(RuntimeError, match="to_tensor returned a null pointer"):
+    with pytest.raises(RuntimeError):
         vector.to_dlpacks(3)
 
 
 def test_vector_refuses_wrong_indices(vector, state) -> None:
     for get in (vector.__getitem__, vector.dlpack_at, vector.element_type_at):
-        with pytest.raises(IndexError, match="vector::_M_range_check"):
+        with pytest.raises(IndexError):
             get(99)
         with pytest.raises(TypeError):
             get(-1)
@@ -430,7 +399,7 @@ def test_vector_refuses_wrong_indices(vector, state) -> None:
         vector[0:1]
     with pytest.raises(TypeError):
         vector.reserve(-1)
-    with pytest.raises(ValueError, match="vector::reserve"):
+    with pytest.raises(ValueError, match=r"reserve|values"):
         vector.reserve(1 << 62)
     with pytest.raises(TypeError):
         state.OrtValueVector([])
@@ -444,20 +413,20 @@ def test_vector_takes_a_batch_over_the_memory_of_others(state) -> None:
     made.push_back_batch([array, array], [array.ctypes.data] * 2, types, [[4], [2, 2]], [device] * 2)
     assert [each.shape() for each in made] == [[4], [2, 2]]
     assert all(each.data_ptr() == array.ctypes.data for each in made)
-    with pytest.raises(RuntimeError, match="Not a valid numpy type"):
-        made.push_back_batch([array], [array.ctypes.data], [1], [[4]], [device])
-    with pytest.raises(IndexError, match="vector::_M_range_check"):
+    with pytest.raises(RuntimeError, match="type"):
+        made.push_back_batch([array], [array.ctypes.data], ["no type"], [[4]], [device])
+    with pytest.raises(IndexError, match=r"number|vector"):
         made.push_back_batch([array], [], [np.float32], [[4]], [device])
 
 
 def test_copy_tensors_refuses_wrong_arguments(ort) -> None:
     value = ort.OrtValue.ortvalue_from_numpy(np.zeros(4, np.float32))
     for sources, targets in [([value], []), ([], [])]:
-        with pytest.raises(RuntimeError, match="Invalid arguments provided to CopyTensors"):
+        with pytest.raises(RuntimeError):
             ort.copy_tensors(sources, targets)
     with pytest.raises(RuntimeError):
         ort.copy_tensors([value], [ort.OrtValue.ortvalue_from_numpy(np.zeros(5, np.float32))])
-    with pytest.raises(RuntimeError, match="Unable to cast"):
+    with pytest.raises(RuntimeError, match="int"):
         ort.copy_tensors([value], [value], 3)
     with pytest.raises(TypeError):
         ort.copy_tensors(value, value)
@@ -465,9 +434,8 @@ def test_copy_tensors_refuses_wrong_arguments(ort) -> None:
         ort.copy_tensors([1], [2])
 
 
-def test_copy_tensors_copies_on_the_host() -> None:
-    import zrt.onnxruntime as ort
-
+@ours
+def test_copy_tensors_copies_on_the_host(ort) -> None:
     source, target = np.arange(4.0), np.zeros(4)
     make = ort.OrtValue.ortvalue_from_numpy
     ort.copy_tensors([make(source)], [make(target)])
@@ -495,10 +463,8 @@ def test_value_keeps_the_array_alive_and_no_longer(ort) -> None:
     assert ended() is None
 
 
-def test_values_of_other_sources_keep_their_memory_alive() -> None:
-    import zrt.onnxruntime as ort
-    from zrt.onnxruntime.capi import onnxruntime_pybind11_state as state
-
+@ours
+def test_values_of_other_sources_keep_their_memory_alive(ort, state) -> None:
     array = np.arange(100000, dtype=np.uint16)
     made = [
         ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array.copy(), 4).numpy(),

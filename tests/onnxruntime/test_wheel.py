@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import processes
-from zrt._native.library import library
-from zrt._native.library_files import VARIABLES
+from zrt._native.library import VARIABLES, library
 
 PROJECT = Path(__file__).parents[2] / "nix" / "zrt-onnxruntime"
 

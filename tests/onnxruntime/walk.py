@@ -146,7 +146,7 @@ def missing_in_class(label: str, theirs: type, ours: Any) -> Iterator[str]:
                 yield from compared(where, parameters, getattr(ours, name), False)
         elif isinstance(member, classmethod):
             for parameters in signatures(member.__func__, name, True):
-                yield from compared(where, parameters, getattr(ours, name).__func__, True)
+                yield from compared(where, parameters, getattr(ours, name), False)
         elif not name.startswith("__") and callable(member):
             if not callable(getattr(ours, name)):
                 yield where

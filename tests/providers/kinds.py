@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from zrt import providers
+from zrt.environment.options import Option
 from zrt.providers import known
-from zrt.providers.option import Option
 
-KINDS: list[type[providers.Provider]] = [found for name in known.HOMES if (found := known.kind_of(name))]
+KINDS: list[type[providers.Provider]] = [kind for name in known.HOMES if (kind := known.kind_of(name))]
 FIELDS = [(kind, name, option) for kind in KINDS for name, option in kind.options().items()]
 
 # By the type that the guide names: a value, its string, a wrong value, and a part of the error about it.

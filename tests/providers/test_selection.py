@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import gc
 import weakref
 
@@ -51,8 +52,8 @@ class TestDevices:
         assert on_device(claim="0") == {CPU: 1}
 
     def test_devices_of_a_provider_share_their_options(self, plugin, negate):
-        given = [(plugin.own, {"claim": "0"}), (plugin.npu, {"claim": "0", "other": "1"})]
-        assert negate(given).providers == (TEST, CPU)
+        providers = [(plugin.own, {"claim": "0"}), (plugin.npu, {"claim": "0", "other": "1"})]
+        assert negate(providers).providers == (TEST, CPU)
         with pytest.raises(ArgumentError, match="'ZrtTestProvider': its devices share their options, and 'claim'"):
             negate([(plugin.own, {"claim": "0"}), (plugin.npu, {"claim": "1"})])
 
@@ -72,22 +73,16 @@ class TestDevices:
 
     def test_wrong_devices_raise(self, plugin, negate):
         own = plugin.own
-        for given, error, words in (
-            ([own, own], ArgumentError, "is given twice"),
-            (["cpu", own], ArgumentError, "put it last"),
+        for providers, error, words in (
             ([zrt.ep_devices()[0], own], ArgumentError, "put it last"),
             ([zrt.ep_devices()[0], "cpu"], ArgumentError, f"'{CPU}' is given twice"),
-            (own, DTypeError, "expected a list"),
-            ([(own,)], DTypeError, "expected a device or a .device, options. pair, got 1"),
-            ([(own, 5)], DTypeError, "expected a dict"),
             ([(own, {"claim": 1})], DTypeError, "'claim'"),
             ([(own, {"claim": "\0"})], ArgumentError, "NUL"),
             ([(own, {"k" * 9999: "1"})], ProviderError, TEST),
-            ([zrt.DevicePolicy.PREFER_CPU], DTypeError, "neither a provider"),
             ([own.hardware], DTypeError, "neither a provider"),
         ):
             with pytest.raises(error, match=words):
-                negate(given)
+                negate(providers)
 
     def test_providers_may_be_a_generator(self, plugin, negate):
         assert negate(device for device in [plugin.own]).providers == (TEST, CPU)
@@ -95,9 +90,7 @@ class TestDevices:
 
 class TestPolicies:
     @pytest.mark.parametrize("policy", zrt.DevicePolicy)
-    def test_policy_without_plugins_chooses_the_cpu(self, negate, policy, script):
-        if policy in (zrt.DevicePolicy.DEFAULT, zrt.DevicePolicy.MAX_EFFICIENCY):
-            assert script("policy_without_plugins.py", policy.name).stdout.split() == [CPU]
+    def test_each_policy_makes_a_session(self, negate, policy):
         session = negate(policy)
         assert result(session) == [1, -2, -3]
         assert session.providers[-1] == CPU
@@ -163,29 +156,17 @@ class TestFunctions:
         with pytest.raises(KeyboardInterrupt):
             negate(policy)
 
-    @pytest.mark.parametrize(
-        ("answer", "words"),
-        [
-            ([], "between 1 and 8 devices, not 0"),
+    def test_wrong_results_raise(self, negate, plugin):
+        for answer, words in (
+            (plugin.own, "returns a list of devices"),
             (None, "returns a list of devices"),
-            (5, "returns a list of devices"),
             (["cpu"], "returns devices, not 'cpu'"),
-        ],
-    )
-    def test_wrong_results_raise(self, negate, answer, words):
-        with pytest.raises(CallbackError, match=words) as caught:
-            negate(lambda devices, metadata: answer)
-        assert isinstance(caught.value.__cause__, zrt.Error)
-
-    def test_wrong_devices_as_results_raise(self, negate, plugin):
-        for answer, words in ((plugin.own, "returns a list of devices"), ([plugin.own] * 9, "not 9")):
-            with pytest.raises(CallbackError, match=words):
+            ([dataclasses.replace(plugin.own, _pointer=0)], "some of the devices that it is given"),
+            ([plugin.own] * 9, "between 1 and 8 devices, not 9"),
+        ):
+            with pytest.raises(CallbackError, match=words) as caught:
                 negate(lambda devices, metadata, answer=answer: answer)
-
-    def test_function_with_other_parameters_raises(self, negate):
-        with pytest.raises(CallbackError, match="TypeError") as caught:
-            negate(lambda: [])
-        assert isinstance(caught.value.__cause__, TypeError)
+            assert isinstance(caught.value.__cause__, zrt.Error)
 
     def test_broken_model_raises_the_model_s_error(self, plugin):
         asked = []

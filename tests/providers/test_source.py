@@ -63,14 +63,14 @@ def test_each_field_is_a_key_of_the_source(kind):
 @pytest.mark.parametrize("name", KEYS)
 def test_each_key_of_the_source_is_a_field(name):
     kind = getattr(providers, name)
-    found = set(re.findall(KEYS[name], read(kind.source), re.MULTILINE | re.DOTALL))
+    keys = set(re.findall(KEYS[name], read(kind.source), re.MULTILINE | re.DOTALL))
     if name == "OpenVINO":
-        found = set(re.findall(r'"(\w+)"', found.pop()))
+        keys = set(re.findall(r'"(\w+)"', keys.pop()))
     if name == "ROCM":
-        found = set(re.findall(r"^  (?:int|size_t|void\*|OrtArenaCfg\*) (\w+);", found.pop(), re.MULTILINE))
-    assert found, "the file writes its keys in another way now"
+        keys = set(re.findall(r"^  (?:int|size_t|void\*|OrtArenaCfg\*) (\w+);", keys.pop(), re.MULTILINE))
+    assert keys, "the file writes its keys in another way now"
     ours = {key for key, (_, option) in kind.by_key().items() if not option.source}
-    assert found - NO_OPTIONS.get(name, set()) == ours
+    assert keys - NO_OPTIONS.get(name, set()) == ours
 
 
 def test_each_choice_is_a_value_of_the_source():

@@ -7,6 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ from tests.support.models import branches, save_apart
 from zrt.cli import main
 from zrt.errors import ArgumentError, FileError, ModelNotFoundError
 from zrt.loading.session_options import SessionOptions
+from zrt.ray import connection
 from zrt.ray import score as on_ray
 from zrt.scoring import parts
 from zrt.scoring import score as local
@@ -221,6 +225,35 @@ def test_interrupt_leaves_complete_files(
     assert run(*arguments[:3], "--resume", capsys=capsys)[0] == 0
     assert run(*arguments[:2], tmp_path / "whole.npz", capsys=capsys)[0] == 0
     assert content(tmp_path / "results.npz") == content(tmp_path / "whole.npz")
+
+
+def test_threads_of_ray_end_before_the_connection(
+    cluster: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Ray ends a process, with status 1, in which one of its threads meets a connection that is shut down."""
+    left: list[str] = []
+
+    @contextmanager
+    def connected(address: str) -> Iterator[None]:
+        before = set(threading.enumerate())
+        try:
+            yield
+        finally:
+            left.extend(each.name for each in set(threading.enumerate()) - before)
+
+    def interrupted(self: parts.Parts, result: Any) -> None:
+        left.append("".join(each.name for each in threading.enumerate() if "StreamingExecutor" in each.name))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(connection, "connected", connected)
+    monkeypatch.setattr(parts.Parts, "add", interrupted)
+    count = 200_000
+    np.savez(tmp_path / "data.npz", x=np.zeros((count, 3), np.float32), k=np.arange(count))
+    status, found = run(model, tmp_path / "data.npz", tmp_path / "results.npz", "--ray", cluster.address, capsys=capsys)
+    assert status == 130, found
+    # The first name is that of the thread during the run.
+    during, *after = left
+    assert (during.startswith("StreamingExecutor"), after) == (True, [])
 
 
 def test_resumes_a_local_run(

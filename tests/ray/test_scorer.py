@@ -152,11 +152,7 @@ class TestMistakes:
             scorer({"x": X, "k": K / 2})
 
     def test_model_without_rows(self) -> None:
-        scalar = models.build(
-            [models.node("Identity", ["x"], ["y"])],
-            [models.tensor("x", models.TensorProto.FLOAT, [])],
-            [models.tensor("y", models.TensorProto.FLOAT, [])],
-        )
+        scalar = models.parse("(float x) => (float y) { y = Identity(x) }")
         with pytest.raises(UnsupportedError, match="rows feed tensors"):
             zrt.ray.Scorer(spec(scalar))
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import zrt
+from tests.robustness.race import in_threads
 from tests.robustness.vocabulary import QUIET
 from tests.support import models, processes
 
@@ -75,21 +76,13 @@ def child(request: pytest.FixtureRequest) -> Child:
     return Child(request.path.parent / "scripts")
 
 
+def at_once_or_slowly(cases: Sequence[str]) -> list[Any]:
+    """Parameters for a script that takes names of cases: all in one process, and among the slow tests each alone."""
+    alone = [pytest.param([case], id=case, marks=pytest.mark.slow) for case in cases]
+    return [pytest.param(cases, id="at once"), *alone]
+
+
 @pytest.fixture(scope="session")
 def together() -> Callable[..., None]:
     """Runs functions in threads that begin together; an exception in one fails the test."""
-    from concurrent.futures import ThreadPoolExecutor
-    from threading import Barrier
-
-    def run(*functions: Callable[[], object]) -> None:
-        barrier = Barrier(len(functions))
-
-        def begin(function: Callable[[], object]) -> None:
-            barrier.wait()
-            function()
-
-        with ThreadPoolExecutor(len(functions)) as pool:
-            for future in [pool.submit(begin, function) for function in functions]:
-                future.result(120)
-
-    return run
+    return in_threads

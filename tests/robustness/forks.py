@@ -1,13 +1,12 @@
 """Objects from before a fork, and their use in the child; for the scripts of test_processes.py.
 
-Argument 1 is the name of the use, argument 2 the number of threads of the sessions.
+Argument 1 is the number of threads of the sessions.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import sys
 import threading
 
@@ -16,10 +15,10 @@ import numpy as np
 import zrt
 from benches.models import build as bench
 from benches.models.decoder import decoder
+from tests.robustness.forking import fork
 from tests.robustness.prologue import same
-from tests.robustness.waiting import wait
 
-threads = int(sys.argv[2])
+threads = int(sys.argv[1])
 many = bench.cnn()
 images = {"image": np.ones((4, 1, 28, 28), np.float32)}
 one = zrt.Session(many, zrt.SessionOptions(intra_op_num_threads=threads))
@@ -96,9 +95,8 @@ def refused():
     assert (carrying.state.steps, carrying.inputs["position_ids"]) == (1, 0)
 
 
-def in_child():
-    """Uses the objects in the child as argument 1 says."""
-    use = sys.argv[1]
+def in_child(use):
+    """Uses the objects in the child in the way of this name."""
     if use == "drop":
         globals().update(one=None, made=None, bound=None, view=None, value=None)
         gc.collect()
@@ -123,16 +121,10 @@ def in_child():
         thread.join()
     elif use == "own, then fork":
         keep_own()
-        ended = os.fork()
-        if ended:
-            wait(ended, 30)
-        else:
-            keep_own()
+        fork(keep_own, 30)
     elif use == "run":
         refused()
         keep_own()
         refused()
     elif use == "fork":
-        ended = os.fork()
-        if ended:
-            wait(ended, 30)
+        fork(gc.collect, 30)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-import onnx
 
 import zrt
 from tests.conftest import ENDLESS, LOOP
+from tests.support import models
 
-LOOPING = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {LOOP}')
+LOOPING = models.parsed(LOOP)
 FOREVER = {"n": ENDLESS, "x": np.ones(4, np.float32)}
 A_WHILE = {"n": np.array(20_000), "x": np.ones(4, np.float32)}
 THREADS = int(sys.argv[1])

@@ -1,38 +1,55 @@
-"""Races between threads, for the scripts of these tests."""
+"""Races between threads. A thread that raises or hangs fails the test."""
 
 from __future__ import annotations
 
 import threading
 
 import zrt
-from tests.robustness.prologue import QUIET
+from tests.robustness.sums import QUIET
 from tests.support import models
 
 
-def race(*functions, turns=300, errors=(zrt.errors.BusyError,)):
-    """Calls each function `turns` times in a thread of its own; all threads begin together.
-
-    Returns for each function the number of calls that raised none of `errors`. Any other exception ends the process.
-    """
+def in_threads(*functions):
+    """Calls each function in a thread of its own; all begin together."""
     barrier = threading.Barrier(len(functions))
+    failures = []
+
+    def begin(function):
+        try:
+            barrier.wait(60)
+            function()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=begin, args=(function,), daemon=True) for function in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive(), "a thread hangs"
+    if failures:
+        raise failures[0]
+
+
+def race(*functions, turns=300, errors=(zrt.errors.BusyError,)):
+    """Calls each function `turns` times in a thread of its own, with the number of the turn.
+
+    Returns for each function the number of calls that raised none of `errors`.
+    """
     counts = [0] * len(functions)
 
-    def begin(number, function):
-        barrier.wait()
+    def repeat(number):
         for turn in range(turns):
             try:
-                function(turn)
+                functions[number](turn)
             except errors:
                 continue
             counts[number] += 1
 
-    threads = [threading.Thread(target=begin, args=each) for each in enumerate(functions)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*(lambda number=number: repeat(number) for number in range(len(functions))))
     return counts
 
 
-# end = start + turns, one per iteration: it runs as long as a test wants.
-counting = zrt.Session(models.counting_loop(), QUIET)
+def counting():
+    """A session of end = start + turns, one per iteration: a run takes as long as a test wants."""
+    return zrt.Session(models.counting_loop(), QUIET)

@@ -1,4 +1,4 @@
-"""Options, models and callbacks that the scripts of test_seams.py share."""
+"""Options, models and callbacks that test_seams.py and its scripts share."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import logging
 import threading
 
 import numpy as np
-import onnx
 
 import zrt
-from tests.robustness.prologue import FEEDS
+from tests.robustness.sums import FEEDS
 from tests.support import models
 
 W = np.arange(1024, dtype=np.float32)
@@ -22,16 +21,12 @@ WEIGHTED = models.build(
 LOGGED = logging.getLogger("zrt.test")
 LOGGED.propagate = False
 LOGGED.setLevel("DEBUG")
+LOGGED.addHandler(logging.NullHandler())
 
 
 def factory(work):
     """A thread factory."""
     return threading.Thread(target=work)
-
-
-def built(text):
-    """A model from ONNX's own notation."""
-    return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {text}')
 
 
 def own_threads(**fields):
@@ -40,13 +35,13 @@ def own_threads(**fields):
 
 
 def called_back(session, act):
-    """The result or exception of `act`, called in a future's callback on the bridge's own thread."""
+    """The result or exception of `act`, called in a future's callback on a thread of zrt's."""
     outcomes, done = [], threading.Event()
 
     def call(_):
         try:
             # The callback of a future that is already done runs in the thread that adds it.
-            if threading.current_thread().name == "zrt-bridge":
+            if threading.current_thread().name == "zrt-run":
                 outcomes.append(act())
         except BaseException as error:
             outcomes.append(error)

@@ -51,7 +51,7 @@ def methods(name: str, kind: type) -> Iterator[str]:
     found = {attribute for base in own for attribute in vars(base)}
     for attribute in sorted(found):
         item = inspect.getattr_static(kind, attribute)
-        callable_ = inspect.isfunction(item) or isinstance(item, (property, classmethod, staticmethod))
+        callable_ = inspect.isroutine(item) or isinstance(item, (property, classmethod, staticmethod))
         # Python itself implements the calls of enumerations.
         of_enum = issubclass(kind, enum.Enum) and attribute.startswith("__")
         if callable_ and not of_enum and (not attribute.startswith("_") or attribute in OPERATORS):
@@ -68,8 +68,6 @@ def test_table_covers_every_public_call() -> None:
 
 def test_table_covers_every_kind() -> None:
     assert {row.bad.kind for row in ROWS} >= PROMISED
-    for name, (bads, kinds) in table.APPLIES.items():
-        assert kinds <= {bad.kind for bad in bads}, name
 
 
 def test_table_covers_every_closable_class() -> None:

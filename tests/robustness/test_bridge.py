@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import pytest
 
-from tests.robustness.conftest import Child
+from tests.robustness.conftest import Child, at_once_or_slowly
 from zrt.session import async_runs
 
 both = pytest.mark.parametrize("threads", [1, 2], ids=["no pool", "pool"])
 
 
 @both
-@pytest.mark.parametrize("holder", ["nobody", "a global", "a cycle"])
-def test_process_ends_during_runs(child: Child, threads: int, holder: str) -> None:
+@pytest.mark.parametrize("holders", at_once_or_slowly(["nobody", "a global", "a cycle"]))
+def test_process_ends_during_runs(child: Child, threads: int, holders: Sequence[str]) -> None:
     """The runs are terminated, their futures complete with that error, and nothing else is printed."""
-    printed = child("bridge/ended.py", arguments=[threads, holder], timeout=60)
+    printed = child("bridge/ended.py", arguments=[threads, *holders], timeout=60)
     assert printed == "TerminatedError\n"
 
 
+# The first line of each script says what it does.
 @both
-def test_process_ends_while_daemon_threads_wait_for_runs(child: Child, threads: int) -> None:
-    child("bridge/daemons.py", arguments=[threads], timeout=60)
+@pytest.mark.parametrize("script", ["daemons", "fork", "fork_in_loop", "dropped", "closed"])
+def test_runs_survive(child: Child, threads: int, script: str) -> None:
+    child(f"bridge/{script}.py", arguments=[threads])
 
 
 @both
@@ -48,28 +51,8 @@ def test_exception_ends_the_process_during_runs(child: Child, threads: int) -> N
     assert errors == ""
 
 
-@both
-def test_fork_during_runs(child: Child, threads: int) -> None:
-    child("bridge/fork.py", arguments=[threads])
-
-
-@both
-def test_fork_while_a_loop_waits_for_runs(child: Child, threads: int) -> None:
-    child("bridge/fork_in_loop.py", arguments=[threads])
-
-
-@both
-def test_session_from_before_a_fork_refuses_asynchronous_runs(child: Child, threads: int) -> None:
-    child("bridge/session_before_fork.py", arguments=[threads])
-
-
 def test_fork_while_threads_submit_and_log(child: Child) -> None:
     child("bridge/fork_at_any_moment.py", arguments=[1])
-
-
-@both
-def test_sessions_and_futures_dropped_in_random_order(child: Child, threads: int) -> None:
-    child("bridge/dropped.py", arguments=[threads])
 
 
 @both
@@ -77,11 +60,6 @@ def test_submitted_runs_leak_no_memory(child: Child, threads: int) -> None:
     """A leaked run would be a block, its arrays and its options: more than 1 KiB."""
     grown = child("bridge/memory.py", arguments=[threads])
     assert int(grown) < 1500
-
-
-@both
-def test_sessions_closed_during_all_kinds_of_runs(child: Child, threads: int) -> None:
-    child("bridge/closed.py", arguments=[threads])
 
 
 @pytest.mark.slow
@@ -93,3 +71,9 @@ def test_interrupts_during_submit_leak_no_run(child: Child) -> None:
 @both
 def test_interrupts_while_waiting_for_a_run_lose_no_future(child: Child, threads: int) -> None:
     child("bridge/interrupts.py", arguments=[threads, "results"])
+
+
+def test_process_whose_thread_start_fails_ends_quietly(child: Child) -> None:
+    process = child.start("bridge/no_thread.py")
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")

@@ -10,7 +10,6 @@ import pytest
 
 import zrt
 from tests.robustness.anything import FEEDS, OwnError, X, Y, works
-from tests.robustness.conftest import Child
 from tests.robustness.vocabulary import QUIET
 from tests.support import models
 
@@ -121,7 +120,3 @@ def test_array_in_use_cannot_be_resized(session: zrt.Session) -> None:
     with pytest.raises(ValueError, match="resize"):
         array.resize((1, 1))
     assert len(holders) == 2
-
-
-def test_read_only_memory_is_refused_as_an_output(child: Child) -> None:
-    child("feeds/read_only.py")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ import numpy as np
 import pytest
 
 import zrt
-from tests.robustness.conftest import Child
+from benches.models import build as bench
+from tests.robustness.conftest import Child, at_once_or_slowly
+from tests.robustness.sums import ADD, QUIET, same
 from tests.robustness.table import CLOSABLE, World
+from tests.robustness.values import every_kind
 from zrt._native.handle import Handle
 from zrt.errors import NotCopyableError
 
 
-@pytest.mark.parametrize("first", [0, 40, 80])
+@pytest.mark.parametrize("first", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 400, 40))])
 def test_objects_dropped_in_any_order(child: Child, first: int) -> None:
     output = child("lifetimes/dropped.py", arguments=[first])
     assert output.split() == [str(seed) for seed in range(first, first + 40)]
@@ -29,11 +33,10 @@ def test_objects_closed_in_any_order(child: Child) -> None:
     child("lifetimes/closed.py")
 
 
-# The holders of live objects in scripts/lifetimes/ends.py.
-ENDS = (
+# The holders of live objects in scripts/lifetimes/ends.py; the last ones end the process, or change it for the others.
+HOLDERS = (
     "globals",
     "a cycle in globals",
-    "an unreachable cycle",
     "another module",
     "a class",
     "a default argument",
@@ -46,22 +49,25 @@ ENDS = (
     "a session with its own threads",
     "sessions that share weights",
     "closed objects",
-    "nothing but the import",
-    "sys.exit",
 )
+ALONE = ("an unreachable cycle", "nothing but the import", "sys.exit")
 
 
-@pytest.mark.parametrize("holder", ENDS)
-def test_objects_alive_at_the_interpreters_end(child: Child, holder: str) -> None:
-    assert child("lifetimes/ends.py", arguments=[holder]) == "done\n"
+@pytest.mark.parametrize("holders", [*at_once_or_slowly(HOLDERS), *(pytest.param([each], id=each) for each in ALONE)])
+def test_objects_alive_at_the_interpreters_end(child: Child, holders: Sequence[str]) -> None:
+    assert child("lifetimes/ends.py", arguments=holders) == "done\n"
 
 
+WORK = ("lane", "session", "binding", "prepared", "new lane", "new session", "terminated")
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("work", ["lane", "session", "binding", "prepared", "new lane", "new session", "terminated"])
-def test_daemon_threads_at_the_interpreters_end(child: Child, work: str, threads: int) -> None:
+@pytest.mark.parametrize("work", at_once_or_slowly(WORK))
+def test_daemon_threads_at_the_interpreters_end(child: Child, work: Sequence[str], threads: int, rounds: int) -> None:
     """The interpreter ends while daemon threads are in runs."""
-    for _ in range(3):
-        assert child("lifetimes/daemons.py", arguments=[work, threads]) == "done\n"
+    for _ in range(rounds):
+        assert child("lifetimes/daemons.py", arguments=[threads, *work]) == "done\n"
 
 
 @pytest.mark.slow
@@ -70,7 +76,7 @@ def test_long_chain_of_handles_is_released_without_recursion(child: Child) -> No
 
 
 # A State has copies on purpose: tests/lanes/test_state.py has them.
-@pytest.mark.parametrize("name", [name for name in CLOSABLE if not name.endswith("Runtime") and name != "State"])
+@pytest.mark.parametrize("name", sorted(CLOSABLE.keys() - {"State"}))
 def test_closable_objects_are_not_copyable(name: str, tmp_path: Path) -> None:
     world = World(tmp_path)
     item = CLOSABLE[name](world)
@@ -82,7 +88,7 @@ def test_closable_objects_are_not_copyable(name: str, tmp_path: Path) -> None:
 
 def test_holders_of_lanes_are_not_copyable(tmp_path: Path) -> None:
     world = World(tmp_path)
-    for item in (world.runtime, [world.lane], world.lane.inputs):
+    for item in ([world.lane], world.lane.inputs):
         for attempt in (copy.deepcopy, pickle.dumps):
             with pytest.raises((NotCopyableError, TypeError)):
                 attempt(item)
@@ -134,9 +140,64 @@ def test_object_whose_init_failed_is_released_quietly(name: str) -> None:
     assert gone == ([name] if name != "Lane" else [])
 
 
-def test_failed_load_in_a_reference_cycle(child: Child) -> None:
-    child("lifetimes/failed_load.py")
+@pytest.mark.parametrize("content", [b"", b"no model", ADD])
+def test_failed_load_in_a_reference_cycle(content: bytes) -> None:
+    """The error of a failed load holds itself, and its frames hold the caller's memoryview."""
+    released = memoryview(content)
+    released.release()
+    for model in (
+        memoryview(content[:-1]),
+        memoryview(bytearray(content[:-1])),
+        memoryview(content)[::2],
+        memoryview(content[:-1]).cast("b"),
+        released,
+    ):
+        with pytest.raises(zrt.Error) as caught:
+            zrt.Session(model)
+        caught.value.me = caught.value  # type: ignore[attr-defined]
+        del caught, model
+        gc.collect()
 
 
-def test_model_bytes_used_in_place_stay_alive(child: Child) -> None:
-    child("lifetimes/model_bytes.py")
+def test_model_bytes_used_in_place_stay_alive(tmp_path: Path) -> None:
+    """A model in ORT format that is used in place: its bytes stay as long as the session and its lanes."""
+    path = tmp_path / "model.ort"
+    saved = {"session.save_model_format": "ORT"}
+    options = zrt.SessionOptions(optimized_model_filepath=path, config_entries=saved, log_severity_level="FATAL")
+    zrt.Session(bench.mlp(width=256, depth=4), options)
+    content, feeds = path.read_bytes(), {"x": np.ones((1, 256), np.float32)}
+    wanted = zrt.Session(content, QUIET).run(feeds)[0]
+    used = {"session.use_ort_model_bytes_directly": "1", "session.use_ort_model_bytes_for_initializers": "1"}
+    one = zrt.Session(bytearray(content), zrt.SessionOptions(config_entries=used))
+    gc.collect()
+    overwritten = [bytes([255]) * len(content) for _ in range(20)]
+    same(one.run(feeds)[0], wanted)
+    lane = one.lane({"x": (1, 256)})
+    lane.inputs["x"][...] = 1
+    del one
+    gc.collect()
+    overwritten += [bytes([255]) * len(content) for _ in range(20)]
+    lane.run()
+    same(lane.outputs["y"], wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))
+def test_values_dropped_in_any_order(seed: int) -> None:
+    """The values that are left keep their content."""
+    alive = every_kind()
+    names = sorted(alive)
+    random.Random(seed).shuffle(names)
+    for name in names:
+        item, holds = alive.pop(name)
+        assert holds(item), name
+        if hasattr(item, "close") and seed % 2:
+            item.close()
+        del item
+        gc.collect()
+        junk = [np.full(500, 7, np.float32) for _ in range(8)]
+        assert all(holds(item) for item, holds in alive.values()), (name, len(junk))
+
+
+def test_values_alive_at_the_end_of_the_interpreter(child: Child) -> None:
+    child("values/left.py")

@@ -10,26 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto
 
 import zrt
 from tests.robustness.conftest import Child
+from tests.robustness.sums import ADD, QUIET
 from tests.support import models
 from zrt.errors import ArgumentError, ModelError
-
-QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
-ADD = models.add(["n"])
-WEIGHTS = models.build(
-    [models.node("Add", ["x", "w"], ["z"])],
-    [models.tensor("x", TensorProto.FLOAT, [64])],
-    [models.tensor("z", TensorProto.FLOAT, [64])],
-    {"w": np.ones(64, np.float32)},
-)
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "save_optimized": lambda path: zrt.save_optimized(ADD, path, QUIET),
     "save_optimized beside": lambda path: zrt.save_optimized(
-        WEIGHTS, path.with_name("m.onnx"), QUIET, weights_file=path.name, weights_from=0
+        models.weighted(), path.with_name("m.onnx"), QUIET, weights_file=path.name, weights_from=0
     ),
     "compile": lambda path: zrt.compile(ADD, path, QUIET),
     "save_lora_adapter": lambda path: zrt.save_lora_adapter(path, {"w": np.zeros(4, np.float32)}),

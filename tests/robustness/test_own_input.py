@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.robustness.sums import QUIET
 from tests.support import models
 from zrt.errors import ArgumentError
 
-QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 BESIDE = "session.optimized_model_external_initializers_file_name"
 LEAST = "session.optimized_model_external_initializers_min_size_in_bytes"
 

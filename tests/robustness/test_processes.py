@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.robustness.conftest import Child
+from tests.robustness.conftest import Child, at_once_or_slowly
 from tests.support import processes
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -24,32 +24,18 @@ def fork(child: Child, tmp_path: Path) -> Callable[..., str]:
     return run
 
 
+USES = ("exit", "drop", "close", "look", "own", "own, kept", "own, in a thread", "own, then fork", "fork", "run")
+
+
 @needs_fork
-@pytest.mark.parametrize(
-    ("use", "threads"),
-    [
-        (use, threads)
-        for use in (
-            "exit",
-            "drop",
-            "close",
-            "look",
-            "own",
-            "own, kept",
-            "own, in a thread",
-            "own, then fork",
-            "fork",
-            "run",
-        )
-        for threads in (1, 3)
-    ],
-)
-def test_fork_after_use(fork: Callable[..., str], use: str, threads: int) -> None:
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("uses", at_once_or_slowly(USES))
+def test_fork_after_use(fork: Callable[..., str], uses: Sequence[str], threads: int) -> None:
     """A child that exits, or that uses objects of its own, neither hangs nor crashes; the parent goes on.
 
     The parent's sessions refuse to run in the child.
     """
-    fork("fork.py", use, threads)
+    fork("fork.py", threads, *uses)
 
 
 @needs_fork
@@ -60,19 +46,19 @@ def test_fork_before_the_first_session(fork: Callable[..., str], made: str) -> N
 
 @needs_fork
 def test_fork_during_runs(fork: Callable[..., str]) -> None:
-    fork("fork_during_runs.py", "exit", 2)
+    fork("fork_during_runs.py", 2)
 
 
 @needs_fork
-@pytest.mark.parametrize("module", ["asyncio", "asyncio.base_events", "asyncio.runners"])
-def test_fork_during_the_imports_of_the_first_submit(fork: Callable[..., str], module: str) -> None:
-    """The child imports those modules anew: no thread of its own ends the imports of the parent."""
-    fork("fork_in_first_submit.py", module)
+@pytest.mark.parametrize("use", ["submit", "run_async", "timeout", "error"])
+def test_fork_during_the_first_use(fork: Callable[..., str], use: str) -> None:
+    """The child can do the same: the modules that it needs were imported with `zrt.Session`."""
+    fork("fork_in_first_use.py", use)
 
 
 @needs_fork
 def test_pool_of_forked_processes(fork: Callable[..., str]) -> None:
-    fork("pool.py", "exit", 3)
+    fork("pool.py", 3)
 
 
 def test_zrt_in_several_interpreters(child: Child) -> None:

@@ -22,6 +22,7 @@ def over_bytes(path: Path) -> Place:
 
 
 def mapped(path: Path) -> Place:
+    """A write into this memory, or into that of `over_map`, crashes the process."""
     path.write_bytes(bytes(12))
     return np.memmap(path, np.float32, "r", shape=(3,))
 
@@ -72,7 +73,11 @@ TARGETS: dict[str, Callable[[zrt.Session, Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("over", [lambda place: place, zrt.Value.from_array], ids=["array", "Value"])
+def value_over_view(place: Place) -> zrt.Value:
+    return zrt.Value.from_array(zrt.Value.from_array(place).numpy())
+
+
+@pytest.mark.parametrize("over", [np.asarray, zrt.Value.from_array, value_over_view])
 @pytest.mark.parametrize("write", TARGETS.values(), ids=TARGETS.keys())
 def test_target_is_refused(session: zrt.Session, place: Place, write: Any, over: Any) -> None:
     with pytest.raises(ArgumentError, match="read-only"):

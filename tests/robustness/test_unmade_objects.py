@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import traceback
 from collections.abc import Iterator
 from contextlib import suppress
+from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,15 +66,33 @@ def test_unmade_object_raises_typed_errors(kind: type, name: str) -> None:
         use(thing, name)
 
 
-@pytest.mark.parametrize("kind", owners())
+def public_classes() -> dict[str, type]:
+    modules = map(importlib.import_module, ("zrt", "zrt.bench", "zrt.custom_ops", "zrt.graph", "zrt.providers"))
+    things = [getattr(module, name) for module in modules for name in dir(module)]
+    classes = [thing for thing in things if inspect.isclass(thing) and not issubclass(thing, (Enum, tuple))]
+    return {f"{kind.__module__}.{kind.__qualname__}": kind for kind in classes if kind.__module__.startswith("zrt")}
+
+
+@pytest.mark.parametrize("kind", public_classes().values(), ids=public_classes())
 def test_unmade_object_is_closed_and_has_a_repr(kind: type) -> None:
     thing: Any = kind.__new__(kind)
-    assert kind.__name__ in repr(thing)
-    if hasattr(kind, "close"):
-        thing.close()
-        thing.close()
-    if hasattr(kind, "closed"):
-        assert thing.closed
+    for end in ("close", "close", "__exit__"):
+        assert kind.__name__ in repr(thing)
+        assert isinstance(str(thing), str)
+        assert getattr(thing, "closed", True)
+        if hasattr(kind, end):
+            getattr(thing, end)(*[None] * 3 * (end == "__exit__"))
+
+
+def test_traceback_with_values_shows_a_failed_constructor(tmp_path: Path) -> None:
+    path = tmp_path / "broken.onnx_adapter"
+    path.write_bytes(b"no adapter")
+    with pytest.raises(zrt.errors.OrtError) as raised:
+        zrt.LoraAdapter(path)
+    lines = "".join(traceback.TracebackException.from_exception(raised.value, capture_locals=True).format())
+    assert "self = <LoraAdapter, not made>" in lines
+    assert "not made" not in repr(zrt.Buffer((3,), "float32"))
+    assert zrt.Buffer.__repr__.__qualname__ == "Buffer.__repr__"
 
 
 @pytest.mark.parametrize("kind", owners())
@@ -101,3 +123,10 @@ def test_subclasses_work() -> None:
     assert session.input_names == ("x", "y")
     with pytest.raises(ClosedError, match="this Own was not made"):
         Own.__new__(Own).run([])
+
+    class Forgetful(zrt.Buffer):
+        def __init__(self) -> None:
+            """Does not call the constructor of `Buffer`."""
+
+    with pytest.raises(ClosedError, match="this Forgetful was not made"), Forgetful():
+        pass

@@ -1,4 +1,4 @@
-"""Values of every kind, and a check of each; for the scripts of test_value_lifetimes.py."""
+"""Values of every kind, and a check of each; for test_lifetimes.py, test_threads.py and their scripts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import zrt
-from tests.robustness.prologue import QUIET
+from tests.robustness.sums import QUIET
 from tests.support import models
 
 

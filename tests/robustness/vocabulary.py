@@ -14,7 +14,9 @@ import onnx
 from onnx import TensorProto
 
 import zrt
+from tests.robustness.sums import QUIET as QUIET
 from tests.support import models
+from zrt import errors
 from zrt.errors import Error
 
 
@@ -40,8 +42,6 @@ class Kind(StrEnum):
 
 PROMISED = set(Kind) - {Kind.WRONG_TYPE, Kind.WRONG_VALUE}
 """The kinds for which zrt promises a typed error; the two others are general."""
-
-QUIET = zrt.SessionOptions(intra_op_num_threads=1, log_severity_level="FATAL")
 
 
 class World:
@@ -125,25 +125,39 @@ class World:
         np.testing.assert_array_equal(self.prepared.run()[0], wanted)
 
 
-@dataclass(frozen=True)
+# The error that a kind of mistake causes where its row names no other.
+USUAL: dict[Kind, type[Error]] = {
+    Kind.UNKNOWN_NAME: errors.UnknownNameError,
+    Kind.MISSING_INPUT: errors.ModelError,
+    Kind.WRONG_DTYPE: errors.DTypeError,
+    Kind.WRONG_RANK: errors.ShapeError,
+    Kind.WRONG_SHAPE: errors.ShapeError,
+    Kind.NEGATIVE: errors.ArgumentError,
+    Kind.HUGE: errors.ArgumentError,
+    Kind.CLOSED: errors.ClosedError,
+    Kind.CORRUPT: errors.ModelError,
+    Kind.EMPTY: errors.ModelError,
+    Kind.DIRECTORY: errors.ModelError,
+    Kind.MISSING_FILE: errors.ModelNotFoundError,
+    Kind.TRUNCATED: errors.ModelError,
+    Kind.WRONG_TYPE: errors.DTypeError,
+    Kind.WRONG_VALUE: errors.ArgumentError,
+}
+
+
 class Bad:
-    """A bad argument: its kind, how to make it, the error it causes, and words that the message must contain."""
+    """A bad argument: its kind, how to make it, words that the message must contain, and the error if not the usual."""
 
-    kind: Kind
-    make: Callable[[World], Any]
-    error: type[Error]
-    words: tuple[str, ...] = ()
+    def __init__(self, kind: Kind, make: Callable[[Any], Any], *words: str, error: type[Error] | None = None) -> None:
+        self.kind, self.make, self.words, self.error = kind, make, words, error or USUAL[kind]
 
-    def __init__(self, kind: Kind, make: Callable[[World], Any], error: type[Error], *words: str) -> None:
-        for name, value in (("kind", kind), ("make", make), ("error", error), ("words", words)):
-            object.__setattr__(self, name, value)
+    def inside(self, put: Callable[[World, Any], Any], *words: str) -> Bad:
+        """The same mistake as a part of another argument, of which the message also has these words."""
+        return Bad(self.kind, lambda w: put(w, self.make(w)), *words, *self.words, error=self.error)
 
 
 Take = tuple[str, str, list[Bad], Callable[[World, Any], object]]
 """A public call, the kind of argument, the bad arguments, and a function that passes one to the call."""
-
-Single = tuple[str, Kind, Callable[[World], object], type[Error], tuple[str, ...]]
-"""A public call, the kind of mistake, the mistake, the error it causes, and words of the message."""
 
 
 @dataclass(frozen=True)
@@ -187,9 +201,31 @@ def huge_array() -> np.ndarray:
     return np.broadcast_to(np.float32(0), (2**46, 4))
 
 
-def feeding(kind: Kind, array: Callable[[World], Any], error: type[Error], *words: str) -> Bad:
+def feeding(kind: Kind, array: Callable[[World], Any], *words: str, error: type[Error] | None = None) -> Bad:
     """Feeds of which only `x` is bad."""
-    return Bad(kind, lambda w: {**w.feeds, "x": array(w)}, error, "input 'x'", *words)
+    return Bad(kind, array, *words, error=error).inside(fed, "input 'x'")
+
+
+def fed(w: World, x: Any) -> dict[str, Any]:
+    return {**w.feeds, "x": x}
+
+
+def unsupported(make: Callable[[World], Any], *words: str) -> Bad:
+    """A call that its object, or its provider, cannot do."""
+    return Bad(Kind.WRONG_VALUE, make, *words, error=errors.UnsupportedError)
+
+
+def each(kind: Kind, culprit: str, *values: object, error: type[Error] | None = None) -> list[Bad]:
+    """A row for each of these values: the message names the culprit and the value."""
+    return [Bad(kind, lambda w, value=value: value, culprit, repr(value), error=error) for value in values]
+
+
+def wrong_types(culprit: str, *values: object) -> list[Bad]:
+    """A row for each of these values: the message names the culprit, the value's type and the value."""
+    return [
+        Bad(Kind.WRONG_TYPE, lambda w, value=value: value, culprit, f"{type(value).__name__} {value!r}")
+        for value in values
+    ]
 
 
 A_RESULT = "only zrt makes it, as a result"

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-import numpy as np
-from onnx import TensorProto
-
-from tests.support.models import build, node, tensor
+from tests.support.models import parse
 
 
 def affine(batch: int | str = "batch") -> bytes:
     """``y = x @ w + 1`` for rows of 3 numbers, with ``w`` all ones, and ``n = 2 * k`` for one whole number a row."""
-    return build(
-        [
-            node("MatMul", ["x", "w"], ["p"]),
-            node("Add", ["p", "one"], ["y"]),
-            node("Add", ["k", "k"], ["n"]),
-        ],
-        [tensor("x", TensorProto.FLOAT, [batch, 3]), tensor("k", TensorProto.INT64, [batch])],
-        [tensor("y", TensorProto.FLOAT, [batch, 2]), tensor("n", TensorProto.INT64, [batch])],
-        {"w": np.ones((3, 2), np.float32), "one": np.ones(2, np.float32)},
+    return parse(
+        f"""(float[{batch}, 3] x, int64[{batch}] k) => (float[{batch}, 2] y, int64[{batch}] n)
+        <float[3, 2] w = {{1, 1, 1, 1, 1, 1}}, float[2] one = {{1, 1}}> {{
+            p = MatMul(x, w)
+            y = Add(p, one)
+            n = Add(k, k)
+        }}"""
     )
 
 
 def sums() -> bytes:
     """``s``: the sum of each row, whose length is open."""
-    return build(
-        [node("ReduceSum", ["x", "axis"], ["s"], keepdims=0)],
-        [tensor("x", TensorProto.FLOAT, ["batch", "length"])],
-        [tensor("s", TensorProto.FLOAT, ["batch"])],
-        {"axis": np.array([1])},
-    )
+    return parse("(float[b, l] x) => (float[b] s) <int64[1] a = {1}> { s = ReduceSum <keepdims = 0> (x, a) }")
 
 
 def texts() -> bytes:
     """``t = s`` for a text a row."""
-    return build(
-        [node("Identity", ["s"], ["t"])],
-        [tensor("s", TensorProto.STRING, ["batch"])],
-        [tensor("t", TensorProto.STRING, ["batch"])],
-    )
+    return parse("(string[batch] s) => (string[batch] t) { t = Identity(s) }")

@@ -12,6 +12,7 @@ import pytest
 
 import zrt
 from zrt.serving import Application, application
+from zrt.serving.batches import Job
 
 
 @pytest.fixture
@@ -150,3 +151,22 @@ class Counted:
 def counted() -> Counted:
     """Metrics that count."""
     return Counted()
+
+
+class Waiting:
+    """Stands in for the future of a client that waits, or has given up."""
+
+    def __init__(self) -> None:
+        self.given_up = False
+
+    def done(self) -> bool:
+        return self.given_up
+
+
+def job(feeds: dict[str, Any] | None = None, rows: int = 1, key: Any = "shapes") -> Any:
+    """A job; its value is a copy of its results."""
+
+    def finish(results: dict[str, Any]) -> dict[str, Any]:
+        return {name: array.copy() for name, array in results.items()}
+
+    return Job(feeds or {}, finish, Waiting(), rows, key)

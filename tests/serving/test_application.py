@@ -61,7 +61,7 @@ def test_bad_argument_raises_by_name(case: str) -> None:
 @pytest.mark.parametrize("package", ["starlette", "prometheus_client"])
 def test_missing_package_is_named_with_the_extra(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zrt.serving.asgi.NEEDED", (package,))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("zrt._common.installation.find_spec", lambda name: None)
     with pytest.raises(UnsupportedError, match=re.escape(f"{package} package: {install_line('serve')}")):
         application({"m": MODEL})
 
@@ -103,6 +103,7 @@ class TestApplication:
             app.close()
             app.close()
             assert not app.ready
+            assert not any(thread.name.startswith("zrt-serve-m") for thread in threading.enumerate())
         assert app.models == ("m", "n")
         assert repr(app) == "Application(m, n)"
 
@@ -205,26 +206,4 @@ class TestApplication:
             return await asyncio.wait_for(model.answer(feeds, lambda results: results["y"].tolist(), None), 60)
 
         assert asyncio.run(ask()) == [[2] * 4]
-        app.close()
-
-    def test_cancelled_request_leaves_the_queue(self, loop: zrt.Session, eventually: Callable[..., None]) -> None:
-        app = application({"m": loop}, lanes=1)
-        app.load()
-        model = app._load().find("m", None)
-
-        async def cancel() -> None:
-            feeds = {"n": np.array(2**62), "x": np.ones(4, np.float32)}
-            running = [asyncio.create_task(model.answer(feeds, dict, None)) for _ in range(2)]
-            while len(model.batches) != 1:
-                await asyncio.sleep(0.001)
-            running[1].cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await running[1]
-            assert len(model.batches) == 0
-            # The run of the first one ends too: otherwise `close` would not return.
-            running[0].cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await running[0]
-
-        asyncio.run(cancel())
         app.close()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.serving.jobs import job
+from tests.serving.conftest import job
 from zrt.serving.batches import Batches
 from zrt.serving.request_error import RequestError
 

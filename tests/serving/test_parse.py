@@ -313,7 +313,7 @@ class TestWrong:
             ("INT64", [2**63, 2**63], "does not fit INT64"),
             ("UINT8", [256, 0], "256 does not fit UINT8"),
             ("UINT8", [-1, 0], "-1 does not fit UINT8"),
-            ("UINT64", [2**64, 0], "whole numbers"),
+            ("UINT64", [2**64, 0], "does not fit UINT64"),
             ("UINT64", [2**64 - 1, -1], "'x'"),
             ("UINT64", [2**64 - 1, 0.5], "whole numbers"),
             ("INT32", [None, 1], "whole numbers"),
@@ -321,8 +321,9 @@ class TestWrong:
             ("BYTES", [1, 2], "strings"),
             ("BYTES", ["\ud800", ""], "UTF-8"),
             ("FP32", [10**400, 1], "'x'"),
-            ("FP32", ["1", "2"], "'x': expected numbers for FP32, got strings"),
-            ("INT32", [1, ["2"]], "'x': expected whole numbers for INT32, got strings"),
+            ("FP32", ["1", "2"], "'x': expected numbers for FP32, got '1'"),
+            ("INT32", [1, "2"], "'x': expected whole numbers for INT32, got '2'"),
+            ("INT32", [1, ["2"]], "'x'.*nested"),
         ],
     )
     def test_numbers_that_do_not_fit_are_refused(self, datatype: str, data: Any, words: str) -> None:
@@ -336,7 +337,7 @@ class TestWrong:
             body, _ = written(x(data, shape=[2500, 2]))
             tracemalloc.start()
             try:
-                with pytest.raises(RequestError, match="got strings"):
+                with pytest.raises(RequestError, match="input 'x': "):
                     parse(body, None, signature())
                 assert tracemalloc.get_traced_memory()[1] < 10 << 20
             finally:
@@ -438,13 +439,12 @@ class TestSignature:
             ("(float[2, n] x) => (float[2, n] y) { y = Relu(x) }", False),
             ("(float[n] x) => (int64[1, k] y) { y = NonZero(x) }", False),
             ("(float x) => (float y) { y = Relu(x) }", False),
-            ("(float[n] x, float[3] w) => (float[n, 3] y) { a = Unsqueeze(x, one) y = Mul(a, w) }", False),
+            ("(float[n, 1] x, float[3] w) => (float[n, 3] y) { y = Mul(x, w) }", False),
         ],
     )
     def test_batch_is_open_where_every_first_axis_is(
         self, load: Callable[..., zrt.Session], text: str, is_open: bool
     ) -> None:
-        text = text.replace("{ a =", "<int64[1] one = {1}> { a =")
         assert Signature.of(load(text), "m").open_batch is is_open
 
     def test_input_that_the_protocol_lacks_is_refused(self, load: Callable[..., zrt.Session]) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 import zrt
 from tests.conftest import ENDLESS
-from tests.serving.conftest import Counted
-from tests.serving.jobs import job
+from tests.serving.conftest import Counted, job
 from zrt.serving.runner import Batching, Runner, bucket_size, same
 from zrt.serving.signature import Signature
 
@@ -167,14 +166,8 @@ class TestAlone:
         assert second["y"].tolist() == rows(4).tolist()
 
     def test_lanes_serve_models_without_a_batch(self, load: Callable[..., zrt.Session], counted: Counted) -> None:
-        runs = runner(
-            load(
-                "(float[2, k] x) => (float[2] y) { y = ReduceMax <keepdims = 0> (x, a) }".replace(
-                    "{ y", "<int64[1] a = {1}> { y"
-                )
-            ),
-            counted,
-        )
+        text = "(float[2, k] x) => (float[2] y) <int64[1] a = {1}> { y = ReduceMax <keepdims = 0> (x, a) }"
+        runs = runner(load(text), counted)
         for size in (3, 3, 3, 5, 3):
             array = np.arange(2 * size, dtype=np.float32).reshape(2, size)
             [value] = runs.run([job({"x": array}, key=None)])

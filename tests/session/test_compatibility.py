@@ -8,7 +8,7 @@ import pytest
 import zrt
 from tests.support import models
 from zrt import ModelCompatibility, compatibility_info, model_compatibility
-from zrt.errors import ArgumentError, DTypeError, InvalidGraphError, ModelError, ModelNotFoundError, ProviderError
+from zrt.errors import ArgumentError, DTypeError
 from zrt.session.compatibility import verdict
 
 CPU = "CPUExecutionProvider"
@@ -38,23 +38,11 @@ def test_cpu_provider_is_not_applicable(compiled):
     assert model_compatibility(info, CPU) is ModelCompatibility.NOT_APPLICABLE
 
 
-def test_bad_arguments_raise(tmp_path):
-    with pytest.raises(ProviderError, match=f"provider 'Nope' has no devices here; those that have: .*{CPU}"):
-        model_compatibility("v1", "Nope")
-    with pytest.raises(ModelNotFoundError, match="no such file"):
-        compatibility_info(tmp_path / "no.onnx", CPU)
-    with pytest.raises(InvalidGraphError, match="model in memory"):
-        compatibility_info(b"\xff" * 9, CPU)
-    with pytest.raises(ModelError, match="is empty"):
-        compatibility_info(b"", CPU)
-    for provider in ("", None, 5):
-        with pytest.raises(DTypeError, match="provider"):
-            compatibility_info(models.add(), provider)
+def test_bad_arguments_raise():
+    with pytest.raises(DTypeError, match="provider"):
+        compatibility_info(models.add(), "")
     with pytest.raises(ArgumentError, match="NUL"):
         model_compatibility("a\0b", CPU)
-    with pytest.raises(DTypeError, match="info"):
-        model_compatibility(None, CPU)
-    assert issubclass(zrt.ModelCompatibility, int)
 
 
 def test_verdict_for_some_devices_of_a_provider() -> None:

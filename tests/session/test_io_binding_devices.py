@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zrt
+from tests.support.bindings import bind
 
 Negate = Callable[..., zrt.Session]
 
@@ -33,9 +34,7 @@ def numbers_of(value: zrt.Value) -> list[float]:
 def bound(negate: Negate) -> zrt.IoBinding:
     """A binding after a run, whose input lies in the memory of a session that nothing else keeps alive."""
     session = negate()
-    binding = session.binding()
-    binding.bind_input("x", on_device(negate(), 1, 2))
-    binding.bind_output("y", session.placement().outputs[0].memory)
+    binding = bind(session, {"x": on_device(negate(), 1, 2)}, y=session.placement().outputs[0].memory)
     binding.run()
     return binding
 
@@ -48,9 +47,7 @@ class TestValueOfAnotherSession:
         gc.collect()
 
     def test_bound_output_goes_after_the_binding(self, negate: Negate):
-        binding = negate().binding()
-        binding.bind_input("x", on_device(negate(), 1, 2))
-        binding.bind_output("y", on_device(negate(), 0, 0))
+        binding = bind(negate(), {"x": on_device(negate(), 1, 2)}, y=on_device(negate(), 0, 0))
         binding.run()
         del binding
         gc.collect()
@@ -84,9 +81,7 @@ class TestValueOfAnotherSession:
 def test_output_that_is_fed_back_is_released_with_the_binding(negate: Negate):
     # The fixture unregisters the provider's library at the end, which raises while a session of it is alive.
     session = negate()
-    binding = session.binding()
-    binding.bind_input("x", on_device(session, 1, 2))
-    binding.bind_output("y", session.placement().outputs[0].memory)
+    binding = bind(session, {"x": on_device(session, 1, 2)}, y=session.placement().outputs[0].memory)
     binding.run()
     binding.bind_input("x", binding.outputs()["y"])
     binding.run()

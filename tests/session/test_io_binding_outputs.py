@@ -10,19 +10,16 @@ import weakref
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import helper
 
 import zrt
-from tests.support import models
 from tests.support.arrays import Tracked, f32
+from tests.support.bindings import bind, ran
 from zrt.errors import (
     ArgumentError,
     BusyError,
-    ClosedError,
     DTypeError,
     OrtError,
     ShapeError,
-    UnknownNameError,
     UnsupportedError,
 )
 from zrt.types import ElementType, ValueKind
@@ -37,18 +34,14 @@ class TestOutputs:
         array, buffer = np.full(2, 9, np.float32), zrt.Buffer((2,), np.float32)
         place = {"array": array, "value": zrt.Value.from_array(array), "buffer": buffer}[form]
         written = buffer.array if form == "buffer" else array
-        binding = relu.binding()
-        binding.bind_input("x", f32(-1, 2))
-        binding.bind_output("y", place)
+        binding = bind(relu, {"x": f32(-1, 2)}, y=place)
         binding.run()
         assert written.tolist() == [0, 2]
         assert np.shares_memory(binding.numpy()["y"], written)
 
     def test_output_in_a_value_that_ort_allocated(self, relu):
         place = zrt.Value.allocate((2,), np.float32, relu.allocator())
-        binding = relu.binding()
-        binding.bind_input("x", f32(-1, 2))
-        binding.bind_output("y", place)
+        binding = bind(relu, {"x": f32(-1, 2)}, y=place)
         binding.run()
         assert place.numpy().tolist() == [0, 2]
         assert binding.outputs()["y"].address == place.address
@@ -67,9 +60,7 @@ class TestOutputs:
 
     def test_earlier_results_of_ort_stay_unchanged(self, relu):
         x = f32(1, 2)
-        binding = relu.binding()
-        binding.bind_input("x", x)
-        binding.bind_output("y")
+        binding = bind(relu, {"x": x}, "y")
         binding.run()
         first = binding.numpy()["y"]
         x[...] = 7
@@ -79,12 +70,10 @@ class TestOutputs:
 
     def test_outputs_fed_back_release_the_run_before(self, relu):
         """A loop that feeds outputs back keeps the memory of one step only."""
-        binding = relu.binding()
         x = f32(1, 2).view(Tracked)
         alive = weakref.ref(x)
-        binding.bind_input("x", x)
+        binding = bind(relu, {"x": x}, "y")
         del x
-        binding.bind_output("y")
         binding.run()
         state = binding.outputs()["y"]
         binding.bind_input("x", state)
@@ -94,21 +83,15 @@ class TestOutputs:
 
     def test_shapes_that_depend_on_the_data(self, nonzero):
         x = f32(0, 0, 0)
-        binding = nonzero.binding()
-        binding.bind_input("x", x)
-        binding.bind_output("where")
+        binding = bind(nonzero, {"x": x}, "where")
         for numbers, expected in (([0, 1, 1], [[1, 2]]), ([0, 0, 0], [[]]), ([1, 1, 1], [[0, 1, 2]])):
             x[...] = numbers
-            binding.run()
-            assert binding.numpy()["where"].tolist() == expected
+            assert ran(binding)["where"] == expected
 
     def test_outputs_are_in_the_order_of_binding(self, load):
         session = load("(float[n] x) => (float[n] a, float[n] b, float[n] c) { a = Neg(x)  b = Abs(x)  c = Relu(x) }")
-        binding = session.binding()
         into = np.zeros(1, np.float32)
-        binding.bind_input("x", f32(-2))
-        binding.bind_output("c", into)
-        binding.bind_output("a")
+        binding = bind(session, {"x": f32(-2)}, c=into, a=None)
         for _ in range(2):
             binding.run()
             assert list(binding.outputs()) == ["c", "a"]
@@ -116,8 +99,7 @@ class TestOutputs:
         # From the caller's memory to ORT's, and back.
         binding.bind_output("c")
         into[...] = 9
-        binding.run()
-        assert binding.numpy()["c"].tolist() == [0]
+        assert ran(binding)["c"] == [0]
         assert into.tolist() == [9]
         binding.bind_output("a", into)
         binding.run()
@@ -134,25 +116,19 @@ class TestOutputs:
         assert list(binding.outputs()) == ["y"]
 
     def test_no_outputs_after_a_failed_run(self, add):
-        binding = add.binding()
-        binding.bind_input("x", f32(1, 2))
-        binding.bind_input("y", f32(1, 2))
-        binding.bind_output("z")
+        binding = bind(add, {"x": f32(1, 2), "y": f32(1, 2)}, "z")
         binding.run()
         binding.bind_input("y", f32(1, 2, 3))
         with pytest.raises(OrtError, match="Add"):
             binding.run()
         assert binding.outputs() == {}
         binding.bind_input("y", f32(1, 1))
-        binding.run()
-        assert binding.numpy()["z"].tolist() == [2, 3]
+        assert ran(binding)["z"] == [2, 3]
 
     def test_outputs_outlive_binding_and_session(self, relu):
         into = f32(0, 0).view(Tracked)
         alive = weakref.ref(into)
-        binding = relu.binding()
-        binding.bind_input("x", f32(-1, 2))
-        binding.bind_output("y", into)
+        binding = bind(relu, {"x": f32(-1, 2)}, y=into)
         binding.run()
         bound = binding.numpy()["y"]
         binding.bind_output("y")
@@ -222,9 +198,7 @@ class TestOutputs:
         session = load(f"(float[n] x) => ({kind.onnx_name}[n] y) {{ y = Cast <to = {kind.onnx_code}> (x) }}", opset=25)
         x = f32(1, 1, 1, 1)
         buffer = zrt.Buffer((4,), kind)
-        binding = session.binding()
-        binding.bind_input("x", x)
-        binding.bind_output("y", buffer)
+        binding = bind(session, {"x": x}, y=buffer)
         binding.run()
         array = buffer.unpack() if kind.packed else buffer.array
         assert array.astype(np.float32).tolist() == x.tolist()
@@ -232,10 +206,7 @@ class TestOutputs:
     def test_sequences_and_strings_are_left_to_ort(self, load):
         session = load("""(float[n] x) => (seq(float[n]) y, string[n] s)
                           { y = SequenceConstruct(x)  s = Cast <to = 8> (x) }""")
-        binding = session.binding()
-        binding.bind_input("x", f32(1))
-        binding.bind_output("y")
-        binding.bind_output("s")
+        binding = bind(session, {"x": f32(1)}, "y", "s")
         binding.run()
         values = binding.outputs()
         assert values["y"].kind is ValueKind.SEQUENCE
@@ -248,50 +219,31 @@ class TestOutputs:
 
     def test_output_that_is_an_initializer(self, load):
         session = load("(float[n] x) => (float[n] y, float[2] w) <float[2] w = {5, 6}> { y = Neg(x) }")
-        binding = session.binding()
         into = np.zeros(2, np.float32)
-        binding.bind_input("x", f32(1))
-        binding.bind_output("w", into)
+        binding = bind(session, {"x": f32(1)}, w=into)
         binding.run()
         assert into.tolist() == [5, 6]
         binding.bind_output("w")
         binding.run()
         binding.numpy()["w"][...] = 99
-        binding.run()
-        assert binding.numpy()["w"].tolist() == [5, 6]
+        assert ran(binding)["w"] == [5, 6]
 
     @pytest.mark.parametrize(
-        ("name", "place", "error", "message"),
+        ("place", "error", "message"),
         [
-            ("z", None, UnknownNameError, "the model has no output 'z'; it has 'y'"),
-            ("x", None, UnknownNameError, "the model has no output 'x'"),
-            ("y", np.zeros(2), DTypeError, "output 'y': expected float32, got float64"),
-            ("y", np.zeros((1, 2), np.float32), ShapeError, r"output 'y': expected shape \[n\], got \[1, 2\]"),
-            ("y", np.zeros(4, np.float32)[::2], ArgumentError, "output 'y': is not C-contiguous"),
-            ("y", np.zeros(2, ">f4"), ArgumentError, "output 'y': is in the other byte order"),
-            ("y", np.frombuffer(bytes(8), np.float32), ArgumentError, "output 'y': the array is read-only"),
-            (
-                "y",
-                zrt.Value.from_array(np.frombuffer(bytes(8), np.float32)),
-                ArgumentError,
-                "output 'y': the array is read-only",
-            ),
-            ("y", np.zeros(2, ml_dtypes.int4), DTypeError, "output 'y': ONNX Runtime packs INT4"),
-            ("y", [0.0, 0.0], DTypeError, "output 'y': expected an array, a Value or a Buffer, got list"),
-            ("y", zrt.MemoryInfo("Nowhere"), ArgumentError, "Nowhere"),
-            ("y", zrt.MemoryInfo.cuda(3), ArgumentError, "output 'y': this session has no allocator for 'Cuda'"),
-            ("y", zrt.MemoryInfo.of("acme", "NPU"), ArgumentError, "output 'y': .* no allocator for 'acme'"),
-            ("y", "Cpu", DTypeError, "output 'y': expected an array, a Value or a Buffer, got str"),
+            (np.zeros(4, np.float32)[::2], ArgumentError, "output 'y': is not C-contiguous"),
+            (np.zeros(2, ">f4"), ArgumentError, "output 'y': is in the other byte order"),
+            (np.zeros(2, ml_dtypes.int4), DTypeError, "output 'y': ONNX Runtime packs INT4"),
+            ([0.0, 0.0], DTypeError, "output 'y': expected an array, a Value or a Buffer, got list"),
+            (zrt.MemoryInfo.cuda(3), ArgumentError, "output 'y': this session has no allocator for 'Cuda'"),
+            (zrt.MemoryInfo.of("acme", "NPU"), ArgumentError, "output 'y': .* no allocator for 'acme'"),
         ],
     )
-    def test_bad_places_raise(self, relu, name, place, error, message):
-        binding = relu.binding()
-        binding.bind_input("x", f32(-1, 4))
-        binding.bind_output("y")
+    def test_bad_places_raise(self, relu, place, error, message):
+        binding = bind(relu, {"x": f32(-1, 4)}, "y")
         with pytest.raises(error, match=message):
-            binding.bind_output(name, place)
-        binding.run()
-        assert binding.numpy()["y"].tolist() == [0, 4]
+            binding.bind_output("y", place)
+        assert ran(binding)["y"] == [0, 4]
 
     def test_refused_place_is_not_bound(self, load):
         binding = load("(float[n] x) => (float[n] a, float[n] b) { a = Neg(x)  b = Abs(x) }").binding()
@@ -300,27 +252,15 @@ class TestOutputs:
             with pytest.raises(zrt.Error):
                 binding.bind_output("a", place)
         binding.bind_output("b")
-        binding.run()
-        assert {name: array.tolist() for name, array in binding.numpy().items()} == {"b": [2]}
-
-    def test_closed_place_raises(self, relu):
-        value, buffer = zrt.Value.from_array(f32(1)), zrt.Buffer((1,), np.float32)
-        value.close()
-        buffer.close()
-        for place in (value, buffer):
-            with pytest.raises(ClosedError, match=f"output 'y': this {type(place).__name__} is closed"):
-                relu.binding().bind_output("y", place)
+        assert ran(binding) == {"b": [2]}
 
     @pytest.mark.parametrize("size", [1, 3])
     def test_place_of_another_size_raises(self, relu, size):
-        binding = relu.binding()
-        binding.bind_input("x", f32(1, 2))
-        binding.bind_output("y", np.zeros(size, np.float32))
+        binding = bind(relu, {"x": f32(1, 2)}, y=np.zeros(size, np.float32))
         with pytest.raises(ShapeError, match=r"another shape than is bound .*: .*output 'y'"):
             binding.run(zrt.RunOptions(log_severity_level=4))
         binding.bind_output("y")
-        binding.run()
-        assert binding.numpy()["y"].tolist() == [1, 2]
+        assert ran(binding)["y"] == [1, 2]
 
 
 class TestInputsThatAreOutputs:
@@ -328,18 +268,14 @@ class TestInputsThatAreOutputs:
 
     def test_output_is_the_bound_input(self, load):
         x = f32(1, 2)
-        binding = load(self.TEXT).binding()
-        binding.bind_input("x", x)
-        binding.bind_output("x")
+        binding = bind(load(self.TEXT), {"x": x}, "x")
         binding.run()
         assert np.shares_memory(binding.numpy()["x"], x)
 
     def test_output_keeps_the_input_alive(self, load):
-        binding = load(self.TEXT).binding()
         x = f32(1, 2).view(Tracked)
         alive = weakref.ref(x)
-        binding.bind_input("x", x)
-        binding.bind_output("x")
+        binding = bind(load(self.TEXT), {"x": x}, "x")
         binding.run()
         same = binding.numpy()["x"]
         del x
@@ -352,11 +288,9 @@ class TestInputsThatAreOutputs:
     @pytest.mark.parametrize("how", ["bound anew", "cleared"])
     def test_output_is_released_with_the_input(self, load, how):
         # ONNX Runtime would return the memory of the earlier feed.
-        binding = load(self.TEXT).binding()
         x = f32(1, 2).view(Tracked)
         alive = weakref.ref(x)
-        binding.bind_input("x", x)
-        binding.bind_output("x")
+        binding = bind(load(self.TEXT), {"x": x}, "x")
         binding.run()
         del x
         if how == "cleared":
@@ -367,8 +301,7 @@ class TestInputsThatAreOutputs:
         assert alive() is None
         assert binding.outputs() == {}
         binding.bind_input("x", f32(4))
-        binding.run()
-        assert binding.numpy()["x"].tolist() == [4]
+        assert ran(binding)["x"] == [4]
 
     def test_output_cannot_have_other_memory(self, load):
         binding = load(self.TEXT).binding()
@@ -379,16 +312,9 @@ class TestInputsThatAreOutputs:
             overridable.bind_output("w", np.zeros(2, np.float32))
 
 
-def test_sequence_never_shows_the_memory_of_inputs_that_are_gone() -> None:
+def test_sequence_never_shows_the_memory_of_inputs_that_are_gone(load) -> None:
     """SequenceInsert returns the tensors of the sequence that it was fed."""
-    sequences = [helper.make_tensor_sequence_value_info(name, models.FLOAT, None) for name in "st"]
-    session = zrt.Session(
-        models.build(
-            [models.node("SequenceInsert", ["s", "x"], ["t"])],
-            [sequences[0], models.tensor("x", models.FLOAT, ["n"])],
-            sequences[1:],
-        )
-    )
+    session = load("(seq(float[n]) s, float[n] x) => (seq(float[n]) t) { t = SequenceInsert(s, x) }")
     binding = zrt.IoBinding(session)
     binding.bind_output("t")
     kept = []

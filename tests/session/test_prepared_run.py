@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -14,17 +13,10 @@ import pytest
 import zrt
 from tests.support.arrays import Tracked, f32
 from zrt.errors import (
-    ArgumentError,
-    ClosedError,
     DTypeError,
-    NotCopyableError,
     OrtError,
-    ShapeError,
-    TerminatedError,
-    UnknownNameError,
     UnsupportedError,
 )
-from zrt.types import ElementType, pack
 
 
 class TestFeeds:
@@ -75,28 +67,18 @@ class TestFeeds:
             assert [(array.shape, array.tolist()) for array in prepared.run()] == [((), -2), ((0,), [])]
 
     @pytest.mark.parametrize(
-        ("feeds", "error", "message"),
+        ("declared", "feed", "error", "message"),
         [
-            ([f32(1, 2, 3)[::2]], ArgumentError, "input 'x': is not C-contiguous .*without a copy"),
-            ([np.ones(2, ">f4")], ArgumentError, "input 'x': is in the other byte order .*without a copy"),
-            ([[1.0]], DTypeError, "input 'x': expected an array, a Value or a Buffer, got list"),
-            ([np.float32(1)], DTypeError, "input 'x': expected an array, a Value or a Buffer, got float32"),
-            ([np.ones(2)], DTypeError, "input 'x': expected float32, got float64"),
-            ([f32([1])], ShapeError, r"input 'x': expected shape \[n\], got \[1, 1\]"),
-            ({"z": f32(1)}, UnknownNameError, "no input 'z'"),
-            ({}, ArgumentError, "input 'x' is missing"),
-            ([f32(1), f32(1)], ArgumentError, "1 inputs"),
-            (None, DTypeError, "feeds: expected a dict or a list"),
+            ("string[n]", np.array(["1"]), UnsupportedError, "input 'x' holds strings"),
+            ("seq(float[n])", f32(1), UnsupportedError, "input 'x' is a sequence"),
+            ("int4[n]", np.ones(4, ml_dtypes.int4), DTypeError, "input 'x': ONNX Runtime packs INT4"),
+            ("float[n]", np.ones(3, "M8[s]"), DTypeError, "input 'x': ONNX has no element type"),
         ],
     )
-    def test_bad_feeds_raise(self, relu, feeds, error, message):
+    def test_other_types_are_refused(self, load, declared, feed, error, message):
+        session = load(f"({declared} x, float v) => ({declared} x, float w) {{ w = Neg(v) }}", opset=25)
         with pytest.raises(error, match=message):
-            relu.prepare(feeds)
-        assert relu.prepare([f32(1)]).run()[0].tolist() == [1]
-
-    def test_strings_are_refused(self, load):
-        with pytest.raises(UnsupportedError, match="input 'x' holds strings"):
-            load("(string[n] x) => (int64[n] y) { y = Cast <to = 7> (x) }").prepare([np.array(["1"])])
+            session.prepare([feed, f32(1)])
 
 
 class TestResults:
@@ -125,41 +107,6 @@ class TestResults:
         for array, expected in zip(first, kept, strict=True):
             assert array.tolist() == expected.tolist()
 
-    @pytest.mark.parametrize(
-        "kind", [kind for kind in ElementType if kind.bits and not kind.refused], ids=lambda kind: kind.name
-    )
-    def test_every_type(self, load, kind):
-        name = kind.onnx_name
-        session = load(f"({name}[n] x, float f) => ({name}[n] x, float g) {{ g = Neg(f) }}", opset=25)
-        x = np.array([1, 0, 1, 1], np.float32).astype(kind.dtype)
-        feed = zrt.Value.from_packed(pack(x, kind), kind, x.shape) if kind.packed else x
-        prepared = session.prepare([feed, np.array(1, np.float32)])
-        for _ in range(2):
-            result = prepared.run()[0]
-            result = result.unpack() if kind.packed else result
-            assert result.dtype == kind.dtype
-            assert result.tobytes() == x.tobytes()
-
-    def test_ml_dtypes_output_is_written_into_the_array(self, load):
-        prepared = load("(float[n] x) => (bfloat16[n] y) { y = Cast <to = 16> (x) }").prepare([f32(1, 2)])
-        for _ in range(2):
-            (y,) = prepared.run()
-            assert y.dtype == ml_dtypes.bfloat16
-            assert y.tolist() == [1, 2]
-
-    def test_wrong_output_shape_fails_once(self, build, capfd):
-        session = zrt.Session(
-            build("(float[n] x) => (float[4] y) { y = Neg(x) }"), zrt.SessionOptions(log_severity_level="ERROR")
-        )
-        x = f32(1, 2)
-        prepared = session.prepare([x])
-        assert prepared.run()[0].tolist() == [-1, -2]
-        assert "provided for output 'y'" in capfd.readouterr().err
-        x[...] = 3
-        assert prepared.run()[0].tolist() == [-3, -3]
-        assert prepared.run(zrt.RunOptions())[0].tolist() == [-3, -3]
-        assert capfd.readouterr().err == ""
-
     def test_run_after_a_failed_run(self, load):
         session = load("(int64 i) => (float y) <float[2] rows = {5, 6}> { y = Gather(rows, i) }")
         index = np.array(9)
@@ -169,34 +116,6 @@ class TestResults:
                 prepared.run()
         index[...] = 1
         assert prepared.run()[0] == 6
-
-    def test_results_are_those_of_session_run(self, add):
-        random = np.random.default_rng(0)
-        x, y = (np.empty(100, np.float32) for _ in range(2))
-        prepared = add.prepare([x, y])
-        for _ in range(5):
-            x[...], y[...] = random.standard_normal((2, 100))
-            assert prepared.run()[0].tobytes() == add.run([x, y])[0].tobytes()
-
-
-class TestOptions:
-    def test_wrong_options_raise(self, relu):
-        prepared = relu.prepare([f32(1)])
-        with pytest.raises(DTypeError, match="options: expected RunOptions, got str"):
-            prepared.run("fast")
-        options = zrt.RunOptions()
-        options.close()
-        with pytest.raises(ClosedError, match="this RunOptions is closed"):
-            prepared.run(options)
-        assert prepared.run(zrt.RunOptions(tag="x"))[0].tolist() == [1]
-
-    def test_terminated_run_raises(self, relu):
-        prepared, options = relu.prepare([f32(1)]), zrt.RunOptions()
-        options.terminate()
-        with pytest.raises(TerminatedError):
-            prepared.run(options)
-        options.reset()
-        assert prepared.run(options)[0].tolist() == [1]
 
 
 class TestLifetimes:
@@ -218,11 +137,6 @@ class TestLifetimes:
         session.close()
         assert prepared.run()[0].tolist() == [-1, -2]
 
-    def test_prepare_of_a_closed_session_raises(self, relu):
-        relu.close()
-        with pytest.raises(ClosedError, match="this Session is closed"):
-            relu.prepare([f32(1)])
-
     def test_results_outlive_the_prepared_run(self, nonzero):
         prepared = nonzero.prepare([np.tile(f32(0, 1), 5000)])
         (where,) = prepared.run()
@@ -232,32 +146,17 @@ class TestLifetimes:
         gc.collect()
         assert where[0, -1] == 9999
 
-    def test_closed_prepared_run_raises(self, relu):
-        prepared = relu.prepare([f32(1)])
-        assert not prepared.closed
-        prepared.close()
-        assert prepared.closed
-        with pytest.raises(ClosedError, match="this PreparedRun is closed"):
-            prepared.run()
-        with pytest.raises(ClosedError, match="this PreparedRun is closed"), prepared:
-            pass
-        prepared.close()
-        assert relu.run([f32(1)])[0].tolist() == [1]
-
     def test_with_closes_the_prepared_run(self, relu):
         with relu.prepare([f32(1)]) as prepared:
             assert prepared.run()[0].tolist() == [1]
         assert prepared.closed
+        prepared.close()
 
     def test_value_closed_after_prepare(self, relu):
         value = zrt.Value.from_array(f32(1))
         prepared = relu.prepare([value])
         value.close()
         assert prepared.run()[0].tolist() == [1]
-
-    def test_copy_raises(self, relu):
-        with pytest.raises(NotCopyableError, match="PreparedRun"):
-            copy.copy(relu.prepare([f32(1)]))
 
 
 class TestNames:
@@ -273,8 +172,6 @@ class TestNames:
         prepared = relu.prepare([f32(1)])
         prepared.close()
         assert prepared.output_names == ("y",)
-        with pytest.raises(ClosedError):
-            prepared.run_named()
 
 
 class TestPrime:
@@ -285,14 +182,6 @@ class TestPrime:
         prepared.prime(3)
         prepared.prime(0)
         assert prepared.run()[0].tolist() == [0]
-
-    def test_prime_raises_the_error_of_a_run(self, relu):
-        with pytest.raises(DTypeError, match="runs: expected an int, got str"):
-            relu.prepare([f32(-1)]).prime("often")
-        prepared = relu.prepare([f32(-1)])
-        prepared.close()
-        with pytest.raises(ClosedError):
-            prepared.prime()
 
 
 class TestThreads:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import zrt
 from tests.support import ort
-from zrt.errors import ArgumentError, ClosedError, DTypeError, FileError, TraceError, UnsupportedError
+from zrt.errors import FileError, TraceError, UnsupportedError
 from zrt.session.profile import own_times
 
 RELUS = "(float[n] x) => (float[n] y) { a = Relu(x) b = Exp(a) y = Relu(b) }"
@@ -103,18 +103,6 @@ class TestOfRuns:
         both = zrt.Profile(tuple(event for profile in profiles for event in profile.events))
         assert {row.shapes for row in both.by_node()} == {None}
 
-    @pytest.mark.parametrize(
-        ("arguments", "error"),
-        [({"runs": 0}, ArgumentError), ({"runs": 1.5}, DTypeError), ({"warmup": -1}, ArgumentError)],
-    )
-    def test_counts_are_checked(self, chain, arguments, error):
-        with pytest.raises(error, match=next(iter(arguments))):
-            chain.profile([X], **arguments)
-
-    def test_failing_run_raises_its_error(self, chain):
-        with pytest.raises(DTypeError, match="input 'x'"):
-            chain.profile([X.astype(np.float64)])
-
 
 class TestTraces:
     """Traces that ONNX Runtime writes to a given path."""
@@ -170,12 +158,6 @@ class TestTraces:
         assert relu.end_profiling() == ""
         assert relu.profiling_start_ns == 0
 
-    @pytest.mark.parametrize("kind", [lambda p: zrt.SessionOptions(profile_file_prefix=p).handle(),
-                                      lambda p: zrt.RunOptions(profile_file_prefix=p)])  # fmt: skip
-    def test_missing_folder_raises(self, kind, tmp_path):
-        with pytest.raises(ArgumentError, match=r"profile_file_prefix: there is no folder '.*nope'"):
-            kind(tmp_path / "nope" / "trace")
-
     def test_unwritable_trace_raises(self, build, tmp_path):
         folder = tmp_path / "gone"
         folder.mkdir()
@@ -186,13 +168,6 @@ class TestTraces:
         folder.rmdir()
         with pytest.raises(FileError, match="ONNX Runtime could not write it"):
             session.end_profiling()
-
-    def test_closed_session_raises(self, relu):
-        relu.close()
-        with pytest.raises(ClosedError):
-            relu.profile([X])
-        with pytest.raises(ClosedError):
-            _ = relu.profiling_start_ns
 
     @pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", 'x","args" : {', 'q"_kernel_time', "π"])
     def test_names_of_any_characters(self, build, name):
@@ -251,14 +226,9 @@ class TestReading:
     @pytest.mark.parametrize(
         ("content", "said"),
         [
-            ("", "it is empty: ONNX Runtime writes it when profiling ends"),
-            ("[\n", "it is cut short, or no trace"),
-            ('[{"cat" : "Node","pid" :1', "it is cut short, or no trace"),
             ("[" * 100_000, "it is cut short, or no trace"),
-            ("{}", "holds no list of events"),
             ('"text"', "holds no list of events"),
             ([1], "event 0 is not one of ONNX Runtime's"),
-            ([{"ph": "X"}], "event 0 is not one"),
             ([event("a", 0, 1), {**event("b", 0, 1), "ts": "soon"}], "event 1 is not one"),
             ([{**event("a", 0, 1), "dur": None}], "event 0 is not one"),
             ([{**event("a", 0, 1), "args": 5}], "event 0 is not one"),
@@ -267,30 +237,6 @@ class TestReading:
     def test_other_content_raises_trace_error(self, trace, content, said):
         with pytest.raises(TraceError, match=rf"trace .*trace\.json': .*{said}"):
             trace(content)
-
-    def test_truncated_trace_raises(self, chain, tmp_path):
-        options = zrt.RunOptions(profile_file_prefix=tmp_path / "run")
-        chain.run([X], options=options)
-        content = Path(options.profile_files()[0]).read_text("utf-8").rstrip()
-        short = tmp_path / "short.json"
-        for length in range(0, len(content), 37):
-            short.write_text(content[:length], "utf-8")
-            with pytest.raises(TraceError, match=r"short\.json"):
-                zrt.Profile.read(short)
-
-    def test_unusable_paths_raise(self, chain, tmp_path):
-        with pytest.raises(FileError, match=r"nope\.json': No such file"):
-            zrt.Profile.read(tmp_path / "nope.json")
-        with pytest.raises(FileError, match="Is a directory"):
-            zrt.Profile.read(tmp_path)
-        with pytest.raises(FileError, match="Is a directory"):
-            chain.profile([X], runs=1).write(tmp_path)
-
-    def test_invalid_utf8_raises_trace_error(self, tmp_path):
-        path = tmp_path / "bytes.json"
-        path.write_bytes(bytes(range(256)))
-        with pytest.raises(TraceError, match=r"bytes\.json"):
-            zrt.Profile.read(path)
 
 
 class TestWriting:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import copy
+import asyncio
 import gc
-import itertools
-import threading
-import time
-import types
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,20 +11,18 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
 
 import zrt
 from benches.models import build as bench_models
 from tests.support.arrays import f32
+from tests.support.bindings import bind
 from zrt.errors import (
     AllocationError,
     ArgumentError,
-    ClosedError,
     DTypeError,
     Error,
     FailError,
     InvalidArgumentError,
-    NotCopyableError,
     ShapeError,
     UnknownNameError,
 )
@@ -48,6 +42,7 @@ class TestAttributes:
         session = load("(float[n] b) => (float[n] z) { z = Relu(b) }")
         session.close()
         assert (session.input_names, session.output_names) == (("b",), ("z",))
+        assert session.metadata.graph_name == "test"
 
     def test_types_are_readable_while_another_thread_closes(self, build):
         model = build("(float[n] b) => (float[n] z) { z = Relu(b) }")
@@ -80,10 +75,6 @@ class TestAttributes:
         relu.run([f32(1)])
         assert allocator.stats().num_allocs >= 0
 
-    def test_copy_raises(self, relu):
-        with pytest.raises(NotCopyableError, match="Session"):
-            copy.copy(relu)
-
 
 class TestFeeds:
     def test_feeds_by_name_in_any_order(self, load):
@@ -98,16 +89,13 @@ class TestFeeds:
         for _ in range(3):
             assert session.run(kind([f32(5, 7), f32(1, 2)]))[0].tolist() == [4, 5]
 
-    def test_feeds_in_any_mapping(self, add):
-        feeds = types.MappingProxyType({"x": f32(1), "y": f32(2)})
-        for _ in range(3):
-            assert add.run(feeds)[0].tolist() == [3]
-
     def test_model_without_inputs(self, load):
         session = load("() => (float[2] y) { y = Constant <value = float[2] {3, 4}> () }")
         for _ in range(3):
             assert session.run({})[0].tolist() == [3, 4]
             assert session.run([])[0].tolist() == [3, 4]
+        with pytest.raises(UnknownNameError, match="no input 'x'; it has none"):
+            session.run({"x": f32(1)})
 
     # Each kind of feed twice: the first run prepares the call that the second uses.
     @pytest.mark.parametrize(
@@ -155,15 +143,6 @@ class TestFeeds:
         for _ in range(2):
             assert session.run([np.array([1], np.longlong)])[0].tolist() == [-1]
 
-    def test_more_values_than_fit_on_the_stack(self, load):
-        count = 100
-        inputs = ", ".join(f"float[n] x{i}" for i in range(count))
-        outputs = ", ".join(f"float[n] y{i}" for i in range(count))
-        session = load(f"({inputs}) => ({outputs}) {{ {' '.join(f'y{i} = Neg(x{i})' for i in range(count))} }}")
-        for _ in range(2):
-            results = session.run([f32(i, -i) for i in range(count)])
-            assert [array.tolist() for array in results] == [[-i, i] for i in range(count)]
-
     def test_values_and_buffers_beside_arrays(self, load):
         session = load("(float[n] a, float[n] b, float[n] c) => (float[n] y) { y = Sum(a, b, c) }")
         buffer = zrt.Buffer((2,), np.float32)
@@ -177,15 +156,66 @@ class TestFeeds:
 
     def test_value_of_another_session(self, relu, load):
         split = load("(float[n] x) => (float[k] y) <bool[2] keep = {0, 1}> { y = Compress(x, keep) }")
-        binding = split.binding()
-        binding.bind_input("x", f32(-1, 5))
-        binding.bind_output("y")
+        binding = bind(split, {"x": f32(-1, 5)}, "y")
         binding.run()
         value = binding.outputs()["y"]
         split.close()
         del binding, split
         gc.collect()
         assert relu.run([value])[0].tolist() == [5]
+
+
+def odd(array: np.ndarray) -> np.ndarray:
+    """The same numbers at an address that is not a multiple of their size."""
+    memory = np.zeros(array.nbytes + array.itemsize, np.uint8)
+    start = 1 - memory.ctypes.data % array.itemsize
+    placed = np.ndarray(array.shape, array.dtype, memory, start)
+    placed[...] = array
+    assert placed.ctypes.data % array.itemsize == 1
+    return placed
+
+
+class TestMisalignedMemory:
+    """Compiled code may assume that the address of a number is a multiple of its size."""
+
+    X = np.arange(8, dtype=np.float32).reshape(2, 4)
+
+    # One model whose output shape the feeds determine, and one where ORT allocates the output.
+    @pytest.fixture(params=["y = Neg(x)", "s = Shape(x)  y0 = Neg(x)  y = Reshape(y0, s)"])
+    def session(self, load, request):
+        return load(f"(float[n, m] x) => (float[n, m] y) {{ {request.param} }}")
+
+    def test_misaligned_feed_is_copied(self, session):
+        # The first run prepares the call that the next runs use.
+        for feed in (self.X, odd(self.X), self.X, odd(self.X)):
+            assert session.run([feed], ["y"])[0].tolist() == (-self.X).tolist()
+            for each in ({"x": feed}, [feed]):
+                assert session.run(each)[0].tolist() == (-self.X).tolist()
+                assert session.submit(each).result()[0].tolist() == (-self.X).tolist()
+                assert asyncio.run(session.run_async(each))[0].tolist() == (-self.X).tolist()
+
+    def test_empty_array_may_be_misaligned(self, session):
+        for feed in (self.X[:0].copy(), odd(self.X[:0])) * 2:
+            assert session.run([feed])[0].shape == (0, 4)
+
+    def test_bytes_are_always_aligned(self, load):
+        session = load("(uint8[n] x) => (uint8[n] y) { y = BitwiseNot(x) }")
+        memory = np.arange(9, dtype=np.uint8)
+        for start in range(4):
+            assert session.run([memory[start : start + 4]])[0].tolist() == (~memory[start : start + 4]).tolist()
+
+    def test_zero_copy_functions_raise_for_misaligned_memory(self, session):
+        binding = zrt.IoBinding(session)
+        for refuse in (
+            zrt.Value.from_array,
+            lambda array: session.prepare({"x": array}),
+            lambda array: binding.bind_input("x", array),
+            lambda array: binding.bind_output("y", array),
+        ):
+            with pytest.raises(
+                ArgumentError, match=r"begins at 0x[0-9a-f]+[159d], no multiple of its elements' 4 bytes"
+            ):
+                refuse(odd(self.X))
 
 
 class TestOverridableInitializers:
@@ -232,35 +262,12 @@ class Unconvertible:
         raise TypeError("it lies on the moon")
 
 
+# Feeds that the table of tests/robustness does not have.
 BAD_FEEDS = [
-    pytest.param({"z": f32(1)}, UnknownNameError, "no input 'z'; it has 'x', 'y'", id="unknown name"),
-    pytest.param({"x": f32(1)}, ArgumentError, "input 'y' is missing", id="missing"),
-    pytest.param({}, ArgumentError, "input 'x', 'y' is missing", id="none"),
-    pytest.param({"x": f32(1), "y": f32(1), "z": f32(1)}, UnknownNameError, "no input 'z'", id="too many"),
-    pytest.param([f32(1)], ArgumentError, r"2 inputs \('x', 'y'\), got 1", id="short list"),
-    pytest.param([f32(1)] * 3, ArgumentError, "got 3", id="long list"),
-    pytest.param({5: f32(1), "x": f32(1)}, UnknownNameError, "no input 5", id="number as name"),
-    pytest.param([f32(1), np.ones(1)], DTypeError, "'y': expected float32, got float64", id="dtype"),
-    pytest.param([f32(1), np.ones(1, np.int32)], DTypeError, "'y': expected float32, got int32", id="integers"),
-    pytest.param([f32(1), np.ones(1, np.float16)], DTypeError, "'y': expected float32, got float16", id="half"),
-    pytest.param([f32(1), np.array(["a"])], DTypeError, "'y': expected float32, got string", id="strings"),
-    pytest.param([f32(1), np.ones(1, "M8[s]")], DTypeError, "'y': .*datetime64", id="dates"),
-    pytest.param([f32(1), np.zeros(1, "f4,f4")], DTypeError, "'y': ", id="structured"),
     pytest.param([f32(1), [1.0]], DTypeError, "'y': expected float32, got float64", id="list of floats"),
-    pytest.param([f32(1), None], DTypeError, r"'y': expected float32, got objects \(NoneType\)", id="None"),
-    pytest.param([f32(1), [[1], [2, 3]]], DTypeError, "'y': ", id="ragged"),
     pytest.param([f32(1), Unconvertible()], DTypeError, "'y': it lies on the moon", id="unconvertible"),
-    pytest.param([f32(1), f32([1])], ShapeError, r"'y': expected shape \[n\], got \[1, 1\]", id="rank"),
-    pytest.param([f32(1), np.float32(1)], ShapeError, r"'y': expected shape \[n\], got \[\]", id="rank 0"),
-    pytest.param(
-        [f32(1), np.broadcast_to(np.float32(0), (2**45,))], AllocationError, "'y': .*Unable to allocate", id="huge"
-    ),
     pytest.param([f32(1, 2), f32(1, 2, 3)], FailError, "Add", id="sizes that do not fit each other"),
-    pytest.param(None, DTypeError, "feeds: expected a dict or a list of arrays, got NoneType", id="no feeds"),
-    pytest.param("xy", DTypeError, "got str", id="a string"),
-    pytest.param(f32(1), DTypeError, "got ndarray", id="an array"),
-    pytest.param(np.zeros((2, 1), np.float32), DTypeError, "got ndarray", id="an array of two rows"),
-    pytest.param({"x": f32(1), "y": f32(1)}.items(), DTypeError, "got dict_items", id="items"),
+    pytest.param(b"xy", DTypeError, "got bytes", id="bytes"),
 ]
 
 
@@ -283,27 +290,6 @@ class TestRefusals:
                 session.run([np.ones(shape, np.float32)])
             assert session.run([np.ones((2, 4), np.float32)])[0].sum() == -8
 
-    def test_closed_value_or_buffer_raises(self, relu):
-        value, buffer = zrt.Value.from_array(f32(1)), zrt.Buffer((1,), np.float32)
-        value.close()
-        buffer.close()
-        for feed, kind in ((value, "Value"), (buffer, "Buffer")):
-            with pytest.raises(ClosedError, match=f"input 'x': this {kind} is closed"):
-                relu.run([feed])
-        assert relu.run([f32(1)])[0].tolist() == [1]
-
-    def test_values_are_checked_like_arrays(self, add):
-        right = zrt.Value.from_array(f32(1))
-        with pytest.raises(DTypeError, match="input 'y': expected float32, got int64"):
-            add.run([right, zrt.Value.from_array(np.array([1]))])
-        with pytest.raises(ShapeError, match=r"input 'y': expected shape \[n\], got \[1, 1\]"):
-            add.run([right, zrt.Value.from_array(np.ones((1, 1), np.float32))])
-
-    @pytest.mark.parametrize("options", [5, {"tag": "x"}, zrt.SessionOptions()], ids=lambda value: type(value).__name__)
-    def test_wrong_options_raise(self, relu, options):
-        with pytest.raises(DTypeError, match="options: expected RunOptions, got"):
-            relu.run([f32(1)], options=options)
-
     def test_output_too_large_for_memory_raises(self, load):
         # As large as the address space, and larger than a size_t can count.
         outer = load("(float[a, k] x, float[k, b] y) => (float[a, b] z) { z = MatMul(x, y) }")
@@ -325,68 +311,11 @@ class TestRefusals:
 
 
 class TestClosing:
-    def test_run_after_close_raises(self, relu):
-        relu.run([f32(1)])
-        relu.close()
-        assert relu.closed
-        for call in (
-            lambda: relu.run([f32(1)]),
-            lambda: relu.run({"x": f32(1)}, ["y"]),
-            lambda: relu.run([zrt.Value.from_array(f32(1))]),
-            lambda: relu.prepare([f32(1)]),
-            relu.lane,
-            relu.binding,
-            relu.allocator,
-            relu.end_profiling,
-            relu.__enter__,
-        ):
-            with pytest.raises(ClosedError, match="this Session is closed"):
-                call()
-        relu.close()
-
-    def test_attributes_stay_after_close(self, relu):
-        relu.close()
-        assert relu.input_names == ("x",)
-        assert relu.metadata.graph_name == "test"
-
     def test_with_closes_the_session(self, build):
         with zrt.Session(build("(float[n] x) => (float[n] y) { y = Relu(x) }")) as session:
             assert session.run([f32(1)])[0].tolist() == [1]
         assert session.closed
-
-    def test_close_during_a_run(self, loop, background):
-        job = background(lambda: loop.run({"n": np.array(100_000), "x": np.zeros(4, np.float32)}))
-        job.under_way()
-        loop.close()
-        gc.collect()
-        with pytest.raises(ClosedError):
-            loop.run({"n": np.array(1), "x": np.zeros(4, np.float32)})
-        assert job.result()[0].tolist() == [0, 0, 0, 0]
-
-    def test_close_during_many_runs(self, load):
-        for _ in range(20):
-            session = load("(float[n] x) => (float[n] y) { y = Neg(x) }")
-            ran = threading.Event()
-
-            def run(session=session, ran=ran):
-                end = time.monotonic() + 60
-                try:
-                    for size in itertools.count(1):
-                        if time.monotonic() > end:
-                            return "never closed"
-                        x = np.ones(size % 7, np.float32)
-                        assert session.run([x])[0].tolist() == (-x).tolist()
-                        ran.set()
-                except ClosedError:
-                    return "closed"
-
-            with ThreadPoolExecutor(4) as pool:
-                jobs = [pool.submit(run) for _ in range(4)]
-                ran.wait()
-                session.close()
-                assert [job.result() for job in jobs] == ["closed"] * 4
-            with pytest.raises(ClosedError):
-                session.run([f32(1)])
+        session.close()
 
     def test_dropped_session_is_freed(self, load):
         session = load("(float[n] x) => (float[n] y) { y = Relu(x) }")
@@ -454,19 +383,13 @@ class TestInfer:
         assert zrt.infer(model, [f32(0, 5)], ["b"])[0].tolist() == [[1]]
 
     def test_infer_takes_the_arguments_of_a_session(self, build, tmp_path):
-        weights = numpy_helper.from_array(f32(3, 4), "w")
-        model = build("(float[2] x) => (float[2] y) { y = Add(x, w) }")
-        model.graph.initializer.append(weights)
+        model = build("(float[2] x) => (float[2] y) { y = Add(x, w) }", w=f32(3, 4))
         onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
         options, providers = zrt.SessionOptions(intra_op_num_threads=1), ["cpu"]
         (y,) = zrt.infer(
             Path(tmp_path / "m.onnx").read_bytes(), [f32(1, 1)], None, options, providers, external_data_dir=tmp_path
         )
         assert y.tolist() == [4, 5]
-
-    def test_infer_raises_the_errors_of_a_session(self, build):
-        with pytest.raises(UnknownNameError, match="'z'"):
-            zrt.infer(build("(float[n] x) => (float[n] y) { y = Relu(x) }"), {"z": f32(1)})
 
 
 @pytest.mark.gpu

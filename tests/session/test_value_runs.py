@@ -12,7 +12,7 @@ import pytest
 
 import zrt
 from zrt.errors import InvalidArgumentError, UnsupportedError
-from zrt.session import value_runs
+from zrt.session import value_feeds
 
 ONES = np.ones(3, np.float32)
 
@@ -108,6 +108,6 @@ def test_run_values_needs_no_device_value(add: zrt.Session, monkeypatch: pytest.
     def refuse(*_: Any) -> None:
         raise UnsupportedError("input 'x' lies elsewhere")
 
-    monkeypatch.setattr(value_runs, "check_reach", refuse)
+    monkeypatch.setattr(value_feeds, "check_reach", refuse)
     with pytest.raises(UnsupportedError, match="elsewhere"):
         add.run_values(fed())

@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 import zrt
-from tests.support import ort
+from tests.support import models, ort
 from zrt._native.later import LATER, later
 from zrt._native.library import library
 from zrt.errors import ArgumentError, DTypeError, UnsupportedError
@@ -25,11 +25,8 @@ since_1_31 = pytest.mark.skipif(not ort.since("1.31"), reason="the function came
 
 def weighty() -> onnx.ModelProto:
     """y = x + v + w, where v has 4 bytes and w has 400."""
-    graph = "(float[100] x) => (float[100] y) { t = Add(x, v) y = Add(t, w) }"
-    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> test {graph}')
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(1, np.float32), "v"))
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.arange(100, dtype=np.float32), "w"))
-    return model
+    text = "(float[100] x) => (float[100] y) { t = Add(x, v) y = Add(t, w) }"
+    return models.parsed(text, v=np.ones(1, np.float32), w=np.arange(100, dtype=np.float32))
 
 
 class TestGuard:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -20,3 +24,21 @@ def find() -> list[str]:
 def command() -> list[str]:
     """The compiler's command; skips the test without a compiler."""
     return find() or pytest.skip(MISSING)
+
+
+def shared_library(target: Path, source: str, *flags: str) -> Path:
+    """Compiles C source to a shared library; skips the test without a compiler."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(_compiled(source, flags))
+    return target
+
+
+@cache
+def _compiled(source: str, flags: tuple[str, ...]) -> bytes:
+    """The library's content: many tests need the same ones."""
+    with TemporaryDirectory() as folder:
+        library = Path(folder, "library.so")
+        line = [*command(), "-shared", "-fPIC", "-x", "c", "-", "-x", "none", *flags, "-o", str(library)]
+        done = subprocess.run(line, input=source, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return library.read_bytes()

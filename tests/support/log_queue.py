@@ -1,4 +1,4 @@
-"""A logger that keeps its records, and lines for it, for scripts that tests run in processes of their own."""
+"""A logger that keeps its records, and lines for it."""
 
 from __future__ import annotations
 

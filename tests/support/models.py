@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx import (
+    ModelProto,
     NodeProto,
     TensorProto,
     TypeProto,
@@ -14,6 +16,7 @@ from onnx import (
     helper,
     load_model_from_string,
     numpy_helper,
+    parser,
     save_model,
 )
 
@@ -42,6 +45,18 @@ def build(
     return model.SerializeToString()
 
 
+def parsed(text: str, opset: int = 21, ir_version: int = 10, **weights: Any) -> ModelProto:
+    """A model from ONNX's own notation, and arrays as further initializers."""
+    model = parser.parse_model(f'<ir_version: {ir_version}, opset_import: ["" : {opset}]> test {text}')
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    return model
+
+
+def parse(text: str, **weights: Any) -> bytes:
+    """The same as bytes."""
+    return parsed(text, **weights).SerializeToString()
+
+
 def add(shape: Iterable[int | str] = (4,)) -> bytes:
     """z = x + y, float32."""
     shape = list(shape)
@@ -54,8 +69,7 @@ def add(shape: Iterable[int | str] = (4,)) -> bytes:
 
 def weighted() -> bytes:
     """z = x + w, float32, with 64 weights."""
-    weights = {"w": np.arange(64, dtype=np.float32)}
-    return build([node("Add", ["x", "w"], ["z"])], [tensor("x", FLOAT, [64])], [tensor("z", FLOAT, [64])], weights)
+    return parse("(float[64] x) => (float[64] z) { z = Add(x, w) }", w=np.arange(64, dtype=np.float32))
 
 
 def branches() -> bytes:
@@ -99,180 +113,127 @@ def sparse_constant(shape: Sequence[int | str] | None = (2, 3)) -> bytes:
 
 def mixed() -> bytes:
     """One input and one output each of float32, int64, bool, float16 and uint8; no two outputs are alike."""
-    types = {"f": FLOAT, "i": INT64, "b": TensorProto.BOOL, "h": TensorProto.FLOAT16, "u": TensorProto.UINT8}
-    return build(
-        [
-            node("Add", ["f", "f"], ["f_doubled"]),
-            node("Neg", ["i"], ["i_negated"]),
-            node("Not", ["b"], ["b_inverted"]),
-            node("Mul", ["h", "h"], ["h_squared"]),
-            node("Cast", ["i"], ["u_of_i"], to=TensorProto.UINT8),
-            node("Max", ["u", "u_of_i"], ["u_most"]),
-        ],
-        [tensor(name, kind, [2, 3]) for name, kind in types.items()],
-        [
-            tensor(name, kind, [2, 3])
-            for name, kind in zip(
-                ["f_doubled", "i_negated", "b_inverted", "h_squared", "u_most"], types.values(), strict=True
-            )
-        ],
-    )
+    return parse("""
+        (float[2, 3] f, int64[2, 3] i, bool[2, 3] b, float16[2, 3] h, uint8[2, 3] u) => (
+            float[2, 3] f_doubled, int64[2, 3] i_negated, bool[2, 3] b_inverted, float16[2, 3] h_squared,
+            uint8[2, 3] u_most
+        ) {
+            f_doubled = Add(f, f)
+            i_negated = Neg(i)
+            b_inverted = Not(b)
+            h_squared = Mul(h, h)
+            u_of_i = Cast <to = 2> (i)
+            u_most = Max(u, u_of_i)
+        }
+    """)
 
 
 def scalar_and_empty() -> bytes:
     """Rank 0 and zero-size: s_out = s + s of shape [], e_out = e + e of shape [0, 3]."""
-    return build(
-        [node("Add", ["s", "s"], ["s_out"]), node("Add", ["e", "e"], ["e_out"])],
-        [tensor("s", FLOAT, []), tensor("e", FLOAT, [0, 3])],
-        [tensor("s_out", FLOAT, []), tensor("e_out", FLOAT, [0, 3])],
-    )
+    return parse("(float s, float[0, 3] e) => (float s_out, float[0, 3] e_out) { s_out = Add(s, s) e_out = Add(e, e) }")
 
 
 def non_zero(size: int | str = 4) -> bytes:
     """The indices of the elements that are not zero: their number depends on the data."""
-    return build(
-        [node("NonZero", ["x"], ["indices"])], [tensor("x", FLOAT, [size])], [tensor("indices", INT64, [1, "n"])]
-    )
+    return parse(f"(float[{size}] x) => (int64[1, n] indices) {{ indices = NonZero(x) }}")
 
 
 def passing_through() -> bytes:
     """Its first output is its input, its second is computed."""
-    return build(
-        [node("Neg", ["x"], ["y"])], [tensor("x", FLOAT, [3])], [tensor("x", FLOAT, [3]), tensor("y", FLOAT, [3])]
-    )
+    return parse("(float[3] x) => (float[3] x, float[3] y) { y = Neg(x) }")
 
 
 def constant_outputs() -> bytes:
     """One output is an initializer, one is folded by the optimizer, one is computed in each run."""
-    return build(
-        [node("Shape", ["x"], ["shape"]), node("Neg", ["x"], ["y"])],
-        [tensor("x", FLOAT, [2, 3])],
-        [tensor("c", FLOAT, [2]), tensor("shape", INT64, [2]), tensor("y", FLOAT, [2, 3])],
-        {"c": np.array([5, 6], np.float32)},
-    )
+    text = "(float[2, 3] x) => (float[2] c, int64[2] shape, float[2, 3] y) { shape = Shape(x) y = Neg(x) }"
+    return parse(text, c=np.array([5, 6], np.float32))
 
 
 def convolution() -> bytes:
     """A convolution without padding over an image of any size: the output's sizes have names of their own."""
-    return build(
-        [node("Conv", ["image", "w"], ["features"])],
-        [tensor("image", FLOAT, ["n", 1, "height", "width"])],
-        [tensor("features", FLOAT, ["n", 2, "out_height", "out_width"])],
-        {"w": np.arange(18, dtype=np.float32).reshape(2, 1, 3, 3)},
-    )
+    image, features = "float[n, 1, height, width] image", "float[n, 2, out_height, out_width] features"
+    weights = np.arange(18, dtype=np.float32).reshape(2, 1, 3, 3)
+    return parse(f"({image}) => ({features}) {{ features = Conv(image, w) }}", w=weights)
 
 
 def computed_reshape() -> bytes:
     """A reshape to a shape that is computed from the input's: [a, b] to [b, a]."""
-    return build(
-        [
-            node("Shape", ["x"], ["shape"]),
-            node("Gather", ["shape", "swapped"], ["target"]),
-            node("Reshape", ["x", "target"], ["y"]),
-        ],
-        [tensor("x", FLOAT, ["a", "b"])],
-        [tensor("y", FLOAT, [None, None])],
-        {"swapped": np.array([1, 0], np.int64)},
-    )
+    text = """
+        (float[a, b] x) => (float[?, ?] y) {
+            shape = Shape(x)
+            target = Gather(shape, swapped)
+            y = Reshape(x, target)
+        }
+    """
+    return parse(text, swapped=np.array([1, 0]))
 
 
 def flatten_of_unknown_rank() -> bytes:
     """The input's rank and the output's sizes are unknown."""
-    return build([node("Flatten", ["x"], ["y"])], [tensor("x", FLOAT, None)], [tensor("y", FLOAT, [None, None])])
+    return parse("(float[] x) => (float[?, ?] y) { y = Flatten(x) }")
 
 
 def squeeze() -> bytes:
     """Removes every size that is 1: the output's rank is unknown until the input's shape is known."""
-    return build([node("Squeeze", ["x"], ["y"])], [tensor("x", FLOAT, ["a", "b", "c"])], [tensor("y", FLOAT, None)])
+    return parse("(float[a, b, c] x) => (float[] y) { y = Squeeze(x) }")
 
 
 def gather() -> bytes:
     """Indices into two rows: a run with an index outside -2 to 1 fails. The ranks are unknown."""
-    return build(
-        [node("Gather", ["rows", "indices"], ["y"])],
-        [tensor("indices", INT64, None)],
-        [tensor("y", FLOAT, None)],
-        {"rows": np.arange(6, dtype=np.float32).reshape(2, 3)},
-    )
+    rows = np.arange(6, dtype=np.float32).reshape(2, 3)
+    return parse("(int64[] indices) => (float[] y) { y = Gather(rows, indices) }", rows=rows)
 
 
 def picky_reshape() -> bytes:
     """A reshape to the shape in a feed: a run with an arbitrary shape fails."""
-    return build(
-        [node("Reshape", ["x", "shape"], ["y"])],
-        [tensor("x", FLOAT, [6]), tensor("shape", INT64, [2])],
-        [tensor("y", FLOAT, [None, None])],
-    )
+    return parse("(float[6] x, int64[2] shape) => (float[?, ?] y) { y = Reshape(x, shape) }")
 
 
 def wrongly_declared() -> bytes:
     """Declares an output as long as the input, and computes one that is one element shorter."""
-    return build(
-        [node("Slice", ["x", "one", "end"], ["y"])],
-        [tensor("x", FLOAT, ["n"])],
-        [tensor("y", FLOAT, ["n"])],
-        {"one": np.array([1], np.int64), "end": np.array([2**31], np.int64)},
-    )
+    text = "(float[n] x) => (float[n] y) { y = Slice(x, one, end) }"
+    return parse(text, one=np.array([1]), end=np.array([2**31]))
 
 
 def counting_loop() -> bytes:
     """A loop of `turns` iterations that each add 1 to `start`: many iterations leave the time to terminate the run."""
-    body = helper.make_graph(
-        [node("Identity", ["go_on"], ["goes_on"]), node("Add", ["sum", "one"], ["next"])],
-        "body",
-        [tensor("turn", INT64, []), tensor("go_on", TensorProto.BOOL, []), tensor("sum", FLOAT, [2])],
-        [tensor("goes_on", TensorProto.BOOL, []), tensor("next", FLOAT, [2])],
-        [numpy_helper.from_array(np.array([1, 1], np.float32), "one")],
-    )
-    return build(
-        [node("Loop", ["turns", "true", "start"], ["end"], body=body)],
-        [tensor("turns", INT64, []), tensor("start", FLOAT, [2])],
-        [tensor("end", FLOAT, [2])],
-        {"true": np.array(True)},
-    )
+    text = """
+        (int64 turns, float[2] start) => (float[2] end) {
+            end = Loop (turns, true, start) <
+                body = body (int64 turn, bool go_on, float[2] sum) => (bool goes_on, float[2] next)
+                    <float[2] one = {1, 1}> {
+                        goes_on = Identity(go_on)
+                        next = Add(sum, one)
+                    }
+            >
+        }
+    """
+    return parse(text, true=np.array(True))
 
 
 def to_strings() -> bytes:
     """Numbers in, strings out."""
-    return build(
-        [node("Cast", ["x"], ["y"], to=TensorProto.STRING)],
-        [tensor("x", INT64, [2])],
-        [tensor("y", TensorProto.STRING, [2])],
-    )
+    return parse("(int64[2] x) => (string[2] y) { y = Cast <to = 8> (x) }")
 
 
 def from_strings() -> bytes:
     """Strings in, numbers out."""
-    return build(
-        [node("Cast", ["x"], ["y"], to=INT64)], [tensor("x", TensorProto.STRING, [2])], [tensor("y", INT64, [2])]
-    )
+    return parse("(string[2] x) => (int64[2] y) { y = Cast <to = 7> (x) }")
 
 
 def to_sequence() -> bytes:
     """A tensor in, a sequence of it out."""
-    return build(
-        [node("SequenceConstruct", ["x"], ["y"])],
-        [tensor("x", FLOAT, [2])],
-        [helper.make_tensor_sequence_value_info("y", FLOAT, [2])],
-    )
+    return parse("(float[2] x) => (seq(float[2]) y) { y = SequenceConstruct(x) }")
 
 
 def from_sequence() -> bytes:
     """A sequence in, its length out."""
-    return build(
-        [node("SequenceLength", ["x"], ["y"])],
-        [helper.make_tensor_sequence_value_info("x", FLOAT, [2])],
-        [tensor("y", INT64, [])],
-    )
+    return parse("(seq(float[2]) x) => (int64 y) { y = SequenceLength(x) }")
 
 
 def longer() -> bytes:
     """A sequence and a tensor in, the sequence with the tensor appended out."""
-    return build(
-        [node("SequenceInsert", ["s", "t"], ["u"])],
-        [helper.make_tensor_sequence_value_info("s", FLOAT, None), tensor("t", FLOAT, None)],
-        [helper.make_tensor_sequence_value_info("u", FLOAT, None)],
-    )
+    return parse("(seq(float[]) s, float[] t) => (seq(float[]) u) { u = SequenceInsert(s, t) }")
 
 
 def passing(kind: TypeProto, opset: int = 21) -> bytes:
@@ -308,9 +269,10 @@ def untouched(element_type: int, shape: Sequence[int | str]) -> bytes:
 
 def tokens() -> bytes:
     """Two inputs that share their sizes, as language models have: score [batch] of ids and mask [batch, length]."""
-    return build(
-        [node("Mul", ["ids", "mask"], ["kept"]), node("ReduceSum", ["kept", "axis"], ["score"], keepdims=0)],
-        [tensor("ids", INT64, ["batch", "length"]), tensor("mask", INT64, ["batch", "length"])],
-        [tensor("score", INT64, ["batch"])],
-        {"axis": np.array([1], np.int64)},
-    )
+    text = """
+        (int64[batch, length] ids, int64[batch, length] mask) => (int64[batch] score) {
+            kept = Mul(ids, mask)
+            score = ReduceSum <keepdims = 0> (kept, axis)
+        }
+    """
+    return parse(text, axis=np.array([1]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from zrt._native import preload
+from zrt._native import early_start
 
 TASKS = Path("/proc/self/task")
 # A flag of a thread that ends: the system lists it for a while after it was joined.
@@ -12,10 +12,10 @@ PF_EXITING = 0x4
 
 
 def count() -> int:
-    """The threads of this process, without the one that opened ONNX Runtime, and without those that end."""
-    # The thread gets its name when it runs.
-    preload.wait()
-    return sum(map(_counts, TASKS.iterdir()))
+    """The threads of this process, without those that end, and without the one that opens ONNX Runtime."""
+    early_start.wait()
+    opening = {str(thread.native_id) for thread in early_start._threads.values()}
+    return sum(task.name not in opening and _counts(task) for task in TASKS.iterdir())
 
 
 def _counts(task: Path) -> bool:
@@ -23,5 +23,5 @@ def _counts(task: Path) -> bool:
         text = (task / "stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
-    name, _, fields = text.partition("(")[2].rpartition(")")
-    return name != "zrt-open" and not int(fields.split()[6]) & PF_EXITING
+    fields = text.rpartition(")")[2]
+    return not int(fields.split()[6]) & PF_EXITING

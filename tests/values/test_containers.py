@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 import zrt
 from tests.support import models
-from zrt.errors import ArgumentError, ClosedError, DTypeError, UnsupportedError
+from zrt.errors import ArgumentError, DTypeError, UnsupportedError
 from zrt.types import ElementType, ValueKind, pack
 
 X = np.ones(1, np.float32)
@@ -153,19 +153,6 @@ class TestSequencesOfTensors:
         assert value.to_list()[0].tolist() == list(range(500))
         del junk
 
-    def test_type_of_the_value(self):
-        value = zrt.Value.from_sequence([X])
-        assert (value.kind, value.element_type, value.key_type) == (
-            ValueKind.SEQUENCE,
-            ElementType.FLOAT,
-            ElementType.UNDEFINED,
-        )
-        assert repr(zrt.Value.from_sequence([], str)) == "Value(seq(string[...]))"
-        value.close()
-        for call in (value.elements, value.to_list):
-            with pytest.raises(ClosedError):
-                call()
-
     def test_empty_sequences_are_independent(self):
         first, second = (zrt.Value.from_sequence([], "float32") for _ in range(2))
         first.close()
@@ -174,13 +161,7 @@ class TestSequencesOfTensors:
     @pytest.mark.parametrize(
         ("given", "kind", "error", "message"),
         [
-            ([], None, ArgumentError, "sequence: an empty list needs an element_type"),
-            ("ab", None, DTypeError, "sequence: expected a list, got str"),
-            (X, None, DTypeError, "sequence: expected a list, got ndarray"),
-            ([X, np.ones(1)], None, DTypeError, "element 1: expected a tensor of float32, got a tensor of float64"),
             ([X], "float64", DTypeError, "element 0: expected a tensor of float64, got a tensor of float32"),
-            ([X, {"a": 1.0}], None, DTypeError, "element 1: expected a tensor of float32, got a map"),
-            ([zrt.Value.from_sequence([X])], None, UnsupportedError, "of tensors and of maps, not of a sequence"),
             ([np.zeros(2, ml_dtypes.int4)], None, DTypeError, "element 0: ONNX Runtime packs INT4"),
             (
                 [zrt.Value.from_packed(pack(np.zeros(2, ml_dtypes.int4), "int4"), "int4", (2,))],
@@ -188,11 +169,6 @@ class TestSequencesOfTensors:
                 UnsupportedError,
                 "cannot read back sequences of int4",
             ),
-            ([], "int4", UnsupportedError, "cannot read back sequences of int4"),
-            ([], "float8_e5m2", UnsupportedError, "no empty sequence of float8_e5m2"),
-            ([], "complex64", UnsupportedError, "COMPLEX64"),
-            ([[[1], [2, 3]]], None, DTypeError, "element 0"),
-            ([object()], None, DTypeError, "element 0"),
             ([{"a": 1.5}], "float64", UnsupportedError, r"no sequence of a map\(string, float64\)"),
         ],
     )
@@ -261,10 +237,13 @@ class TestMaps:
             ({"a": np.float32(1)}, "STRING", "FLOAT"),
             ({"a": 1, "b": 2.5}, "STRING", "DOUBLE"),
         ):
-            made = zrt.Value.from_map(entries)
-            assert (made.kind, made.key_type.name, made.element_type.name) == (ValueKind.MAP, key, value)
-            assert made.to_dict() == entries
-        assert repr(zrt.Value.from_map({"a": 1})) == "Value(map(string, int64))"
+            mapped = zrt.Value.from_map(entries)
+            assert (mapped.kind, mapped.key_type.name, mapped.element_type.name) == (
+                ValueKind.MAP,
+                key,
+                value,
+            )
+            assert mapped.to_dict() == entries
 
     def test_elements_of_a_map_are_its_keys_and_values(self):
         keys, values = zrt.Value.from_map({"b": 1, "a": 2}).elements()
@@ -273,20 +252,14 @@ class TestMaps:
     @pytest.mark.parametrize(
         ("given", "types", "error", "message"),
         [
-            ({}, (None, None), ArgumentError, "map: an empty dict needs a key_type and a value_type"),
-            ([("a", 1)], (None, None), DTypeError, "map: expected a dict, got list"),
-            ({1.5: 1}, (None, None), UnsupportedError, "map, keys: .* no map of float64, but of string, int64"),
             ({True: 1}, (None, None), UnsupportedError, "map, keys: .* no map of bool"),
-            ({"a": True}, (None, None), UnsupportedError, "map, values: .* no map of bool"),
             ({"a": np.int32(1)}, (None, None), UnsupportedError, "map, values: .* no map of int32"),
-            ({"a": 1, 2: 3}, (None, None), DTypeError, "map, keys: expected string, got int 2"),
             ({1: 1, "a": 3}, (None, None), DTypeError, "map, keys: expected strings, or numbers .* of one kind"),
             ({"a": [1, 2]}, (None, None), DTypeError, "map, values: expected int64, got list"),
             ({"a": "b"}, (None, "float32"), DTypeError, "map, values: expected float32, got str 'b'"),
             ({"a": 1.5}, (None, "int64"), DTypeError, "map, values: expected int64, got float 1.5"),
             ({"a": True}, (None, "int64"), DTypeError, "map, values: expected int64, got bool True"),
             ({"a": 2**63}, (None, "int64"), ArgumentError, "map, values"),
-            ({"\ud800": 1}, (None, None), ArgumentError, "map, keys: string 0"),
             ({"a": None}, (None, None), Exception, "map, values"),
             ({"a": 1}, ("float32", None), UnsupportedError, "map, keys: .* no map of float32"),
         ],
@@ -328,15 +301,6 @@ class TestFeeds:
             session.prepare([[X], X])
         with pytest.raises(UnsupportedError, match="input 'v' is a sequence: a lane binds tensors"):
             session.lane()
-
-    def test_values_of_another_kind_are_refused(self):
-        value = zrt.Value.from_map({"a": 1})
-        with pytest.raises(UnsupportedError, match="this value is a map, not a sequence"):
-            value.to_list()
-        with pytest.raises(UnsupportedError, match="this value is a tensor, not a map"):
-            zrt.Value.from_array(X).to_dict()
-        with pytest.raises(UnsupportedError, match="this value is a tensor, not a sequence or a map"):
-            zrt.Value.from_array(X).elements()
 
 
 @pytest.mark.gpu

@@ -9,60 +9,43 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import zrt
 from tests.support import models
 from zrt import Buffer, LaneMemory, MemoryInfo, Session, Value, copy, copy_all
 from zrt._common.installation import install_line
-from zrt._native import ffi, status
-from zrt._native.handle import Handle
-from zrt._native.library import api, library
+from zrt._native.library import library
 from zrt.environment import cuda_parts
-from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
-from zrt.types import ElementType, creation_code, pack
+from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from zrt.types import ElementType, pack
 from zrt.values import copy as transfer
+from zrt.values.value import at_address
 
 NUMBERS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
-def as_array(array: np.ndarray) -> np.ndarray:
-    return array.copy()
-
-
 def as_strided(array: np.ndarray) -> np.ndarray:
-    wide = np.zeros((array.shape[0], 2 * array.shape[1]), array.dtype)
-    wide[:, ::2] = array
-    return wide[:, ::2]
-
-
-def as_transposed(array: np.ndarray) -> np.ndarray:
-    return array.T.copy().T
-
-
-def as_reversed(array: np.ndarray) -> np.ndarray:
-    return array[::-1].copy()[::-1]
+    return np.repeat(array, 2, axis=1)[:, ::2]
 
 
 def as_swapped(array: np.ndarray) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder())
 
 
-def as_value(array: np.ndarray) -> Value:
-    return Value.from_array(array.copy())
+def filled(memory: Buffer | Value, array: np.ndarray) -> Buffer | Value:
+    content(memory)[...] = array
+    return memory
 
 
-def as_buffer(array: np.ndarray) -> Buffer:
-    buffer = Buffer(array.shape, array.dtype)
-    buffer.array[...] = array
-    return buffer
-
-
-def as_allocated(array: np.ndarray) -> Value:
-    value = Value.allocate(array.shape, array.dtype)
-    value.numpy()[...] = array
-    return value
-
-
-FORMS = [as_array, as_strided, as_transposed, as_reversed, as_swapped, as_value, as_buffer, as_allocated]
+FORMS = {
+    "array": np.copy,
+    "strided": as_strided,
+    "transposed": lambda array: array.T.copy().T,
+    "reversed": lambda array: array[::-1].copy()[::-1],
+    "swapped": as_swapped,
+    "value": lambda array: Value.from_array(array.copy()),
+    "buffer": lambda array: filled(Buffer(array.shape, array.dtype), array),
+    "allocated": lambda array: filled(Value.allocate(array.shape, array.dtype), array),
+}
+CONTIGUOUS = ("array", "value", "buffer", "allocated")
 
 
 def content(thing) -> np.ndarray:
@@ -71,42 +54,21 @@ def content(thing) -> np.ndarray:
     return thing.numpy() if isinstance(thing, Value) else thing
 
 
-@pytest.fixture(scope="module")
-def sequence() -> Value:
-    return Value.from_sequence([np.zeros(2, np.float32)])
-
-
-@pytest.fixture(scope="module")
-def strings() -> Value:
-    return Value.from_strings(["0", "0"])
-
-
 def on_device(shape: tuple[int, ...] = (2, 3), kind: ElementType = ElementType.FLOAT) -> Value:
     """A value that claims to lie on a GPU, at an address that cannot be accessed."""
-    where = MemoryInfo.cuda().handle()
-    pointer = status.make(
-        api().CreateTensorWithDataAsOrtValue,
-        "OrtValue",
-        where.pointer,
-        ffi.cast("void *", 4096),
-        zrt.types.nbytes(kind, shape),
-        list(shape),
-        len(shape),
-        creation_code(kind),
-    )
-    return Value(Handle.own(pointer, api().ReleaseValue))
+    return at_address(4096, shape, kind, MemoryInfo.cuda())
 
 
 class TestOnTheHost:
-    @pytest.mark.parametrize("target", FORMS)
-    @pytest.mark.parametrize("source", FORMS)
+    @pytest.mark.parametrize("target", FORMS.values(), ids=FORMS)
+    @pytest.mark.parametrize("source", FORMS.values(), ids=FORMS)
     def test_from_each_form_to_each_form(self, source, target):
-        given, place = source(NUMBERS), target(np.full_like(NUMBERS, -1))
-        assert copy(given, place) is None
+        origin, place = source(NUMBERS), target(np.full_like(NUMBERS, -1))
+        assert copy(origin, place) is None
         np.testing.assert_array_equal(content(place), NUMBERS)
-        np.testing.assert_array_equal(content(given), NUMBERS)
+        np.testing.assert_array_equal(content(origin), NUMBERS)
         # A copy and no view: later writes to one side do not show on the other.
-        content(given)[...] = 9
+        content(origin)[...] = 9
         np.testing.assert_array_equal(content(place), NUMBERS)
 
     @pytest.mark.parametrize(
@@ -120,10 +82,10 @@ class TestOnTheHost:
 
     @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1, 1, 1)])
     def test_rank_0_and_zero_size(self, shape):
-        for source in (as_array, as_value, as_buffer, as_allocated):
-            for target in (as_array, as_value, as_buffer, as_allocated):
-                place = target(np.zeros(shape, np.int64))
-                copy(source(np.full(shape, 7, np.int64)), place)
+        for source in CONTIGUOUS:
+            for target in CONTIGUOUS:
+                place = FORMS[target](np.zeros(shape, np.int64))
+                copy(FORMS[source](np.full(shape, 7, np.int64)), place)
                 np.testing.assert_array_equal(content(place), np.full(shape, 7))
 
     def test_overlapping_memory(self):
@@ -154,11 +116,12 @@ class TestOnTheHost:
         np.testing.assert_array_equal(target, np.ones(4))
 
     def test_many_pairs(self):
-        places = [target(np.zeros_like(NUMBERS)) for target in FORMS]
+        places = [target(np.zeros_like(NUMBERS)) for target in FORMS.values()]
         copy_all((NUMBERS * index, place) for index, place in enumerate(places))
         for index, place in enumerate(places):
             np.testing.assert_array_equal(content(place), NUMBERS * index)
         copy_all([])
+        copy(np.frombuffer(bytes(24), np.float32), NUMBERS.reshape(-1).copy())
 
 
 class TestPackedTypes:
@@ -189,65 +152,35 @@ class TestPackedTypes:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("target", FORMS)
-    @pytest.mark.parametrize("source", FORMS)
+    @pytest.mark.parametrize("target", FORMS.values(), ids=FORMS)
+    @pytest.mark.parametrize("source", FORMS.values(), ids=FORMS)
     def test_other_type_or_shape(self, source, target):
-        given = source(NUMBERS)
+        origin = source(NUMBERS)
         place = target(np.zeros((2, 3), np.int32))
         with pytest.raises(DTypeError, match="copy 0: the source holds float32, the destination int32"):
-            copy(given, place)
+            copy(origin, place)
         place = target(np.zeros((3, 2), np.float32))
         with pytest.raises(ShapeError, match=r"copy 0: the source has shape \[2, 3\], the destination \[3, 2\]"):
-            copy(given, place)
+            copy(origin, place)
 
     def test_nothing_is_broadcast(self):
         for shape in ((3,), (1, 3), (1,), ()):
             with pytest.raises(ShapeError, match="copy 0"):
                 copy(np.zeros(shape, np.float32), np.zeros((2, 3), np.float32))
 
-    def test_read_only_destination(self):
-        array = NUMBERS.copy()
-        array.flags.writeable = False
-        with pytest.raises(ArgumentError, match="copy 0: the destination is read-only"):
-            copy(NUMBERS, array)
-        copy(array, np.zeros_like(array))
-
-    def test_value_over_a_read_only_array(self):
-        frozen = np.frombuffer(bytes(24), np.float32)
-        with pytest.raises(ArgumentError, match="copy 0: the destination is read-only"):
-            copy(np.ones(6, np.float32), Value.from_array(frozen))
-        assert not frozen.any()
-
-    @pytest.mark.parametrize("thing", [[1.0], 1.0, None, b"1234", np.float32(1), MemoryInfo.cpu()])
-    def test_other_objects(self, thing):
-        for pair in ((thing, NUMBERS.copy()), (NUMBERS, thing)):
-            with pytest.raises(DTypeError, match="copy 0: expected an array, a Value or a Buffer, got"):
-                copy(*pair)
-
-    def test_strings_and_sequences(self, strings, sequence):
+    def test_strings_and_sequences(self):
+        strings = Value.from_strings(["0", "0"])
         with pytest.raises(UnsupportedError, match="copy 0: strings"):
             copy(strings, strings)
-        for dtype in ("U3", "S3", object):
+        for dtype in ("U3", "S3"):
             with pytest.raises(UnsupportedError, match="copy 0: strings"):
                 copy(np.zeros(2, dtype), np.zeros(2, dtype))
         with pytest.raises(UnsupportedError, match="copy 0: a sequence cannot be copied"):
-            copy(sequence, np.zeros(2, np.float32))
-
-    def test_type_unknown_to_onnx(self):
-        with pytest.raises(DTypeError, match=r"copy 0.*datetime64"):
-            copy(np.zeros(1, "M8[s]"), np.zeros(1, "M8[s]"))
-
-    @pytest.mark.parametrize("closed", [as_value, as_buffer])
-    def test_closed_objects(self, closed):
-        thing = closed(NUMBERS)
-        thing.close()
-        for pair in ((thing, NUMBERS.copy()), (NUMBERS, thing)):
-            with pytest.raises(ClosedError, match=type(thing).__name__):
-                copy(*pair)
+            copy(Value.from_sequence([np.zeros(2, np.float32)]), np.zeros(2, np.float32))
 
     def test_one_bad_pair_prevents_all_copies(self):
         places = [np.zeros_like(NUMBERS) for _ in range(3)]
-        good = [(NUMBERS, places[0]), (as_value(NUMBERS), places[1])]
+        good = [(NUMBERS, places[0]), (FORMS["value"](NUMBERS), places[1])]
         for bad, error in (
             ((NUMBERS, places[2].astype(np.float64)), DTypeError),
             ((NUMBERS, places[2].T), ShapeError),
@@ -278,7 +211,7 @@ class TestDevicesWithoutTheirProvider:
             ((NUMBERS, on_device()), "from Cpu to Cuda"),
             ((on_device(), NUMBERS.copy()), "from Cuda to Cpu"),
             ((on_device(), on_device()), "from Cuda to Cuda"),
-            ((as_buffer(NUMBERS), on_device()), "from Cpu to Cuda"),
+            ((FORMS["buffer"](NUMBERS), on_device()), "from Cpu to Cuda"),
         ):
             with pytest.raises(UnsupportedError, match=f"no copy {way}") as caught:
                 copy(*pair)
@@ -301,10 +234,6 @@ class TestDevicesWithoutTheirProvider:
         read_only.flags.writeable = False
         with pytest.raises(ArgumentError, match="read-only"):
             copy(on_device(), read_only)
-
-    def test_packed_types_need_values(self):
-        with pytest.raises(DTypeError, match="an array of int4"):
-            copy(np.zeros(3, ml_dtypes.int4), on_device((3,), ElementType.INT4))
 
 
 def test_device_without_a_provider_library_is_refused(monkeypatch):

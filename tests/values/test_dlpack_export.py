@@ -110,15 +110,3 @@ class TestLifetimes:
         assert alive() is not None
         del capsule
         assert alive() is None
-
-    def test_memory_stays_until_the_last_view_is_gone(self) -> None:
-        value, alive = watched()
-        array = np.from_dlpack(value)
-        part = array[10:]
-        value.close()
-        del value, array
-        gc.collect()
-        assert alive() is not None
-        part[0] = 1
-        del part
-        assert alive() is None

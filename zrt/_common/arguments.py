@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 import os
 import reprlib
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, TypeVar
 
@@ -81,8 +82,6 @@ def seconds(value: Any, subject: str, low: float = 0) -> float:
     kind = type(value)
     if kind is bool or not issubclass(kind, (int, float)):
         raise wrong_type(subject, "seconds", value)
-    import threading
-
     # A subclass may override everything but these: they return the number in its memory.
     number = operator.index(value) if issubclass(kind, int) else float.__float__(value)
     if not low <= number <= threading.TIMEOUT_MAX:
@@ -109,6 +108,13 @@ def text(value: Any, subject: str) -> bytes:
     if b"\0" in encoded:
         raise ArgumentError(f"{subject}: {shown(value)} holds a NUL character")
     return encoded
+
+
+def texts(value: Any, subject: str, wanted: str = "a list of names", kind: Any = Sequence) -> list[str]:
+    """Several strings without NUL, which `value` of this `kind` holds; one string alone is refused."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, kind):
+        raise wrong_type(subject, wanted, value)
+    return [text(each, subject).decode() for each in value]
 
 
 def path_bytes(value: Any, subject: str) -> bytes:

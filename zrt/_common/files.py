@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from zrt.errors import ArgumentError
+from zrt.errors import ArgumentError, FileError
 
 PREFIX = ".zrt-new-"
 SCRATCH = re.compile(re.escape(PREFIX) + "[a-z0-9_]{8}")
@@ -44,18 +44,27 @@ def replacing(
         written = [os.path.join(scratch, each) for each in names]
         yield written
         try:
-            made = sorted(os.listdir(scratch), key=lambda each: each == name)
-            for each in made:
+            files = sorted(os.listdir(scratch), key=lambda each: each == name)
+            for each in files:
                 _require_plain(os.path.join(folder, each), subject)
                 # An execution provider chooses the names of some files itself.
                 require_other(os.path.join(folder, each), inputs, subject)
                 take_permissions(os.path.join(scratch, each), os.path.join(folder, each))
-            _move_all(scratch, folder, made)
+            _move_all(scratch, folder, files)
         except OSError as error:
             raise ArgumentError(f"{subject}: {target!r} cannot be written: {error.strerror}") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
         os.close(lock)
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], *errors: type[Exception]) -> Iterator[None]:
+    """Raises `FileError` with the name of the file in place of these errors."""
+    try:
+        yield
+    except errors as error:
+        raise FileError(f"{os.fspath(path)!r} cannot be read: {error}") from None
 
 
 def lock_folder(folder: str | os.PathLike[str], *, required: bool = False) -> int:
@@ -143,6 +152,13 @@ def is_same(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
         return os.path.samefile(one, other)
     except (OSError, ValueError):
         return False
+
+
+def plain_name(name: str, target: str | os.PathLike[str], subject: str) -> str:
+    """Checks that `name` is the plain name of another file in the folder of `target`."""
+    if os.path.basename(name) != name or name in ("", ".", "..", os.path.basename(os.path.abspath(target))):
+        raise ArgumentError(f"{subject}: {name!r}: expected a file's plain name, not that of {os.fspath(target)!r}")
+    return name
 
 
 def ends_with(path: str, end: bytes) -> bool:

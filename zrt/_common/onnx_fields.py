@@ -1,11 +1,12 @@
-"""The field numbers of onnx.proto by message, for code that reads or writes models without the onnx package."""
+"""The field numbers of onnx.proto, for code that reads or writes models without the onnx package.
+
+A class has the name of its message without "Proto"; `SparseTensorFields` is that of ``SparseTensorProto``.
+"""
 
 from __future__ import annotations
 
 
 class Model:
-    """``ModelProto``."""
-
     IR_VERSION = 1
     GRAPH = 7
     OPSET_IMPORT = 8
@@ -13,21 +14,15 @@ class Model:
 
 
 class Function:
-    """``FunctionProto``."""
-
     NODE = 7
 
 
 class OperatorSet:
-    """``OperatorSetIdProto``."""
-
     DOMAIN = 1
     VERSION = 2
 
 
 class Graph:
-    """``GraphProto``."""
-
     NODE = 1
     NAME = 2
     INITIALIZER = 5
@@ -36,16 +31,13 @@ class Graph:
     SPARSE_INITIALIZER = 15
 
 
-class SparseTensor:
-    """``SparseTensorProto``; its values have the name."""
-
+class SparseTensorFields:
+    # Its values have the name.
     VALUES = 1
     DIMS = 3
 
 
 class Node:
-    """``NodeProto``."""
-
     INPUT = 1
     OUTPUT = 2
     OP_TYPE = 4
@@ -54,8 +46,6 @@ class Node:
 
 
 class Attribute:
-    """``AttributeProto``."""
-
     NAME = 1
     F = 2
     I = 3  # noqa: E741 (the proto's name)
@@ -72,22 +62,17 @@ class Attribute:
 
 
 class AttributeType:
-    """The values of `Attribute.TYPE`."""
-
+    # The values of `Attribute.TYPE`.
     FLOAT = 1
     INT = 2
     STRING = 3
-    TENSOR = 4
     GRAPH = 5
-    FLOATS = 6
     INTS = 7
     STRINGS = 8
     GRAPHS = 10
 
 
 class Tensor:
-    """``TensorProto``."""
-
     DIMS = 1
     DATA_TYPE = 2
     FLOAT_DATA = 4
@@ -99,60 +84,43 @@ class Tensor:
 
 
 class DataLocation:
-    """The values of `Tensor.DATA_LOCATION`."""
-
+    # The values of `Tensor.DATA_LOCATION`.
     EXTERNAL = 1
 
 
 class StringStringEntry:
-    """``StringStringEntryProto``."""
-
     KEY = 1
     VALUE = 2
 
 
 class ValueInfo:
-    """``ValueInfoProto``."""
-
     NAME = 1
     TYPE = 2
 
 
 class Type:
-    """``TypeProto``."""
-
     TENSOR_TYPE = 1
     SEQUENCE_TYPE = 4
     MAP_TYPE = 5
 
 
 class TensorType:
-    """``TypeProto.Tensor``."""
-
     ELEM_TYPE = 1
     SHAPE = 2
 
 
 class TensorShape:
-    """``TensorShapeProto``."""
-
     DIM = 1
 
 
 class Dimension:
-    """``TensorShapeProto.Dimension``."""
-
     DIM_VALUE = 1
 
 
 class SequenceType:
-    """``TypeProto.Sequence``."""
-
     ELEM_TYPE = 1
 
 
 class MapType:
-    """``TypeProto.Map``."""
-
     KEY_TYPE = 1
     VALUE_TYPE = 2

@@ -6,16 +6,17 @@ import math
 import os
 import types
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields
 from enum import Enum
 from typing import Any, Literal, Self, Union, get_args, get_origin
 
+from zrt._common import installation
 from zrt._common.arguments import choose, path_bytes, text, wrong_type
-from zrt._common.records import Field, field, fields
 from zrt.errors import ArgumentError, UnknownNameError, UnsupportedError
 
 
 def data_field(kind: Any, **arguments: Any) -> Any:
-    """A field of a record that `OptionData` reads and writes as `kind`; `arguments` are those of `Field`.
+    """A field that `OptionData` reads and writes as `kind`; `arguments` are those of `dataclasses.field`.
 
     `kind` is bool, int, float, str, `os.PathLike`, an enum, a `Literal`, a list or a mapping of these, or a union.
     `object` stands for values that cannot be written as data; a field without a kind is one of them.
@@ -58,14 +59,14 @@ class OptionData:
         items = cls._data_fields()
         require_keys(data, items, cls.__name__)
         for name, item in items.items():
-            if item.required and name not in data:
+            if name not in data and item.default is MISSING and item.default_factory is MISSING:
                 raise ArgumentError(f"{cls.__name__}: {name} is missing")
-        made = cls(
+        options = cls(
             **{name: checked(value, _kind(items[name]), f"{cls.__name__}.{name}") for name, value in data.items()}
         )
-        made._check()
-        made._refuse_addresses()
-        return made
+        options._check()
+        options._refuse_addresses()
+        return options
 
     def to_json(self) -> str:
         """`to_dict` as JSON."""
@@ -90,9 +91,6 @@ class OptionData:
         try:
             import tomli_w
         except ImportError:
-            # Deferred: only this error needs it.
-            from zrt._common import installation
-
             raise installation.missing("tomli-w", "toml", "writing TOML") from None
         return tomli_w.dumps(data)
 
@@ -108,9 +106,10 @@ class OptionData:
         return cls.from_dict(data)
 
     @classmethod
-    def _data_fields(cls) -> Mapping[str, Field]:
-        """The fields by name. A class that is not a record overrides this."""
-        return fields(cls)
+    def _data_fields(cls) -> Mapping[str, Field[Any]]:
+        """The fields by name, those of the constructor."""
+        kind: Any = cls
+        return {item.name: item for item in fields(kind) if item.init}
 
     def addresses(self) -> tuple[str, ...]:
         """The names of the fields that hold an address: a number that is valid in this process only."""
@@ -153,11 +152,11 @@ def _kinds(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if union else (kind,)
 
 
-def _kind(item: Field) -> Any:
+def _kind(item: Field[Any]) -> Any:
     return item.metadata.get("data", object)
 
 
-def _left_out(value: Any, item: Field) -> bool:
+def _left_out(value: Any, item: Field[Any]) -> bool:
     """Whether to write nothing: for None, and for the default of a field that cannot be data."""
     if value is None:
         return item.default is None

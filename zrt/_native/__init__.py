@@ -8,16 +8,13 @@ the addresses of C functions that ONNX Runtime calls, and for the objects behind
 
 import sys
 
-from zrt._common import namesake
+from zrt._common import installation
 
 if not hasattr(sys.modules["zrt"], "_HOMES"):
-    raise namesake.replaced()
+    raise installation.overwritten()
 try:
     from zrt._native._ort import ffi, lib
 except ImportError as error:
-    # Deferred: only this error needs it.
-    from zrt._common import installation
-
     raise installation.unusable_module(error) from error
 
 __all__ = ["ffi", "lib"]

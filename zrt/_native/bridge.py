@@ -1,7 +1,7 @@
-"""The Python half of bridge.c: one thread takes the messages of threads without the GIL and delivers them.
+"""The Python half of bridge.c: one thread takes the log lines of threads without the GIL and delivers them.
 
-Messages are log lines and ended asynchronous runs. The threads that push them never wait for Python. The delivering
-thread starts with the first receiver, is a daemon, and starts again in the child of a fork.
+The threads that push them never wait for Python. The delivering thread starts with the receiver, is a daemon, and
+starts again in the child of a fork.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from zrt._native import callback_errors, ffi, lib
 from zrt._native.thread_start import start_thread
@@ -27,19 +27,9 @@ EXIT_PATIENCE = 5.0
 _SLICE = 0.05
 
 
-class Kind(NamedTuple):
-    """How to handle the messages of one kind."""
-
-    read: Callable[[Any], Any]
-    """Copies what `deliver` needs out of a message, given as the pointer to its C struct."""
-    deliver: Callable[[Any], None]
-    """Delivers the copy. `threading.excepthook` gets what it raises."""
-    spill: Callable[[Any], None]
-    """Handles the copy if the interpreter ends before it is delivered."""
-
-
-_kinds: dict[int, Kind] = {}
-_waiting: deque[tuple[Kind, Any]] = deque()
+_deliver: Callable[[Any], None] | None = None
+# The lines that the thread has taken: each owns its ``zrt_log``.
+_waiting: deque[Any] = deque()
 # Reentrant: a finalizer or a signal handler may call in here again.
 _lock = threading.RLock()
 _thread: threading.Thread | None = None
@@ -50,9 +40,13 @@ if lib.zrt_bridge_open():
     raise AllocationError("no memory for the handlers of a fork")
 
 
-def receive(number: int, kind: Kind) -> None:
-    """Has messages of that kind delivered from now on; starts the thread if it does not run."""
-    _kinds[number] = kind
+def receive(deliver: Callable[[Any], None]) -> None:
+    """Has each ``zrt_log`` delivered from now on; starts the thread if it does not run.
+
+    `threading.excepthook` gets what `deliver` raises.
+    """
+    global _deliver
+    _deliver = deliver
     start()
 
 
@@ -105,31 +99,32 @@ def _loop() -> None:
     delivered = 0
     # After a fork inside a receiver this thread also exists in the child, where a new one has replaced it.
     while me is _thread:
-        first = message = lib.zrt_bridge_take(delivered)
+        line = lib.zrt_bridge_take(delivered)
         delivered = 0
-        if not first:
+        if not line:
             return
-        # Queue the copies only when all are read and the messages are released: a second such thread, of an interrupted
-        # start or a fork, may deliver them.
+        # Queue the lines only when each is owned: a second such thread, of an interrupted start or a fork, may deliver
+        # them.
         taken = []
-        while message != ffi.NULL:
+        while line:
             delivered += 1
+            following = line.next
             try:
-                kind = _kinds[message.kind]
-                taken.append((kind, kind.read(message)))
+                taken.append(ffi.gc(line, lib.zrt_log_free))
             except BaseException:
                 callback_errors.report()
-            message = message.next
-        lib.zrt_bridge_release(first)
+            line = following
         _waiting.extend(taken)
+        taken.clear()
         while _waiting:
             try:
-                kind, copy = _waiting.popleft()
+                line = _waiting.popleft()
             except IndexError:
                 # The second thread took it.
                 break
             try:
-                kind.deliver(copy)
+                assert _deliver is not None
+                _deliver(line)
             except BaseException:
                 callback_errors.report()
 
@@ -147,7 +142,7 @@ def _at_exit() -> None:
         return
     in_order = flush(EXIT_PATIENCE)
     _ended = True
-    # The messages that the thread has taken are older than those in C's queue.
+    # The lines that the thread has taken are older than those in C's queue.
     _spill()
     lib.zrt_bridge_end()
     _spill()
@@ -157,11 +152,10 @@ def _at_exit() -> None:
 
 
 def _spill() -> None:
-    # The thread may still run and take the last message at the same moment.
+    # The thread may still run and take the last line at the same moment.
     with contextlib.suppress(IndexError):
         while True:
-            kind, copy = _waiting.popleft()
-            kind.spill(copy)
+            lib.zrt_log_print(_waiting.popleft())
 
 
 def _forked() -> None:

@@ -29,80 +29,15 @@ NAME = "zrt._native._ort"
 # The API version of the headers that decl/ follows: ZRT_API_VERSION of src/library.h.
 DECLARED_VERSION = 27
 
-# Each after those that it refers to.
+# Our headers to which others refer.
+FIRST = ("src/handle.h", "src/allocated.h", "src/log.h")
+# The declarations of ONNX Runtime, and our own headers: each file after those that it refers to.
 DECLARATIONS = (
-    "decl/handles.h",
-    "decl/enums.h",
-    "decl/callbacks.h",
-    "decl/providers.h",
-    "decl/interop.h",
-    "decl/custom_op.h",
-    "decl/editor.h",
-    "decl/compile.h",
-    "decl/api.h",
-    "src/handle.h",
-    "src/operator.h",
-    "src/library.h",
-    "src/later.h",
-    "src/code.h",
-    "src/lane.h",
-    "src/bind.h",
-    "src/state.h",
-    "src/made.h",
-    "src/arrays.h",
-    "src/call.h",
-    "src/text.h",
-    "src/feed.h",
-    "src/types.h",
-    "src/memory.h",
-    "src/threads.h",
-    "src/allocation.h",
-    "src/devices.h",
-    "src/deadline.h",
-    "src/own_threads.h",
-    "src/queue.h",
-    "src/watch.h",
-    "src/bridge.h",
-    "src/log.h",
-    "src/log_callback.h",
-    "src/preload.h",
-    "src/async.h",
-    "src/editor.h",
-    "src/dlpack.h",
-    "src/compile.h",
-    "src/forks.h",
+    *re.findall(r'^#include "(decl/.*)"$', (HERE / "src" / "ort.h").read_text(), re.MULTILINE),
+    *FIRST,
+    *sorted({f"src/{path.name}" for path in HERE.glob("src/*.h")} - {"src/ort.h", "src/python.h", *FIRST}),
 )
-SOURCES = (
-    "src/handle.c",
-    "src/library.c",
-    "src/lane.c",
-    "src/bind.c",
-    "src/state.c",
-    "src/made.c",
-    "src/arrays.c",
-    "src/call.c",
-    "src/text.c",
-    "src/feed.c",
-    "src/types.c",
-    "src/memory.c",
-    "src/threads.c",
-    "src/allocation.c",
-    "src/devices.c",
-    "src/deadline.c",
-    "src/own_threads.c",
-    "src/watch.c",
-    "src/queue.c",
-    "src/bridge.c",
-    "src/log.c",
-    "src/log_callback.c",
-    "src/preload.c",
-    "src/async.c",
-    "src/editor.c",
-    "src/dlpack.c",
-    "src/compile.c",
-    "src/forks.c",
-    "src/operator.c",
-)
+SOURCES = tuple(sorted(f"src/{path.name}" for path in HERE.glob("src/*.c")))
 
 # The functions of `OrtApi` that the first session of a process calls. cffi makes the types of all functions of a struct
 # at the first use of one: `zrt_load_api` is `OrtApi` with these alone, so that a load does not wait for all the others.
@@ -117,6 +52,7 @@ LOAD_FUNCTIONS = (
     "CreateSessionOptions",
     "GetBuildInfoString",
     "HasSessionConfigEntry",
+    "ReleaseEnv",
     "ReleaseKeyValuePairs",
     "ReleaseMemoryInfo",
     "ReleaseRunOptions",
@@ -132,7 +68,7 @@ LOAD_FUNCTIONS = (
 CALLBACKS = """
 extern "Python" int zrt_thread_asked(void *python, zrt_thread *thread);
 extern "Python" int zrt_policy_asked(void *python, const OrtEpDevice **devices, size_t count,
-    const OrtKeyValuePairs *model, const OrtEpDevice **chosen, size_t room, size_t *chosen_count);
+    const OrtKeyValuePairs *model, const OrtEpDevice **chosen, size_t capacity, size_t *chosen_count);
 extern "Python" int zrt_compile_chunk(void *python, const void *data, size_t size);
 extern "Python" int zrt_compile_initializer(void *python, const char *name, const OrtValue *value,
     const OrtExternalInitializerInfo *there, OrtExternalInitializerInfo **placed);
@@ -289,11 +225,11 @@ def build(target_folder: Path = HERE, folder: Path = HERE) -> Path:
         raise ValueError("ZRT_ORT_LINK_ARGS needs ZRT_ORT_INCLUDE_DIR: the headers of the core that is linked in")
     ffi = maker(include_dir, link_args, folder)
     with tempfile.TemporaryDirectory() as scratch:
-        made = compiled(ffi, scratch)
+        module = compiled(ffi, scratch)
         target = target_folder / extension_filename()
         # Replace the file, do not overwrite it: a running process may have the old one mapped.
         fresh = target.with_suffix(f".{os.getpid()}")
-        fresh.write_bytes(made.read_bytes())
+        fresh.write_bytes(module.read_bytes())
         fresh.chmod(0o755)
         fresh.replace(target)
     return target

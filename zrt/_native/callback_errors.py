@@ -21,6 +21,7 @@ import itertools
 import re
 import sys
 import threading
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable
 from types import TracebackType
@@ -147,12 +148,7 @@ def _clear_frames(error: BaseException | None) -> None:
         each = waiting.pop()
         if each is not None and id(each) not in seen:
             seen.add(id(each))
-            trace = each.__traceback__
-            while trace is not None:
-                # A frame that still runs cannot be cleared.
-                with contextlib.suppress(RuntimeError):
-                    trace.tb_frame.clear()
-                trace = trace.tb_next
+            traceback.clear_frames(each.__traceback__)
             waiting += [each.__cause__, each.__context__]
 
 

@@ -1,11 +1,8 @@
-"""Forks: sessions refuse to run in a child of the process that made them, and half-done imports do not block it."""
+"""Forks: sessions refuse to run in a child of the process that made them."""
 
 from __future__ import annotations
 
-import importlib
 import os
-import sys
-from _thread import get_ident
 from functools import cache
 from typing import Any
 
@@ -13,10 +10,6 @@ from zrt._native import lib, status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError
-
-# Weak references to the locks of the imports that are under way, by the names of the modules. Python has no public way
-# to them.
-_imports: dict[str, Any] = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", {})
 
 
 class RunTable:
@@ -79,33 +72,12 @@ class SessionHandle(Handle):
             raise status.to_error(status.FORKED)
 
 
-def _free_imports() -> None:
-    """Lets the child import anew the modules that other threads of the parent were importing, for zrt, at the fork.
-
-    No thread of the child ends those imports, and without this their locks stay locked. zrt imports many modules at
-    their first use only, so that such a fork is not rare.
-    """
-    here = get_ident()
-    locks = [(name, lock) for name, reference in list(_imports.items()) if (lock := reference()) is not None]
-    stuck = {getattr(lock, "owner", None) for name, lock in locks if name.startswith("zrt.")} - {None, here}
-    for name, lock in locks:
-        owner = getattr(lock, "owner", None)
-        if owner in stuck or (owner is None and name.startswith("zrt.")):
-            _imports.pop(name, None)
-            module = sys.modules.get(name)
-            if getattr(getattr(module, "__spec__", None), "_initializing", False):
-                # A package's own code finds the attribute of a submodule only where it is imported anew as well.
-                for each in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
-                    del sys.modules[each]
-
-
 def _in_child() -> None:
     for table in _tables:
         table.lost = True
         lib.zrt_forks_refuse(table.pointer)
     _lost.extend(_tables)
     _tables.clear()
-    _free_imports()
 
 
 os.register_at_fork(after_in_child=_in_child)

@@ -82,19 +82,24 @@ class Handle:
         The function returns a status, or None for success, or raises. The handle exists before the call and the
         function stores into it, so an interrupt right after the call leaks nothing.
         """
-        made = cls.own(ffi.NULL, release, parents, kept)
-        check(function(*arguments, ffi.cast(f"{kind} **", ffi.addressof(made.reference[0], "pointer"))))
-        made.pointer = ffi.cast(f"{kind} *", made.reference.pointer)
-        return made
+        handle = cls.own(ffi.NULL, release, parents, kept)
+        check(function(*arguments, ffi.cast(f"{kind} **", ffi.addressof(handle.reference[0], "pointer"))))
+        handle.pointer = ffi.cast(f"{kind} *", handle.reference.pointer)
+        return handle
 
     @classmethod
-    def block(cls, ctype: str, parents: Sequence[Handle] = ()) -> Handle:
-        """A zeroed C object of type `ctype` ("zrt_lane", "int64_t[3]") on the C heap."""
+    def block(cls, ctype: str, parents: Sequence[Handle] = (), release: Any = None) -> Handle:
+        """A zeroed C object of type `ctype` ("zrt_lane", "int64_t[3]") on the C heap.
+
+        `release` is the C function that frees it together with what it owns.
+        """
         references = _references(parents)
         kept = sum((parent.kept for parent in parents), ())
         reference = lib.zrt_handle_block(ffi.sizeof(ctype), references, len(references))
         if not reference:
             raise AllocationError(f"no memory for {ctype}")
+        if release is not None:
+            reference.release = ffi.cast("zrt_release", release)
         kind = ctype.partition("[")[0] + " *"
         return cls(_counted(reference, kept), ffi.cast(kind, reference.pointer), kept)
 
@@ -102,6 +107,11 @@ class Handle:
     def borrow(cls, pointer: Any) -> Self:
         """A pointer that ORT keeps to the end of the process, with nothing to release."""
         return cls(None, pointer)
+
+    @property
+    def address(self) -> int:
+        """The address of the reference, for builtins (builtin.h): the handle must outlive their use of it."""
+        return int(ffi.cast("uintptr_t", self.reference))
 
     def holding(self, *others: Handle) -> Self:
         """A handle on the same pointer that also keeps `others` alive; they are released after it."""

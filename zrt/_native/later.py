@@ -30,10 +30,10 @@ LATER = {
 def later(function: str, subject: str) -> Any:
     """A function of `LATER`, which `subject` needs; raises `UnsupportedError` if the library has not got it."""
     since, struct, give = LATER[function]
-    found = library()
-    if found.api_version < since:
+    loaded = library()
+    if loaded.api_version < since:
         raise UnsupportedError(
-            f"{subject}: it needs ONNX Runtime 1.{since} or later, and the library is {found.version}"
+            f"{subject}: it needs ONNX Runtime 1.{since} or later, and the library is {loaded.version}"
         )
     table = api() if give is None else getattr(api(), give)()
     return getattr(ffi.cast(f"const {struct} *", table), function)

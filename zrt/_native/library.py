@@ -9,22 +9,31 @@ from __future__ import annotations
 
 import os
 import re
-from _thread import RLock  # `threading` is slow to import, and a first session needs no more of it
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import RLock
 from typing import Any
 
-from zrt._common.records import record
-from zrt._native import ffi, lib, library_files, preload
+from zrt._common.installation import install_line
+from zrt._native import ffi, lib, library_files
 from zrt._native.library_files import DISTRIBUTIONS, FILE_PATTERN, LOADER_NAMES, METADATA_SUFFIX
 from zrt.errors import LibraryError
 
 __all__ = ["Library", "api", "library", "load_api"]
 
+# The variables that name a library: before the core built into zrt, and after it.
+VARIABLES = ("ZRT_ORT_LIBRARY", "ORT_DYLIB_PATH")
 WANTED = f"1.{lib.ZRT_API_VERSION}"
 # The newest release with which the tests pass. docs/building.md lists those that were tested.
 NEWEST_TESTED = "1.32.0"
 
+# Microsoft's builds since 1.29 report to Microsoft which models a process loads, unless this variable is set. A process
+# that is forked beside the reporting thread hangs or crashes when it exits: there is no such thread to join. ONNX
+# Runtime reads the variable once, when it creates the environment.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
-@record(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Library:
     """The ONNX Runtime in use; there is one per process.
 
@@ -86,95 +95,83 @@ def _load() -> tuple[Any, Any, Library]:
     global _library, _load_table, _table
     with _lock:
         if _library is None:
-            preload.wait()
-            table, found = _find()
-            _table, _load_table, _library = ffi.cast("const OrtApi *", table), table, found
+            table, description = find()
+            _table, _load_table, _library = ffi.cast("const OrtApi *", table), table, description
         return _table, _load_table, _library
 
 
-def _find() -> tuple[Any, Library]:
+def loaded() -> bool:
+    """Whether the library is loaded."""
+    return _library is not None
+
+
+def first_path() -> str | None:
+    """The file that `library` looks at first, or a name for the system's loader; None for the core built into zrt."""
+    path, _ = next(_candidates([]))
+    return path
+
+
+def find() -> tuple[Any, Library]:
+    """Opens the library that is to be used now: its table, with the functions of a load, and its description.
+
+    Raises `LibraryError` if there is none.
+    """
     looked: list[str] = []
-    found = _named("ZRT_ORT_LIBRARY", looked) or _built_in(looked) or _named("ORT_DYLIB_PATH", looked)
-    found = found or _distributed(looked) or _system(looked)
-    if found is None:
-        # Deferred, here and below: only errors need it.
-        from zrt._common.installation import install_line
-
-        places = "\n".join(f"  {line}" for line in looked)
-        raise LibraryError(
-            f"no usable ONNX Runtime library (libonnxruntime {WANTED} or later); looked at:\n{places}\n"
-            f"Install one: {install_line('cpu')} (for CUDA: {install_line('cuda')})"
-        )
-    return found
-
-
-def _named(variable: str, looked: list[str]) -> tuple[Any, Library] | None:
-    path = os.environ.get(variable)
-    if not path:
-        looked.append(f"{variable}: not set")
-        return None
-    try:
-        # As in dlopen, the system's loader finds a name without a folder.
-        if os.sep in path:
-            _require_file(path)
-        return _open(path, variable)
-    except _UnusableError as error:
-        from zrt._common.installation import install_line
-
-        raise LibraryError(
-            f"{variable}={path}: {error}. Let {variable} name the file of a libonnxruntime {WANTED} or "
-            f"later, or unset it and install one: {install_line('cpu')}"
-        ) from None
+    for path, source in _candidates(looked):
+        try:
+            return _table_of(lib.zrt_library_builtin(), None, source) if path is None else _open(path, source)
+        except _UnusableError as error:
+            if source in VARIABLES:
+                raise LibraryError(
+                    f"{source}={path}: {error}. Let {source} name the file of a libonnxruntime {WANTED} or "
+                    f"later, or unset it and install one: {install_line('cpu')}"
+                ) from None
+            looked.append(f"{source}: {error}" if path is None else f"{source}: {path}: {error}")
+    places = "\n".join(f"  {line}" for line in looked)
+    raise LibraryError(
+        f"no usable ONNX Runtime library (libonnxruntime {WANTED} or later); looked at:\n{places}\n"
+        f"Install one: {install_line('cpu')} (for CUDA: {install_line('cuda')})"
+    )
 
 
-def _require_file(path: str) -> None:
-    if os.path.isdir(path):
-        raise _UnusableError("it is a folder, not a library file")
-    if not os.path.exists(path):
-        raise _UnusableError("there is no such file")
-
-
-def _built_in(looked: list[str]) -> tuple[Any, Library] | None:
-    base = lib.zrt_library_builtin()
-    if not base:
+def _candidates(looked: list[str]) -> Iterator[tuple[str | None, str]]:
+    """The libraries to try and their sources; None is the core built into zrt. `looked` gets the places without one."""
+    first, second = VARIABLES
+    yield from _named(first, looked)
+    if lib.zrt_library_builtin():
+        yield None, "built in"
+    else:
         looked.append("built in: this zrt was built without a core of its own")
-        return None
-    try:
-        return _table_of(base, None, "built in")
-    except _UnusableError as error:
-        looked.append(f"built in: {error}")
-        return None
-
-
-def _distributed(looked: list[str]) -> tuple[Any, Library] | None:
+    yield from _named(second, looked)
     for name in DISTRIBUTIONS:
         metadata = library_files.metadata(name)
         if metadata is None:
             looked.append(f"{name} distribution: not installed")
             continue
-        version = metadata.removesuffix(METADATA_SUFFIX).rpartition("-")[2]
-        source = f"{name} distribution {version}"
+        source = f"{name} distribution {metadata.removesuffix(METADATA_SUFFIX).rpartition('-')[2]}"
         path = library_files.library_file(metadata)
         if path is None:
             looked.append(f"{source}: it holds no {FILE_PATTERN}")
-            continue
-        try:
-            return _open(path, source)
-        except _UnusableError as error:
-            looked.append(f"{source}: {path}: {error}")
-    return None
-
-
-def _system(looked: list[str]) -> tuple[Any, Library] | None:
+        else:
+            yield path, source
     for name in LOADER_NAMES:
-        try:
-            return _open(name, "system loader")
-        except _UnusableError as error:
-            looked.append(f"system loader: {name}: {error}")
-    return None
+        yield name, "system loader"
+
+
+def _named(variable: str, looked: list[str]) -> Iterator[tuple[str, str]]:
+    path = os.environ.get(variable)
+    if path:
+        yield path, variable
+    else:
+        looked.append(f"{variable}: not set")
 
 
 def _open(path: str, source: str) -> tuple[Any, Library]:
+    # As in dlopen, the system's loader finds a name without a folder.
+    if os.sep in path and not os.path.exists(path):
+        raise _UnusableError("there is no such file")
+    if os.sep in path and os.path.isdir(path):
+        raise _UnusableError("it is a folder, not a library file")
     message = ffi.new("char[]", 1024)
     base = lib.zrt_library_open(os.fsencode(path), message, len(message))
     if not base:
@@ -198,8 +195,8 @@ def _api_version(version: str) -> int:
 
     It follows from the name: a library that is asked for a version that it does not have prints a line.
     """
-    found = re.match(r"1\.(\d+)", version)
-    newest = min(int(found[1]), int(lib.ZRT_NEWEST_API_VERSION)) if found else 0
+    match = re.match(r"1\.(\d+)", version)
+    newest = min(int(match[1]), int(lib.ZRT_NEWEST_API_VERSION)) if match else 0
     return max(newest, int(lib.ZRT_API_VERSION))
 
 

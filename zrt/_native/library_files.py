@@ -1,4 +1,4 @@
-"""The files in which libonnxruntime may be: that of a variable, of a distribution, of the system's loader."""
+"""The files in which libonnxruntime may be: those of distributions, and the names for the system's loader."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from itertools import chain
 
-VARIABLES = ("ZRT_ORT_LIBRARY", "ORT_DYLIB_PATH")
 DISTRIBUTIONS = ("onnxruntime", "onnxruntime-gpu")
 METADATA_SUFFIX = ".dist-info"
 if sys.platform == "darwin":

@@ -4,29 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from zrt._native import ffi, lib
+from zrt._native import callback_errors, ffi, lib, ort_messages
 from zrt._native.cdata import numbers
 from zrt._native.library import api
-from zrt.errors import ArgumentError, BusyError, Error, ForkedError, OrtError, TerminatedError, TimeoutError
+from zrt.errors import (
+    AllocationError,
+    ArgumentError,
+    BusyError,
+    Error,
+    ForkedError,
+    OrtError,
+    TerminatedError,
+    TimeoutError,
+)
 
 BUSY = lib.ZRT_BUSY
 MISALIGNED = lib.ZRT_MISALIGNED
 INCOMPLETE = lib.ZRT_INCOMPLETE
 FORKED = lib.ZRT_FORKED
-LEFT = lib.ZRT_LEFT
+NO_MEMORY = lib.ZRT_NO_MEMORY
 NO_TEXT = lib.ZRT_NO_TEXT
-OTHER = lib.ZRT_OTHER
 TIMEOUT = lib.ZRT_TIMEOUT
 INTERRUPTED = lib.ZRT_INTERRUPTED
+VALUES = lib.ZRT_VALUES
 
-FROM_BEFORE_A_FORK = (
-    "this session was made before this process was forked, and its threads exist in the parent only: load it in this "
-    "process (zrt.SessionSpec.shared does so once), or start processes by spawn or forkserver"
-)
-
-
-class MisalignedError(ArgumentError):
-    """The memory of a feed is misaligned: it must be copied first."""
+# For zrt's own codes.
+_ERRORS: dict[Any, tuple[type[Error], str]] = {
+    NO_MEMORY: (AllocationError, "no memory for the result of a run"),
+    INCOMPLETE: (ArgumentError, "an input or every output is not bound"),
+    TIMEOUT: (TimeoutError, "the run has not ended within its timeout"),
+    INTERRUPTED: (TerminatedError, "an interrupt (SIGINT) ended the run"),
+    FORKED: (
+        ForkedError,
+        "this session was made before this process was forked, and its threads exist in the parent only: load it in "
+        "this process (zrt.SessionSpec.shared does so once), or start processes by spawn or forkserver",
+    ),
+}
 
 
 def string(pointer: Any) -> str:
@@ -42,16 +55,9 @@ def to_error(code: Any, owner: str = "") -> Error:
     """
     if code == BUSY:
         return BusyError(f"this {owner} is in use by another thread")
-    if code == MISALIGNED:
-        return MisalignedError("a feed's memory is misaligned")
-    if code == INCOMPLETE:
-        return ArgumentError("an input or every output is not bound")
-    if code == TIMEOUT:
-        return TimeoutError("the run has not ended within its timeout")
-    if code == INTERRUPTED:
-        return TerminatedError("an interrupt (SIGINT) ended the run")
-    if code == FORKED:
-        return ForkedError(FROM_BEFORE_A_FORK)
+    if code in _ERRORS:
+        kind, reason = _ERRORS[code]
+        return kind(reason)
     table = api()
     status = ffi.cast("OrtStatus *", code)
     try:
@@ -59,9 +65,6 @@ def to_error(code: Any, owner: str = "") -> Error:
         message = string(table.GetErrorMessage(status))
     finally:
         table.ReleaseStatus(status)
-    # Deferred: most processes see no error.
-    from zrt._native import callback_errors, ort_messages
-
     message, cause = callback_errors.from_message(message)
     if cause is None:
         return ort_messages.to_error(number, message)
@@ -114,8 +117,8 @@ def describe(value: Any) -> Any:
 
 def type_and_shape(value: Any) -> tuple[int, tuple[int, ...]]:
     """The element type's number and the shape of an ``OrtValue`` that is a tensor, dense or sparse."""
-    found = describe(value)
-    return found.type, numbers(found.dims, found.rank)
+    description = describe(value)
+    return description.type, numbers(description.dims, description.rank)
 
 
 def fetch(function: Any, kind: str, *arguments: Any) -> Any:

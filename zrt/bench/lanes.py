@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter_ns as clock
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from zrt.bench import timing
-from zrt.bench.latency import FEWEST_SAMPLES, MOST_SAMPLES, Latency
+from zrt.bench import harness
+from zrt.bench.harness import Contender, Latency, python_contender
 from zrt.lanes.lane import Lane
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
-PASS_NS = 1_000_000_000
+PASS_NS: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,47 +33,37 @@ class Together:
 
 def measure(lanes: Sequence[Lane], typical_ns: float, runs: int | None = None) -> Together:
     """Runs one lane, then all of them, each in a thread of its own; `runs` is the number of runs of each."""
-    count = runs if runs is not None else max(FEWEST_SAMPLES, int(PASS_NS / max(typical_ns, 1)))
-    timed = runs if runs is not None else min(MOST_SAMPLES, count)
-    with timing.without_gc():
-        single = _runs_per_s(lanes[:1], count)
-        together = _runs_per_s(lanes, count)
-        samples = _at_once([partial(timing.times, lane.run, (), timed) for lane in lanes])
-    return Together(single, together, tuple(Latency.of(values) for values in samples))
+    count = runs if runs is not None else max(harness.FEWEST_CALLS, int(PASS_NS / max(typical_ns, 1)))
+    timed = runs if runs is not None else min(harness.MOST_CALLS, count)
+    contenders = [python_contender("lane", "lane", lane.run) for lane in lanes]
+    with harness.without_gc():
+        alone = time_together(contenders[:1], count)
+        together = time_together(contenders, count)
+        samples = at_once([partial(contender.times, timed) for contender in contenders])
+    return Together(
+        count * 1e9 / alone, len(lanes) * count * 1e9 / together, tuple(Latency.of(times) for times in samples)
+    )
 
 
-def _runs_per_s(lanes: Sequence[Lane], runs: int) -> float:
-    """The number of all runs divided by the time from the first start to the last end."""
-    spans = _at_once([partial(_span, lane, runs) for lane in lanes])
-    begin, end = min(start for start, _ in spans), max(stop for _, stop in spans)
-    return runs * len(lanes) * 1e9 / max(end - begin, 1)
+def time_together(contenders: Sequence[Contender], runs: int) -> int:
+    """The nanoseconds from the first start to the last end, where each contender has a thread and makes `runs` runs."""
+
+    def span(contender: Contender) -> tuple[int, int]:
+        start = clock()
+        contender.batch(runs)
+        return start, clock()
+
+    spans = at_once([partial(span, contender) for contender in contenders])
+    return max(max(end for _, end in spans) - min(start for start, _ in spans), 1)
 
 
-def _span(lane: Lane, runs: int) -> tuple[int, int]:
-    """The start and the end of a lane's runs."""
-    begin = clock()
-    timing.batch(lane.run, (), runs)
-    return begin, clock()
-
-
-def _at_once(tasks: Sequence[Callable[[], Made]]) -> list[Made]:
-    """Run each task in its own thread, started at the same moment; return their results."""
+def at_once(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
+    """Runs each task in its own thread, started at the same moment; returns their results, or raises a failure."""
     barrier = threading.Barrier(len(tasks))
-    results: dict[int, Made] = {}
-    failures: list[BaseException] = []
 
-    def work(index: int) -> None:
-        try:
-            barrier.wait()
-            results[index] = tasks[index]()
-        except BaseException as error:
-            failures.append(error)
+    def work(task: Callable[[], Result]) -> Result:
+        barrier.wait()
+        return task()
 
-    threads = [threading.Thread(target=work, args=(index,), daemon=True) for index in range(len(tasks))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
-    return [results[index] for index in range(len(tasks))]
+    with ThreadPoolExecutor(len(tasks)) as pool:
+        return list(pool.map(work, tasks))

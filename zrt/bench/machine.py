@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from zrt._native.library import library
+from zrt.bench import caches
 from zrt.environment.cpu_limits import affinity
 from zrt.version import __version__
 
@@ -27,6 +29,8 @@ class Machine:
     """The CPU's cores, as the system counts them."""
     usable_cores: int
     """The cores that this process may run on."""
+    cache_bytes: int
+    """The size of the largest cache."""
     system: str
     python: str
     numpy: str
@@ -53,7 +57,8 @@ def describe() -> Machine:
         processor=processor(),
         architecture=platform.machine(),
         cores=os.cpu_count() or 1,
-        usable_cores=usable_cores(),
+        usable_cores=affinity(),
+        cache_bytes=caches.last_level_size(),
         system=f"{platform.system()} {platform.release()}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
         numpy=np.__version__,
@@ -81,18 +86,11 @@ def processor() -> str:
     return name or platform.processor() or platform.machine()
 
 
-def usable_cores() -> int:
-    """The cores that this process may run on."""
-    return affinity()
-
-
 def resident_bytes() -> int:
     """The resident memory of this process; its peak on systems that do not report the current value."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
-        import resource
-
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,31 +1,36 @@
-"""onnxruntime's own `run` and `run_with_iobinding`, if that package is installed.
+"""onnxruntime's own `run` and `run_with_iobinding`, each over a session of its own, if that package is installed.
 
 Two ONNX Runtimes that both use CUDA conflict in one process: with CUDA, the package is measured in a process of its
-own. ``python -m zrt.bench.official_contenders`` is that process. `zrt.bench.official_worker` sends it requests as lines
-of JSON (see `serve`). This module imports nothing that loads zrt's ONNX Runtime.
+own, whose program is `main`; `zrt.bench.official_worker` sends it requests (see `serve`). This module imports nothing
+that loads zrt's ONNX Runtime.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter_ns as clock
 from typing import IO, Any
 
-import ml_dtypes
 import numpy as np
 
-from zrt.bench import timing
-from zrt.bench.harness import Contender, python_contender
+from zrt.bench.harness import Contender, python_contender, without_gc
 
-RUN = ("ort_run", "onnxruntime run")
+RUN, RUN_WITH_IOBINDING = "ort_run", "ort_run_with_iobinding"
+# The same work as `RUN` over another session: measured beside it, it shows how exact the measurement is.
+RUN_AGAIN = "ort_run_again"
+LABELS = {
+    RUN: "onnxruntime run",
+    RUN_WITH_IOBINDING: "onnxruntime run_with_iobinding",
+    RUN_AGAIN: "onnxruntime run, again",
+}
 SEVERITIES = ("VERBOSE", "INFO", "WARNING", "ERROR", "FATAL")
-RUN_WITH_IOBINDING = ("ort_run_with_iobinding", "onnxruntime run_with_iobinding")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +51,11 @@ class Official:
     version: str = ""
     """The package's version; "" if it is not installed."""
     load_ns: int = 0
+    """The time of the first load; that of the first run likewise."""
     first_run_ns: int = 0
     contenders: Sequence[Contender] = ()
     unmeasured: dict[str, str] = field(default_factory=dict)
     """Why a contender is missing, by its key."""
-
-
-def without(reason: str, version: str = "") -> Official:
-    """No contenders, all for the same reason."""
-    return Official(version, unmeasured={key: reason for key, _ in (RUN, RUN_WITH_IOBINDING)})
 
 
 def set_up(
@@ -63,76 +64,71 @@ def set_up(
     providers: Sequence[tuple[str, Mapping[str, str]]],
     inputs: Sequence[Place],
     outputs: Sequence[Place],
+    keys: Sequence[str] = (RUN, RUN_WITH_IOBINDING),
 ) -> Official:
-    """Loads the model into onnxruntime and runs it once in each way; a way that fails is left out, with its reason.
+    """Loads the model into onnxruntime and runs it once for each key; a way that fails is left out, with its reason.
 
     `options` is plain data with the names of zrt's `SessionOptions`; `providers` are full names with ORT's options.
     """
     try:
         import onnxruntime
     except ImportError as error:
-        return without(f"onnxruntime cannot be imported: {error}")
+        return Official(unmeasured=dict.fromkeys(keys, f"onnxruntime cannot be imported: {error}"))
     version = str(onnxruntime.__version__)
+    available = onnxruntime.get_available_providers()
     for name, _ in providers:
-        if name not in onnxruntime.get_available_providers():
+        if name not in available:
             # onnxruntime would only warn and use the next provider.
-            return without(f"this onnxruntime has no {name}", version)
-    # The package's errors have no common base but Exception, and no error of it may end the measurement of zrt.
-    try:
-        its_options = _session_options(onnxruntime, options)
-        start = clock()
-        session = onnxruntime.InferenceSession(os.fspath(model), its_options, providers=list(map(tuple, providers)))
-        load_ns = clock() - start
-    except Exception as error:
-        return without(_first_line(error), version)
-    if session.get_providers()[0] != providers[0][0]:
-        return without(f"onnxruntime could not use {providers[0][0]}", version)
-    feeds = {place.name: place.array for place in inputs}
-    ways: list[tuple[tuple[str, str], Callable[[], tuple[Any, ...]]]] = [
-        (RUN, lambda: (session.run, None, feeds)),
-        (RUN_WITH_IOBINDING, lambda: (session.run_with_iobinding, _bind(session, inputs, outputs))),
-    ]
-    first_runs, contenders, unmeasured = [], [], {}
-    for (key, label), prepare in ways:
+            return Official(version, unmeasured=dict.fromkeys(keys, f"this onnxruntime has no {name}"))
+    loads, first_runs, contenders, unmeasured = [], [], [], {}
+    for key in keys:
+        # The package's errors have no common base but Exception, and no error of it may end the measurement of zrt.
         try:
-            call, *arguments = prepare()
+            its_options = _session_options(onnxruntime, options)
             start = clock()
-            call(*arguments)
-            first_runs.append(clock() - start)
+            session = onnxruntime.InferenceSession(os.fspath(model), its_options, providers=list(map(tuple, providers)))
+            loads.append(clock() - start)
+            if session.get_providers()[0] != providers[0][0]:
+                raise RuntimeError(f"onnxruntime could not use {providers[0][0]}")
+            call, arguments = session.run, [None, {place.name: copy(place.array) for place in inputs}]
+            if key == RUN_WITH_IOBINDING:
+                call, arguments = session.run_with_iobinding, [_bind(session, inputs, outputs)]
+            contender = python_contender(key, LABELS[key], call, *arguments)
+            first_runs.append(contender.batch(1))
         except Exception as error:
-            unmeasured[key] = _first_line(error)
+            unmeasured[key] = str(error).strip().partition("\n")[0] or type(error).__name__
         else:
-            contenders.append(python_contender(key, label, call, *arguments))
-    return Official(version, load_ns, first_runs[0] if first_runs else 0, contenders, unmeasured)
+            contenders.append(contender)
+    return Official(version, next(iter(loads), 0), next(iter(first_runs), 0), contenders, unmeasured)
 
 
 def _session_options(onnxruntime: Any, fields: Mapping[str, Any]) -> Any:
     """The package's own options; raises if it lacks a field."""
-    made = onnxruntime.SessionOptions()
+    its_options = onnxruntime.SessionOptions()
     for name, value in fields.items():
         if name == "config_entries":
             for key, entry in value.items():
-                made.add_session_config_entry(key, entry)
+                its_options.add_session_config_entry(key, entry)
         elif name == "free_dimension_overrides":
             for symbol, size in value.items():
-                made.add_free_dimension_override_by_name(symbol, size)
+                its_options.add_free_dimension_override_by_name(symbol, size)
         elif name == "free_dimension_overrides_by_denotation":
             for denotation, size in value.items():
-                made.add_free_dimension_override_by_denotation(denotation, size)
+                its_options.add_free_dimension_override_by_denotation(denotation, size)
         elif name in ("graph_optimization_level", "execution_mode"):
-            setattr(made, name, getattr(type(getattr(made, name)), f"ORT_{value}"))
+            setattr(its_options, name, getattr(type(getattr(its_options, name)), f"ORT_{value}"))
         elif name == "log_severity_level":
-            made.log_severity_level = SEVERITIES.index(value)
+            its_options.log_severity_level = SEVERITIES.index(value)
         elif name == "optimized_model_filepath":
             # zrt itself writes this file.
             continue
         else:
             if name == "profile_file_prefix":
-                made.enable_profiling = True
-            if not hasattr(made, name):
+                its_options.enable_profiling = True
+            if not hasattr(its_options, name):
                 raise AttributeError(f"onnxruntime's SessionOptions have no {name}")
-            setattr(made, name, value)
-    return made
+            setattr(its_options, name, value)
+    return its_options
 
 
 def _bind(session: Any, inputs: Sequence[Place], outputs: Sequence[Place]) -> Any:
@@ -149,56 +145,33 @@ def _bind(session: Any, inputs: Sequence[Place], outputs: Sequence[Place]) -> An
     return binding
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
+    """Reads pickled requests and replies to each, until the input ends.
 
-
-def serve(orders: IO[str], replies: IO[str]) -> None:
-    """Reads requests, one line of JSON each, and replies to each with a line.
-
-    The first is ``{"model", "options", "providers", "inputs", "outputs"}``, followed by any number of
-    ``{"do": "batch" | "times", "key", "runs"}``. It returns at the end of the input.
+    The first has the arguments of `set_up`; its reply is the result without the contenders, and their keys. The others
+    are a contender's key, the name of a method and its arguments.
     """
-    order = json.loads(orders.readline())
     # To the end of the function: a binding borrows the arrays' memory.
-    inputs = [_place(entry) for entry in order["inputs"]]
-    outputs = [_place(entry) for entry in order["outputs"]]
-    official = set_up(Path(order["model"]), order["options"], order["providers"], inputs, outputs)
+    arguments = pickle.load(requests)
+    official = set_up(*arguments)
     contenders = {contender.key: contender for contender in official.contenders}
-    reply: Any = asdict(replace(official, contenders=()))
-    reply["contenders"] = {key: contender.label for key, contender in contenders.items()}
+    reply: Any = replace(official, contenders=()), list(contenders)
     while True:
-        print(json.dumps(reply), file=replies, flush=True)
-        line = orders.readline()
-        if not line:
+        pickle.dump(reply, replies)
+        replies.flush()
+        try:
+            key, method, *values = pickle.load(requests)
+        except EOFError:
             return
-        order = json.loads(line)
-        contender = contenders[order["key"]]
-        with timing.without_gc():
-            reply = (contender.batch if order["do"] == "batch" else contender.times)(order["runs"])
-
-
-def _place(entry: dict[str, Any]) -> Place:
-    """An input, read from a file of `zrt.bench.official_worker`, or an output in memory of this process."""
-    array = None
-    if entry["dtype"] is not None:
-        # numpy does not know the names of types from other packages.
-        dtype = np.dtype(getattr(ml_dtypes, entry["dtype"], entry["dtype"]))
-        array = np.zeros(entry["array_shape"], dtype)
-        if entry["file"] is not None:
-            array.reshape(-1).view(np.uint8)[...] = np.load(entry["file"])
-    return Place(entry["name"], entry["onnx_type"], tuple(entry["shape"]), array)
+        with without_gc():
+            reply = getattr(contenders[key], method)(*values)
 
 
 def main() -> None:
     """The process: requests on standard input, replies on standard output, everything else on standard error."""
     # Ctrl-C reaches both processes; the parent ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as replies:
+    with os.fdopen(os.dup(1), "wb") as replies:
         # ONNX Runtime's own output must not mix with the replies.
         os.dup2(2, 1)
-        serve(sys.stdin, replies)
-
-
-if __name__ == "__main__":
-    main()
+        serve(sys.stdin.buffer, replies)

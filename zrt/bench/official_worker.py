@@ -2,104 +2,75 @@
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, cast
 
 from zrt.bench.harness import Contender
-from zrt.bench.official_contenders import Official, Place
+from zrt.bench.official_contenders import LABELS, Official
 from zrt.errors import ZrtError
 
 PATIENCE_S = 5
+PROGRAM = "from zrt.bench.official_contenders import main; main()"
 
 
+@dataclass(frozen=True, slots=True)
 class _Worker:
     """The other process as a function from requests to replies."""
 
-    __slots__ = ("_process",)
+    process: subprocess.Popen[bytes]
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-
-    def ask(self, order: dict[str, Any]) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+    def ask(self, *request: Any) -> Any:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         try:
-            print(json.dumps(order), file=self._process.stdin, flush=True)
-            return json.loads(self._process.stdout.readline())
-        except (BrokenPipeError, json.JSONDecodeError):
-            _end(self._process)
-            status = self._process.wait()
+            pickle.dump(request, self.process.stdin)
+            self.process.stdin.flush()
+            return pickle.load(self.process.stdout)
+        except (BrokenPipeError, EOFError, pickle.UnpicklingError):
+            self.end()
+            status = self.process.wait()
             raise ZrtError(f"the process that measures onnxruntime ended with status {status}") from None
 
-    def measure(self, do: str, key: str, runs: int) -> Any:
-        return self.ask({"do": do, "key": key, "runs": runs})
+    def end(self) -> None:
+        """Closes the process's input, at which it ends."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.close()
+            self.process.wait(PATIENCE_S)
+        except (OSError, subprocess.TimeoutExpired):
+            self.process.kill()
+
+
+@dataclass(frozen=True, slots=True)
+class _Remote(Contender):
+    """A contender of the other process, which times its own calls and empties its own caches."""
+
+    worker: _Worker
+
+    def times(self, runs: int) -> list[int]:
+        return cast("list[int]", self.worker.ask(self.key, "times", runs))
+
+    def cold_time(self) -> int:
+        return cast("int", self.worker.ask(self.key, "cold_time"))
 
 
 @contextmanager
-def set_up(
-    model: Path,
-    options: Mapping[str, Any],
-    providers: Sequence[tuple[str, Mapping[str, str]]],
-    inputs: Sequence[Place],
-    outputs: Sequence[Place],
-) -> Iterator[Official]:
+def set_up(*arguments: Any) -> Iterator[Official]:
     """`official_contenders.set_up` in a process of its own, which lives as long as the context."""
-    command = [sys.executable, "-P", "-m", "zrt.bench.official_contenders"]
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    with (
-        tempfile.TemporaryDirectory(prefix="zrt-bench-") as folder,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=paths) as process,
-    ):
+    command = [sys.executable, "-P", "-c", PROGRAM]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=paths) as process:
         worker = _Worker(process)
         try:
-            made = worker.ask(
-                {
-                    "model": os.fspath(model.absolute()),
-                    "options": dict(options),
-                    "providers": list(providers),
-                    "inputs": [_entry(place, Path(folder, f"{index}.npy")) for index, place in enumerate(inputs)],
-                    "outputs": [_entry(place, None) for place in outputs],
-                }
-            )
-            labels = made.pop("contenders")
-            yield Official(**made, contenders=[_contender(worker, *named) for named in labels.items()])
+            official, keys = worker.ask(*arguments)
+            contenders = [_Remote(key, LABELS[key], partial(worker.ask, key, "batch"), worker) for key in keys]
+            yield replace(official, contenders=contenders)
         finally:
-            _end(process)
-
-
-def _contender(worker: _Worker, key: str, label: str) -> Contender:
-    return Contender(key, label, partial(worker.measure, "batch", key), partial(worker.measure, "times", key))
-
-
-def _entry(place: Place, file: Path | None) -> dict[str, Any]:
-    """A place as JSON; an input's bytes go through a file, which works for every dtype."""
-    if file is not None and place.array is not None:
-        np.save(file, np.ascontiguousarray(place.array).reshape(-1).view(np.uint8))
-    return {
-        "name": place.name,
-        "onnx_type": place.onnx_type,
-        "shape": place.shape,
-        "array_shape": None if place.array is None else place.array.shape,
-        "dtype": None if place.array is None else place.array.dtype.name,
-        "file": None if file is None else os.fspath(file),
-    }
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    """Closes the process's input, at which it ends."""
-    assert process.stdin is not None
-    try:
-        process.stdin.close()
-        process.wait(PATIENCE_S)
-    except (OSError, subprocess.TimeoutExpired):
-        process.kill()
+            worker.end()

@@ -3,15 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from zrt.bench.harness import Series
+from zrt.bench.harness import Latency, Series
+from zrt.bench.inputs import UserInputs
 from zrt.bench.lanes import Together
-from zrt.bench.latency import Latency
 from zrt.bench.machine import Machine, Versions
 from zrt.bench.synthetic import FedInput
+from zrt.loading.session_options import SessionOptions
+from zrt.memory.buffers import BufferPolicy
+from zrt.providers import CPU, ProviderLike, parse_all
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of a measurement."""
+
+    model: Path
+    options: SessionOptions = field(default_factory=lambda: SessionOptions(intra_op_num_threads=1))
+    """The options of the session, for zrt and for onnxruntime."""
+    providers: Sequence[ProviderLike] = (CPU(),)
+    """The execution providers, best first; the CPU execution provider is the fallback."""
+    lanes: int = 1
+    """The number of lanes to measure at the same time; 1 skips that."""
+    inputs: UserInputs = field(default_factory=UserInputs)
+    """Inputs and shapes of inputs; synthetic data replaces missing inputs."""
+    paced: bool = False
+    """Whether each run finds the caches empty, as in a program that calls the model now and then."""
+    self_check: bool = False
+    """Whether onnxruntime's `run` is measured twice, over two sessions."""
+    runs: int | None = None
+    """At least this many runs of each contender in batches, and as many timed calls; None fills a few seconds."""
+    warmup: int = 10
+    """The runs of each contender before anything is timed."""
+    policy: BufferPolicy = BufferPolicy.AUTO
+    """The lanes' memory."""
+    own_process: bool | None = None
+    """Whether onnxruntime runs in a process of its own; None: only if CUDA is used."""
+
+    @property
+    def named(self) -> list[tuple[str, dict[str, str]]]:
+        """The full names of the providers, each with ORT's options."""
+        return parse_all(self.providers)
+
+    def changed_options(self) -> dict[str, Any]:
+        """The options that were set, as plain data."""
+        unset = SessionOptions().to_dict()
+        return {name: value for name, value in self.options.to_dict().items() if value != unset.get(name)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +98,8 @@ class OfficialSetUp:
 class Report:
     """The results of `zrt.bench.study`."""
 
-    model: Path
+    settings: Settings
     inputs: Mapping[str, FedInput]
-    provider: str
-    threads: int
-    options: Mapping[str, Any]
-    """The options of the session that were set, as plain data."""
-    providers: Mapping[str, Mapping[str, str]]
-    """The options of each provider, by its full name."""
-    policy: str
-    warmup: int
     rounds: int
     machine: Machine
     versions: Versions
@@ -92,15 +124,17 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; times in nanoseconds, memory in bytes."""
+        settings = self.settings
         return {
-            "model": {"path": str(self.model), "inputs": {name: asdict(fed) for name, fed in self.inputs.items()}},
+            "model": {"path": str(settings.model), "inputs": {name: asdict(fed) for name, fed in self.inputs.items()}},
             "settings": {
-                "provider": self.provider,
-                "threads": self.threads,
-                "options": dict(self.options),
-                "providers": dict(self.providers),
-                "policy": self.policy,
-                "warmup": self.warmup,
+                "provider": settings.named[0][0],
+                "threads": settings.options.intra_op_num_threads,
+                "options": settings.changed_options(),
+                "providers": dict(settings.named),
+                "policy": str(settings.policy),
+                "paced": settings.paced,
+                "warmup": settings.warmup,
                 "rounds": self.rounds,
             },
             "machine": asdict(self.machine),

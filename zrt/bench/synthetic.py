@@ -7,24 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from zrt.errors import AllocationError, ArgumentError, ShapeError, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, UnsupportedError
 from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import ShapesLike
 from zrt.session.session import Session
 from zrt.types import ElementType, nbytes
-from zrt.values import Value
 from zrt.values.symbolic_shapes import Shape
-from zrt.values.type_info import ValueInfo, format_shape, phrase
+from zrt.values.type_info import format_shape, phrase
 
 FREE_DIMENSION = 1
+MADE_UP = "made up"
 
 
 class InputError(ArgumentError):
     """An input that the user gives does not fit the model."""
-
-
-class InputShapeError(InputError, ShapeError):
-    """A requested shape does not fit the model, or a shape is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +29,25 @@ class FedInput:
 
     type: str
     shape: Shape
-    source: str = "made up"
+    source: str = MADE_UP
     """The origin of the data."""
 
     def __str__(self) -> str:
         return f"{self.type}{format_shape(self.shape)}"
 
 
-def input_shapes(session: Session, given: ShapesLike = None) -> dict[str, Shape]:
-    """The shape of each input: the given one, else the model's with 1 for each dimension that stays open.
+def input_shapes(session: Session, wanted: ShapesLike = None) -> dict[str, Shape]:
+    """The shape of each input: the wanted one, else the model's with 1 for each dimension that stays open.
 
-    A given shape also resolves the symbolic dimensions that it shares with other inputs. Raises `InputShapeError`.
+    A wanted shape also resolves the symbolic dimensions that it shares with other inputs. Raises `InputError`.
     """
     for info in session.inputs:
         if not info.is_tensor:
             raise UnsupportedError(f"input {info.name!r} is {phrase(info.kind)}: only tensors can be made up")
     try:
-        shapes = lane_shapes.input_shapes(session, given, FREE_DIMENSION)
+        shapes = lane_shapes.input_shapes(session, wanted, FREE_DIMENSION)
     except ArgumentError as error:
-        raise InputShapeError(str(error)) from error
+        raise InputError(str(error)) from error
     return dict(zip(session.input_names, shapes, strict=True))
 
 
@@ -74,9 +70,9 @@ def make(element_type: ElementType, shape: Shape, generator: np.random.Generator
     return (np.exp2(noise) if element_type is ElementType.FLOAT8E8M0 else noise).astype(dtype)
 
 
-def make_all(session: Session, wanted: dict[str, Shape], seed: int = 0) -> dict[str, np.ndarray[Any, Any]]:
+def make_all(session: Session, wanted: dict[str, Shape]) -> dict[str, np.ndarray[Any, Any]]:
     """An array for each input, of the `wanted` shapes. Raises `AllocationError` if one is too large."""
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     arrays = {}
     for info in session.inputs:
         shape = wanted[info.name]
@@ -85,8 +81,3 @@ def make_all(session: Session, wanted: dict[str, Shape], seed: int = 0) -> dict[
         except (MemoryError, ValueError) as error:
             raise AllocationError(f"input {info.name!r} of shape {list(shape)}: {error}") from error
     return arrays
-
-
-def as_feed(info: ValueInfo, array: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any] | Value:
-    """The array as a feed of `Session.run`; for a packed type a value over its bytes."""
-    return Value.from_packed(array, info.element_type, shape) if info.element_type.packed else array

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zrt._common import installation
-from zrt.bench import harness, study
-from zrt.cli import common, inputs
+from zrt.bench import study
+from zrt.bench.harness import Latency
+from zrt.bench.lanes import Together
+from zrt.bench.official_contenders import LABELS
+from zrt.bench.report import Report, Settings
+from zrt.cli import common, inputs, options
+from zrt.cli.options import UsageError, option, whole
+from zrt.cli.units import Unit, duration, mebibytes, plural
 from zrt.errors import ArgumentError
 from zrt.memory.buffers import BufferPolicy
 from zrt.providers import CPU
+
+if TYPE_CHECKING:
+    from zrt.cli.terminal import Page
 
 SUMMARY = "Measure a model's runs through zrt and through onnxruntime against a loop in C."
 
@@ -20,91 +28,46 @@ DEFAULT_THREADS = 1
 PICTURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``zrt bench``."""
-    common.add_model(parser)
-    common.add_provider(parser)
-    common.add_threads(parser, DEFAULT_THREADS)
-    common.add_options(parser)
-    parser.add_argument(
-        "--lanes",
-        type=common.integer_argument(1),
-        default=1,
-        metavar="N",
-        help="measure N lanes in N threads at the same time, too (default: 1)",
-    )
-    inputs.add_inputs(parser)
-    parser.add_argument(
-        "--runs",
-        type=common.integer_argument(1),
-        metavar="N",
-        help="runs of each contender, in the batches and one by one (default: what a few seconds hold)",
-    )
-    parser.add_argument(
-        "--warmup",
-        type=common.integer_argument(0),
-        default=10,
-        metavar="N",
-        help="runs of each contender before anything is timed (default: 10)",
-    )
-    parser.add_argument(
-        "--policy",
-        type=_policy,
-        default=BufferPolicy.AUTO,
-        help="the lanes' memory: a preset such as latency, or wishes such as alignment=4096,prefault (default: auto)",
-    )
-    parser.add_argument("--plot", type=_picture, metavar="FILE", help="draw a picture (.png, .svg or .pdf)")
-    common.add_overwrite(parser)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt bench``."""
+    if arguments.paced and arguments.lanes > 1:
+        raise UsageError("--lanes does not apply with --paced, which runs one contender at a time")
     if arguments.plot is not None:
         # Fail before the measurement, not after it.
         installation.require("matplotlib", "plot", "--plot")
-    if not arguments.json:
-        common.require_terminal()
-    model = common.chosen_model(arguments.model)
-    options = common.loaded_options(
-        arguments.options, arguments.threads, DEFAULT_THREADS, inputs.input_files(arguments)
-    )
+    page = None if arguments.json else common.open_page()
+    model = common.model_path(arguments.model)
+    settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
     if arguments.plot is not None:
-        read = common.files_of(model, options, arguments.options, *inputs.input_files(arguments))
+        read = common.files_of(model, settings, arguments.options, *inputs.input_files(arguments))
         common.require_target(arguments.plot, read, arguments.overwrite, "--plot")
-    settings = study.Settings(
+    wanted = Settings(
         model=model,
-        options=options.session,
-        providers=common.chosen_providers(arguments.provider, options) or [CPU()],
+        options=settings.session,
+        providers=common.requested_providers(arguments.provider, settings) or [CPU()],
         lanes=arguments.lanes,
-        given=inputs.given_inputs(arguments),
+        inputs=inputs.user_inputs(arguments),
+        paced=arguments.paced,
+        self_check=arguments.self_check,
         runs=arguments.runs,
         warmup=arguments.warmup,
         policy=arguments.policy,
     )
-    with _progress() as progress:
-        report = study.measure(settings, progress)
+    with common.progress() as progress:
+        report = study.measure(wanted, progress)
     if arguments.plot is not None:
+        # matplotlib is an extra, and its import takes longer than a short measurement.
         from zrt.cli import plot
 
         try:
-            plot.draw(report, arguments.plot)
+            plot.draw(report, where(report), arguments.plot)
         except OSError as error:
             raise common.CommandError(f"--plot {arguments.plot}: {error.strerror or error}") from error
-    if arguments.json:
+    if page is None:
         common.print_json(report.to_dict())
     else:
-        from zrt.cli import bench_view
-
-        bench_view.show(report, arguments.plot)
+        _show(page, report, arguments.plot)
     return 0
-
-
-def _progress() -> AbstractContextManager[harness.Progress]:
-    if importlib.util.find_spec("rich") is None:
-        return nullcontext(harness.ignore_progress)
-    from zrt.cli.terminal import progress_bar
-
-    return progress_bar()
 
 
 def _policy(text: str) -> BufferPolicy:
@@ -115,7 +78,144 @@ def _policy(text: str) -> BufferPolicy:
 
 
 def _picture(text: str) -> Path:
-    path = common.file_to_write(text)
+    path = options.file_to_write(text)
     if path.suffix.lower() not in PICTURE_SUFFIXES:
         raise argparse.ArgumentTypeError(f"{text!r} should end in one of {', '.join(PICTURE_SUFFIXES)}")
     return path
+
+
+def _show(page: Page, report: Report, picture: Path | None) -> None:
+    """The report for people: header, medians, percentiles, set-up."""
+    unit = Unit.fitting(report.rows[0].series.median)
+    styles = ["bold" if row.key == "lane" else "" for row in report.rows]
+    page.facts(*_header(report))
+    page.table(
+        ("one run", f"median {unit.name}", "of the C loop", "runs", "in batches of"),
+        [
+            (
+                row.label,
+                unit.format(row.series.median),
+                f"{row.ratio:.3f}",
+                f"{row.series.runs * len(row.series.means):,}",
+                f"{row.series.runs:,}",
+            )
+            for row in report.rows
+        ],
+        styles=styles,
+    )
+    labels = {row.key: row.label for row in report.rows}
+    for name, ratio in report.ratios.items():
+        mine, _, its = name.partition("_to_")
+        if its in LABELS:
+            page.line(labels[mine], " takes ", (f"{ratio:.3f}", "bold"), " of ", labels[its])
+    page.line("\nEach call timed by itself", ", with empty caches" if report.settings.paced else "", style="bold")
+    page.table(_heads(unit), [(row.label, *_figures(row.latency, unit)) for row in report.rows], styles=styles)
+    page.line(
+        f"The timer itself takes {report.c_timer.percentile(50)} ns around the C loop "
+        f"and {report.python_timer.percentile(50)} ns around the others; it is part of these figures.\n"
+    )
+    page.facts(*_set_up(report))
+    if report.together is not None:
+        _show_lanes(page, report.together, unit)
+    for key, reason in report.unmeasured.items():
+        page.line(f"not measured: {LABELS[key]}: {reason}", style="yellow")
+    for copy in report.copies:
+        page.line(f"copied in each run of the lane: {copy}", style="yellow")
+    if picture is not None:
+        page.line(f"picture: {picture}")
+
+
+def where(report: Report) -> str:
+    """The provider and the threads of a measurement, in words."""
+    count = report.settings.options.intra_op_num_threads
+    threads = plural(count, "thread") if count else "a thread for each core"
+    return f"{report.settings.named[0][0]}, {threads}"
+
+
+def _header(report: Report) -> list[tuple[str, str]]:
+    machine, versions, settings = report.machine, report.versions, report.settings
+    cores = plural(machine.cores, "core")
+    if machine.usable_cores != machine.cores:
+        cores += f", {machine.usable_cores} of them usable"
+    package = f", onnxruntime {report.official.version}" if report.official.version else ""
+    changed = [
+        f"{name} {value}" for name, value in settings.changed_options().items() if name != "intra_op_num_threads"
+    ]
+    return [
+        ("model", f"{settings.model.name}: " + ", ".join(f"{name} {kind}" for name, kind in report.inputs.items())),
+        ("runs on", f"{where(report)}, memory {settings.policy}"),
+        *([("options", ", ".join(changed))] if changed else []),
+        ("library", f"ONNX Runtime {versions.onnxruntime} ({versions.source})"),
+        ("versions", f"zrt {versions.zrt}{package}, {machine.python}, numpy {machine.numpy}"),
+        ("processor", f"{machine.processor}, {cores}"),
+    ]
+
+
+def _heads(unit: Unit) -> list[str]:
+    return [f"one call, {unit.name}", "p50", "p90", "p99", "p99.9", "max", "calls"]
+
+
+def _figures(latency: Latency, unit: Unit) -> list[str]:
+    summary = latency.summary()
+    samples = summary.pop("samples")
+    return [*(unit.format(nanoseconds) for nanoseconds in summary.values()), f"{samples:,}"]
+
+
+def _set_up(report: Report) -> list[tuple[str, str]]:
+    own, official = report.set_up, report.official
+
+    def beside(own_ns: int, official_ns: int) -> str:
+        return duration(own_ns) + (f" (onnxruntime {duration(official_ns)})" if official_ns else "")
+
+    return [
+        ("library", f"{duration(own.library_ns)} to open"),
+        ("load time", beside(own.load_ns, official.load_ns)),
+        ("first run", beside(own.first_run_ns, official.first_run_ns)),
+        ("lane", f"{duration(own.lane_ns)} to make and run once"),
+        (
+            "resident memory",
+            f"{mebibytes(own.resident_after_first_run)} after the first run, "
+            f"{mebibytes(own.resident_after_first_run - own.resident_before_load)} more than before the load",
+        ),
+    ]
+
+
+def _show_lanes(page: Page, together: Together, unit: Unit) -> None:
+    page.line(
+        f"\n{len(together.latencies)} lanes at once: {together.all_per_s:,.0f} runs a second, "
+        f"{together.all_per_s / together.single_per_s:.2f} times one lane's {together.single_per_s:,.0f}",
+        style="bold",
+    )
+    rows = [(f"lane {index}", *_figures(latency, unit)) for index, latency in enumerate(together.latencies)]
+    page.table(_heads(unit), rows)
+
+
+OPTIONS = (
+    options.MODEL,
+    options.PROVIDER,
+    options.threads(DEFAULT_THREADS),
+    options.OPTIONS,
+    option("--lanes", "measure N lanes in N threads at the same time, too", "N", whole(1), default=1),
+    *inputs.OPTIONS,
+    option(
+        "--runs",
+        "runs of each contender, in the batches and one by one (default: what a few seconds hold)",
+        "N",
+        whole(1),
+    ),
+    option("--paced", "empty the processor's caches before each run, as if the program did other work in between"),
+    option(
+        "--self-check",
+        "measure onnxruntime's run twice, over two sessions: their ratio shows how exact the measurement is",
+    ),
+    option("--warmup", "runs of each contender before anything is timed", "N", whole(0), default=10),
+    option(
+        "--policy",
+        "the lanes' memory: a preset such as latency, or wishes such as alignment=4096,prefault",
+        "POLICY",
+        _policy,
+        default=BufferPolicy.AUTO,
+    ),
+    option("--plot", "draw a picture (.png, .svg or .pdf)", "FILE", _picture),
+    options.OVERWRITE,
+)

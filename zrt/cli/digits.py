@@ -31,27 +31,43 @@ class Digits:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The classifier's predictions."""
+    """The classifier's predictions of known digits."""
 
+    known: Digits
     predicted: np.ndarray[Any, np.dtype[np.int64]]
     probability: np.ndarray[Any, np.dtype[np.float32]]
     """The probability of each prediction."""
-    right: int
 
     @classmethod
     def of(cls, known: Digits, probabilities: np.ndarray[Any, Any]) -> Reading:
         """From the classifier's output."""
-        predicted = probabilities.argmax(axis=1)
-        return cls(predicted, probabilities.max(axis=1), int((predicted == known.labels).sum()))
+        return cls(known, probabilities.argmax(axis=1), probabilities.max(axis=1))
 
-    def to_dict(self, known: Digits) -> dict[str, Any]:
+    @property
+    def right(self) -> int:
+        """The number of right predictions."""
+        return int((self.predicted == self.known.labels).sum())
+
+    def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
             "predicted": self.predicted.tolist(),
-            "labels": known.labels.tolist(),
+            "labels": self.known.labels.tolist(),
             "right": self.right,
-            "count": len(known.labels),
+            "count": len(self.predicted),
         }
+
+    def shown(self) -> list[int]:
+        """The indices of the digits to show: the first ones, and the first wrong prediction."""
+        wrong = np.flatnonzero(self.predicted != self.known.labels)[:1]
+        first = [index for index in range(SHOWN) if index not in wrong]
+        return [*first[: SHOWN - len(wrong)], *map(int, wrong)]
+
+    def caption(self, index: int) -> str:
+        """The prediction, its probability, and the label if that differs."""
+        predicted, label = self.predicted[index], self.known.labels[index]
+        text = f"{predicted} ({self.probability[index] * 100:.1f} %)"
+        return text if predicted == label else f"{text}, it is {label}"
 
 
 def held_back() -> Digits:
@@ -60,21 +76,7 @@ def held_back() -> Digits:
         return Digits(file["images"], file["labels"])
 
 
-def picked(known: Digits, reading: Reading) -> list[int]:
-    """The indices of the digits to show: the first ones, and the first wrong prediction."""
-    wrong = np.flatnonzero(reading.predicted != known.labels)[:1]
-    first = [index for index in range(SHOWN) if index not in wrong]
-    return [*first[: SHOWN - len(wrong)], *map(int, wrong)]
-
-
 def draw(image: np.ndarray[Any, np.dtype[np.uint8]], shades: str = SHADES) -> list[str]:
     """A picture in block characters, line by line; each pixel is two characters wide."""
     scaled = np.rint(image * ((len(shades) - 1) / GREATEST_PIXEL)).astype(int)
     return ["".join(shades[level] * 2 for level in row) for row in scaled]
-
-
-def caption(known: Digits, reading: Reading, index: int) -> str:
-    """The prediction, its probability, and the label if that differs."""
-    text = f"{reading.predicted[index]} ({reading.probability[index] * 100:.1f} %)"
-    is_wrong = reading.predicted[index] != known.labels[index]
-    return f"{text}, it is {known.labels[index]}" if is_wrong else text

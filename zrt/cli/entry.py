@@ -14,7 +14,8 @@ from collections.abc import Sequence
 
 from zrt.bench.synthetic import InputError
 from zrt.cli import bench, compile, info, inspect, profile, run, score, serve
-from zrt.cli.common import CommandError, Terminated, UsageError
+from zrt.cli.common import CommandError, Terminated
+from zrt.cli.options import JSON, UsageError, add_options
 from zrt.errors import Error
 from zrt.version import __version__
 
@@ -36,8 +37,7 @@ def make_parser() -> argparse.ArgumentParser:
         name = module.__name__.rpartition(".")[2]
         summary = module.SUMMARY
         command = commands.add_parser(name, help=summary[0].lower() + summary[1:-1], description=summary)
-        command.add_argument("--json", action="store_true", help="one JSON document on standard output")
-        module.add_arguments(command)
+        add_options(command, (JSON, *module.OPTIONS))
         command.set_defaults(command=module.run)
     return parser
 
@@ -78,5 +78,5 @@ def _carry_out(argv: Sequence[str] | None) -> int:
 
 
 def _complain(command: str, error: Exception, status: int) -> int:
-    print(f"zrt {command}: {str(error).strip()}", file=sys.stderr)
+    print(f"zrt {command}: {str(error).strip()}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
     return status

@@ -5,31 +5,33 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zrt import providers
 from zrt._native import _ort, library
 from zrt.bench import machine
 from zrt.cli import common
+from zrt.cli.options import Option
 from zrt.cli.units import plural
 from zrt.environment import cpu_limits, cuda_parts, devices
+
+if TYPE_CHECKING:
+    from zrt.cli.terminal import Page
 
 SUMMARY = "Say which ONNX Runtime is in use, what it can run on, and on which machine."
 
 
-def add_arguments(_parser: argparse.ArgumentParser) -> None:
-    """``zrt info`` has no options of its own."""
+OPTIONS: tuple[Option, ...] = ()
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt info``."""
-    if not arguments.json:
-        common.require_terminal()
-    found = describe()
-    if arguments.json:
-        common.print_json(found)
+    page = None if arguments.json else common.open_page()
+    document = describe()
+    if page is None:
+        common.print_json(document)
     else:
-        _show(found)
+        _show(page, document)
     return 0
 
 
@@ -85,58 +87,53 @@ def _has_gil() -> bool:
     return enabled is None or bool(enabled())
 
 
-def _show(found: dict[str, Any]) -> None:
-    from zrt.cli.terminal import console, facts, table
-
-    versions, mode, host = found["versions"], found["mode"], found["machine"]
+def _show(page: Page, document: dict[str, Any]) -> None:
+    versions, mode, host = document["versions"], document["mode"], document["machine"]
     newer = library.library().newer_than_tested
     tested = f", newer than the newest tested, {versions['newest_tested']}" if newer else ""
-    threads = "with the GIL" if mode["gil"] else "free-threaded"
-    out = console()
-    out.print(
-        facts(
-            ("zrt", versions["zrt"]),
-            ("ONNX Runtime", f"{versions['onnxruntime']}, API version {versions['api_version']}{tested}"),
-            ("library", versions["path"] or "the core built into zrt"),
-            ("found as", versions["source"]),
-            ("built as", versions["build_info"]),
-            ("mode", f"{mode['core']}, extension for {mode['extension']}"),
-            ("Python", f"{host['python']}, {threads}, numpy {host['numpy']}"),
-            ("processor", f"{host['processor']}, {plural(host['cores'], 'core')}, {host['architecture']}"),
-            ("system", host["system"]),
-            ("threads", _threads(found["threads"])),
-        ),
-        soft_wrap=True,
+    gil = "with the GIL" if mode["gil"] else "free-threaded"
+    page.facts(
+        ("zrt", versions["zrt"]),
+        ("ONNX Runtime", f"{versions['onnxruntime']}, API version {versions['api_version']}{tested}"),
+        ("library", versions["path"] or "the core built into zrt"),
+        ("found as", versions["source"]),
+        ("built as", versions["build_info"]),
+        ("mode", f"{mode['core']}, extension for {mode['extension']}"),
+        ("Python", f"{host['python']}, {gil}, numpy {host['numpy']}"),
+        ("processor", f"{host['processor']}, {plural(host['cores'], 'core')}, {host['architecture']}"),
+        ("system", host["system"]),
+        ("threads", _threads(document["threads"])),
     )
-    made = table("provider", "usable here", left=2)
-    for name, state in found["providers"].items():
-        made.add_row(name, "yes" if state["usable"] else f"no: {state['reason']}")
-    out.print(made)
-    if found["cuda"]:
-        _show_cuda(found["cuda"])
-    made = table("device", "vendor", "PCI", "offered by", left=4)
-    for device in found["hardware"]:
-        offers = [offer["provider"] for offer in found["devices"] if offer["hardware"] == device]
+    page.table(
+        ("provider", "usable here"),
+        [
+            (name, "yes" if state["usable"] else f"no: {state['reason']}")
+            for name, state in document["providers"].items()
+        ],
+        left=2,
+    )
+    if document["cuda"]:
+        _show_cuda(page, document["cuda"])
+    rows = []
+    for device in document["hardware"]:
+        offers = [offer["provider"] for offer in document["devices"] if offer["hardware"] == device]
         number = f"{device['vendor_id']:04x}:{device['device_id']:04x}"
-        made.add_row(device["type"], device["vendor"], number, ", ".join(offers) or "none")
-    out.print(made)
+        rows.append((device["type"], device["vendor"], number, ", ".join(offers) or "none"))
+    page.table(("device", "vendor", "PCI", "offered by"), rows, left=4)
 
 
-def _threads(found: dict[str, Any]) -> str:
+def _threads(counts: dict[str, Any]) -> str:
     """The CPUs that the process may use, and the threads of a session that leaves their number open."""
-    granted = "no quota" if found["quota"] is None else f"a quota of {found['quota']:g} CPUs"
-    made = "as many as ONNX Runtime chooses" if found["session"] is None else str(found["session"])
-    return f"{made} in a session; affinity to {plural(found['affinity'], 'CPU')}, {granted}"
+    quota = "no quota" if counts["quota"] is None else f"a quota of {counts['quota']:g} CPUs"
+    threads = counts["session"] or "as many as ONNX Runtime chooses"
+    return f"{threads} in a session; affinity to {plural(counts['affinity'], 'CPU')}, {quota}"
 
 
-def _show_cuda(search: dict[str, Any]) -> None:
-    from zrt.cli.terminal import console, table
-
-    out = console()
-    made = table("for CUDA", "version", "found", left=3)
+def _show_cuda(page: Page, search: dict[str, Any]) -> None:
+    rows = []
     for part in search["parts"]:
         state = f"no: {part['problem']}. {part['mend']}" if part["problem"] else part["path"]
-        made.add_row(part["name"], part["version"] or "", state)
-    out.print(made)
+        rows.append((part["name"], part["version"] or "", state))
+    page.table(("for CUDA", "version", "found"), rows, left=3)
     if any(part["problem"] for part in search["parts"]):
-        out.print("looked in", ", ".join(search["places"]), soft_wrap=True)
+        page.line(f"looked in {', '.join(search['places'])}")

@@ -11,44 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from zrt.bench.given import Given
-from zrt.cli import common
-from zrt.cli.common import CommandError, UsageError
+from zrt.bench.inputs import UserInputs
+from zrt.cli.common import CommandError
+from zrt.cli.options import UsageError, named_shape, once_each, option
 
 ARRAY, ARRAYS = ".npy", ".npz"
 
 
-def add_inputs(parser: argparse.ArgumentParser) -> None:
-    """Adds ``--input`` and ``--shape``."""
-    parser.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        type=_input,
-        metavar="NAME=VALUE",
-        help="an input: NAME=VALUE, one number that fills it or all of them with commas between; NAME=FILE.npy; or "
-        "FILE.npz with several inputs (may be repeated); others are made up, the same each time",
-    )
-    parser.add_argument(
-        "--shape",
-        action="append",
-        default=[],
-        type=common.shape_argument,
-        metavar="NAME=DIMS",
-        help="an input's shape, such as x=8,3,224,224; sizes that stay open are 1 (may be repeated)",
-    )
-
-
-def given_inputs(arguments: argparse.Namespace) -> Given:
-    """The inputs that the command line gives; reads their files."""
-    shapes = common.once_each("--shape", arguments.shape)
-    arrays = common.once_each("--input", _arrays(arguments))
-    values = common.once_each("--input", ((name, each) for name, each in arguments.input if isinstance(each, list)))
+def user_inputs(arguments: argparse.Namespace) -> UserInputs:
+    """The inputs on the command line; reads their files."""
+    shapes = once_each("--shape", arguments.shape)
+    arrays = once_each("--input", _arrays(arguments))
+    values = once_each("--input", ((name, each) for name, each in arguments.input if isinstance(each, list)))
     for name in arrays.keys() & values.keys():
         raise UsageError(f"--input gives {name!r} twice")
     for name in arrays.keys() & shapes.keys():
         raise UsageError(f"--shape and --input both give {name!r}, whose file has a shape already")
-    return Given(arrays, values=values, shapes=shapes)
+    return UserInputs(arrays, values=values, shapes=shapes)
 
 
 def input_files(arguments: argparse.Namespace) -> list[Path]:
@@ -60,14 +39,14 @@ def _input(text: str) -> tuple[str, Path | list[str]]:
     """The name of an input, "" for a file of several, and its file or values."""
     if text.endswith(ARRAYS) and ("=" not in text or os.path.isfile(text)):
         return "", Path(text)
-    name, _, given = text.partition("=")
-    if not (name and given):
+    name, _, value = text.partition("=")
+    if not (name and value):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no input: expected NAME=VALUE such as rate=16000, NAME=FILE.npy or FILE.npz"
         )
-    values = given.split(",")
-    is_file = given.endswith((ARRAY, ARRAYS)) or (not all(map(_is_number, values)) and os.path.exists(given))
-    return name, Path(given) if is_file else values
+    elements = value.split(",")
+    is_file = value.endswith((ARRAY, ARRAYS)) or (not all(map(_is_number, elements)) and os.path.exists(value))
+    return name, Path(value) if is_file else elements
 
 
 def _is_number(text: str) -> bool:
@@ -86,13 +65,32 @@ def _arrays(arguments: argparse.Namespace) -> Iterator[tuple[str, np.ndarray[Any
         subject = f"--input {name}={path}" if name else f"--input {path}"
         try:
             with open(path, "rb") as file:
-                found = np.load(file)
-                several = not isinstance(found, np.ndarray)
+                content = np.load(file)
+                several = not isinstance(content, np.ndarray)
                 if several == bool(name):
                     form = f"several arrays: give {path} without a name" if name else f"one array: give NAME={path}"
                     raise CommandError(f"{subject}: it holds {form}")
-                yield from found.items() if several else [(name, found)]
+                yield from content.items() if several else [(name, content)]
         except OSError as error:
             raise CommandError(f"{subject}: {error.strerror or error}") from None
         except (ValueError, EOFError, zipfile.BadZipFile) as error:
             raise CommandError(f"{subject}: no {ARRAY} or {ARRAYS} file of numbers: {error}") from None
+
+
+OPTIONS = (
+    option(
+        "--input",
+        "an input: NAME=VALUE, one number that fills it or all of them with commas between; NAME=FILE.npy; or "
+        "FILE.npz with several inputs; others are made up, the same each time",
+        "NAME=VALUE",
+        _input,
+        repeated=True,
+    ),
+    option(
+        "--shape",
+        "an input's shape, such as x=8,3,224,224; sizes that stay open are 1",
+        "NAME=DIMS",
+        named_shape,
+        repeated=True,
+    ),
+)

@@ -5,19 +5,27 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from zrt.cli import common
+import numpy as np
+
+from zrt.cli import common, options
+from zrt.cli.options import option
 from zrt.cli.units import plural
-from zrt.errors import UnsupportedError
-from zrt.loading.initializers import ONNX_DOMAIN
+from zrt.errors import ModelError, UnsupportedError
+from zrt.loading.initializers import ONNX_DOMAIN, Initializer, list_initializers
 from zrt.loading.model_contents import contents_of
 from zrt.loading.model_source import Source
 from zrt.loading.session_options import SessionOptions
 from zrt.session.placement import Placement
 from zrt.session.session import Session
+from zrt.types import GraphOptimizationLevel, nbytes
+from zrt.values import Value
 from zrt.values.model_metadata import NO_VERSION, ModelMetadata
 from zrt.values.type_info import ValueInfo, format_shape, format_type, type_name
+
+if TYPE_CHECKING:
+    from zrt.cli.terminal import Page
 
 SUMMARY = "Show a model's inputs, outputs, operators, weights and metadata."
 
@@ -26,40 +34,60 @@ LINES, LETTERS, ENTRIES = 3, 300, 20
 UNKNOWN = "cannot be told: ONNX Runtime's own format"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``zrt inspect``."""
-    common.add_model(parser)
-    parser.add_argument(
-        "--placement", action="store_true", help="show where inputs and outputs live and which provider runs each node"
-    )
-    parser.add_argument("--full", action="store_true", help="show long metadata whole")
-    parser.add_argument(
-        "--provider",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="load the model on this provider, the CPU as the fallback (may be repeated, best first)",
-    )
+OPTIONS = (
+    options.MODEL,
+    option("--placement", "show where inputs and outputs live and which provider runs each node"),
+    option("--full", "show long metadata whole"),
+    option(
+        "--provider", "load the model on this provider, the CPU as the fallback; the best first", "NAME", repeated=True
+    ),
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt inspect``."""
-    if not arguments.json:
-        common.require_terminal()
-    path = common.chosen_model(arguments.model)
-    chosen = [common.provider_named(name) for name in arguments.provider]
-    with Session(path, SessionOptions(record_placement=arguments.placement), chosen) as session:
-        found = describe(path, session)
+    page = None if arguments.json else common.open_page()
+    path = common.model_path(arguments.model)
+    providers = [common.provider_named(name) for name in arguments.provider]
+    settings = SessionOptions(record_placement=arguments.placement)
+    missing = _missing_weights(path)
+    files = sorted({str(weight.location) for weight in missing})
+    if missing:
+        # Zeros stand in for the weights; the optimizer would compute with them.
+        settings.initializers = {weight.name: _zeros(weight) for weight in missing}
+        settings.graph_optimization_level = GraphOptimizationLevel.DISABLE_ALL
+    with Session(path, settings, providers) as session:
+        document = describe(path, session) | {"missing_files": files}
         placement = session.placement() if arguments.placement else None
         if placement is not None:
-            found["placement"] = placement.to_dict()
-        if arguments.json:
-            common.print_json(found)
+            document["placement"] = placement.to_dict()
+        if page is None:
+            common.print_json(document)
         else:
-            _show(common.model_label(arguments.model), found, session, arguments.full)
+            _show(page, common.model_label(arguments.model), document, session, arguments.full)
             if placement is not None:
-                _show_placement(placement, session.providers)
+                _show_placement(page, placement, session.providers)
+    if missing:
+        raise common.CommandError(f"model {str(path)!r}: there is no file {', '.join(map(repr, files))} of its weights")
     return 0
+
+
+def _missing_weights(path: Path) -> list[Initializer]:
+    """The weights whose files are missing."""
+    try:
+        weights = list_initializers(path)
+    except (ModelError, UnsupportedError):
+        # The load says more, or can read it.
+        return []
+    return [weight for weight in weights if weight.location and not (path.parent / weight.location).exists()]
+
+
+def _zeros(weight: Initializer) -> np.ndarray[Any, Any] | Value:
+    """A tensor of zeros, which takes no memory while nothing reads it."""
+    kind = weight.element_type
+    if kind.packed:
+        return Value.from_packed(np.zeros(nbytes(kind, weight.shape), np.uint8), kind, weight.shape)
+    return np.zeros(weight.shape, kind.dtype)
 
 
 def describe(path: Path, session: Session) -> dict[str, Any]:
@@ -93,17 +121,17 @@ def _contents(path: Path) -> dict[str, Any] | None:
     """The operators and weights; None if they cannot be told."""
     try:
         with Source(path) as source:
-            found = contents_of(source)
+            contents = contents_of(source)
     except UnsupportedError:
         return None
     return {
-        "opsets": found.opsets,
-        "nodes": found.operators.total(),
-        "operators": dict(found.operators),
-        "weights": found.weights,
-        "parameters": found.parameters,
-        "parameter_bytes": found.nbytes,
-        "outside": dict(found.outside),
+        "opsets": contents.opsets,
+        "nodes": contents.operators.total(),
+        "operators": dict(contents.operators),
+        "weights": contents.weights,
+        "parameters": contents.parameters,
+        "parameter_bytes": contents.nbytes,
+        "outside": dict(contents.outside),
     }
 
 
@@ -119,47 +147,44 @@ def _metadata(metadata: ModelMetadata) -> dict[str, Any]:
     }
 
 
-def _show(label: str, found: dict[str, Any], session: Session, full: bool) -> None:
-    from zrt.cli.terminal import console, facts, table
-
-    out = console()
-    out.print(facts(("model", label), ("file", f"{found['bytes']:,} bytes")), soft_wrap=True)
-    made = table("", "name", "type", "shape", left=4)
-    for word, infos in (
-        ("input", session.inputs),
-        ("output", session.outputs),
-        ("initializer", session.initializers),
-    ):
-        for info in infos:
-            kind = type_name(info.element_type) if info.is_tensor else format_type(info)
-            made.add_row(word, info.name, kind, format_shape(info.shape) if info.is_tensor else "")
-    out.print(made)
+def _show(page: Page, label: str, document: dict[str, Any], session: Session, full: bool) -> None:
+    page.facts(("model", label), ("file", f"{document['bytes']:,} bytes"))
+    values = {"input": session.inputs, "output": session.outputs, "initializer": session.initializers}
+    page.table(
+        ("", "name", "type", "shape"),
+        [
+            (
+                role,
+                info.name,
+                type_name(info.element_type) if info.is_tensor else format_type(info),
+                format_shape(info.shape) if info.is_tensor else "",
+            )
+            for role, infos in values.items()
+            for info in infos
+        ],
+        left=4,
+    )
     symbols = {name for info in (*session.inputs, *session.outputs) for name in info.symbolic_dimensions}
-    metadata = found["metadata"]
-    rows = [("symbolic sizes", ", ".join(sorted(symbols)) or "none")]
-    rows += _content_rows(found["contents"])
-    rows += [
-        (word.replace("_", " "), str(text) if full else _cut(str(text)))
-        for word, text in metadata.items()
-        if word != "custom" and text not in ("", None)
-    ]
+    texts = {key: str(text) for key, text in document["metadata"].items() if key != "custom" and text not in ("", None)}
+    entries = list(document["metadata"]["custom"].items())
+
+    def shown(text: str) -> str:
+        return text if full else _cut(text)
+
+    rows = [("symbolic sizes", ", ".join(sorted(symbols)) or "none"), *_content_rows(document["contents"])]
+    rows += [(key.replace("_", " "), shown(text)) for key, text in texts.items()]
     # The nodes of a placement name the providers.
-    if not found.get("placement", {}).get("nodes"):
-        rows += [("providers", ", ".join(found["providers"]))]
-    out.print(facts(*rows))
-    entries = list(metadata["custom"].items())
+    if not document.get("placement", {}).get("nodes"):
+        rows.append(("providers", ", ".join(document["providers"])))
+    page.facts(*rows)
+    more = 0 if full else max(0, len(entries) - ENTRIES)
     if entries:
-        made = table("custom metadata", "", left=2)
-        for key, text in entries if full else entries[:ENTRIES]:
-            made.add_row(*((key, text) if full else (_cut(key), _cut(text))))
-        out.print(made)
-        if len(entries) > ENTRIES and not full:
-            out.print(f"{len(entries) - ENTRIES} more entries of metadata")
-    texts = [str(text) for word, text in metadata.items() if word != "custom"] + [
-        text for pair in entries for text in pair
-    ]
-    if not full and (len(entries) > ENTRIES or any(_cut(text) != text for text in texts)):
-        out.print("long metadata is cut: --full shows all")
+        listed = [(shown(key), shown(text)) for key, text in entries[: len(entries) - more]]
+        page.table(("custom metadata", ""), listed, left=2)
+    if more:
+        page.line(f"{more} more entries of metadata")
+    if more or any(shown(text) != text for text in (*texts.values(), *(text for pair in entries for text in pair))):
+        page.line("long metadata is cut: --full shows all")
 
 
 def _content_rows(contents: dict[str, Any] | None) -> list[tuple[str, str]]:
@@ -185,15 +210,9 @@ def _cut(text: str) -> str:
     return text if begin == text else f"{begin} ... ({len(text):,} characters)"
 
 
-def _show_placement(placement: Placement, providers: Sequence[str]) -> None:
-    from zrt.cli.terminal import console, table
-
-    out = console()
-    made = table("", "name", "memory or operator", "provider", left=4)
-    for row in placement.rows():
-        made.add_row(*row)
-    out.print(made)
+def _show_placement(page: Page, placement: Placement, providers: Sequence[str]) -> None:
+    page.table(("", "name", "memory or operator", "provider"), placement.rows(), left=4)
     counts = ", ".join(f"{count} on {name}" for name, count in placement.providers.items())
     idle = ", ".join(name for name in providers if name not in placement.providers)
     none = f"; none on {idle}" if counts and idle and not placement.reason else ""
-    out.print(f"nodes: {counts or 'none is left to run'}{none}")
+    page.line(f"nodes: {counts or 'none is left to run'}{none}")

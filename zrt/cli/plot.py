@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from zrt._common.files import replacing
+from zrt.bench.harness import Latency
 from zrt.bench.lanes import Together
-from zrt.bench.latency import Latency
-from zrt.bench.official_contenders import RUN
+from zrt.bench.official_contenders import RUN, RUN_AGAIN, RUN_WITH_IOBINDING
 from zrt.bench.report import Report, Row
-from zrt.cli.units import Unit, plural
+from zrt.cli.units import Unit
 
 
 class Style(NamedTuple):
@@ -34,8 +34,9 @@ STYLES: Final = {
     "lane_copying": Style("#CC79A7", "\\\\\\", (0, (3, 1, 1, 1)), "v"),
     "prepared_run": Style("#E69F00", "///", (0, (5, 1.5)), "s"),
     "session_run": Style("#009E73", "...", (0, (6, 1.5, 1, 1.5)), "^"),
-    "ort_run": Style("#0072B2", "", "-", "D"),
-    "ort_run_with_iobinding": Style("#56B4E9", "xx", (0, (5, 1.5)), "P"),
+    RUN: Style("#0072B2", "", "-", "D"),
+    RUN_WITH_IOBINDING: Style("#56B4E9", "xx", (0, (5, 1.5)), "P"),
+    RUN_AGAIN: Style("#F0E442", "--", (0, (2, 2)), "*"),
 }
 INK: Final = "#222222"
 FAINT: Final = "#999999"
@@ -46,8 +47,8 @@ MARKERS: Final = 8
 TITLE_WIDTH: Final = 115
 
 
-def draw(report: Report, path: Path) -> None:
-    """Writes the plot in the format of the path's suffix."""
+def draw(report: Report, where: str, path: Path) -> None:
+    """Writes the plot in the format of the path's suffix; `where` says on what the model ran."""
     lanes = report.together is not None
     figure = Figure(figsize=(16.5 if lanes else 13, 6.4), dpi=120, layout="constrained", facecolor="white")
     panels = figure.subplots(1, 3 if lanes else 2, width_ratios=(1, 1, 0.45) if lanes else (1, 1))
@@ -58,10 +59,9 @@ def draw(report: Report, path: Path) -> None:
         _draw_lanes(panels[2], report.together)
     figure.legend(*panels[1].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     shapes = ", ".join(f"{name} {kind}" for name, kind in report.inputs.items())
-    threads = plural(report.threads, "thread") if report.threads else "a thread for each core"
     figure.suptitle(
-        f"{textwrap.shorten(f'{report.model.name}: {shapes}', TITLE_WIDTH, placeholder=' ...')}\n"
-        f"{report.provider}, {threads}, ONNX Runtime {report.versions.onnxruntime}, "
+        f"{textwrap.shorten(f'{report.settings.model.name}: {shapes}', TITLE_WIDTH, placeholder=' ...')}\n"
+        f"{where}, ONNX Runtime {report.versions.onnxruntime}, "
         f"zrt {report.versions.zrt}, {report.machine.processor}",
         fontsize=11,
         color=INK,
@@ -73,23 +73,14 @@ def draw(report: Report, path: Path) -> None:
 def _draw_bars(axes: Any, report: Report, unit: Unit) -> None:
     """The medians as multiples of onnxruntime's `run`; of the C loop's where the package was not measured."""
     rows = list(report.rows)
-    baseline = next((row for row in rows if row.key == RUN[0]), rows[0])
+    baseline = next((row for row in rows if row.key == RUN), rows[0])
     ratios = [row.series.ratio(baseline.series) for row in rows]
     for place, (row, ratio) in enumerate(zip(rows, ratios, strict=True)):
         style = STYLES[row.key]
         axes.barh(place, ratio, color=style.color, hatch=style.hatch, edgecolor=INK, linewidth=0.8, height=0.68)
         # The line of the baseline must not cross a number.
         end = ratio if ratio > 1 or ratio < 0.55 else 1
-        axes.annotate(
-            f"{ratio:.2f}  ({unit.format(row.series.median)} {unit.name})",
-            (end, place),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=INK,
-            fontsize=9.5,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
-        )
+        _note(axes, f"{ratio:.2f}  ({unit.format(row.series.median)} {unit.name})", (end, place), (6, 0), va="center")
     axes.axvline(1, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=0.9)
     axes.set_yticks(
         range(len(rows)),
@@ -99,33 +90,26 @@ def _draw_bars(axes: Any, report: Report, unit: Unit) -> None:
         ],
     )
     axes.invert_yaxis()
-    axes.set_xlim(0, max(ratios) * 1.4)
-    axes.set_xlabel(f"median of one run; {baseline.label} is 1; shorter is faster")
-    axes.set_title("Medians of the batches", loc="left", fontsize=11)
-    _tidy(axes, grid="x")
+    axes.set(xlim=(0, max(ratios) * 1.4), xlabel=f"median of one run; {baseline.label} is 1; shorter is faster")
+    _tidy(axes, "Medians of the " + ("paced calls" if report.settings.paced else "batches"), grid="x")
 
 
 def _draw_curves(axes: Any, report: Report, unit: Unit) -> None:
     """Percentiles of the single calls, on a scale with equal space for each further nine."""
     for row in report.rows:
         shares, times = _curve(row.latency)
-        axes.plot(1 / (1 - shares), times / unit.nanoseconds, **_line(row, len(times)))
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+        axes.loglog(1 / (1 - shares), times / unit.nanoseconds, **_line(row, len(times)))
     most = max(len(row.latency.samples) for row in report.rows)
     # A single call gives no curve, but the axis still needs two ends.
     last = max(2, min(most, 1 / (1 - LAST_SHARE)))
     marks = [mark for mark in MARKS if 100 / (100 - mark) <= last]
     axes.set_xticks([100 / (100 - mark) for mark in marks], [f"{mark:g} %" for mark in marks])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlim(1, last)
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.yaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("share of the calls")
-    axes.set_ylabel(f"took at most, {unit.name}")
-    axes.set_title("Single calls, each timed by itself", loc="left", fontsize=11)
-    _tidy(axes, grid="both")
+    axes.set(xlim=(1, last), xlabel="share of the calls", ylabel=f"took at most, {unit.name}")
+    _tidy(axes, "Single calls, each timed by itself", grid="both")
 
 
 def _line(row: Row, points: int) -> dict[str, Any]:
@@ -152,32 +136,15 @@ def _draw_lanes(axes: Any, together: Together) -> None:
     heights = (together.single_per_s, together.all_per_s)
     for place, (height, hatch) in enumerate(zip(heights, ("", "//"), strict=True)):
         axes.bar(place, height, color=STYLES["lane"].color, hatch=hatch, edgecolor=INK, linewidth=0.8, width=0.6)
-        axes.annotate(
-            f"{height:,.0f}\n{height / together.single_per_s:.2f} times",
-            (place, height),
-            xytext=(0, 5),
-            textcoords="offset points",
-            ha="center",
-            color=INK,
-            fontsize=9.5,
-        )
+        text = f"{height:,.0f}\n{height / together.single_per_s:.2f} times"
+        _note(axes, text, (place, height), (0, 5), ha="center")
     ideal = count * together.single_per_s
     axes.axhline(ideal, color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
-    axes.annotate(
-        f"{count} times one lane",
-        (-0.45, ideal),
-        xytext=(0, 4),
-        textcoords="offset points",
-        color=INK,
-        fontsize=9.5,
-    )
+    _note(axes, f"{count} times one lane", (-0.45, ideal), (0, 4))
     axes.set_xticks((0, 1), ("one lane", f"{count} lanes\nat once"))
-    axes.set_xlim(-0.5, 1.5)
-    axes.set_ylim(0, max(ideal, *heights) * 1.2)
+    axes.set(xlim=(-0.5, 1.5), ylim=(0, max(ideal, *heights) * 1.2), ylabel="runs a second")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
-    axes.set_ylabel("runs a second")
-    axes.set_title("Lanes in threads of their own", loc="left", fontsize=11)
-    _tidy(axes, grid="y")
+    _tidy(axes, "Lanes in threads of their own", grid="y")
 
 
 def _curve(latency: Latency) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -190,7 +157,15 @@ def _curve(latency: Latency) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]
     return ranks / count, samples[ranks]
 
 
-def _tidy(axes: Any, grid: str) -> None:
+def _note(axes: Any, text: str, place: tuple[float, float], offset: tuple[int, int], **alignment: str) -> None:
+    """A text at some points from a place, which no line crosses."""
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    offsets: dict[str, Any] = {"xytext": offset, "textcoords": "offset points"}
+    axes.annotate(text, place, **offsets, **alignment, color=INK, fontsize=9.5, bbox=box)
+
+
+def _tidy(axes: Any, title: str, grid: str) -> None:
+    axes.set_title(title, loc="left", fontsize=11)
     axes.grid(axis=grid, color="#E5E5E5", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

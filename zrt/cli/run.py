@@ -3,95 +3,195 @@
 from __future__ import annotations
 
 import argparse
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from time import perf_counter_ns as clock
+from typing import TYPE_CHECKING, Any
 
 from zrt import providers
-from zrt.bench.given import Given
-from zrt.cli import common, digits, inputs, outputs
-from zrt.cli.digits import Digits, Reading
-from zrt.cli.trial import Outcome, Trial, run_on
+from zrt.bench.inputs import UserInputs, make_inputs
+from zrt.cli import common, digits, inputs, options, outputs
+from zrt.cli.digits import Reading
+from zrt.cli.options import option
+from zrt.cli.units import duration
 from zrt.errors import Error, ProviderError
+from zrt.loading.options_files import Options
 from zrt.providers import ProviderLike
+from zrt.session.session import Session
+from zrt.values.type_info import format_shape
+
+if TYPE_CHECKING:
+    from zrt.cli.terminal import Page
 
 SUMMARY = "Run a model on each available provider and describe what comes out."
 
 FAILED = 1
 DEFAULT_THREADS = 0
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``zrt run``."""
-    common.add_model(parser)
-    inputs.add_inputs(parser)
-    parser.add_argument(
+OPTIONS = (
+    options.MODEL,
+    *inputs.OPTIONS,
+    option(
         "--provider",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="an execution provider, such as cuda (may be repeated; default: those of --options, else all usable ones)",
-    )
-    common.add_threads(parser, DEFAULT_THREADS)
-    common.add_options(parser)
+        "an execution provider, such as cuda; default: those of --options, else all usable ones",
+        "NAME",
+        repeated=True,
+    ),
+    options.threads(DEFAULT_THREADS),
+    options.OPTIONS,
+)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt run``."""
-    if not arguments.json:
-        common.require_terminal()
-    options = common.loaded_options(
-        arguments.options, arguments.threads, DEFAULT_THREADS, inputs.input_files(arguments)
-    )
-    chosen = common.chosen_providers(arguments.provider, options)
-    given, known = inputs.given_inputs(arguments), None
-    if common.named_model(arguments.model) is None and given == Given():
+    page = None if arguments.json else common.open_page()
+    settings = common.loaded_options(arguments, DEFAULT_THREADS, inputs.input_files(arguments))
+    requested = common.requested_providers(arguments.provider, settings)
+    user, known = inputs.user_inputs(arguments), None
+    if common.named_model(arguments.model) is None and user == UserInputs():
         known = digits.held_back()
-        given = Given({digits.INPUT: known.feed}, "digits that it never saw in training")
-    model = common.chosen_model(arguments.model)
-    outcomes, failures = _run_on_all(chosen, Trial(model, options.session, options.run, given))
-    if failures and not any(outcome.results for outcome in outcomes):
+        user = UserInputs({digits.INPUT: known.feed}, "digits that it never saw in training")
+    model = common.model_path(arguments.model)
+    outcomes: dict[str, Any] = {}
+    readings: dict[str, Reading] = {}
+    failures: list[Error] = []
+    for provider in requested or providers.available_providers():
+        name, _ = providers.parse(provider)
+        try:
+            unusable = providers.usable(name)
+            if unusable is None:
+                outcomes[name], results = _run_on(provider, model, settings, user)
+                if known is not None:
+                    readings[name] = Reading.of(known, results[0])
+            elif requested:
+                raise ProviderError(f"{name} is not usable here: {unusable}")
+            else:
+                outcomes[name] = {"problem": f"not usable here: {unusable}"}
+        except Error as error:
+            failures.append(error)
+            outcomes[name] = {"problem": str(error)}
+    if failures and not any("outputs" in outcome for outcome in outcomes.values()):
         raise failures[0]
 
-    described = {outcome.provider: outcome.to_dict() for outcome in outcomes}
-    finite = all(outputs.is_finite(output) for one in described.values() for output in one.get("outputs", {}).values())
-    readings = {} if known is None else _readings(known, outcomes)
-    if arguments.json:
-        document = {"model": str(model), "finite": finite, "providers": described}
+    finite = all(
+        outputs.is_finite(output) for outcome in outcomes.values() for output in outcome.get("outputs", {}).values()
+    )
+    if page is None:
+        document = {"model": str(model), "finite": finite, "providers": outcomes}
         if known is not None:
-            document["digits"] = {name: reading.to_dict(known) for name, reading in readings.items()}
+            document["digits"] = {name: reading.to_dict() for name, reading in readings.items()}
         common.print_json(document)
     else:
-        from zrt.cli import run_view
-
-        run_view.show(common.model_label(arguments.model), described, known, readings)
+        _show(page, common.model_label(arguments.model), outcomes, readings)
     return 0 if finite and not failures else FAILED
 
 
-def _run_on_all(chosen: list[ProviderLike], trial: Trial) -> tuple[list[Outcome], list[Error]]:
-    """Runs on the chosen providers, else on all; an unusable provider is an error only if it was chosen."""
-    outcomes: list[Outcome] = []
-    failures: list[Error] = []
-    for provider in chosen or providers.available_providers():
-        name = common.provider_name(provider) if chosen else str(provider)
-        unusable = providers.usable(name)
-        if unusable is not None:
-            outcomes.append(Outcome(name, f"not usable here: {unusable}"))
-            if chosen:
-                failures.append(ProviderError(f"{name} is not usable here: {unusable}"))
-            continue
-        try:
-            outcomes.append(run_on(provider, trial))
-        except Error as error:
-            failures.append(error)
-            outcomes.append(Outcome(name, str(error)))
-    return outcomes, failures
+def _run_on(
+    provider: ProviderLike, model: Path, settings: Options, user: UserInputs
+) -> tuple[dict[str, Any], Sequence[Any]]:
+    """Runs the model on a provider twice, the second time without the work that only the first run does.
+
+    Returns the outcome as plain data for JSON, and the results. Raises `InputError` for inputs that do not fit.
+    """
+    start = clock()
+    with Session(model, replace(settings.session, record_placement=True), [provider]) as session:
+        loaded = clock()
+        placement = session.placement()
+        fed = make_inputs(session, user, session.initializers)
+        feeds = fed.feeds()
+        times = [clock()]
+        with fed.first_run():
+            session.run(feeds, options=settings.run)
+        times.append(clock())
+        results = session.run(feeds, options=settings.run)
+        times.append(clock())
+        described = map(outputs.describe, results)
+        outcome = {
+            "load_ns": loaded - start,
+            "first_run_ns": times[1] - times[0],
+            "second_run_ns": times[2] - times[1],
+            # ONNX Runtime does not record it for every model.
+            "nodes": None if placement.reason else placement.providers,
+            "inputs": {name: asdict(each) for name, each in fed.described.items()},
+            "outputs": dict(zip(session.output_names, described, strict=True)),
+        }
+    return outcome, results
 
 
-def _readings(known: Digits, outcomes: list[Outcome]) -> dict[str, Reading]:
-    """Each provider's predictions, by its name."""
-    return {
-        outcome.provider: Reading.of(known, result)
-        for outcome in outcomes
-        for result in outcome.results.values()
-        if isinstance(result, np.ndarray)
+def _show(page: Page, model: str, outcomes: Mapping[str, Any], readings: Mapping[str, Reading]) -> None:
+    """The outcome on each provider, and the digits once."""
+    page.facts(("model", model))
+    # A provider that left all nodes to others has no outcome of its own, if theirs is there.
+    shown = {
+        provider: outcome
+        for provider, outcome in outcomes.items()
+        if not (_idle(provider, outcome) and all("nodes" in outcomes.get(name, {}) for name in outcome["nodes"]))
     }
+    for provider, outcome in shown.items():
+        idle = f"{', '.join(outcome['nodes'])} ({provider} took no node)" if _idle(provider, outcome) else ""
+        page.line("\n", idle or provider, style="bold")
+        if "problem" in outcome:
+            page.line(outcome["problem"], style="yellow")
+        else:
+            _show_outputs(page, outcome)
+    if readings:
+        _show_digits(page, {name: reading for name, reading in readings.items() if name in shown})
+    for provider in (each for each in outcomes if each not in shown):
+        page.line(f"\n{provider} took no node")
+
+
+def _idle(provider: str, outcome: Mapping[str, Any]) -> bool:
+    """Whether other providers ran all nodes of the model."""
+    return bool(outcome.get("nodes")) and provider not in outcome["nodes"]
+
+
+def _show_outputs(page: Page, outcome: Mapping[str, Any]) -> None:
+    counts = outcome["nodes"] or {}
+    nodes = ", ".join(f"{count} on {name}" for name, count in counts.items())
+    if len(counts) == 1:
+        # The heading names the provider.
+        [nodes] = map(str, counts.values())
+    steps = (("load", "load_ns"), ("first run", "first_run_ns"), ("second run", "second_run_ns"))
+    page.facts(
+        *(
+            ("input", f"{name} {fed['type']}{format_shape(tuple(fed['shape']))}, {fed['source']}")
+            for name, fed in outcome["inputs"].items()
+        ),
+        *([("nodes", nodes)] if nodes else []),
+        ("time", ", ".join(f"{step} {duration(outcome[key])}" for step, key in steps)),
+    )
+    page.table(
+        ("output", "type", "shape", "min", "max", "mean", "deviation", "NaN", "infinite"),
+        [_output_row(name, output) for name, output in outcome["outputs"].items()],
+        left=3,
+        styles=["" if outputs.is_finite(output) else "red" for output in outcome["outputs"].values()],
+    )
+    for name, output in outcome["outputs"].items():
+        if output.get("top"):
+            best = ", ".join(f"{entry['index']} ({entry['value']:.4g})" for entry in output["top"])
+            row = ", first row" if output["shape"][0] > 1 else ""
+            page.line(f"top {len(output['top'])} of {name}{row}: {best}")
+
+
+def _output_row(name: str, output: Mapping[str, Any]) -> list[str]:
+    if output["kind"] != "tensor":
+        return [name, output["kind"]]
+    numbers = ["" if output[key] is None else f"{output[key]:.6g}" for key in ("min", "max", "mean", "deviation")]
+    bad = [f"{output[key]:,}" for key in ("nan", "infinite")]
+    return [name, output["type"], format_shape(tuple(output["shape"])), *numbers, *bad]
+
+
+def _show_digits(page: Page, readings: Mapping[str, Reading]) -> None:
+    """A few predictions of the first provider, and each provider's number of right ones."""
+    first = next(iter(readings.values()))
+    shades = digits.PLAIN_SHADES if page.ascii_only else digits.SHADES
+    page.line()
+    page.columns(
+        [("\n".join(digits.draw(first.known.images[index], shades)), first.caption(index)) for index in first.shown()]
+    )
+    page.line()
+    count = len(first.predicted)
+    for provider, reading in readings.items():
+        where = f" on {provider}" if len(readings) > 1 else ""
+        page.line(f"{reading.right} of {count} right ({reading.right / count * 100:.1f} %){where}", style="bold")

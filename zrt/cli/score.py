@@ -9,24 +9,31 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout
+from contextlib import ExitStack, closing, contextmanager, redirect_stdout
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zrt._common import installation
 from zrt._common.arguments import integer
-from zrt.cli import common
+from zrt.cli import common, options
+from zrt.cli.options import UsageError, option, whole
+from zrt.cli.units import plural
 from zrt.environment import cpu_limits
 from zrt.environment.pool_options import MOST_THREADS
 from zrt.errors import ArgumentError, DTypeError, FileError, UnsupportedError
+from zrt.loading.options_files import Options
+from zrt.scoring import score, sources
+from zrt.scoring.parts import CHECKPOINT_S, Parts, work_folder
+from zrt.scoring.recipe import recipe
+from zrt.scoring.scorer import Scorer, check_columns
+from zrt.scoring.sources import Source
 from zrt.session.session import Session
 
+# The functions here import zrt.ray, a higher package: Ray is an extra, and takes seconds.
 if TYPE_CHECKING:
+    from zrt.cli.terminal import Page
     from zrt.ray.score import Actors
-    from zrt.scoring.parts import Parts
-    from zrt.scoring.scorer import Scorer
-    from zrt.scoring.sources import Source
 
 SUMMARY = "Score a data set: its rows through a model, in batches on all cores."
 
@@ -34,61 +41,9 @@ FAILED = 1
 DEFAULT_THREADS = 1
 DEFAULT_BATCH = 64
 
+FORMATS = ("parquet", "arrow", "csv", "npz", "npy")
 # Text output names at most this many bad rows.
 SHOWN = 10
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``zrt score``."""
-    whole = common.integer_argument(1)
-    formats = ("parquet", "arrow", "csv", "npz", "npy")
-    repeated: dict[str, Any] = {"action": "append", "default": []}
-    parser.add_argument("model", type=Path, metavar="MODEL", help="an ONNX file")
-    parser.add_argument("source", type=Path, metavar="INPUT", help="a data set: a file, or a folder of files")
-    parser.add_argument("target", type=Path, metavar="OUTPUT", help="the file of the results, or a folder for files")
-    for option, metavar, kind, meaning in (
-        (
-            "--input",
-            "COLUMN=NAME",
-            _column,
-            "the column of an input with another name, or a pattern such as p*=x; columns of one input go side by side",
-        ),
-        ("--keep", "COLUMN", str, "a column to copy to the results"),
-    ):
-        parser.add_argument(option, **repeated, type=kind, metavar=metavar, help=f"{meaning} (may be repeated)")
-    for option, metavar, meaning in (
-        ("--batch", "ROWS", f"the rows of a run, where the model leaves that open (default: {DEFAULT_BATCH})"),
-        ("--lanes", "N", "the runs at the same time, with --ray in each actor (default: one for each CPU)"),
-        (
-            "--actors",
-            "N",
-            "with --ray, the processes that score (default: as many as the CPUs of the cluster have room for)",
-        ),
-    ):
-        parser.add_argument(option, type=whole, metavar=metavar, help=meaning)
-    for option, meaning in (
-        ("--input-format", "the format of INPUT (default: by its name)"),
-        ("--output-format", "the format of OUTPUT (default: by its name; in a folder that of INPUT)"),
-    ):
-        parser.add_argument(option, choices=formats, help=meaning)
-    parser.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        help="score on the cluster of Ray at HOST:PORT; auto: the one that runs on this machine; local: a new one",
-    )
-    parser.add_argument("--skip-bad", action="store_true", help="write nulls for rows that cannot be fed")
-    parser.add_argument("--resume", action="store_true", help="go on after the last row of an interrupted run")
-    parser.add_argument(
-        "--checkpoint",
-        type=common.seconds_argument,
-        metavar="SECONDS",
-        help="the most time whose results a kill loses, such as 10s or 1m (default: 10s)",
-    )
-    common.add_overwrite(parser)
-    common.add_provider(parser)
-    common.add_threads(parser, DEFAULT_THREADS)
-    common.add_options(parser)
-    common.add_import(parser)
 
 
 class _Run(NamedTuple):
@@ -105,8 +60,7 @@ class _Run(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> int:
     """Carries out ``zrt score``."""
-    if not arguments.json:
-        common.require_terminal()
+    page = None if arguments.json else common.open_page()
     # Workers of a cluster have another current folder.
     arguments.source = Path(os.path.abspath(arguments.source))
     arguments.target = Path(os.path.realpath(arguments.target))
@@ -115,21 +69,25 @@ def run(arguments: argparse.Namespace) -> int:
             if arguments.ray is not None:
                 # Ray prints the failures of workers to standard output.
                 stack.enter_context(redirect_stdout(sys.stderr))
-                stack.enter_context(_connected(arguments.ray))
+                for package in ("ray", "pandas", "pyarrow"):
+                    installation.require(package, "ray", "--ray")
+                from zrt.ray.connection import connected
+
+                stack.enter_context(connected(arguments.ray))
             elif arguments.actors is not None:
                 raise ArgumentError("--actors goes with --ray")
             # Ray sets a handler of its own when it connects.
             stack.enter_context(_terminable())
             prepared = _prepared(arguments)
         except (ArgumentError, DTypeError) as error:
-            raise common.UsageError(str(error)) from None
+            raise UsageError(str(error)) from None
         stack.callback(prepared.parts.close)
-        found = _scored(arguments, prepared)
-    if arguments.json:
-        common.print_json(found)
+        document = _scored(arguments, prepared)
+    if page is None:
+        common.print_json(document)
     else:
-        _show(found, arguments.skip_bad)
-    return FAILED if found["bad_rows"] and not arguments.skip_bad else 0
+        _show(page, document, arguments.skip_bad)
+    return FAILED if document["bad_rows"] and not arguments.skip_bad else 0
 
 
 @contextmanager
@@ -150,22 +108,14 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _connected(address: str) -> AbstractContextManager[None]:
-    for package in ("ray", "pandas", "pyarrow"):
-        installation.require(package, "ray", "--ray")
-    from zrt.ray.connection import connected
-
-    return connected(address)
-
-
 def _scored(arguments: argparse.Namespace, prepared: _Run) -> dict[str, Any]:
-    """Carries out a run, and tells what it found."""
+    """Carries out a run: its figures, and the rows that cannot be fed."""
     source, parts = prepared.source, prepared.parts
     start, before = time.perf_counter(), parts.done
     try:
         if not parts.finished:
-            with _progress(arguments, source.rows) as progress:
-                _score(arguments, prepared, progress)
+            with common.progress(quiet=arguments.json) as progress:
+                _score(arguments, prepared, lambda done: progress("rows", done, source.rows))
         seconds = time.perf_counter() - start
         parts.finish()
     except BaseException:
@@ -181,8 +131,6 @@ def _scored(arguments: argparse.Namespace, prepared: _Run) -> dict[str, Any]:
 
 
 def _score(arguments: argparse.Namespace, prepared: _Run, progress: Callable[[int], None]) -> None:
-    from zrt.scoring import score
-
     source, kind, scorer, columns, parts, actors = prepared
     rows: dict[str, Any] = {"keep": arguments.keep, "skip_bad": arguments.skip_bad}
     if actors is None:
@@ -191,67 +139,68 @@ def _score(arguments: argparse.Namespace, prepared: _Run, progress: Callable[[in
         return
     from zrt.ray.score import results
 
-    found = results(source, arguments.source, kind, columns, parts.done, actors=actors, batch=scorer.batch, **rows)
-    score.gather(found, scorer, parts, progress)
+    scored = results(source, arguments.source, kind, columns, parts.done, actors=actors, batch=scorer.batch, **rows)
+    # An error holds the generator until the command ends, and Ray is shut down before that.
+    with closing(scored):
+        score.gather(scored, scorer, parts, progress)
 
 
 def _prepared(arguments: argparse.Namespace) -> _Run:
     """The data set, the model, the columns of its inputs, and the results so far."""
-    from zrt.scoring import sources
-    from zrt.scoring.recipe import recipe
-    from zrt.scoring.scorer import Scorer, check_columns
-
     if arguments.lanes is not None:
         integer(arguments.lanes, "--lanes", 1, MOST_THREADS)
     kind = sources.format_of(arguments.source, arguments.input_format)
-    made = arguments.output_format or (sources.format_of(arguments.target, None) if _is_file(arguments) else kind)
-    for each in {kind, made} - set(sources.NUMPY):
+    output_kind = arguments.output_format or (
+        sources.format_of(arguments.target, None) if _is_file(arguments) else kind
+    )
+    for each in {kind, output_kind} - set(sources.NUMPY):
         installation.require("pyarrow", "score", f"a data set in {each}")
     source = sources.open_source(arguments.source, kind)
-    options = common.loaded_options(arguments.options, arguments.threads, DEFAULT_THREADS, map(Path, source.files))
-    settings = options.session.to_dict()
+    settings = common.loaded_options(arguments, DEFAULT_THREADS, source.files)
+    recorded = settings.session.to_dict()
     _check_target(arguments, source, settings)
     if arguments.imports:
         if arguments.ray is not None:
             raise ArgumentError("--import does not go with --ray: operators in Python stay in this process")
-        options.session.custom_ops = common.imported_domains(arguments.imports)
-    providers = common.chosen_providers(arguments.provider, options) or None
+        settings.session.custom_ops = common.imported_domains(arguments.imports)
+    providers = common.requested_providers(arguments.provider, settings) or None
     # A cluster may have devices that this machine lacks: the declarations are those of the CPU too.
-    session = Session(arguments.model, options.session, providers if arguments.ray is None else None)
+    session = Session(arguments.model, settings.session, providers if arguments.ray is None else None)
     actors = None
     if arguments.ray is not None:
         from zrt.ray.score import actors_for
 
-        actors = actors_for(arguments.model, options.session, providers, arguments.actors, arguments.lanes)
+        actors = actors_for(arguments.model, settings.session, providers, arguments.actors, arguments.lanes)
     try:
         scorer = Scorer(session, arguments.batch or DEFAULT_BATCH)
     except UnsupportedError as error:
-        raise common.UsageError(str(error)) from None
+        raise UsageError(str(error)) from None
     columns = sources.input_columns(arguments.input, source, session.input_names, kind)
     check_columns(scorer, columns, source.names, arguments.keep)
-    if made in sources.NUMPY:
-        sources.check_numpy(session.outputs, made, arguments.keep, arguments.skip_bad)
+    if output_kind in sources.NUMPY:
+        sources.check_numpy(session.outputs, output_kind, arguments.keep, arguments.skip_bad)
     run = {
         "--input": columns,
         "--keep": arguments.keep,
         "--skip-bad": arguments.skip_bad,
         "--batch": scorer.batch,
-        "--output-format": made,
+        "--output-format": output_kind,
     }
     parts = _parts(
-        arguments, source, made, recipe(arguments.model, settings, providers, source.files, arguments.imports, run)
+        arguments,
+        source,
+        output_kind,
+        recipe(arguments.model, recorded, providers, source.files, arguments.imports, run),
     )
     return _Run(source, kind, scorer, columns, parts, actors)
 
 
-def _parts(arguments: argparse.Namespace, source: Source, made: str, whole: dict[str, Any]) -> Parts:
+def _parts(arguments: argparse.Namespace, source: Source, kind: str, run: dict[str, Any]) -> Parts:
     """The results so far."""
-    from zrt.scoring.parts import CHECKPOINT_S, Parts
-
     parts = Parts(
         arguments.target,
-        made,
-        whole,
+        kind,
+        run,
         single=_is_file(arguments),
         resume=arguments.resume,
         overwrite=arguments.overwrite,
@@ -264,55 +213,85 @@ def _parts(arguments: argparse.Namespace, source: Source, made: str, whole: dict
     return parts
 
 
-def _check_target(arguments: argparse.Namespace, source: Source, settings: dict[str, Any]) -> None:
+def _check_target(arguments: argparse.Namespace, source: Source, settings: Options) -> None:
     """Raises for results that would replace something that the run reads."""
-    from zrt.scoring.parts import work_folder
-    from zrt.scoring.recipe import files_of_model
-
     target, read = arguments.target, arguments.source.resolve()
     for place in (target, work_folder(target, _is_file(arguments))):
         if read in (place, *place.parents) or place in read.parents:
             raise ArgumentError(f"{str(arguments.target)!r} is part of the data set: write the results elsewhere")
-    libraries = [Path(file) for file in settings.get("custom_op_libraries", [])]
-    inputs = [*files_of_model(arguments.model, settings), arguments.options, *source.files, *libraries]
+    libraries = map(Path, settings.session.custom_op_libraries)
+    inputs = common.files_of(arguments.model, settings, arguments.options, *source.files, *libraries)
     # `Parts` tells a target that exists from one that an interrupted run has made.
     common.require_target(target, inputs, overwrite=True)
 
 
 def _is_file(arguments: argparse.Namespace) -> bool:
     """Whether OUTPUT is one file: its name has the suffix of a format."""
-    from zrt.scoring import sources
-
     return arguments.target.suffix.lower() in sources.SUFFIXES and not arguments.target.is_dir()
 
 
-def _progress(arguments: argparse.Namespace, rows: int) -> AbstractContextManager[Callable[[int], None]]:
-    if arguments.json:
-        return nullcontext(lambda done: None)
-    from zrt.cli.terminal import row_bar
-
-    return row_bar(rows)
-
-
-def _show(found: dict[str, Any], skip_bad: bool) -> None:
-    from zrt.cli.terminal import console
-    from zrt.cli.units import plural
-
-    out = console()
-    speed = f"{found['rows_per_second']:,.0f} rows per second"
-    out.print(f"{plural(found['rows'], 'row')} in {found['seconds']:.1f} s, {speed}")
-    if not found["bad_rows"]:
+def _show(page: Page, document: dict[str, Any], skip_bad: bool) -> None:
+    speed = f"{document['rows_per_second']:,.0f} rows per second"
+    page.line(f"{plural(document['rows'], 'row')} in {document['seconds']:.1f} s, {speed}")
+    if not document["bad_rows"]:
         return
     fate = "written as nulls" if skip_bad else "left out"
-    out.print(f"{fate}, because it cannot be fed: {plural(found['bad_rows'], 'row')}", soft_wrap=True)
-    for one in found["bad"][:SHOWN]:
-        out.print(f"  row {one['row']}: {one['reason']}", soft_wrap=True)
-    if found["bad_rows"] > SHOWN:
-        out.print(f"  and {found['bad_rows'] - SHOWN} more")
+    page.line(f"{fate}, because it cannot be fed: {plural(document['bad_rows'], 'row')}")
+    for row in document["bad"][:SHOWN]:
+        page.line(f"  row {row['row']}: {row['reason']}")
+    if document["bad_rows"] > SHOWN:
+        page.line(f"  and {document['bad_rows'] - SHOWN} more")
 
 
 def _column(text: str) -> tuple[str, str]:
-    column, given, name = text.rpartition("=")
-    if not (column and given and name):
+    column, separator, name = text.rpartition("=")
+    if not (column and separator and name):
         raise argparse.ArgumentTypeError(f"{text!r}: expected COLUMN=NAME, such as pixels=image")
     return column, name
+
+
+OPTIONS = (
+    options.MODEL_FILE,
+    option("source", "a data set: a file, or a folder of files", "INPUT", Path),
+    option("target", "the file of the results, or a folder for files", "OUTPUT", Path),
+    option(
+        "--input",
+        "the column of an input with another name, or a pattern such as p*=x; columns of one input go side by side",
+        "COLUMN=NAME",
+        _column,
+        repeated=True,
+    ),
+    option("--keep", "a column to copy to the results", "COLUMN", repeated=True),
+    option(
+        "--batch", f"the rows of a run, where the model leaves that open (default: {DEFAULT_BATCH})", "ROWS", whole(1)
+    ),
+    option("--lanes", "the runs at the same time, with --ray in each actor (default: one for each CPU)", "N", whole(1)),
+    option(
+        "--actors",
+        "with --ray, the processes that score (default: as many as fit on the CPUs of the cluster)",
+        "N",
+        whole(1),
+    ),
+    option("--input-format", "the format of INPUT (default: by its name)", choices=FORMATS),
+    option(
+        "--output-format", "the format of OUTPUT (default: by its name; in a folder that of INPUT)", choices=FORMATS
+    ),
+    option(
+        "--ray",
+        "score on the cluster of Ray at HOST:PORT; auto: the one that runs on this machine; local: a new one",
+        "ADDRESS",
+    ),
+    option("--skip-bad", "write nulls for rows that cannot be fed"),
+    option("--resume", "go on after the last row of an interrupted run"),
+    option(
+        "--checkpoint",
+        "the most time whose results a kill loses, such as 10s or 1m (default: 10s)",
+        "SECONDS",
+        options.seconds,
+    ),
+    options.OVERWRITE,
+    options.PROVIDER,
+    options.threads(DEFAULT_THREADS),
+    options.OPTIONS,
+    options.IMPORT,
+)

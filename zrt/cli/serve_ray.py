@@ -9,11 +9,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zrt._common import installation
 from zrt.cli import common
+from zrt.cli.options import UsageError, option, whole
 
 if TYPE_CHECKING:
     from zrt.serving import Application
@@ -27,63 +29,60 @@ ROUTE_PREFIX = "/"
 
 CHECK_S = 1.0
 
-OPTIONS = ("replicas", "per_node", "cpus", "gpus", "send", "app_name", "route_prefix", "start_timeout")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``zrt serve --ray``."""
-    group = parser.add_argument_group("on a cluster of Ray")
-    whole = common.integer_argument
-    group.add_argument(
+_OPTION = partial(option, group="on a cluster of Ray")
+OPTIONS = (
+    _OPTION(
         "--ray",
+        "serve on a cluster of Ray: HOST:PORT or ray://HOST:PORT; local: a new one on this machine (default: the "
+        "one that runs here). MODEL stands before this option",
+        "ADDRESS",
         nargs="?",
         const="auto",
-        metavar="ADDRESS",
-        help="serve on a cluster of Ray: HOST:PORT or ray://HOST:PORT; local: a new one on this machine (default: the "
-        "one that runs here). MODEL stands before this option",
-    )
-    for option, low, metavar, meaning in (
-        ("--replicas", 1, "N", f"the processes that serve (default: {REPLICAS})"),
-        ("--per-node", 1, "N", "the most replicas on one node (default: as many as fit)"),
-        ("--cpus", 1, "N", f"the CPUs of a node that a replica takes, and the default of --threads (default: {CPUS})"),
-        ("--gpus", 0, "N", f"the GPUs of a node that a replica takes (default: {GPUS})"),
-        ("--start-timeout", 1, "SECONDS", f"how long the replicas may take to start (default: {START_S})"),
-    ):
-        group.add_argument(option, type=whole(low), metavar=metavar, help=meaning)
-    group.add_argument(
+    ),
+    _OPTION("--replicas", f"the processes that serve (default: {REPLICAS})", "N", whole(1)),
+    _OPTION("--per-node", "the most replicas on one node (default: as many as fit)", "N", whole(1)),
+    _OPTION(
+        "--cpus",
+        f"the CPUs of a node that a replica takes, and the default of --threads (default: {CPUS})",
+        "N",
+        whole(1),
+    ),
+    _OPTION("--gpus", f"the GPUs of a node that a replica takes (default: {GPUS})", "N", whole(0)),
+    _OPTION("--start-timeout", f"how long the replicas may take to start (default: {START_S})", "SECONDS", whole(1)),
+    _OPTION(
         "--send",
+        "send the models to the nodes; without it each node reads them at the same paths",
         action="store_const",
         const=True,
-        help="send the models to the nodes; without it each node reads them at the same paths",
-    )
-    group.add_argument("--app-name", metavar="NAME", help=f"the name of Ray Serve's application (default: {NAME})")
-    group.add_argument(
-        "--route-prefix", metavar="PATH", help=f"what the addresses begin with (default: {ROUTE_PREFIX})"
-    )
+    ),
+    _OPTION("--app-name", f"the name of Ray Serve's application (default: {NAME})", "NAME"),
+    _OPTION("--route-prefix", f"what the addresses begin with (default: {ROUTE_PREFIX})", "PATH"),
+)
 
 
 def check(arguments: argparse.Namespace) -> None:
     """Raises `UsageError` for options that do not go together."""
     if arguments.ray is None:
-        for name in OPTIONS:
-            if getattr(arguments, name) is not None:
-                raise common.UsageError(f"--{name.replace('_', '-')} needs --ray")
+        for each in OPTIONS:
+            if getattr(arguments, each.name.lstrip("-").replace("-", "_")) is not None:
+                raise UsageError(f"{each.name} needs --ray")
         return
     if arguments.workers is not None:
-        raise common.UsageError("--workers does not apply with --ray: --replicas are the processes that serve")
+        raise UsageError("--workers does not apply with --ray: --replicas are the processes that serve")
     if arguments.imports:
-        raise common.UsageError("--import does not apply with --ray: replicas have no modules of this machine")
+        raise UsageError("--import does not apply with --ray: replicas have no modules of this machine")
     if arguments.access_log:
-        raise common.UsageError("--access-log does not apply with --ray: replicas write logs of Ray's")
+        raise UsageError("--access-log does not apply with --ray: replicas write logs of Ray's")
     if arguments.port == 0:
-        raise common.UsageError("--port 0 does not apply with --ray: all nodes listen at the same port")
+        raise UsageError("--port 0 does not apply with --ray: all nodes listen at the same port")
     if arguments.route_prefix is not None and not arguments.route_prefix.startswith("/"):
-        raise common.UsageError(f"--route-prefix: {arguments.route_prefix!r} does not begin with /")
+        raise UsageError(f"--route-prefix: {arguments.route_prefix!r} does not begin with /")
 
 
 def run(arguments: argparse.Namespace, served: Application) -> int:
     """Serves on a cluster until a signal ends it."""
     installation.require("ray", "ray", "zrt serve --ray")
+    # Higher packages; Ray is an extra.
     from zrt.ray.connection import connected
     from zrt.ray.replicas import deployment
     from zrt.ray.service import Http, Service, ServiceError
@@ -115,7 +114,7 @@ def run(arguments: argparse.Namespace, served: Application) -> int:
                 service.end(arguments.grace)
     except ServiceError as error:
         raise common.CommandError(str(error)) from None
-    if signals.number == signal.SIGINT:
+    if signals.numbers[:1] == [signal.SIGINT]:
         raise KeyboardInterrupt
     return 0
 
@@ -129,33 +128,31 @@ def _say(arguments: argparse.Namespace, served: Application, addresses: list[str
     sys.stdout.flush()
 
 
-class _Signals:
-    """The first SIGINT or SIGTERM; a second one has its usual effect."""
+class _Signals(NamedTuple):
+    """The signals that came."""
 
-    def __init__(self) -> None:
-        self.came = threading.Event()
-        self.number: int | None = None
-        self._before: dict[int, Any] = {}
-
-    def catch(self) -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._handle)
-
-    def release(self) -> None:
-        while self._before:
-            signal.signal(*self._before.popitem())
-
-    def _handle(self, number: int, _: FrameType | None) -> None:
-        self.number = number
-        self.came.set()
-        self.release()
+    came: threading.Event
+    numbers: list[int]
 
 
 @contextmanager
 def _signals() -> Iterator[_Signals]:
-    signals = _Signals()
-    signals.catch()
+    """Takes the first SIGINT or SIGTERM; a second one has its usual effect."""
+    signals = _Signals(threading.Event(), [])
+    before: dict[int, Any] = {}
+
+    def release() -> None:
+        while before:
+            signal.signal(*before.popitem())
+
+    def handle(number: int, _: FrameType | None) -> None:
+        signals.numbers.append(number)
+        signals.came.set()
+        release()
+
     try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, handle)
         yield signals
     finally:
-        signals.release()
+        release()

@@ -1,11 +1,28 @@
-"""Objects of ONNX Runtime that are valid during one call of the user's code."""
+"""Objects and arrays over memory of ONNX Runtime's that are valid during one call of the user's code."""
 
 from __future__ import annotations
 
+import gc
+import time
 from threading import get_ident
 from typing import Any
+from weakref import ref
 
-from zrt.errors import BusyError, ClosedError
+import numpy as np
+
+from zrt._native.cdata import buffer_at
+from zrt.errors import ArgumentError, BusyError, ClosedError
+from zrt.types import ElementType
+
+Array = np.ndarray[Any, Any]
+
+frombuffer = np.frombuffer
+
+# For each element type, by its number: the dtype of its array and the bits of an element.
+LAYOUTS = {int(kind): (np.dtype(np.uint8) if kind.packed else kind.dtype, kind.bits) for kind in ElementType}
+
+# How long to wait, in seconds, for views to be released after their call: another thread may be about to drop one.
+PATIENCE = (0.0, 0.001, 0.01, 0.03)
 
 
 class CallScoped:
@@ -30,3 +47,86 @@ class CallScoped:
         if get_ident() not in self._threads:
             raise BusyError(f"this {type(self).__name__} belongs to the thread of its call")
         return pointer
+
+
+class CallViews:
+    """The arrays over ORT's memory that a call has handed out.
+
+    When the call ends, none of them may still point to that memory, which ORT then reuses.
+    """
+
+    __slots__ = ("_arrays",)
+
+    def __init__(self) -> None:
+        # For each array: its kind and index, and weak references to its memory and to itself.
+        self._arrays: list[tuple[tuple[str, int], ref[Any], ref[Array]]] = []
+
+    def add(
+        self,
+        role: str,
+        index: int,
+        address: Any,
+        count: int,
+        shape: tuple[int, ...],
+        code: int,
+        writeable: bool,
+    ) -> Array:
+        """An array over `count` elements at `address`; a packed type gives the uint8 array of its packed bytes."""
+        dtype, bits = LAYOUTS[code]
+        size = (count * bits + 7) >> 3
+        dims = shape if bits >= 8 else (size,)
+        if size == 0:
+            return np.empty(dims, dtype)
+        memory = buffer_at(address, size)
+        array: Array = np.ndarray(dims, dtype, memory) if writeable else _read_only(memory, dtype, dims)
+        self._arrays.append(((role, index), ref(memory), ref(array)))
+        return array
+
+    def end(self) -> list[tuple[str, int]]:
+        """Ends the call: waits briefly for the views to be released, then revokes them all; returns those kept."""
+        for _, memory, _ in self._arrays:
+            if memory() is not None:
+                break
+        else:
+            self._arrays = []
+            return []
+        for patience in PATIENCE:
+            if patience:
+                time.sleep(patience)
+            else:
+                # A view in a reference cycle is garbage that the GC has not collected yet.
+                gc.collect()
+            if all(memory() is None for _, memory, _ in self._arrays):
+                break
+        return self.revoke()
+
+    def revoke(self) -> list[tuple[str, int]]:
+        """Revokes all arrays at once and returns the kind and index of those still in use.
+
+        An array that is still referenced becomes a copy. Slices and other objects over its memory cannot be found and
+        still have its address, so every array that was kept is reported.
+        """
+        kept = []
+        while self._arrays:
+            place, memory, whole = self._arrays.pop()
+            array = whole()
+            if array is not None or memory() is not None:
+                kept.append(place)
+            if array is not None:
+                # `Any`: numpy's stubs ask for np.bool_ here, which numpy itself refuses.
+                state: Any = (1, array.shape, array.dtype, False, array.tobytes())
+                array.__setstate__(state)
+        return kept
+
+
+def _read_only(memory: Any, dtype: np.dtype[Any], dims: tuple[int, ...]) -> Array:
+    # The memoryview is read-only too, so that `setflags` cannot make the array writeable.
+    return frombuffer(memoryview(memory).toreadonly(), dtype).reshape(dims)
+
+
+def kept_after(names: list[str], call: str) -> ArgumentError:
+    """The error for arrays that were kept after their call."""
+    return ArgumentError(
+        f"{', '.join(names)}: an array, or a view of it, was kept after {call} returned, and its memory is valid only "
+        "during the call: keep a copy"
+    )

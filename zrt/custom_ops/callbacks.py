@@ -13,9 +13,8 @@ from zrt._native.callback_errors import callback
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.custom_ops.call_scoped import CallScoped
-from zrt.custom_ops.context import KernelContext
+from zrt.custom_ops.context import Kernel, KernelContext
 from zrt.custom_ops.info import KernelInfo, end_standards
-from zrt.custom_ops.kernel import Kernel
 from zrt.custom_ops.shapes import ShapeContext
 from zrt.errors import ClosedError
 
@@ -57,7 +56,7 @@ def zrt_python_create(op: Any, pointer: Any, kernel: Any, place: Any) -> int:
             raise _gone("the operator")
         info = KernelInfo(pointer, description.attributes)
         load = callback_errors.current_load()
-        made = Kernel(
+        instance = Kernel(
             info,
             description.op.compute,
             description.lock,
@@ -65,13 +64,13 @@ def zrt_python_create(op: Any, pointer: Any, kernel: Any, place: Any) -> int:
             description.on_device,
             description.kernels if load is None else load.kept,
         )
-        made.state = description.op.create(info)
+        instance.state = description.op.create(info)
         info._finish()
-        held = ffi.new_handle(_Link(made))
-        kept = Handle.pin(held)
-        made.home.add(made)
-        kernel.python = held
-        kernel.kept = lib.zrt_handle_ref(kept.reference)
+        link = ffi.new_handle(_Link(instance))
+        owner = Handle.pin(link)
+        instance.home.add(instance)
+        kernel.python = link
+        kernel.kept = lib.zrt_handle_ref(owner.reference)
         return 0
     except BaseException as error:
         code = _fail(place, error)
@@ -84,15 +83,15 @@ def zrt_python_create(op: Any, pointer: Any, kernel: Any, place: Any) -> int:
 def zrt_python_compute(kernel: Any, pointer: Any, tensors: Any, inputs: int, outputs: int, place: Any) -> int:
     context = None
     try:
-        made = ffi.from_handle(kernel).kernel()
-        if made is None:
+        instance = ffi.from_handle(kernel).kernel()
+        if instance is None:
             raise _gone("the kernel")
-        context = KernelContext(made, pointer, tensors, inputs, outputs)
-        if made.lock is None:
-            made.compute(context)
+        context = KernelContext(instance, pointer, tensors, inputs, outputs)
+        if instance.lock is None:
+            instance.compute(context)
         else:
-            with made.lock:
-                made.compute(context)
+            with instance.lock:
+                instance.compute(context)
         context._finish()
         return 0
     except BaseException as error:
@@ -114,9 +113,9 @@ def _stray_end(kind: type[BaseException], error: BaseException, trace: Traceback
 def zrt_python_destroy(kernel: Any) -> int:
     link = ffi.from_handle(kernel)
     end_standards(link.standards)
-    made = link.kernel()
-    if made is not None:
-        made.home.discard(made)
+    instance = link.kernel()
+    if instance is not None:
+        instance.home.discard(instance)
     return 0
 
 

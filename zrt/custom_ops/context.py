@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +16,11 @@ from zrt._native.callback_errors import Carrier, callback
 from zrt._native.cdata import address_of, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.custom_ops.call_scoped import CallScoped
-from zrt.custom_ops.call_views import CallViews, kept_after
-from zrt.custom_ops.info import KernelInfo, OpLogger
-from zrt.custom_ops.kernel import Kernel
+from zrt.custom_ops.call_scoped import CallScoped, CallViews, kept_after
+from zrt.custom_ops.info import KernelInfo, OpLogger, allocator_of
 from zrt.errors import ArgumentError, Error, OutOfRangeError, ShapeError, UnsupportedError
-from zrt.memory import arrays
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo
-from zrt.types import ElementType
+from zrt.types import ElementType, as_shape
 from zrt.values import strings
 
 new = ffi.new
@@ -30,6 +28,29 @@ unpack = ffi.unpack
 make_output = lib.zrt_op_output
 
 STRING = int(ElementType.STRING)
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class Kernel:
+    """A node's kernel in Python.
+
+    C holds it weakly: its state may refer back to the session, a cycle that only the GC sees. The strong reference is
+    in `home`, a set that the session owns.
+    """
+
+    info: KernelInfo
+    compute: Callable[[Any], None]
+    lock: threading.RLock | None
+    aliased: Mapping[int, int]
+    on_device: bool
+    home: set[object]
+    state: Any = None
+    api: Any = field(default_factory=api)
+    needed: frozenset[int] = field(init=False)
+    """The outputs that the model uses: `compute` must make each of them."""
+
+    def __post_init__(self) -> None:
+        self.needed = frozenset(index for index, name in enumerate(self.info.output_names) if name)
 
 
 @public_in("zrt.custom_ops")
@@ -55,8 +76,8 @@ class KernelContext(CallScoped):
         "_inputs",
         "_kernel",
         "_lock",
-        "_made",
         "_output_count",
+        "_outputs",
         "_tensors",
         "_texts",
         "_views",
@@ -72,7 +93,7 @@ class KernelContext(CallScoped):
         self._views = CallViews()
         self._lock = threading.RLock()
         # The indices of the outputs made so far, and for string outputs their value and array of `str`.
-        self._made: list[int] = []
+        self._outputs: list[int] = []
         self._texts: dict[int, tuple[Any, np.ndarray[Any, Any]]] | None = None
 
     @property
@@ -100,11 +121,13 @@ class KernelContext(CallScoped):
         self._opened()
         inputs = self._inputs
         if inputs is None:
-            found = []
-            for index in range(self._input_count):
-                tensor = self._tensors[index]
-                found.append(self._view("input", index, tensor, False) if tensor.element_type else None)
-            inputs = self._inputs = tuple(found)
+            tensors = [self._tensors[index] for index in range(self._input_count)]
+            inputs = self._inputs = tuple(
+                [
+                    self._view("input", index, tensor, False) if tensor.element_type else None
+                    for index, tensor in enumerate(tensors)
+                ]
+            )
         return inputs
 
     @property
@@ -123,14 +146,14 @@ class KernelContext(CallScoped):
         if type(index) is not int or not 0 <= index < self._output_count:
             integer(index, "output")
             raise OutOfRangeError(f"the node has no output {index}: there are {self._output_count}")
-        dims = shape if _is_plain(shape) else arrays.check_dims(shape, f"output {index}")
+        dims = shape if _is_plain(shape) else as_shape(shape, f"output {index}")
         tensor = new("zrt_op_tensor *")
         # ORT's function is not thread-safe, and two turns of `parallel_for` may ask for the same output.
         with self._lock:
             code = make_output(self._kernel.api, pointer, index, dims, len(dims), tensor)
             if code:
                 raise self._refused(status.to_error(code), index, dims)
-            self._made.append(index)
+            self._outputs.append(index)
             if not tensor.element_type:
                 return None
             aliased = self._kernel.aliased
@@ -150,11 +173,11 @@ class KernelContext(CallScoped):
             # ORT gives a model output its own memory: copy the input there.
             if tensor.count != source.count:
                 raise ShapeError(f"output {index} has {tensor.count} elements, and the input that it is {source.count}")
-            room = self._view("output", index, tensor, True)
-            if isinstance(room, np.ndarray):
-                room[...] = self.inputs[self._kernel.aliased[index]].reshape(room.shape)
-                room.setflags(write=False)
-            return room
+            view = self._view("output", index, tensor, True)
+            if isinstance(view, np.ndarray):
+                view[...] = self.inputs[self._kernel.aliased[index]].reshape(view.shape)
+                view.setflags(write=False)
+            return view
         return self._view("output", index, tensor, False)
 
     def _view(self, role: str, index: int, tensor: Any, writeable: bool) -> Any:
@@ -174,8 +197,8 @@ class KernelContext(CallScoped):
     def _value(self, role: str, index: int, shape: tuple[int, ...]) -> Any:
         table = api()
         if role == "input":
-            found = status.fetch(table.KernelContext_GetInput, "const OrtValue *", self._pointer, index)
-            return pointer_to(found, "OrtValue")
+            value = status.fetch(table.KernelContext_GetInput, "const OrtValue *", self._pointer, index)
+            return pointer_to(value, "OrtValue")
         # The output exists already: asking again with the same shape returns the same value.
         return status.fetch(table.KernelContext_GetOutput, "OrtValue *", self._pointer, index, shape, len(shape))
 
@@ -198,7 +221,7 @@ class KernelContext(CallScoped):
         element_type = ElementType.of(dtype)
         if not element_type.bits or element_type.packed:
             raise UnsupportedError(f"scratch: no memory for {element_type.name}")
-        dims = arrays.check_dims(shape, "scratch")
+        dims = as_shape(shape, "scratch")
         size = int(np.prod(dims, dtype=object)) * element_type.dtype.itemsize
         if size == 0:
             return np.empty(dims, element_type.dtype)
@@ -210,14 +233,7 @@ class KernelContext(CallScoped):
             raise wrong_type("memory", "a MemoryInfo", memory)
         pointer = self._opened()
         where = memory.handle()
-        table = api()
-        try:
-            made = Handle.make(
-                table.ReleaseAllocator, [], table.KernelContext_GetAllocator, "OrtAllocator", pointer, where.pointer
-            )
-        except Error as error:
-            raise ArgumentError(f"this kernel has no allocator for {memory.name!r}: {error}") from error
-        return Allocator._adopt(made)
+        return allocator_of(api().KernelContext_GetAllocator, pointer, where.pointer, memory.name)
 
     def parallel_for(self, function: Callable[[int], object], count: int, batches: int = 0) -> None:
         """Calls ``function(i)`` for each i below `count` in the session's threads, in any order, and waits for all.
@@ -229,13 +245,12 @@ class KernelContext(CallScoped):
         if not callable(function):
             raise wrong_type("function", "a callable", function)
         job = _Job(function, self._threads)
-        held = job.handle()
+        python = job.handle()
         turns, parts = integer(count, "count", 0, 2**63 - 1), integer(batches, "batches", 0, 2**31 - 1)
-        code = lib.zrt_parallel_for(api(), pointer, turns, parts, held)
+        code = lib.zrt_parallel_for(api(), pointer, turns, parts, python)
         if job.raised is not None:
             raise job.raised
-        if code:
-            raise status.to_error(code)
+        status.check(code)
 
     @property
     def logger(self) -> OpLogger:
@@ -246,8 +261,7 @@ class KernelContext(CallScoped):
     @property
     def stream(self) -> int:
         """The address of the device's compute stream; 0 on the CPU."""
-        found = status.fetch(api().KernelContext_GetGPUComputeStream, "void *", self._opened())
-        return address_of(found)
+        return address_of(status.fetch(api().KernelContext_GetGPUComputeStream, "void *", self._opened()))
 
     def resource(self, version: int, number: int) -> int:
         """The address of a provider's resource (a cuBLAS handle, say).
@@ -257,14 +271,13 @@ class KernelContext(CallScoped):
         pointer = self._opened()
         ints = integer(version, "version"), integer(number, "number")
         try:
-            found = status.fetch(api().KernelContext_GetResource, "void *", pointer, *ints)
+            return address_of(status.fetch(api().KernelContext_GetResource, "void *", pointer, *ints))
         except Error as error:
             raise UnsupportedError(f"resource {number}: {error}") from error
-        return address_of(found)
 
     def _finish(self) -> None:
         """Ends a successful call: checks that every output was made, and revokes the arrays."""
-        missing = self._kernel.needed.difference(self._made)
+        missing = self._kernel.needed.difference(self._outputs)
         if missing:
             names = [self.info.output_names[index] for index in sorted(missing)]
             raise ArgumentError(f"compute made no output {', '.join(map(repr, names))}: see KernelContext.output")

@@ -36,10 +36,10 @@ class Port:
         """The declared element type; UNDEFINED where every type is accepted."""
         if self.dtype is None:
             return ElementType.UNDEFINED
-        found = ElementType.of(self.dtype)
-        if found.refused:
-            raise UnsupportedError(f"{subject}: {found.name}: {found.refused}")
-        return found
+        element_type = ElementType.of(self.dtype)
+        if element_type.refused:
+            raise UnsupportedError(f"{subject}: {element_type.name}: {element_type.refused}")
+        return element_type
 
     def check(self, subject: str) -> None:
         """Raises an error for fields that contradict each other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,9 @@ from zrt.custom_ops.op import CustomOp
 from zrt.errors import AllocationError, ArgumentError
 from zrt.providers import full_name
 from zrt.types import MemType, creation_code
+
+# The classes of all functions, of all typed pointers, and of pointers without a type.
+CTYPES: Any = (ctypes.CFUNCTYPE(None).__base__, ctypes.POINTER(ctypes.c_int).__base__, ctypes.c_void_p)
 
 
 class Description:
@@ -50,15 +54,13 @@ class Description:
         self.certain = max((i + _least(port) for i, port in enumerate(outputs)), default=0)
         # The owner of kernels that were made outside of a load.
         self.kernels: set[object] = set()
-        held = ffi.new_handle(weakref.ref(self))
-        pointer = lib.zrt_op_new()
-        if not pointer:
-            raise AllocationError(f"no memory for {subject}")
-        kept: list[Any] = [held]
-        self.handle = Handle.own(pointer, lib.zrt_op_free, [Handle.pin(kept)])
+        python = ffi.new_handle(weakref.ref(self))
+        owned: list[Any] = [python]
+        self.handle = Handle.block("zrt_op", [Handle.pin(owned)], lib.zrt_op_free)
+        pointer = self.handle.pointer
 
         def keep(data: Any) -> Any:
-            kept.append(data)
+            owned.append(data)
             return data
 
         pointer.api = api()
@@ -75,14 +77,15 @@ class Description:
             pairs.count = len(checked)
             pairs.inputs = keep(new_array("int", list(checked)))
             pairs.outputs = keep(new_array("int", list(checked.values())))
-        pointer.python = held
+        pointer.python = python
         pointer.infers = self.infers
         pointer.serialize = self.lock is not None
         if op.function is not None:
             self._in_c(pointer, op.function, len(inputs), len(outputs), keep, subject)
         elif kind.compute is CustomOp.compute:
             raise ArgumentError(f"{subject} has neither compute nor function")
-        lib.zrt_op_complete(pointer)
+        if lib.zrt_op_complete(pointer):
+            raise AllocationError(f"no memory for {subject}")
 
     def _in_c(self, pointer: Any, function: CFunction, inputs: int, outputs: int, keep: Any, subject: str) -> None:
         if not isinstance(function, CFunction):
@@ -105,28 +108,28 @@ class Description:
         pointer.shaped_like = keep(new_array("size_t", list(like)))
 
 
-def _attributes(given: Any, subject: str) -> dict[str, Attribute]:
-    if not isinstance(given, Mapping):
-        raise wrong_type(f"{subject}.attributes", "a dict", given)
-    found = {}
-    for name, each in given.items():
+def _attributes(declared: Any, subject: str) -> dict[str, Attribute]:
+    if not isinstance(declared, Mapping):
+        raise wrong_type(f"{subject}.attributes", "a dict", declared)
+    attributes = {}
+    for name, each in declared.items():
         text(name, f"{subject}, attribute")
-        found[name] = each if isinstance(each, Attribute) else Attribute(each)
-        found[name].check(f"{subject}, attribute {name!r}")
-    return found
+        attributes[name] = each if isinstance(each, Attribute) else Attribute(each)
+        attributes[name].check(f"{subject}, attribute {name!r}")
+    return attributes
 
 
-def _ports(given: Any, kind: type[Port], subject: str) -> list[Port]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise wrong_type(f"{subject}s", "a list", given)
+def _ports(declared: Any, kind: type[Port], subject: str) -> list[Port]:
+    if isinstance(declared, str) or not isinstance(declared, Sequence):
+        raise wrong_type(f"{subject}s", "a list", declared)
     ports = []
-    for number, each in enumerate(given):
+    for number, each in enumerate(declared):
         if isinstance(each, Port) and not isinstance(each, kind):
             raise wrong_type(f"{subject} {number}", kind.__name__, each)
         port = each if isinstance(each, Port) else kind(dtype=each)
         port.check(f"{subject} {number}")
         port.element_type(f"{subject} {number}")
-        if port.variadic and number != len(given) - 1:
+        if port.variadic and number != len(declared) - 1:
             raise ArgumentError(f"{subject} {number}: only the last one may be variadic")
         ports.append(port)
     return ports
@@ -157,34 +160,30 @@ def _port(port: Port, subject: str) -> tuple[int, int, int]:
     return creation_code(element_type) if element_type else 0, characteristic, int(memory)
 
 
-def _pairs(given: Any, inputs: list[Port], outputs: list[Port], infers: bool, subject: str) -> dict[int, int]:
+def _pairs(pairs: Any, inputs: list[Port], outputs: list[Port], infers: bool, subject: str) -> dict[int, int]:
     """Checks pairs that share memory: ORT compares only their element counts, not the sizes of their elements."""
-    if not isinstance(given, Mapping):
-        raise wrong_type(subject, "a dict of inputs to outputs", given)
-    for source, target in given.items():
+    if not isinstance(pairs, Mapping):
+        raise wrong_type(subject, "a dict of inputs to outputs", pairs)
+    for source, target in pairs.items():
         for number, ports, what in ((source, inputs, "input"), (target, outputs, "output")):
             if integer(number, subject) >= len(ports):
                 raise ArgumentError(f"{subject}: there is no {what} {number}")
         types = inputs[source].element_type(subject), outputs[target].element_type(subject)
         if types[0] is not types[1] or (not types[0] and infers):
             raise ArgumentError(f"{subject}: input {source} and output {target} must be of one declared type")
-    if len(set(given.values())) < len(given):
+    if len(set(pairs.values())) < len(pairs):
         raise ArgumentError(f"{subject}: an output shares the memory of one input, not of several")
-    return dict(given)
+    return dict(pairs)
 
 
-def _address(given: Any, subject: str, least: int = 1) -> int:
+def _address(address: Any, subject: str, least: int = 1) -> int:
     """An address as an int: of an int, a pointer of cffi or ctypes, or an object with `address` (Numba's cfunc)."""
-    if isinstance(given, ffi.CData):
-        given = address_of(given)
-    elif not isinstance(given, int) and isinstance(getattr(given, "address", None), int):
-        given = given.address
-    elif not isinstance(given, int):
-        # Deferred: only objects of ctypes need it, and their owner has imported it.
-        import ctypes
-        from _ctypes import CFuncPtr, _Pointer
-
-        if not isinstance(given, (CFuncPtr, _Pointer, ctypes.c_void_p)):
-            raise wrong_type(subject, "an address", given)
-        given = ctypes.cast(given, ctypes.c_void_p).value or 0
-    return integer(given, subject, least, 2**64 - 1)
+    if isinstance(address, ffi.CData):
+        address = address_of(address)
+    elif not isinstance(address, int) and isinstance(getattr(address, "address", None), int):
+        address = address.address
+    elif not isinstance(address, int):
+        if not isinstance(address, CTYPES):
+            raise wrong_type(subject, "an address", address)
+        address = ctypes.cast(address, ctypes.c_void_p).value or 0
+    return integer(address, subject, least, 2**64 - 1)

@@ -14,8 +14,7 @@ from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, buffer_at, new_array, numbers, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.custom_ops.call_scoped import CallScoped
-from zrt.custom_ops.call_views import CallViews, kept_after
+from zrt.custom_ops.call_scoped import CallScoped, CallViews, kept_after
 from zrt.custom_ops.declare import REQUIRED, Attribute, kind_name
 from zrt.errors import ArgumentError, DTypeError, Error, OutOfRangeError, UnsupportedError
 from zrt.memory.allocators import Allocator, MemoryInfo, default_allocator, read_pairs
@@ -24,34 +23,31 @@ from zrt.values import Value, strings
 from zrt.values.type_info import ValueInfo, read_type
 
 
+def _array(function: Any, ctype: str, *arguments: Any) -> tuple[Any, int]:
+    """The array that a function of the table writes, and its length, which the function gives without a buffer."""
+    size = ffi.new("size_t *")
+    status.check(function(*arguments, NULL, size))
+    buffer = new_array(ctype, size[0] or 1)
+    status.check(function(*arguments, buffer, size))
+    return buffer, size[0]
+
+
 def _text(function: Any, *arguments: Any) -> str:
-    """The text that a function of the table writes; called without a buffer, it returns the length."""
-    size = ffi.new("size_t *")
-    status.check(function(*arguments, NULL, size))
-    room = new_array("char", size[0] or 1)
-    status.check(function(*arguments, room, size))
-    return str(buffer_at(room, max(size[0] - 1, 0))[:].decode(errors="replace"))
-
-
-def _numbers(function: Any, ctype: str, *arguments: Any) -> list[Any]:
-    """The numbers that a function of the table writes; called without a buffer, it returns how many there are."""
-    size = ffi.new("size_t *")
-    status.check(function(*arguments, NULL, size))
-    room = new_array(ctype, size[0] or 1)
-    status.check(function(*arguments, room, size))
-    return list(numbers(room, size[0]))
+    """The text that a function of the table writes."""
+    buffer, size = _array(function, "char", *arguments)
+    return str(buffer_at(buffer, max(size - 1, 0))[:].decode(errors="replace"))
 
 
 def _strings(info: Any, name: bytes) -> list[str]:
     table = api()
     allocator = default_allocator()
     texts, count = status.fetch_array(table.KernelInfoGetAttributeArray_string, "char *", info, name, allocator)
-    found = [status.string(texts[i]) for i in range(count)]
+    strings = [status.string(texts[i]) for i in range(count)]
     for i in range(count):
         table.AllocatorFree(allocator, texts[i])
     if texts:
         table.AllocatorFree(allocator, texts)
-    return found
+    return strings
 
 
 def _read(info: Any, name: str, kind: Any) -> Any:
@@ -63,9 +59,9 @@ def _read(info: Any, name: str, kind: Any) -> Any:
     if kind is str:
         return _text(table.KernelInfoGetAttribute_string, info, key)
     if kind == list[int]:
-        return _numbers(table.KernelInfoGetAttributeArray_int64, "int64_t", info, key)
+        return list(numbers(*_array(table.KernelInfoGetAttributeArray_int64, "int64_t", info, key)))
     if kind == list[float]:
-        return _numbers(table.KernelInfoGetAttributeArray_float, "float", info, key)
+        return list(numbers(*_array(table.KernelInfoGetAttributeArray_float, "float", info, key)))
     if kind == list[str]:
         return _strings(info, key)
     function = table.KernelInfoGetAttribute_tensor
@@ -86,10 +82,10 @@ def _other_kind(info: Any, name: str, kind: Any) -> Any:
 
 def read_attributes(info: Any, declared: Mapping[str, Attribute], node: str) -> Mapping[str, Any]:
     """The declared attributes of a node, each with its value or its default."""
-    found = {}
+    values = {}
     for name, attribute in declared.items():
         try:
-            found[name] = _read(info, name, attribute.kind)
+            values[name] = _read(info, name, attribute.kind)
         except Error as error:
             other = _other_kind(info, name, attribute.kind)
             if other is not None:
@@ -99,8 +95,8 @@ def read_attributes(info: Any, declared: Mapping[str, Attribute], node: str) -> 
                 ) from None
             if attribute.default is REQUIRED:
                 raise ArgumentError(f"{node} needs the attribute {name!r}: {error}") from error
-            found[name] = attribute.default
-    return MappingProxyType(found)
+            values[name] = attribute.default
+    return MappingProxyType(values)
 
 
 @public_in("zrt.custom_ops")
@@ -201,18 +197,16 @@ class KernelInfo(CallScoped):
         number = integer(index, "input")
         if number >= len(self.input_names):
             raise OutOfRangeError(f"the node has no input {index}: there are {len(self.input_names)}")
-        constant, found = ffi.new("int *"), ffi.new("const OrtValue **")
-        status.check(table.KernelInfoGetConstantInput_tensor(pointer, number, constant, found))
+        constant, place = ffi.new("int *"), ffi.new("const OrtValue **")
+        status.check(table.KernelInfoGetConstantInput_tensor(pointer, number, constant, place))
         if not constant[0]:
             return None
-        value = pointer_to(found[0], "OrtValue")
+        value = pointer_to(place[0], "OrtValue")
         where = MemoryInfo._read(status.fetch(table.GetTensorMemoryInfo, "const OrtMemoryInfo *", value))
         if not where.is_host:
             raise UnsupportedError(f"input {self.input_names[number]!r} lies on {where.name}: there is no numpy view")
         tensor = ffi.new("zrt_op_tensor *")
-        code = lib.zrt_op_describe(table, value, tensor)
-        if code:
-            raise status.to_error(code)
+        status.check(lib.zrt_op_describe(table, value, tensor))
         shape = numbers(tensor.shape, tensor.rank)
         if tensor.element_type == ElementType.STRING:
             return strings.read(Handle.borrow(value), shape)
@@ -230,14 +224,7 @@ class KernelInfo(CallScoped):
         """The provider's allocator for a kind of memory; it stays valid after the call."""
         pointer = self._opened()
         kind = choose(MemType, mem_type, "mem_type")
-        table = api()
-        try:
-            made = Handle.make(
-                table.ReleaseAllocator, [], table.KernelInfoGetAllocator, "OrtAllocator", pointer, int(kind)
-            )
-        except Error as error:
-            raise ArgumentError(f"this kernel has no allocator for {kind.name}: {error}") from error
-        return Allocator._adopt(made)
+        return allocator_of(api().KernelInfoGetAllocator, pointer, int(kind), kind.name)
 
     @property
     def logger(self) -> OpLogger:
@@ -259,6 +246,15 @@ class KernelInfo(CallScoped):
         end_standards(self._standards)
 
 
+def allocator_of(function: Any, owner: Any, memory: Any, name: str) -> Allocator:
+    """The allocator that a function of the table returns to a kernel, for the memory called `name`."""
+    try:
+        handle = Handle.make(api().ReleaseAllocator, [], function, "OrtAllocator", owner, memory)
+    except Error as error:
+        raise ArgumentError(f"this kernel has no allocator for {name}: {error}") from error
+    return Allocator._adopt(handle)
+
+
 def end_standards(standards: list[Handle]) -> None:
     """Releases the standard operators made for a kernel: they must not outlive its session."""
     for handle in standards:
@@ -266,13 +262,13 @@ def end_standards(standards: list[Handle]) -> None:
 
 
 def _types(function: Any, info: Any, names: tuple[str, ...]) -> tuple[ValueInfo | None, ...]:
-    found: list[ValueInfo | None] = []
+    types: list[ValueInfo | None] = []
     for index, name in enumerate(names):
         try:
-            described = Handle.make(api().ReleaseTypeInfo, [], function, "OrtTypeInfo", info, index)
+            handle = Handle.make(api().ReleaseTypeInfo, [], function, "OrtTypeInfo", info, index)
         except Error:
             # An absent input or output has no type.
-            found.append(None)
+            types.append(None)
         else:
-            found.append(read_type(name, described.pointer))
-    return tuple(found)
+            types.append(read_type(name, handle.pointer))
+    return tuple(types)

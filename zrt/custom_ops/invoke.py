@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import integer, shown, text, wrong_type
+from zrt._common import one_node
+from zrt._common.arguments import integer, text, wrong_type
 from zrt._common.public import public_in
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, new_array, strings
@@ -15,9 +16,8 @@ from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.custom_ops.context import KernelContext
 from zrt.custom_ops.info import KernelInfo
-from zrt.custom_ops.node import Attr, one_node
+from zrt.custom_ops.node import Attr
 from zrt.errors import (
-    AllocationError,
     ArgumentError,
     DTypeError,
     Error,
@@ -57,7 +57,7 @@ class Op(Owner):
     An `Op` belongs to the kernel that it was made for, and is released with it.
     """
 
-    __slots__ = ("_attributes", "_domain", "_info", "_made", "_version", "inputs", "name", "outputs")
+    __slots__ = ("_attributes", "_domain", "_inferred", "_info", "_version", "inputs", "name", "outputs")
 
     name: str
     """The operator's name."""
@@ -82,26 +82,25 @@ class Op(Owner):
         if not isinstance(info, KernelInfo):
             raise wrong_type("info", "a KernelInfo", info)
         kernel = info._opened()
-        for given, what, kind in ((types, "types", Mapping), (attributes or {}, "attributes", Mapping)):
-            if not isinstance(given, kind):
-                raise wrong_type(what, "a dict", given)
+        for subject, argument in (("types", types), ("attributes", attributes or {})):
+            if not isinstance(argument, Mapping):
+                raise wrong_type(subject, "a dict", argument)
         label = text(name, "name")
         self.name, self._domain, self._version = name, domain, integer(version, "version", 1)
         self.inputs, self.outputs = _types(inputs, f"{name}, inputs"), _types(outputs, f"{name}, outputs")
-        self._attributes = [_attribute(key, value) for key, value in (attributes or {}).items()]
+        self._attributes = [Attr.of(key, value) for key, value in (attributes or {}).items()]
         self._info = info
-        self._made: dict[Any, tuple[tuple[int, ...] | None, ...]] = {}
+        self._inferred: dict[Any, tuple[tuple[int, ...] | None, ...]] = {}
         names = [text(each, "types") for each in types]
         # ONNX Runtime reads ONNX's numbers here, as in a model, not its own.
         kinds = [ElementType.of(each).onnx_code for each in types.values()]
         where = text(domain, "domain")
         self._check()
-        made = [_made(each) for each in self._attributes]
+        handles = [attribute.handle() for attribute in self._attributes]
         table = api()
-        block = lib.zrt_standard_new(table)
-        if not block:
-            raise AllocationError(f"no memory for {name}")
-        handle = Handle.own(block, lib.zrt_standard_free)
+        handle = Handle.block("zrt_standard", (), lib.zrt_standard_free)
+        block = handle.pointer
+        block.api = table
         info._standards.append(handle)
         status.check(
             table.CreateOp(
@@ -112,8 +111,8 @@ class Op(Owner):
                 strings(names),
                 new_array("ONNXTensorElementDataType", kinds),
                 len(kinds),
-                new_array("const OrtOpAttr *", [each.pointer for each in made]),
-                len(made),
+                new_array("const OrtOpAttr *", [each.pointer for each in handles]),
+                len(handles),
                 len(self.inputs),
                 len(self.outputs),
                 ffi.addressof(block, "op"),
@@ -122,8 +121,13 @@ class Op(Owner):
         self._handle = handle
 
     def _model(self, shapes: Sequence[tuple[int, ...]] | None, more: int = 0) -> bytes:
-        inputs = self.inputs + self.inputs[-1:] * more
-        return one_node(self.name, self._domain, self._version, inputs, self.outputs, self._attributes, shapes)
+        """The model of a node, in which ONNX Runtime checks more than in a lone kernel; `shapes` are the inputs'."""
+        known = iter(shapes or ())
+        types = self.inputs + self.inputs[-1:] * more
+        inputs = [None if kind is None else one_node.tensor_type(kind.onnx_code, next(known, None)) for kind in types]
+        outputs = [None if kind is None else one_node.tensor_type(kind.onnx_code) for kind in self.outputs]
+        attributes = [each.proto() for each in self._attributes]
+        return one_node.one_node(self.name, self._domain, self._version, inputs, outputs, attributes)
 
     def _check(self) -> None:
         try:
@@ -145,19 +149,19 @@ class Op(Owner):
 
     def _shapes(self, shapes: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...] | None, ...]:
         """The outputs' shapes for the inputs' shapes, from shape inference; None for one that depends on content."""
-        found = self._made.get(shapes)
-        if found is None:
+        inferred = self._inferred.get(shapes)
+        if inferred is None:
             try:
                 with Session(self._model(shapes), _QUIET) as session:
-                    found = tuple(info.static_shape for info in session.outputs)
+                    inferred = tuple(info.static_shape for info in session.outputs)
             except NotImplementedByOrtError as error:
                 raise UnsupportedError(f"{self.name}: its outputs' shapes are not known: {error}") from error
             except Error as error:
                 raise ShapeError(f"{self.name}: {error}") from error
-            if len(self._made) >= SHAPES_KEPT:
-                self._made = {}
-            self._made[shapes] = found
-        return found
+            if len(self._inferred) >= SHAPES_KEPT:
+                self._inferred = {}
+            self._inferred[shapes] = inferred
+        return inferred
 
     def invoke(self, context: KernelContext, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Computes `outputs` from `inputs`: arrays or `Value` objects of matching shapes, None for those left out.
@@ -172,8 +176,7 @@ class Op(Owner):
             raise ArgumentError(f"{self.name} was made for {self._info.node_name!r}, another kernel")
         fed = _values(inputs, self.inputs, f"{self.name}, input")
         places = _values(outputs, self.outputs, f"{self.name}, output")
-        made = self._shapes(tuple(value.shape for value in fed if value is not None))
-        wanted = iter(made)
+        wanted = iter(self._shapes(tuple(value.shape for value in fed if value is not None)))
         for index, place in enumerate(places):
             if place is None:
                 continue
@@ -188,19 +191,19 @@ class Op(Owner):
         status.check(api().InvokeOp(pointer, handle.pointer.op, sources, len(fed), targets, len(places)))
 
 
-def _types(given: Any, subject: str) -> tuple[ElementType | None, ...]:
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise wrong_type(subject, "a list of element types", given)
-    return tuple(None if each is None else ElementType.of(each) for each in given)
+def _types(types: Any, subject: str) -> tuple[ElementType | None, ...]:
+    if isinstance(types, str) or not isinstance(types, Sequence):
+        raise wrong_type(subject, "a list of element types", types)
+    return tuple(None if each is None else ElementType.of(each) for each in types)
 
 
-def _values(given: Any, types: tuple[ElementType | None, ...], subject: str) -> list[Value | None]:
-    if isinstance(given, (str, np.ndarray)) or not isinstance(given, Sequence):
-        raise wrong_type(f"{subject}s", "a list of arrays", given)
-    if len(given) != len(types):
-        raise ArgumentError(f"{subject}s: it was made for {len(types)}, got {len(given)}")
+def _values(arrays: Any, types: tuple[ElementType | None, ...], subject: str) -> list[Value | None]:
+    if isinstance(arrays, (str, np.ndarray)) or not isinstance(arrays, Sequence):
+        raise wrong_type(f"{subject}s", "a list of arrays", arrays)
+    if len(arrays) != len(types):
+        raise ArgumentError(f"{subject}s: it was made for {len(types)}, got {len(arrays)}")
     values = []
-    for index, (each, kind) in enumerate(zip(given, types, strict=True)):
+    for index, (each, kind) in enumerate(zip(arrays, types, strict=True)):
         if (each is None) != (kind is None):
             raise ArgumentError(f"{subject} {index}: it was made {'without' if kind is None else 'with'} one")
         value = None if each is None else as_value(each, f"{subject} {index}")
@@ -213,39 +216,3 @@ def _values(given: Any, types: tuple[ElementType | None, ...], subject: str) -> 
 
 def _pointers(values: Sequence[Value | None]) -> Any:
     return new_array("OrtValue *", [NULL if value is None else value._open().pointer for value in values])
-
-
-def _attribute(name: str, value: Any) -> Attr:
-    """An attribute, whose kind follows from the value."""
-    subject = f"attribute {name!r}"
-    text(name, subject)
-    is_list = isinstance(value, (list, tuple, np.ndarray))
-    each = list(value) if is_list else [value]
-    if each and all(isinstance(item, (bool, int, np.integer)) for item in each):
-        whole = [integer(int(item), subject, -(2**63), 2**63 - 1) for item in each]
-        return Attr(name, lib.ORT_OP_ATTR_INT, whole, is_list)
-    if each and all(isinstance(item, (float, int, np.floating, np.integer)) for item in each):
-        return Attr(name, lib.ORT_OP_ATTR_FLOAT, [float(np.float32(item)) for item in each], is_list)
-    if each and all(isinstance(item, str) for item in each):
-        for item in each:
-            text(item, subject)
-        return Attr(name, lib.ORT_OP_ATTR_STRING, each, is_list)
-    raise UnsupportedError(f"{subject}: an int, a float, a str or a list of one of them, not {shown(value)}")
-
-
-def _made(attribute: Attr) -> Handle:
-    """An ``OrtOpAttr``."""
-    table = api()
-    count = len(attribute.values)
-    if attribute.kind == lib.ORT_OP_ATTR_INT:
-        data = new_array("int64_t", attribute.values)
-    elif attribute.kind == lib.ORT_OP_ATTR_FLOAT:
-        data = new_array("float", attribute.values)
-    else:
-        data = strings(attribute.values)
-        if not attribute.is_list:
-            data, count = data[0], len(attribute.values[0].encode())
-    # In OrtOpAttrType the kind of a list follows that of its elements.
-    kind = attribute.kind + attribute.is_list
-    name = attribute.name.encode()
-    return Handle.make(table.ReleaseOpAttr, [], table.CreateOpAttr, "OrtOpAttr", name, data, count, kind)

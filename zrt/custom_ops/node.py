@@ -1,29 +1,20 @@
-"""A model of one node, written as protobuf: loading it checks what ONNX Runtime does not check for a lone kernel."""
+"""The attributes of a standard operator that a custom operator calls."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from zrt._common.onnx_fields import (
-    Attribute,
-    AttributeType,
-    Dimension,
-    Graph,
-    Model,
-    Node,
-    OperatorSet,
-    TensorShape,
-    TensorType,
-    Type,
-    ValueInfo,
-)
-from zrt._common.protobuf_writer import field
-from zrt._native import lib
-from zrt.types import ElementType
+import numpy as np
 
-# The newest IR version that every library of API version 27 reads.
-NEWEST_IR = 10
+from zrt._common import one_node
+from zrt._common.arguments import integer, shown, text
+from zrt._common.onnx_fields import Attribute, AttributeType
+from zrt._native import lib
+from zrt._native.cdata import new_array, strings
+from zrt._native.handle import Handle
+from zrt._native.library import api
+from zrt.errors import UnsupportedError
 
 
 class Attr(NamedTuple):
@@ -34,6 +25,44 @@ class Attr(NamedTuple):
     values: Sequence[Any]
     is_list: bool
 
+    @classmethod
+    def of(cls, name: str, value: Any) -> Attr:
+        """An attribute, whose kind follows from the value."""
+        subject = f"attribute {name!r}"
+        text(name, subject)
+        is_list = isinstance(value, (list, tuple, np.ndarray))
+        items = list(value) if is_list else [value]
+        if items and all(isinstance(item, (bool, int, np.integer)) for item in items):
+            whole = [integer(int(item), subject, -(2**63), 2**63 - 1) for item in items]
+            return cls(name, lib.ORT_OP_ATTR_INT, whole, is_list)
+        if items and all(isinstance(item, (float, int, np.floating, np.integer)) for item in items):
+            return cls(name, lib.ORT_OP_ATTR_FLOAT, [float(np.float32(item)) for item in items], is_list)
+        if items and all(isinstance(item, str) for item in items):
+            for item in items:
+                text(item, subject)
+            return cls(name, lib.ORT_OP_ATTR_STRING, items, is_list)
+        raise UnsupportedError(f"{subject}: an int, a float, a str or a list of one of them, not {shown(value)}")
+
+    def handle(self) -> Handle:
+        """A new ``OrtOpAttr``."""
+        table, count = api(), len(self.values)
+        if self.kind == lib.ORT_OP_ATTR_STRING:
+            data = strings(self.values)
+            if not self.is_list:
+                data, count = data[0], len(self.values[0].encode())
+        else:
+            data = new_array("int64_t" if self.kind == lib.ORT_OP_ATTR_INT else "float", self.values)
+        # In OrtOpAttrType the kind of a list follows that of its elements.
+        kind = self.kind + self.is_list
+        name = self.name.encode()
+        return Handle.make(table.ReleaseOpAttr, [], table.CreateOpAttr, "OrtOpAttr", name, data, count, kind)
+
+    def proto(self) -> bytes:
+        """The bytes of an ``AttributeProto``."""
+        kind, one, many = _KINDS[self.kind]
+        # In AttributeProto the kind of a list is five above that of its elements.
+        return one_node.attribute(self.name, kind + 5 * self.is_list, many if self.is_list else one, self.values)
+
 
 # For each scalar ``OrtOpAttrType``: its number in ``AttributeProto``, and the fields for one value and for a list.
 _KINDS = {
@@ -41,47 +70,3 @@ _KINDS = {
     lib.ORT_OP_ATTR_FLOAT: (AttributeType.FLOAT, Attribute.F, Attribute.FLOATS),
     lib.ORT_OP_ATTR_STRING: (AttributeType.STRING, Attribute.S, Attribute.STRINGS),
 }
-
-
-def _attribute(attribute: Attr) -> bytes:
-    kind, one, many = _KINDS[attribute.kind]
-    message = field(Attribute.NAME, attribute.name)
-    message += b"".join(field(many if attribute.is_list else one, value) for value in attribute.values)
-    # In AttributeProto the kind of a list is five above that of its elements.
-    return message + field(Attribute.TYPE, kind + 5 * attribute.is_list)
-
-
-def _port(name: str, element_type: ElementType, shape: tuple[int, ...] | None) -> bytes:
-    tensor = field(TensorType.ELEM_TYPE, element_type.onnx_code)
-    if shape is not None:
-        tensor += field(
-            TensorType.SHAPE, b"".join(field(TensorShape.DIM, field(Dimension.DIM_VALUE, size)) for size in shape)
-        )
-    return field(ValueInfo.NAME, name) + field(ValueInfo.TYPE, field(Type.TENSOR_TYPE, tensor))
-
-
-def one_node(
-    op_type: str,
-    domain: str,
-    version: int,
-    inputs: Sequence[ElementType | None],
-    outputs: Sequence[ElementType | None],
-    attributes: Sequence[Attr],
-    shapes: Sequence[tuple[int, ...]] | None = None,
-) -> bytes:
-    """A model of one node; None stands for an absent input or output, `shapes` are those of the present inputs."""
-    fed = [f"input {i}" if each is not None else "" for i, each in enumerate(inputs)]
-    made = [f"output {i}" if each is not None else "" for i, each in enumerate(outputs)]
-    node = b"".join(field(Node.INPUT, name) for name in fed) + b"".join(field(Node.OUTPUT, name) for name in made)
-    node += field(Node.OP_TYPE, op_type) + field(Node.DOMAIN, domain)
-    node += b"".join(field(Node.ATTRIBUTE, _attribute(each)) for each in attributes)
-    graph = field(Graph.NODE, node) + field(Graph.NAME, op_type)
-    known = iter(shapes or ())
-    for each, name in zip(inputs, fed, strict=True):
-        if each is not None:
-            graph += field(Graph.INPUT, _port(name, each, next(known, None)))
-    for each, name in zip(outputs, made, strict=True):
-        if each is not None:
-            graph += field(Graph.OUTPUT, _port(name, each, None))
-    opset = field(OperatorSet.DOMAIN, domain) + field(OperatorSet.VERSION, version)
-    return field(Model.IR_VERSION, NEWEST_IR) + field(Model.GRAPH, graph) + field(Model.OPSET_IMPORT, opset)

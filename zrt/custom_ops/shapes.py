@@ -74,12 +74,12 @@ class ShapeContext(CallScoped):
             raise ArgumentError(f"{self.op_type} declares no attribute {name!r}")
         pointer = self._opened()
         try:
-            found = status.fetch(api().ShapeInferContext_GetAttribute, "const OrtOpAttr *", pointer, text(name, "name"))
+            value = status.fetch(api().ShapeInferContext_GetAttribute, "const OrtOpAttr *", pointer, text(name, "name"))
         except Error as error:
             if declared.default is REQUIRED:
                 raise ArgumentError(f"{self.op_type} needs the attribute {name!r}") from error
             return declared.default
-        return _read(found, declared.kind, name)
+        return _read(value, declared.kind, name)
 
     def set_output(self, index: int, shape: Any, dtype: Any) -> None:
         """Sets the shape and element type of an output that every node of the operator has.
@@ -139,12 +139,12 @@ def _raw(attribute: Any, kind: Any) -> bytes:
     """An attribute's bytes as ORT's ``ReadOpAttr`` writes them; empty where it has another kind or is an empty list."""
     table = api()
     size = ffi.new("size_t *")
-    room = new_array("char", 8)
+    buffer = new_array("char", 8)
     # Where the buffer is too small, the call fails and sets the size that it needs.
     for _ in range(2):
-        refused = table.ReadOpAttr(attribute, _CODES[kind], room, sizeof(room), size)
+        refused = table.ReadOpAttr(attribute, _CODES[kind], buffer, sizeof(buffer), size)
         if not refused:
-            return bytes(buffer_at(room, size[0]))
+            return bytes(buffer_at(buffer, size[0]))
         status.to_error(refused)
-        room = new_array("char", max(size[0], 8))
+        buffer = new_array("char", max(size[0], 8))
     return b""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import cache
 
 CGROUPS = "/proc/self/cgroup"
@@ -24,15 +23,15 @@ def quota(cgroups: str = CGROUPS, mounts: str = MOUNTS) -> float | None:
 
     `cgroups` is the file that names them, `mounts` the folder in which the system shows them.
     """
-    found = []
+    limits = []
     for line in _read(cgroups).splitlines():
         _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "none", "")
         if controllers == "":
             # Version 2, and beside version 1 in a folder of its own.
-            found += _limits([mounts, f"{mounts}/unified"], path, _quota_v2)
+            limits += _limits([mounts, f"{mounts}/unified"], path)
         elif "cpu" in controllers.split(","):
-            found += _limits([f"{mounts}/{controllers}", f"{mounts}/cpu"], path, _quota_v1)
-    return min(found, default=None)
+            limits += _limits([f"{mounts}/{controllers}", f"{mounts}/cpu"], path)
+    return min(limits, default=None)
 
 
 def cpus() -> int:
@@ -66,35 +65,26 @@ def _cores() -> int:
     return max(1, _machine() // 2) if _read(SMT).strip() == "1" else _machine()
 
 
-def _limits(folders: list[str], path: str, read: Callable[[str], float | None]) -> list[float]:
+def _limits(folders: list[str], path: str) -> list[float]:
     """The limits of the cgroup at `path` and of those around it, in the first of the folders that has any.
 
     In a container the path may be that outside: then only the folder itself is there.
     """
     for folder in dict.fromkeys(folders):
-        found = []
         parts = [part for part in path.split("/") if part and part != ".."]
-        for count in range(len(parts), -1, -1):
-            limit = read("/".join([folder, *parts[:count]]))
-            if limit is not None:
-                found.append(limit)
-        if found:
-            return found
+        around = ("/".join([folder, *parts[:count]]) for count in range(len(parts), -1, -1))
+        limits = [limit for group in around if (limit := _limit(group)) is not None]
+        if limits:
+            return limits
     return []
 
 
-def _quota_v2(folder: str) -> float | None:
-    words = _read(f"{folder}/cpu.max").split()
-    return _share(words[0], words[1] if len(words) > 1 else "100000") if words else None
-
-
-def _quota_v1(folder: str) -> float | None:
-    granted = _read(f"{folder}/cpu.cfs_quota_us").strip()
-    return _share(granted, _read(f"{folder}/cpu.cfs_period_us").strip()) if granted.isdigit() else None
-
-
-def _share(granted: str, period: str) -> float | None:
-    """The quotient of two times; None for "max" and -1, which set no limit, and for what is no time."""
+def _limit(group: str) -> float | None:
+    """The time that a cgroup grants, divided by its period. "max" and -1 set no limit, and are no numbers here."""
+    times = _read(f"{group}/cpu.max").split()
+    if not times:
+        times = [_read(f"{group}/cpu.cfs_{name}_us").strip() for name in ("quota", "period")]
+    granted, period = (*times, "100000")[:2]
     if not granted.isdigit() or not period.isdigit() or not int(granted) or not int(period):
         return None
     return int(granted) / int(period)

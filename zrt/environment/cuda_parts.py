@@ -26,25 +26,19 @@ RUNTIME = "libcudart"
 MISSING = "missing"
 _INSTALL = "To mend it, for example: pip install "
 
-# By the name of the file before ".so": the name that people know, and NVIDIA's Python package.
+# By the name of the file before ".so": the name that people know, NVIDIA's Python package, and the function that tells
+# the version.
 _LIBRARIES = {
-    RUNTIME: ("CUDA runtime", "nvidia-cuda-runtime"),
-    "libcudnn": ("cuDNN", "nvidia-cudnn"),
-    "libcublasLt": ("cuBLASLt", "nvidia-cublas"),
-    "libcublas": ("cuBLAS", "nvidia-cublas"),
-    "libcufft": ("cuFFT", "nvidia-cufft"),
-    "libcurand": ("cuRAND", "nvidia-curand"),
-    "libnvrtc": ("NVRTC", "nvidia-cuda-nvrtc"),
+    RUNTIME: ("CUDA runtime", "nvidia-cuda-runtime", "cudaRuntimeGetVersion"),
+    "libcudnn": ("cuDNN", "nvidia-cudnn", "cudnnGetProperty"),
+    "libcublasLt": ("cuBLASLt", "nvidia-cublas", "cublasLtGetProperty"),
+    "libcublas": ("cuBLAS", "nvidia-cublas", "cublasGetProperty"),
+    "libcufft": ("cuFFT", "nvidia-cufft", "cufftGetProperty"),
+    "libcurand": ("cuRAND", "nvidia-curand", "curandGetProperty"),
+    "libnvrtc": ("NVRTC", "nvidia-cuda-nvrtc", "nvrtcVersion"),
     # The parser needs TensorRT.
-    "libnvinfer": ("TensorRT", "tensorrt"),
-    "libnvonnxparser": ("TensorRT's ONNX parser", "tensorrt"),
-}
-# The functions that tell versions. Other libraries have one named like cublasGetProperty.
-_SYMBOLS = {
-    RUNTIME: "cudaRuntimeGetVersion",
-    "libnvrtc": "nvrtcVersion",
-    "libnvinfer": "getInferLibVersion",
-    "libnvonnxparser": "getNvOnnxParserVersion",
+    "libnvinfer": ("TensorRT", "tensorrt", "getInferLibVersion"),
+    "libnvonnxparser": ("TensorRT's ONNX parser", "tensorrt", "getNvOnnxParserVersion"),
 }
 # The oldest driver for each CUDA.
 _DRIVERS = {12: "525", 13: "580"}
@@ -88,18 +82,18 @@ def search(provider: str = PROVIDER) -> Search:
     run_path = tuple(dict.fromkeys((*shared.run_path, *elf.read(core).run_path)))
     folders = [*filter(None, variable.split(":")), *run_path]
     cuda = next((_number(name) for name in shared.needed if _stem(name) == RUNTIME), None)
-    found = [_driver(folders, cuda)] if cuda or DRIVER in shared.needed else []
-    for stem, (name, package) in _LIBRARIES.items():
+    parts = [_driver(folders, cuda)] if cuda or DRIVER in shared.needed else []
+    for stem, (name, package, symbol) in _LIBRARIES.items():
         for needed in shared.needed:
             if _stem(needed) == stem:
-                found.append(_library(name, needed, _requirement(package, needed, cuda), folders))
+                parts.append(_library(name, needed, symbol, _requirement(package, needed, cuda), folders))
     places = (
         f"LD_LIBRARY_PATH ({variable or 'not set'})",
         f"the run paths of {os.path.basename(provider)} and ONNX Runtime ({':'.join(run_path) or 'they have none'})",
         "the system's folders",
         f"NVIDIA's Python packages ({':'.join(nvidia_folders()) or 'there are none'})",
     )
-    return Search(tuple(found), places)
+    return Search(tuple(parts), places)
 
 
 def provider_file(provider: str = PROVIDER) -> str:
@@ -112,21 +106,21 @@ def require(provider: str = PROVIDER) -> None:
 
     Raises `ProviderError` that names each part that cannot be used. Without a driver it is about the driver alone.
     """
-    found = search(provider)
-    bad = [part for part in found.parts if part.problem]
+    result = search(provider)
+    bad = [part for part in result.parts if part.problem]
     if not bad:
         return
     first = bad[0]
     if first.file == DRIVER:
         # No Python package has a driver.
-        says = f"the {first.name} {first.problem}"
+        message = f"the {first.name} {first.problem}"
         if first.problem == MISSING:
-            says = f"there is no {first.name}: {DRIVER} is not in {_listed(found.places[:-1])}"
-        raise ProviderError(f"{says}. {first.mend}")
+            message = f"there is no {first.name}: {DRIVER} is not in {_listed(result.places[:-1])}"
+        raise ProviderError(f"{message}. {first.mend}")
     missing = ", ".join(f"{part.name} ({part.file})" for part in bad if part.problem == MISSING)
     reasons = [f"{part.name} ({part.file}) {part.problem}" for part in bad if part.problem != MISSING]
     if missing:
-        reasons.insert(0, f"missing: {missing}, looked for in {_listed(found.places)}")
+        reasons.insert(0, f"missing: {missing}, looked for in {_listed(result.places)}")
     mends = dict.fromkeys(part.mend or "" for part in bad)
     raise ProviderError(f"{'; '.join(reasons)}. {_INSTALL}{' '.join(mend.removeprefix(_INSTALL) for mend in mends)}")
 
@@ -187,23 +181,22 @@ def _load(file: str, folders: list[str]) -> tuple[ctypes.CDLL, str | None]:
     return ctypes.CDLL(file), None
 
 
-def _library(name: str, file: str, requirement: str, folders: list[str]) -> Part:
+def _library(name: str, file: str, symbol: str, requirement: str, folders: list[str]) -> Part:
     mend = f'{_INSTALL}"{requirement}"'
     try:
-        found, path = _load(file, folders)
+        library, path = _load(file, folders)
     except OSError as error:
         places = [os.path.join(folder, file) for folder in nvidia_folders()]
         path = next(filter(os.path.exists, places), None)
         if path is None:
             return Part(name, file, problem=_failure(file, error), mend=mend)
         try:
-            found = ctypes.CDLL(path)
+            library = ctypes.CDLL(path)
         except OSError as error:
             return Part(name, file, path, problem=_failure(file, error), mend=mend)
-    symbol = _symbol(_stem(file))
     # A replacement of NVIDIA's library need not tell its version.
-    version = _version(found, _stem(file)) if hasattr(found, symbol) else None
-    return Part(name, file, path or _file_of(found, symbol), version)
+    version = _version(library, symbol) if hasattr(library, symbol) else None
+    return Part(name, file, path or _file_of(library, symbol), version)
 
 
 def _failure(file: str, error: OSError) -> str:
@@ -212,22 +205,17 @@ def _failure(file: str, error: OSError) -> str:
     return MISSING if gone else f"cannot be loaded: {error}"
 
 
-def _symbol(stem: str) -> str:
-    """A function of the library that tells its version."""
-    return _SYMBOLS.get(stem, f"{stem[3:]}GetProperty")
-
-
-def _version(found: ctypes.CDLL, stem: str) -> str:
-    """The version that a library reports."""
-    function = getattr(found, _symbol(stem))
+def _version(library: ctypes.CDLL, symbol: str) -> str:
+    """The version that a library reports by that function."""
+    function = getattr(library, symbol)
     numbers = [ctypes.c_int() for _ in range(3)]
-    if stem == RUNTIME:
+    if symbol == "cudaRuntimeGetVersion":
         function(ctypes.byref(numbers[0]))
         return _cuda_version(numbers[0].value)
-    if stem == "libnvrtc":
+    if symbol == "nvrtcVersion":
         function(ctypes.byref(numbers[0]), ctypes.byref(numbers[1]))
         return f"{numbers[0].value}.{numbers[1].value}"
-    if stem in ("libnvinfer", "libnvonnxparser"):
+    if not symbol.endswith("GetProperty"):
         number = function()
         return f"{number // 10000}.{number % 10000 // 100}.{number % 100}"
     for kind, number in enumerate(numbers):
@@ -245,16 +233,16 @@ def _driver(folders: list[str], cuda: int | None) -> Part:
     name, takes = "NVIDIA driver", f"CUDA {cuda} takes driver {_DRIVERS.get(cuda or 0, 'of that CUDA')} or later"
     install = f"ONNX Runtime was built for CUDA, and {takes}: install it, or give the container access to the GPU"
     try:
-        found, path = _load(DRIVER, folders)
+        library, path = _load(DRIVER, folders)
     except OSError as error:
         return Part(name, DRIVER, problem=_failure(DRIVER, error), mend=install)
-    path = path or _file_of(found, "cuInit")
+    path = path or _file_of(library, "cuInit")
     number, count = ctypes.c_int(), ctypes.c_int()
     try:
-        found.cuDriverGetVersion(ctypes.byref(number))
-        code = found.cuInit(0)
+        library.cuDriverGetVersion(ctypes.byref(number))
+        code = library.cuInit(0)
         if code == 0:
-            found.cuDeviceGetCount(ctypes.byref(count))
+            library.cuDeviceGetCount(ctypes.byref(count))
     except AttributeError as error:
         return Part(name, DRIVER, path, problem=f"cannot be used: {error}", mend=install)
     release = re.search(r"\.so\.(\d{3}[\d.]*)$", os.path.realpath(path or ""))
@@ -269,7 +257,7 @@ def _driver(folders: list[str], cuda: int | None) -> Part:
         limit = "" if visible is None else f" (CUDA_VISIBLE_DEVICES is {visible!r})"
         problem, mend = f"sees no GPU{limit}", "nvidia-smi lists those that there are"
     elif code:
-        problem = f"does not start: cuInit reports {_reason(found, code)}"
+        problem = f"does not start: cuInit reports {_reason(library, code)}"
         mend = "nvidia-smi may say more; restart the machine if the driver was updated"
     return Part(name, DRIVER, path, version, problem, mend)
 
@@ -293,11 +281,11 @@ class _DlInfo(ctypes.Structure):
     ]
 
 
-def _file_of(found: ctypes.CDLL, symbol: str) -> str | None:
+def _file_of(library: ctypes.CDLL, symbol: str) -> str | None:
     """The file that a function of a loaded library is in."""
     info = _DlInfo()
     try:
-        place = ctypes.cast(getattr(found, symbol), ctypes.c_void_p)
+        place = ctypes.cast(getattr(library, symbol), ctypes.c_void_p)
         known = ctypes.CDLL(None).dladdr(place, ctypes.byref(info))
     except (AttributeError, OSError):
         return None

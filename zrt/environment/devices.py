@@ -1,4 +1,7 @@
-"""The devices of this machine: the hardware (`HardwareDevice`), and what execution providers offer (`EpDevice`)."""
+"""Devices: the hardware (`HardwareDevice`), what execution providers offer (`EpDevice`), and their memory.
+
+Objects of devices hold addresses that ONNX Runtime owns, and open them while the device's library is registered.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 from zrt._common.arguments import text
 from zrt._common.public import public
 from zrt._native import status
-from zrt._native.cdata import new_array
+from zrt._native.cdata import address_of, new_array, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
-from zrt.environment.device_memory import DeviceMemory, DevicePointer, opened
 from zrt.environment.environment import current
 from zrt.environment.provider_libraries import Library
-from zrt.errors import ArgumentError, Error
-from zrt.memory.allocators import read_pairs
+from zrt.errors import ArgumentError, DTypeError, Error, NotCopyableError
+from zrt.memory.allocators import MemoryInfo, read_pairs
 from zrt.types import DeviceMemType
 
 
@@ -57,6 +59,67 @@ class Incompatibility:
         return bool(self.reasons)
 
 
+@dataclass(frozen=True, slots=True)
+class DevicePointer:
+    """The address of a device that ONNX Runtime owns, and the provider library that the device belongs to."""
+
+    address: int
+    library: Library | None
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise NotCopyableError("a device stands for one thing in ONNX Runtime: no copy, no pickle")
+
+
+def opened(pointer: Any, ctype: str, subject: str) -> Handle:
+    """The address as a pointer to a `ctype`, in a handle that keeps the device's library registered.
+
+    Raises `ClosedError` if the library was unregistered, `DTypeError` if a user made the object `subject`, which
+    then has no `DevicePointer`.
+    """
+    if not isinstance(pointer, DevicePointer):
+        raise DTypeError(f"{subject}: zrt makes these, users make none; see zrt.ep_devices and zrt.hardware_devices")
+    return Handle(provider_libraries.hold([pointer.library]).reference, pointer_to(pointer.address, ctype))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceMemory(MemoryInfo):
+    """A memory of an `EpDevice`: a `MemoryInfo` for lanes, bindings and allocators.
+
+    It equals any `MemoryInfo` with the same fields.
+    """
+
+    _pointer: DevicePointer | None = field(default=None, repr=False)
+    _kind: DeviceMemType = field(default=DeviceMemType.DEFAULT, repr=False)
+
+    @classmethod
+    def of_device(cls, device: Any, pointer: DevicePointer, kind: DeviceMemType) -> DeviceMemory | None:
+        """The memory of that kind that a borrowed ``OrtEpDevice`` has; None if it has none."""
+        memory = api().EpDevice_MemoryInfo(device, kind)
+        if not memory:
+            return None
+        info = MemoryInfo._read(memory)
+        fields = (info.name, info.device_id, info.allocator_type, info.mem_type, info.device_type)
+        return cls(*fields, _pointer=pointer, _kind=kind)
+
+    def _key(self) -> MemoryInfo:
+        return MemoryInfo(self.name, self.device_id, self.allocator_type, self.mem_type, self.device_type)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == (other._key() if isinstance(other, DeviceMemory) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def device(self) -> tuple[Handle, DeviceMemType]:
+        """The ``OrtEpDevice``, in a handle that keeps its library registered, and which of its memories this is."""
+        return opened(self._pointer, "const OrtEpDevice", "DeviceMemory"), self._kind
+
+    def handle(self) -> Handle:
+        """The device's ``OrtMemoryInfo``, in a handle that keeps the device's library registered."""
+        device, kind = self.device()
+        return Handle(device.reference, api().EpDevice_MemoryInfo(device.pointer, kind))
+
+
 @public
 @dataclass(frozen=True, slots=True)
 class HardwareDevice:
@@ -81,7 +144,7 @@ class HardwareDevice:
             table.HardwareDevice_VendorId(pointer),
             table.HardwareDevice_DeviceId(pointer),
             _pairs(table.HardwareDevice_Metadata(pointer)),
-            DevicePointer.of(pointer, library),
+            DevicePointer(address_of(pointer), library),
         )
 
     def incompatibility(self, provider: str) -> Incompatibility:
@@ -144,7 +207,7 @@ class EpDevice:
         """Reads a borrowed ``OrtEpDevice``. Call it under `provider_libraries.lock`."""
         table = api()
         library = provider_libraries.owner_of(pointer)
-        owned = DevicePointer.of(pointer, library)
+        owned = DevicePointer(address_of(pointer), library)
         hardware = table.EpDevice_Device(pointer)
         return cls(
             status.string(table.EpDevice_EpName(pointer)),

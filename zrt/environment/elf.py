@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 _LOADED, _DYNAMIC = 1, 2
-# Of a dynamic section, in bytes. Real ones have a few hundred.
-_LONGEST = 2**16
+# The most bytes that are read of a dynamic section; real ones have a few hundred.
+_MOST_BYTES = 2**16
 _NEEDED, _STRINGS, _RPATH, _RUNPATH = 1, 5, 15, 29
 
 
@@ -44,7 +44,7 @@ def _read(file: BinaryIO, origin: str) -> SharedLibrary:
     if dynamic is None:
         return SharedLibrary()
     file.seek(dynamic[1])
-    entries = list(struct.iter_unpack("<QQ", file.read(min(dynamic[3], _LONGEST) // 16 * 16)))
+    entries = list(struct.iter_unpack("<QQ", file.read(min(dynamic[3], _MOST_BYTES) // 16 * 16)))
     address = dict(entries)[_STRINGS]
     strings = next(
         offset + address - base

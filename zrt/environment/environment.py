@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from _thread import RLock
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from zrt._common.arguments import choose, entries, text, wrong_type
+from zrt._common.arguments import choose, entries, seconds, text, wrong_type
 from zrt._common.public import public
-from zrt._native import ffi, lib, preload, status
-from zrt._native.cdata import NULL, new_array
+from zrt._native import bridge, early_start, ffi, lib, status
+from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
-from zrt.errors import ArgumentError, Error, NotCopyableError, ProviderError, UnsupportedError
+from zrt.environment import log_sink
+from zrt.errors import ArgumentError, NotCopyableError, UnsupportedError
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, write_pairs
-from zrt.types import AllocatorType, LogSeverity
+from zrt.types import LogSeverity
 
+# Imports in functions here are deferred: the modules about devices and their memory take 10 ms of a first session.
 if TYPE_CHECKING:
-    import logging
-
     from zrt.environment.threading_options import ThreadingOptions
     from zrt.memory.arena import ArenaConfig
 
@@ -71,25 +72,19 @@ class Environment:
         global _current, _creating
         name = text(log_id, "log_id")
         severity = choose(LogSeverity, log_severity, "log_severity")
-        chosen = None
+        log = pools = None
         if logger is not None:
-            from zrt.environment import log_sink
-
-            chosen = log_sink.as_logger(logger, "logger")
+            log = log_sink.as_logger(logger, "logger")
         if threading is not None:
             from zrt.environment.threading_options import ThreadingOptions
 
             if not isinstance(threading, ThreadingOptions):
                 raise wrong_type("threading", "ThreadingOptions", threading)
-        # A copy: later changes to the caller's object must not change the settings that are compared.
-        pools = None
-        if threading is not None:
-            from copy import copy
-
-            pools = copy(threading)
-        given = entries({} if config_entries is None else config_entries, "config_entries")
-        config = {key.decode(): entry.decode() for key, entry in given}
-        settings = (log_id, severity, chosen, pools, config)
+            # A copy: later changes to the caller's object must not change the settings that are compared.
+            pools = replace(threading)
+        pairs = entries({} if config_entries is None else config_entries, "config_entries")
+        config = {key.decode(): entry.decode() for key, entry in pairs}
+        settings = (log_id, severity, log, pools, config)
         with _lock:
             if _current is None:
                 if _creating:
@@ -100,7 +95,7 @@ class Environment:
                     )
                 created = super().__new__(cls)
                 created.log_id = log_id
-                created.logger = chosen
+                created.logger = log
                 created.threading = pools
                 created.config_entries = config
                 created._severity = severity
@@ -108,14 +103,14 @@ class Environment:
                 # The environment is never released: ORT's threads and values may outlive every Python object.
                 _creating = True
                 try:
-                    created.pointer, created.pools = _create(name, severity, chosen, pools, config)
+                    created.pointer, created.pools = _create(name, severity, log, pools, config)
                     _current = created
                 finally:
                     _creating = False
             elif _current._settings != settings:
                 raise ArgumentError(
                     f"this process has its environment already, as {_current!r}; "
-                    f"{log_id!r} at {severity.name}{_with(chosen, pools, config)} cannot be a second one"
+                    f"{log_id!r} at {severity.name}{_with(log, pools, config)} cannot be a second one"
                 )
             return _current
 
@@ -143,9 +138,7 @@ class Environment:
         Gives up after `timeout` seconds; None waits without limit. Returns whether all lines are delivered. In a
         handler it returns False, since the line that the handler gets is not delivered yet.
         """
-        from zrt.environment import log_sink
-
-        return log_sink.flush(timeout)
+        return bridge.flush(None if timeout is None else seconds(timeout, "timeout"))
 
     def register_allocator(self, memory: MemoryInfo = CPU, arena: ArenaConfig | None = None) -> None:
         """Creates an allocator that sessions loaded from now on share, if they have ``use_env_allocators=True``.
@@ -157,36 +150,9 @@ class Environment:
 
         Not tested on hardware: CUDA.
         """
-        from dataclasses import replace
+        from zrt.environment import shared_allocators
 
-        from zrt.memory.arena import ArenaConfig
-
-        if not isinstance(memory, MemoryInfo):
-            raise wrong_type("memory", "a MemoryInfo", memory)
-        if arena is not None and not isinstance(arena, ArenaConfig):
-            raise wrong_type("arena", "an ArenaConfig", arena)
-        provider = self._provider_of(memory)
-        config = (arena or ArenaConfig()).handle()
-        where = (memory if arena is None else replace(memory, allocator_type=AllocatorType.ARENA)).handle()
-        register = api().CreateAndRegisterAllocatorV2
-        with _freeing(where, f"memory {memory.name!r}"):
-            status.check(register(self.pointer, provider, where.pointer, config.pointer, NULL, NULL, 0))
-
-    @staticmethod
-    def _provider_of(memory: MemoryInfo) -> bytes:
-        """The provider that creates allocators for a memory: in ONNX Runtime 1.27 only the CPU's and CUDA's do."""
-        text(memory.name, "MemoryInfo.name")
-        if memory.name in ("Cpu", "CpuAligned4K"):
-            return b"CPUExecutionProvider"
-        if memory.name in ("Cuda", "CudaPinned"):
-            from zrt.providers import usable
-
-            # Without CUDA, ORT throws a C++ exception through its C API, which ends the process.
-            reason = usable("CUDA")
-            if reason is None:
-                return b"CUDAExecutionProvider"
-            raise ProviderError(f"memory {memory.name!r}: {reason}")
-        raise UnsupportedError(f"memory {memory.name!r}: ONNX Runtime registers allocators of the host and of CUDA")
+        shared_allocators.register(self.pointer, memory, arena)
 
     def unregister_allocator(self, memory: MemoryInfo = CPU) -> None:
         """Unregisters an allocator, so that later sessions do not use it; sessions that have it keep it.
@@ -194,14 +160,9 @@ class Environment:
         Raises `ArgumentError` if that device has no allocator, `BusyError` while an `Allocator` that
         `shared_allocator` returned is alive.
         """
-        if not isinstance(memory, MemoryInfo):
-            raise wrong_type("memory", "a MemoryInfo", memory)
-        where = memory.handle()
-        with _freeing(where, f"memory {memory.name!r}"):
-            try:
-                status.check(api().UnregisterAllocator(self.pointer, where.pointer))
-            except Error as error:
-                raise ArgumentError(f"memory {memory.name!r}: {error}") from error
+        from zrt.environment import shared_allocators
+
+        shared_allocators.unregister(self.pointer, memory)
 
     def shared_allocator(self, memory: MemoryInfo) -> Allocator | None:
         """The environment's allocator for a memory, None if there is none. It allocates without a session.
@@ -267,13 +228,6 @@ class Environment:
         return f"Environment(log_id={self.log_id!r}, log_severity={self.log_severity.name}{more})"
 
 
-def _freeing(memory: Handle, subject: str) -> AbstractContextManager[None]:
-    """Lets its block free the environment's allocator of this memory, which is the subject of a `BusyError`."""
-    from zrt.environment import allocator_registry, provider_libraries
-
-    return provider_libraries.freeing([allocator_registry.place_of(memory.pointer)], subject)
-
-
 def _with(logger: logging.Logger | None, threading: ThreadingOptions | None, config: dict[str, str]) -> str:
     """The settings other than the log's name and level, for messages."""
     parts = "" if logger is None else f", logger={logger.name!r}"
@@ -297,17 +251,15 @@ def _create(
     options.log_id = identifier = new_array("char", name)
     options.config_entries = pairs.pointer
     if logger is not None:
-        from zrt.environment import log_sink
-
         options.custom_logging_function, options.custom_logging_param = log_sink.sink(logger)
     elif _calls_back:
         options.custom_logging_function = ffi.addressof(lib, "zrt_log_call")
     if pools is not None:
         options.threading_options = pools.pointer
+    early_start.wait()
     pointer = None
     try:
         pointer = status.make(load_api().CreateEnvWithOptions, "OrtEnv", options)
-        preload.pass_on_log(options)
     finally:
         del identifier  # ORT has copied it.
         crew = None if pools is None else pools.crew

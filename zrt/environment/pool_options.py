@@ -1,10 +1,13 @@
-"""`PoolOptions`: options of ONNX Runtime's that create thread pools."""
+"""`PoolOptions`: an ``OrtSessionOptions`` or ``OrtThreadingOptions``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from zrt._native import status
 from zrt._native.handle import Handle
+from zrt._native.library import api, load_api
+from zrt.memory.allocators import read_pairs
 
 if TYPE_CHECKING:
     from zrt.environment.thread_factory import Crew
@@ -14,23 +17,38 @@ MOST_THREADS = 1024
 
 
 class PoolOptions(Handle):
-    """Options of ORT's that create thread pools, with the crew that makes their threads or with the pools to share."""
+    """Options of ORT's that create thread pools, with the crew that makes their threads or with the pools to share.
 
-    __slots__ = ("crew", "entries", "pools")
+    The methods about config entries are for an ``OrtSessionOptions``.
+    """
+
+    __slots__ = ("crew", "pools")
 
     crew: Crew | None
-    entries: dict[bytes, bool]
-    """Whether ORT has a config entry of that key, where `has_entry` or `add_entry` found out."""
     pools: Handle | None
     """The handle of the environment's pools, for a session that uses those."""
 
     def __init__(self, reference: Any, pointer: Any, kept: tuple[object, ...] = ()) -> None:
         super().__init__(reference, pointer, kept)
         self.crew = self.pools = None
-        self.entries = {}
 
     def holding(self, *others: Handle) -> Self:
         """The same options, which keep these other handles alive too."""
         held = super().holding(*others)
         held.crew, held.pools = self.crew, self.pools
         return held
+
+    def add_config_entry(self, key: str, value: bytes) -> None:
+        """Sets an entry, in place of an earlier one of that key."""
+        status.check(api().AddSessionConfigEntry(self.pointer, key.encode(), value))
+
+    def has_config_entry(self, key: str) -> bool:
+        """Whether there is an entry of that key."""
+        return bool(status.fetch(load_api().HasSessionConfigEntry, "int", self.pointer, key.encode()))
+
+    def config_entries(self) -> dict[str, str]:
+        """All entries."""
+        table = api()
+        function = table.GetSessionOptionsConfigEntries
+        pairs = Handle.make(table.ReleaseKeyValuePairs, [], function, "OrtKeyValuePairs", self.pointer)
+        return read_pairs(pairs.pointer)

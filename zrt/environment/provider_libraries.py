@@ -1,7 +1,11 @@
-"""Provider libraries that are registered with ONNX Runtime at run time, and the objects that use each of them.
+"""Provider libraries that are registered with ONNX Runtime at run time, and who uses them and their allocators.
 
 ONNX Runtime unloads a library when it is unregistered, even while its code runs. So every session, stream and options
 object that may run the code holds a reference to its libraries here, and such a library cannot be unregistered.
+
+ONNX Runtime frees a shared allocator of the environment, even one that is in use, when it is replaced or released, and
+when a library with memory of that place is unregistered. So allocators that zrt lends are counted here (`lend`), and
+code that would free one asks first (`freeing`).
 """
 
 from __future__ import annotations
@@ -11,14 +15,14 @@ import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 from zrt._common.arguments import path_bytes, text
 from zrt._native import status
 from zrt._native.cdata import address_of, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.environment import allocator_registry
+from zrt.environment import cuda_parts
 from zrt.errors import (
     ArgumentError,
     BusyError,
@@ -29,12 +33,20 @@ from zrt.errors import (
     UnknownNameError,
     UnsupportedError,
 )
+from zrt.memory.allocators import MemoryInfo
 from zrt.types import DeviceMemType
 
 LOADING = "a session is being loaded by policy or with the environment's allocators, which reads ORT's list of them"
 
+# Device type, kind of memory, vendor, device. ORT compares the alignment as well, which the C API does not return.
+Place: TypeAlias = tuple[int, int, int, int]
+
+HOST: Place = (0, 0, 0, 0)
+
 # Guards the tables below, and ONNX Runtime's list of devices, which ORT returns without a lock of its own.
 lock = threading.RLock()
+# Only the reference counts are used: each allocator that was lent is a child of its place's handle.
+_lent: dict[Place, Handle] = {}
 _libraries: dict[str, Library] = {}
 _selecting = 0
 # Released devices that a failed registration left in ONNX Runtime's list, and that registration.
@@ -59,12 +71,12 @@ class Library:
         """The number of sessions, streams and options that use it."""
         return int(self.handle.reference.references) - 1
 
-    def places(self) -> set[allocator_registry.Place]:
+    def places(self) -> set[Place]:
         """The places where its devices have memory."""
         table = api()
         devices = [pointer_to(address, "const OrtEpDevice") for address in self.devices]
         memories = [table.EpDevice_MemoryInfo(device, kind) for device in devices for kind in DeviceMemType]
-        return {allocator_registry.place_of(memory) for memory in memories if memory}
+        return {place_of(memory) for memory in memories if memory}
 
 
 def device_pointers(environment: Any) -> list[Any]:
@@ -91,9 +103,6 @@ def register(environment: Any, name: str, path: str | os.PathLike[str]) -> None:
         raise ProviderNotFoundError(f"{subject}: there is no such file")
     if not os.path.isfile(file):
         raise ProviderError(f"{subject} is not a file")
-    # Deferred: most processes register none.
-    from zrt.environment import cuda_parts
-
     with lock:
         if name in _libraries:
             raise ArgumentError(f"provider library {name!r} is registered already, from {_libraries[name].path!r}")
@@ -206,22 +215,40 @@ def selecting() -> Iterator[Handle]:
             _selecting -= 1
 
 
-def offers(place: allocator_registry.Place) -> bool:
+def offers(place: Place) -> bool:
     """Whether a library has devices with memory at that place. Call it under `lock`."""
     return any(place in library.places() for library in _libraries.values())
 
 
+def place_of(memory: Any) -> Place:
+    """The place that an ``OrtMemoryInfo`` describes."""
+    info = MemoryInfo._read(memory)
+    return info.device_type, info.device_mem_type, info.vendor_id or 0, info.device_id
+
+
+def lend(pointer: Any, place: Place) -> Handle:
+    """A handle of an allocator of the environment, which blocks `freeing` while it is alive. Call it under `lock`."""
+    if place not in _lent:
+        _lent[place] = Handle.block("char")
+    return Handle(Handle.block("char", [_lent[place]]).reference, pointer)
+
+
+def _is_lent(places: Iterable[Place]) -> bool:
+    """Whether an allocator of one of these places, or an allocation of it, is alive."""
+    return any(place in _lent and _lent[place].reference.references > 1 for place in places)
+
+
 @contextmanager
-def freeing(places: Iterable[allocator_registry.Place], subject: str) -> Iterator[None]:
+def freeing(places: Iterable[Place], subject: str) -> Iterator[None]:
     """Lets its block free the environment's allocators of these places; raises `BusyError` if one is in use."""
     with lock:
-        busy = allocator_registry.lent(places)
+        busy = _is_lent(places)
     if busy:
         gc.collect()
     with lock:
         if _selecting:
             raise BusyError(f"{subject}: {LOADING}")
-        if allocator_registry.lent(places):
+        if _is_lent(places):
             raise BusyError(f"{subject}: an allocator of its memory, or an allocation of that one, is alive")
         yield
 

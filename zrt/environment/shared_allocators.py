@@ -1,67 +1,110 @@
-"""Finds, creates and releases the environment's allocators for devices' memory."""
+"""The environment's allocators: registers, finds, creates and releases them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
-from zrt._common.arguments import wrong_type
+from zrt._common.arguments import text, wrong_type
 from zrt._native import status
+from zrt._native.cdata import NULL
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.environment import allocator_registry, provider_libraries
-from zrt.environment.device_memory import DeviceMemory
-from zrt.errors import ArgumentError, Error, UnsupportedError
+from zrt.environment import provider_libraries
+from zrt.environment.devices import DeviceMemory
+from zrt.environment.provider_libraries import HOST, lend, place_of
+from zrt.errors import ArgumentError, Error, ProviderError, UnsupportedError
 from zrt.memory.allocators import Allocator, MemoryInfo, write_pairs
+from zrt.memory.arena import ArenaConfig
 from zrt.types import AllocatorType, DeviceMemType
 
 
+def register(environment: Any, memory: MemoryInfo, arena: ArenaConfig | None) -> None:
+    """See `Environment.register_allocator`."""
+    _require_memory(memory)
+    if arena is not None and not isinstance(arena, ArenaConfig):
+        raise wrong_type("arena", "an ArenaConfig", arena)
+    provider = _provider_of(memory)
+    config = (arena or ArenaConfig()).handle()
+    info = (memory if arena is None else replace(memory, allocator_type=AllocatorType.ARENA)).handle()
+    function = api().CreateAndRegisterAllocatorV2
+    with _freeing(info, f"memory {memory.name!r}"):
+        status.check(function(environment, provider, info.pointer, config.pointer, NULL, NULL, 0))
+
+
+def _provider_of(memory: MemoryInfo) -> bytes:
+    """The provider that creates allocators for a memory: in ONNX Runtime 1.27 only the CPU's and CUDA's do."""
+    text(memory.name, "MemoryInfo.name")
+    if memory.name in ("Cpu", "CpuAligned4K"):
+        return b"CPUExecutionProvider"
+    if memory.name in ("Cuda", "CudaPinned"):
+        # An import that goes up: docs/architecture.md lists it.
+        from zrt.providers import usable
+
+        # Without CUDA, ORT throws a C++ exception through its C API, which ends the process.
+        reason = usable("CUDA")
+        if reason is None:
+            return b"CUDAExecutionProvider"
+        raise ProviderError(f"memory {memory.name!r}: {reason}")
+    raise UnsupportedError(f"memory {memory.name!r}: ONNX Runtime registers allocators of the host and of CUDA")
+
+
+def unregister(environment: Any, memory: MemoryInfo) -> None:
+    """See `Environment.unregister_allocator`."""
+    _require_memory(memory)
+    info = memory.handle()
+    with _freeing(info, f"memory {memory.name!r}"):
+        try:
+            status.check(api().UnregisterAllocator(environment, info.pointer))
+        except Error as error:
+            raise ArgumentError(f"memory {memory.name!r}: {error}") from error
+
+
 def find(environment: Any, memory: MemoryInfo) -> Allocator | None:
-    """The allocator for a memory, None if there is none."""
-    if not isinstance(memory, MemoryInfo):
-        raise wrong_type("memory", "a MemoryInfo", memory)
-    where = memory.handle()
+    """See `Environment.shared_allocator`."""
+    _require_memory(memory)
+    info = memory.handle()
     with provider_libraries.lock:
         provider_libraries.check_whole()
-        pointer = _get(environment, where)
+        pointer = _get(environment, info)
         if not pointer:
             return None
-        place = allocator_registry.place_of(where.pointer)
+        place = place_of(info.pointer)
         # ORT keeps the host's own allocator to the end of the process, unless a library brings another.
-        plain = place == allocator_registry.HOST and not provider_libraries.offers(place)
-        return Allocator._adopt(Handle.borrow(pointer) if plain else allocator_registry.lend(pointer, place))
+        permanent = place == HOST and not provider_libraries.offers(place)
+        return Allocator._adopt(Handle.borrow(pointer) if permanent else lend(pointer, place))
 
 
 def create(environment: Any, memory: MemoryInfo, options: Mapping[str, str] | None) -> Allocator:
-    """Replaces the allocator for a device's memory by a new one."""
+    """See `Environment.create_shared_allocator`."""
     device, kind = _device_of(memory)
     pairs = write_pairs(options, "options")
-    where = memory.handle()
+    info = memory.handle()
     subject = f"shared allocator of {memory.name!r}"
     table = api()
-    with provider_libraries.freeing([allocator_registry.place_of(where.pointer)], subject):
+    with _freeing(info, subject):
         provider_libraries.check_whole()
-        before = _get(environment, where)
+        before = _get(environment, info)
         if before:
             # Where the old allocator has another name, ORT frees it but leaves it in a list that it walks later.
-            there = status.fetch(table.AllocatorGetInfo, "const OrtMemoryInfo *", before)
-            if MemoryInfo._read(there).name != memory.name:
-                status.check(table.UnregisterAllocator(environment, there))
-        made = (table.CreateSharedAllocator, "OrtAllocator", environment, device.pointer, kind)
+            info_before = status.fetch(table.AllocatorGetInfo, "const OrtMemoryInfo *", before)
+            if MemoryInfo._read(info_before).name != memory.name:
+                status.check(table.UnregisterAllocator(environment, info_before))
+        function = table.CreateSharedAllocator
+        arguments = (environment, device.pointer, kind, int(AllocatorType.DEVICE), pairs.pointer)
         try:
-            pointer = status.make(*made, int(AllocatorType.DEVICE), pairs.pointer)
+            pointer = status.make(function, "OrtAllocator", *arguments)
         except Error as error:
             raise status.about(subject, error) from error
-        return Allocator._adopt(allocator_registry.lend(pointer, allocator_registry.place_of(where.pointer)))
+        return Allocator._adopt(lend(pointer, place_of(info.pointer)))
 
 
 def release(environment: Any, memory: MemoryInfo) -> None:
-    """Releases a device's allocator."""
+    """See `Environment.release_shared_allocator`."""
     device, kind = _device_of(memory)
-    where = memory.handle()
-    with provider_libraries.freeing(
-        [allocator_registry.place_of(where.pointer)], f"shared allocator of {memory.name!r}"
-    ):
+    with _freeing(memory.handle(), f"shared allocator of {memory.name!r}"):
         provider_libraries.check_whole()
         try:
             status.check(api().ReleaseSharedAllocator(environment, device.pointer, kind))
@@ -69,15 +112,24 @@ def release(environment: Any, memory: MemoryInfo) -> None:
             raise ArgumentError(f"memory {memory.name!r}: {error}") from error
 
 
-def _get(environment: Any, where: Handle) -> Any:
-    return status.make(api().GetSharedAllocator, "OrtAllocator", environment, where.pointer)
+def _freeing(memory: Handle, subject: str) -> AbstractContextManager[None]:
+    """Lets its block free the environment's allocator of this memory, which is the subject of a `BusyError`."""
+    return provider_libraries.freeing([place_of(memory.pointer)], subject)
+
+
+def _get(environment: Any, info: Handle) -> Any:
+    return status.make(api().GetSharedAllocator, "OrtAllocator", environment, info.pointer)
+
+
+def _require_memory(memory: Any) -> None:
+    if not isinstance(memory, MemoryInfo):
+        raise wrong_type("memory", "a MemoryInfo", memory)
 
 
 def _device_of(memory: MemoryInfo) -> tuple[Handle, DeviceMemType]:
     if memory is None:
         raise UnsupportedError("memory: this device computes in the host's memory, for which there is no allocator")
-    if not isinstance(memory, MemoryInfo):
-        raise wrong_type("memory", "the memory of an EpDevice", memory)
+    _require_memory(memory)
     if not isinstance(memory, DeviceMemory):
         raise UnsupportedError(
             f"memory {memory.name!r}: a device makes the allocator: give the memory or host_memory of an EpDevice"

@@ -12,8 +12,8 @@ from zrt._native.cdata import address_of, new_array
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.environment import provider_libraries
-from zrt.environment.allocator_registry import Place, place_of
 from zrt.environment.devices import EpDevice
+from zrt.environment.provider_libraries import Place, place_of
 from zrt.errors import Error, UnsupportedError
 from zrt.memory.allocators import write_pairs
 
@@ -108,9 +108,9 @@ class SyncStream(Owner):
             status.check(table.SessionGetMemoryInfoForOutputs(session.pointer, memories, count))
         except Error as error:
             raise UnsupportedError(f"this session takes no stream of {self.device}: {error}") from error
-        where = self._place()
+        place = self._place()
         for provider, memory in zip(providers, memories, strict=True):
-            if provider == self.device.provider and place_of(memory) == where:
+            if provider == self.device.provider and place_of(memory) == place:
                 self._sessions.add(session)
                 return
         raise UnsupportedError(f"this session takes no stream of {self.device}: it makes no output of the session")

@@ -1,60 +1,25 @@
-"""The threads of ONNX Runtime's pools: the logical processors they run on, and a caller's factory that makes them."""
+"""The threads of ONNX Runtime's pools that a caller's factory makes."""
 
 from __future__ import annotations
 
-import os
-import re
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from zrt._common.arguments import text, wrong_type
+from zrt._common.arguments import wrong_type
 from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, as_callback_error, callback, describe
 from zrt._native.cdata import NULL
 from zrt._native.handle import Handle
 from zrt._native.thread_start import start_thread
-from zrt.errors import ArgumentError, CallbackError
+from zrt.environment.pool_options import PoolOptions
+from zrt.errors import CallbackError
 
 ThreadFactory: TypeAlias = Callable[[Callable[[], None]], object]
 
-
 # Seconds in which a factory's thread must start; without a limit ORT would wait forever for a missing thread.
 PATIENCE = 10.0
-
-_GROUP = r"(?P<first>\d+)-(?P<last>\d+)|\d+(,\d+)*"
-
-
-def affinities(value: Any, subject: str, threads: int) -> bytes:
-    """Checks the logical processors of a pool's threads and returns them as C takes them.
-
-    ``"1,2;3-4"`` has a group for each of the `threads` but the first, which is the caller's own. Processors count
-    from 1.
-    """
-    written = text(value, subject)
-    if threads < 2:
-        raise ArgumentError(f"{subject}: {value!r} needs intra_op_num_threads of 2 or more, not {threads}")
-    groups = value.split(";")
-    if len(groups) != threads - 1:
-        raise ArgumentError(
-            f"{subject}: {value!r} has {len(groups)} groups, and {threads} threads take {threads - 1}: the first "
-            "thread is the caller's own"
-        )
-    most = os.cpu_count() or 1
-    for group in groups:
-        found = re.fullmatch(_GROUP, group, re.ASCII)
-        if found is None:
-            raise ArgumentError(f"{subject}: {group!r} is neither processors (1,2) nor a range of them (1-4)")
-        # Without leading zeros, a number of ten digits or more is no processor's, and int() is slow on very long ones.
-        numbers = [
-            int(digits[-9:]) if len(digits.lstrip("0")) < 10 else most + 1 for digits in re.findall(r"\d+", group)
-        ]
-        if not all(1 <= number <= most for number in numbers):
-            raise ArgumentError(f"{subject}: {group!r} names a processor that is not between 1 and {most}")
-        if found["first"] is not None and numbers[0] > numbers[1]:
-            raise ArgumentError(f"{subject}: {group!r} ends before it begins")
-    return written
 
 
 class Work:
@@ -99,22 +64,23 @@ class Crew(Carrier):
         self.block.pointer.ask = lib.zrt_thread_asked
         self.block.pointer.python = self._handle
 
-    def attach(self, options: Any, create: Any, creation_options: Any, join: Any) -> None:
+    def attach(self, options: PoolOptions, create: Any, creation_options: Any, join: Any) -> None:
         """Sets the crew as the maker of ORT's threads, through the three functions of the C table that do it."""
-        status.check(create(options, ffi.addressof(lib, "zrt_thread_create")))
-        status.check(creation_options(options, self.block.pointer))
-        status.check(join(options, ffi.addressof(lib, "zrt_thread_join")))
+        status.check(create(options.pointer, ffi.addressof(lib, "zrt_thread_create")))
+        status.check(creation_options(options.pointer, self.block.pointer))
+        status.check(join(options.pointer, ffi.addressof(lib, "zrt_thread_join")))
+        options.crew = self
 
     def hire(self, thread: Any) -> None:
         """Calls the factory for a worker of ORT's, and returns when a thread has started its work."""
         factory = self._factory
         assert factory is not None
         # Only the factory holds the work, so that dropping it is detected at once.
-        made = factory(Work(thread))
-        if isinstance(made, threading.Thread) and made.ident is None:
-            made.daemon = True
-            start_thread(made)
-        del made
+        result = factory(Work(thread))
+        if isinstance(result, threading.Thread) and result.ident is None:
+            result.daemon = True
+            start_thread(result)
+        del result
         deadline = time.monotonic() + PATIENCE
         # Wait in short steps, so that Python handles an interrupt.
         while (state := lib.zrt_thread_await(thread, 50)) == lib.ZRT_THREAD_AWAITED:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from zrt._common.arguments import boolean, integer, shown, text, wrong_type
+from zrt._common.arguments import boolean, entries, integer, shown, text, wrong_type
 from zrt._common.public import guarded, public
 from zrt.errors import ArgumentError, DTypeError, ModelError, OutOfRangeError, UnknownNameError, UnsupportedError
-from zrt.graph import attributes as attribute_kinds
-from zrt.graph import files, initializers, metadata, model_proto, schemas, sessions, types
+from zrt.graph import attributes, files, model_proto, schemas, sessions, tensors, types
 from zrt.graph.engine import Engine
 from zrt.graph.names import Names, checked
 from zrt.graph.types import GraphType
@@ -21,7 +21,7 @@ from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 from zrt.types import nbytes
 from zrt.values import Value
-from zrt.values.model_metadata import ModelMetadata
+from zrt.values.model_metadata import NO_VERSION, ModelMetadata, with_opsets
 
 # The default opset of ONNX's own operators.
 OPSET = 21
@@ -110,10 +110,10 @@ class Graph:
         It keeps everything in the model: functions, metadata, sparse initializers. External weights are read from the
         model's folder, or from `external_data_dir`. Raises `ModelNotFoundError` or `ModelError`.
         """
-        made, subject, beside = model_proto.parse(model)
-        model_proto.load_weights(made, subject, model_proto.folder_of(external_data_dir, beside))
+        proto, subject, beside = model_proto.parse(model)
+        model_proto.load_weights(proto, subject, model_proto.folder_of(external_data_dir, beside))
         graph = Graph.__new__(Graph)
-        graph._begin(made, made.graph, None)
+        graph._begin(proto, proto.graph, None)
         return graph
 
     # Contents.
@@ -141,7 +141,17 @@ class Graph:
     @property
     def metadata(self) -> ModelMetadata:
         """The model's metadata, as set by `describe`."""
-        return metadata.read(self._model, self.opsets)
+        model = self._model
+        return with_opsets(
+            partial(dict, self.opsets),
+            model.producer_name,
+            model.graph.name,
+            model.domain,
+            model.doc_string,
+            model.graph.doc_string,
+            model.model_version if model.HasField("model_version") else NO_VERSION,
+            {entry.key: entry.value for entry in model.metadata_props},
+        )
 
     def value(self, name: str) -> GraphValue:
         """The value of that name in this graph or an enclosing one; `UnknownNameError` where there is none."""
@@ -178,7 +188,22 @@ class Graph:
         """Sets the model's metadata, which `Session.metadata` reads; an argument that is None changes nothing."""
         self._root_only("describe")
         self._change()
-        metadata.write(self._model, producer_name, domain, description, graph_description, version, custom_metadata_map)
+        model = self._model
+        for subject, message, field, value in (
+            ("producer_name", model, "producer_name", producer_name),
+            ("domain", model, "domain", domain),
+            ("description", model, "doc_string", description),
+            ("graph_description", model.graph, "doc_string", graph_description),
+        ):
+            if value is not None:
+                setattr(message, field, text(value, subject).decode())
+        if version is not None:
+            model.model_version = integer(version, "version", 0, NO_VERSION)
+        if custom_metadata_map is not None:
+            pairs = dict(entries(custom_metadata_map, "custom_metadata_map"))
+            del model.metadata_props[:]
+            for key, entry in pairs.items():
+                model.metadata_props.add(key=key, value=entry)
 
     # Building.
 
@@ -191,7 +216,7 @@ class Graph:
         """
         self._change()
         subject = f"input {shown(name)}"
-        kind = self._type(type, shape, subject)
+        kind = types.as_type(type, shape, subject)
         if kind is None and self._parent is None:
             raise DTypeError(f"{subject}: a type is missing")
         self._names.check_free(name, subject)
@@ -216,16 +241,17 @@ class Graph:
         if boolean(borrow, "borrow"):
             if self._parent is not None:
                 raise UnsupportedError(f"{subject}: a subgraph cannot borrow; the graph around it can")
-            borrowed = initializers.borrowed(array, subject)
-            made = initializers.placeholder(borrowed, name)
+            lent = tensors.borrowed(array, subject)
+            # An initializer without content stands for the borrowed memory.
+            tensor = tensors.outside(name, lent.element_type.onnx_code, lent.shape, "borrowed", 0, lent.nbytes)
         else:
-            made = initializers.copy(array, name, subject)
-        element_type = types.of_code(made.data_type, subject)
+            tensor = tensors.copied(array, name, subject)
+        element_type = types.of_code(tensor.data_type, subject)
         self._names.add(name, "initializer")
         if borrow:
-            self._borrowed[name] = borrowed
-        self._graph.initializer.append(made)
-        self._types[name] = types.TensorType(element_type, tuple(made.dims))
+            self._borrowed[name] = lent
+        self._graph.initializer.append(tensor)
+        self._types[name] = types.TensorType(element_type, tuple(tensor.dims))
         return GraphValue(self, name)
 
     def op(
@@ -259,8 +285,10 @@ class Graph:
         names = self._usable(inputs, subject)
         if schema is not None:
             schemas.check_inputs(schema, names)
-        given = {**self._mapping(attributes, subject), **more}
-        filled = self._attributes(schema, given, subject)
+        if not isinstance(attributes, Mapping | None):
+            raise wrong_type(f"{subject}: attributes", "a dict", attributes)
+        values = {checked(key, f"{subject}: attributes"): value for key, value in (attributes or {}).items()} | more
+        filled = self._attributes(schema, values, subject)
         node_name = self._names.fresh(op_type) if name is None else checked(name, f"{subject}: name")
         results, single = self._results(schema, outputs, node_name, subject)
         node = model_proto.package().NodeProto(
@@ -268,11 +296,11 @@ class Graph:
         )
         self._names.add_node(node, subject)
         # Nothing below can fail: a node is added as a whole or not at all.
-        for graph in _graphs(given.values()):
+        for graph in _graphs(values.values()):
             graph._sealed = True
         self._graph.node.append(node)
-        values = tuple(GraphValue(self, label) for label in results)
-        return values[0] if single else values
+        handles = tuple(GraphValue(self, label) for label in results)
+        return handles[0] if single else handles
 
     def output(
         self, value: GraphValue, type: Any = None, shape: Sequence[int | str | None] | None = None
@@ -291,7 +319,7 @@ class Graph:
             raise ArgumentError(f"{subject}: it belongs to a graph around {self.name!r}: give an Identity of it")
         if any(info.name == name for info in self._graph.output):
             raise ArgumentError(f"{subject}: it is already an output")
-        self._info(self._graph.output, name, self._type(type, shape, subject) or self._types.get(name))
+        self._info(self._graph.output, name, types.as_type(type, shape, subject) or self._types.get(name))
         return value
 
     def value_info(self, value: GraphValue, type: Any, shape: Sequence[int | str | None] | None = None) -> GraphValue:
@@ -301,7 +329,7 @@ class Graph:
         subject = f"value {name!r}"
         if not name or name in self._types:
             raise ArgumentError(f"{subject}: its type is already known")
-        self._info(self._graph.value_info, name, self._type(type, shape, subject))
+        self._info(self._graph.value_info, name, types.as_type(type, shape, subject))
         return value
 
     def remove_input(self, value: GraphValue | str) -> None:
@@ -471,26 +499,16 @@ class Graph:
             raise ArgumentError(f"{subject}: domain {domain!r} has no opset: declare it with import_opset")
         return opsets[domain]
 
-    def _mapping(self, attributes: Any, subject: str) -> Mapping[str, Any]:
-        if attributes is None:
-            return {}
-        if not isinstance(attributes, Mapping):
-            raise wrong_type(f"{subject}: attributes", "a dict", attributes)
-        for name in attributes:
-            checked(name, f"{subject}: attributes")
-        return attributes
-
-    def _attributes(self, schema: Any, given: Mapping[str, Any], subject: str) -> list[Any]:
-        made = []
-        for name, value in given.items():
-            if value is None:
-                continue
-            where = f"{subject}: attribute {name!r}"
-            kind = schemas.kind_of(schema, name)
-            made.append(attribute_kinds.make(name, self._placed(value, where), kind, where))
+    def _attributes(self, schema: Any, values: Mapping[str, Any], subject: str) -> list[Any]:
+        protos = []
+        for name, value in values.items():
+            if value is not None:
+                where = f"{subject}: attribute {name!r}"
+                kind = schemas.kind_of(schema, name)
+                protos.append(attributes.make(name, self._placed(value, where), kind, where))
         if schema is not None:
-            schemas.check_required(schema, {attribute.name for attribute in made})
-        return made
+            schemas.check_required(schema, {proto.name for proto in protos})
+        return protos
 
     def _placed(self, value: Any, subject: str) -> Any:
         """The protos of a subgraph or a list of them; other values unchanged."""
@@ -525,13 +543,6 @@ class Graph:
             if names.count(name) > 1:
                 raise ArgumentError(f"{subject}: output {name!r} is named twice")
         return names, single
-
-    def _type(self, type: Any, shape: Any, subject: str) -> GraphType | None:
-        if type is None:
-            if shape is not None:
-                raise DTypeError(f"{subject}: it has a shape, but a type is missing")
-            return None
-        return types.as_type(type, shape, subject)
 
     def _info(self, infos: Any, name: str, kind: GraphType | None) -> None:
         info = infos.add(name=name)

@@ -16,14 +16,14 @@ from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import CallbackError, Error, FailError, UnknownNameError
+from zrt.errors import FailError, UnknownNameError
 from zrt.graph import model_proto
 from zrt.graph.builder import Graph
 from zrt.graph.editor import Assembly, editor_api
 from zrt.graph.engine import EDITOR, Engine, refusals, weights_given
-from zrt.graph.sessions import add, make
+from zrt.graph.sessions import add, make, named
 from zrt.loading import caller_weights, model_source
-from zrt.loading.load import data_of, make_session, prepare_options, require_other_file, settle_threads
+from zrt.loading.load import data_of, make_session, prepare_options, require_other_file
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.default_selection import parse
 from zrt.providers.selection import ProvidersLike
@@ -48,28 +48,29 @@ class GraphEdit(Owner, Graph):
         external_data_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self._handle = None
-        made, subject, beside = model_proto.parse(model)
-        model_proto.in_order(made.graph)
+        proto, subject, beside = model_proto.parse(model)
+        graph = proto.graph
+        model_proto.in_order(graph)
         self._subject = subject
         self._folder = model_proto.folder_of(external_data_dir, beside)
         self._options = options
-        self._chosen = parse(providers)
+        self._selection = parse(providers)
         self._busy = ffi.new("int *")
         # The owners of memory that the session borrows. The session keeps this list alive; `_apply` fills it.
         self._lenders: list[Handle] = []
         # The kernels of custom operators, which the session keeps.
         self._kernels: set[object] = set()
-        self._settings = prepare_options(options, self._chosen, external_data_dir)
+        self._settings = prepare_options(options, self._selection, external_data_dir)
         with model_source.Source(model) as source:
             if options is not None:
                 require_other_file(source, self._settings, options)
             handle = _open_session(source, self._settings, self._lenders, self._kernels)
-        self._begin(made, made.graph, None)
-        self._base_nodes = len(made.graph.node)
-        self._base_inputs = [info.name for info in made.graph.input]
-        self._base_outputs = [info.name for info in made.graph.output]
-        self._base_infos = len(made.graph.value_info)
-        self._base_initializers = len(made.graph.initializer)
+        self._begin(proto, graph, None)
+        self._base_nodes = len(graph.node)
+        self._base_inputs = [info.name for info in graph.input]
+        self._base_outputs = [info.name for info in graph.output]
+        self._base_infos = len(graph.value_info)
+        self._base_initializers = len(graph.initializer)
         self._base_names = set(self._names)
         self._handle = handle
 
@@ -103,7 +104,7 @@ class GraphEdit(Owner, Graph):
             session = self._apply(handle, model)
         else:
             model_proto.load_weights(model, self._subject, self._folder, self._borrowed)
-            session = make(model, self._borrowed, engine.name, self._options, self._chosen, False, ())
+            session = make(model, self._borrowed, engine.name, self._options, self._selection, False, ())
             self.close()
         session._metadata = self.metadata
         return session
@@ -133,7 +134,7 @@ class GraphEdit(Owner, Graph):
         return ([] if same_inputs else list(graph.input)), ([] if same_outputs else list(graph.output))
 
     def _apply(self, handle: SessionHandle, model: Any) -> Session:
-        editor = editor_api()
+        editor, settings = editor_api(), self._settings
         assembly = Assembly()
         inputs, outputs = self._changed(model.graph)
         assembly.values(inputs, outputs=False)
@@ -141,7 +142,7 @@ class GraphEdit(Owner, Graph):
         lenders = add(assembly, model.graph.initializer[self._base_initializers :], self._borrowed)
         for node in self._added():
             assembly.node(node)
-        made = assembly.model(self.opsets)
+        additions = assembly.model(self.opsets)
         # The calls below change the session: the edit cannot be continued, even after an error.
         self.close()
         self._lenders.extend(lenders)
@@ -149,18 +150,13 @@ class GraphEdit(Owner, Graph):
         if container is not None:
             self._lenders.append(container)
         shared = NULL if container is None else container.pointer
-        with self._chosen.loading(self._settings) as kept:
+        with self._selection.loading(settings) as kept:
             self._lenders.append(kept)
-            try:
-                with callback_errors.Load() as load:
-                    status.check(editor.ApplyModelToModelEditorSession(handle.pointer, made))
-                    status.check(editor.FinalizeModelEditorSession(handle.pointer, self._settings.pointer, shared))
-            except Error as error:
-                if isinstance(error, CallbackError):
-                    raise
-                raise status.about(self._subject, error) from error
+            with named(settings, self._subject), callback_errors.Load() as load:
+                status.check(editor.ApplyModelToModelEditorSession(handle.pointer, additions))
+                status.check(editor.FinalizeModelEditorSession(handle.pointer, settings.pointer, shared))
             self._kernels |= load.kept
-        return Session._owning(handle, self._chosen)
+        return Session._owning(handle, self._selection)
 
     @property
     def engine(self) -> Engine:
@@ -195,20 +191,14 @@ def _open_session(
     data = data_of(source, settings)
     if data is None:
         create = editor.CreateModelEditorSession
-        given: tuple[Any, ...] = (source.path,)
+        model: tuple[Any, ...] = (source.path,)
     else:
-        create, given = editor.CreateModelEditorSessionFromArray, (data, sizeof(data))
-    try:
-        with callback_errors.Load() as load:
-            parents = [settings, Handle.pin(lenders)]
-            handle = make_session(
-                settings, source.subject, parents, (kernels,), create, environment, *given, settings.pointer
-            )
-    except Error as error:
-        settle_threads(settings, source.subject)
-        if isinstance(error, CallbackError):
-            raise
-        raise status.about(source.subject, error) from error
+        create, model = editor.CreateModelEditorSessionFromArray, (data, sizeof(data))
+    with named(settings, source.subject), callback_errors.Load() as load:
+        parents = [settings, Handle.pin(lenders)]
+        handle = make_session(
+            settings, source.subject, parents, (kernels,), create, environment, *model, settings.pointer
+        )
     kernels |= load.kept
     return handle
 

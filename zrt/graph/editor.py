@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from zrt._native import lib, status
+from zrt._native import ffi, lib, status
 from zrt._native.cdata import from_buffer, new_array, pointer_to, strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import Error, UnsupportedError
+from zrt.errors import Error, InvalidArgumentError, UnsupportedError
 from zrt.graph import types
-from zrt.graph.model_proto import called, native, package
+from zrt.graph.model_proto import called, package
+from zrt.graph.tensors import native
+from zrt.memory.allocators import cpu_memory, default_allocator
 from zrt.values import Value
-
-# The least size in bytes of an initializer that ONNX Runtime can borrow.
-LEAST_BORROWED = 128
 
 Borrowed = Mapping[str, Value]
 
@@ -34,11 +33,8 @@ def type_info(kind: types.GraphType) -> Handle:
     editor = editor_api()
     if isinstance(kind, types.TensorType):
         shape = _tensor_info(kind)
-        make = (
-            editor.CreateSparseTensorTypeInfo
-            if isinstance(kind, types.SparseTensorType)
-            else editor.CreateTensorTypeInfo
-        )
+        sparse = isinstance(kind, types.SparseTensorType)
+        make = editor.CreateSparseTensorTypeInfo if sparse else editor.CreateTensorTypeInfo
         return Handle.make(release, [], make, "OrtTypeInfo", shape.pointer)
     if isinstance(kind, types.MapType):
         value = type_info(kind.value)
@@ -66,7 +62,10 @@ class Assembly:
     """A model of the model editor under construction."""
 
     def __init__(self) -> None:
-        self.handle = Handle.make(lib.zrt_editor_free, [], lib.zrt_editor_new, "zrt_editor", api())
+        self.handle = Handle.block("zrt_editor", (), lib.zrt_editor_free)
+        editor = self.handle.pointer
+        editor.api, editor.editor = api(), editor_api()
+        status.check(editor.editor.CreateGraph(ffi.addressof(editor, "graph")))
 
     def values(self, infos: Sequence[Any], outputs: bool) -> None:
         """Sets the graph's inputs or outputs."""
@@ -78,23 +77,19 @@ class Assembly:
     def initializer(self, tensor: Any, borrowed: Value | None) -> None:
         """Adds an initializer: a copy of the tensor's content, or the borrowed memory of a value."""
         kind = types.of_code(tensor.data_type, tensor.name)
-        # `content` keeps the memory alive until the call returns.
-        content: Any = from_buffer(native(tensor)) if borrowed is None else borrowed._open()
-        memory = content if borrowed is None else pointer_to(borrowed.address)
-        size = len(content) if borrowed is None else borrowed.nbytes
+        described = list(tensor.dims), len(tensor.dims), int(kind)
+        table, name = api(), tensor.name.encode()
         try:
-            status.check(
-                lib.zrt_editor_initializer(
-                    self.handle.pointer,
-                    tensor.name.encode(),
-                    int(kind),
-                    list(tensor.dims),
-                    len(tensor.dims),
-                    memory,
-                    size,
-                    borrowed is not None,
-                )
-            )
+            if borrowed is None:
+                create = table.CreateTensorAsOrtValue
+                value = Handle.make(table.ReleaseValue, [], create, "OrtValue", default_allocator(), *described)
+                _fill(value.pointer, native(tensor))
+            else:
+                create = table.CreateTensorWithDataAsOrtValue
+                place = cpu_memory().pointer, pointer_to(borrowed.address), borrowed.nbytes
+                value = Handle.make(table.ReleaseValue, [borrowed._open()], create, "OrtValue", *place, *described)
+            borrows = borrowed is not None
+            status.check(lib.zrt_editor_initializer(self.handle.pointer, name, value.reference, borrows))
         except Error as error:
             raise status.about(f"initializer {tensor.name!r}", error) from error
 
@@ -131,6 +126,15 @@ class Assembly:
         return self.handle.pointer.model
 
 
+def _fill(value: Any, content: Any) -> None:
+    """Copies the bytes of a tensor into a value."""
+    source = from_buffer(content)
+    if status.fetch(api().GetTensorSizeInBytes, "size_t", value) != len(source):
+        raise InvalidArgumentError(f"it has {len(source)} bytes, and its shape takes another number")
+    if source:
+        ffi.memmove(status.fetch(api().GetTensorMutableData, "void *", value), source, len(source))
+
+
 def _type_of(info: Any) -> Handle:
     kind = types.from_proto(info.type, info.name)
     # `Engine` refuses values without a type.
@@ -142,18 +146,13 @@ def _attribute(attribute: Any) -> tuple[dict[str, Any], Any]:
     """An attribute for C, and the objects that own its memory."""
     kinds = package().AttributeProto
     name = new_array("char", attribute.name.encode())
-    length = 1
-    if attribute.type == kinds.INT:
-        data, code = new_array("int64_t", [attribute.i]), lib.ORT_OP_ATTR_INT
-    elif attribute.type == kinds.FLOAT:
-        data, code = new_array("float", [attribute.f]), lib.ORT_OP_ATTR_FLOAT
-    elif attribute.type == kinds.STRING:
-        data, code, length = new_array("char", attribute.s), lib.ORT_OP_ATTR_STRING, len(attribute.s)
-    elif attribute.type == kinds.INTS:
-        data, code, length = new_array("int64_t", list(attribute.ints)), lib.ORT_OP_ATTR_INTS, len(attribute.ints)
-    elif attribute.type == kinds.FLOATS:
-        data, code, length = new_array("float", list(attribute.floats)), lib.ORT_OP_ATTR_FLOATS, len(attribute.floats)
-    else:
-        data, code, length = strings(attribute.strings), lib.ORT_OP_ATTR_STRINGS, len(attribute.strings)
-    made = {"name": name, "data": pointer_to(data), "length": length, "type": code}
-    return made, (name, data)
+    code, ctype, values = {
+        kinds.INT: (lib.ORT_OP_ATTR_INT, "int64_t", [attribute.i]),
+        kinds.FLOAT: (lib.ORT_OP_ATTR_FLOAT, "float", [attribute.f]),
+        kinds.STRING: (lib.ORT_OP_ATTR_STRING, "char", attribute.s),
+        kinds.INTS: (lib.ORT_OP_ATTR_INTS, "int64_t", list(attribute.ints)),
+        kinds.FLOATS: (lib.ORT_OP_ATTR_FLOATS, "float", list(attribute.floats)),
+        kinds.STRINGS: (lib.ORT_OP_ATTR_STRINGS, "strings", attribute.strings),
+    }[attribute.type]
+    data = strings(values) if ctype == "strings" else new_array(ctype, values)
+    return {"name": name, "data": pointer_to(data), "length": len(values), "type": code}, (name, data)

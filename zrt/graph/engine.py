@@ -8,11 +8,11 @@ from typing import Any
 
 from zrt._common.arguments import INT32_MAX, shown
 from zrt._common.public import public_in
-from zrt._native import lib, status
+from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import ArgumentError, UnsupportedError
+from zrt.errors import ArgumentError, Error, UnsupportedError
 from zrt.graph import types
-from zrt.graph.editor import Borrowed, type_info
+from zrt.graph.editor import Borrowed, editor_api, type_info
 from zrt.graph.model_proto import called, package
 from zrt.loading.session_options import SessionOptions
 from zrt.types import ElementType
@@ -55,8 +55,8 @@ class Engine:
     @classmethod
     def because(cls, reasons: Iterable[str]) -> Engine:
         """The editor, unless there are reasons against it."""
-        found = tuple(reasons)
-        return cls(ONNX if found else EDITOR, found)
+        reasons = tuple(reasons)
+        return cls(ONNX if reasons else EDITOR, reasons)
 
     def insisted(self, wanted: str | None) -> Engine:
         """This engine, or the one that the caller forces; `UnsupportedError` where that cannot make the session."""
@@ -151,9 +151,14 @@ def _refused_value(info: Any, known: bool) -> Iterator[str]:
         yield f"{subject} has no type that zrt knows"
     elif type(kind) is not types.TensorType:
         described = type_info(kind)
-        reason = lib.zrt_editor_takes(api(), described.pointer)
         # A later library may accept such types, but its results are untested: refuse them in any case.
-        yield f"{subject} is a {kind}" + (f" ({status.to_error(reason)})" if reason else "")
+        reason = ""
+        try:
+            create = editor_api().CreateValueInfo
+            Handle.make(api().ReleaseValueInfo, [], create, "OrtValueInfo", b"value", described.pointer)
+        except Error as error:
+            reason = f" ({error})"
+        yield f"{subject} is a {kind}{reason}"
     elif known:
         # The session ignores the new type and uses its own.
         return

@@ -9,7 +9,8 @@ from typing import Any, BinaryIO
 from zrt._common.arguments import boolean, integer, path_bytes, text
 from zrt._common.files import replacing
 from zrt.errors import ArgumentError
-from zrt.graph.model_proto import outside, raw, raw_of, serialize, subgraphs
+from zrt.graph.model_proto import serialize, subgraphs
+from zrt.graph.tensors import outside, raw, raw_of
 from zrt.values import Value
 
 # Each tensor in the file of weights begins on a page boundary, so that it can be memory-mapped.

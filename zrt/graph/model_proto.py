@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import heapq
 import os
-import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
-
-import numpy as np
 
 from zrt._common.arguments import path_bytes
 from zrt._native.cdata import buffer_at, release
 from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
-from zrt.values import Value
 
 # Checks and shape inference do not read the content of initializers larger than this many bytes.
 LARGEST_LIGHT = 1024
@@ -75,17 +72,17 @@ def _check_text(message: Any, subject: str) -> None:
 def load_weights(proto: Any, subject: str, folder: str, borrowed: Collection[str] = ()) -> None:
     """Loads a model's external weights into it, except for those that are borrowed."""
     helper = package().external_data_helper
-    found = [
+    weights = [
         tensor for tensor in tensors(proto.graph) if helper.uses_external_data(tensor) and tensor.name not in borrowed
     ]
-    if not found:
+    if not weights:
         return
     if not folder:
         raise ModelError(
-            f"{subject}: the weight {found[0].name!r} and others lie outside of the model: pass external_data_dir"
+            f"{subject}: the weight {weights[0].name!r} and others lie outside of the model: pass external_data_dir"
         )
     try:
-        for tensor in found:
+        for tensor in weights:
             helper.load_external_data_for_tensor(tensor, folder)
             tensor.ClearField("data_location")
             tensor.ClearField("external_data")
@@ -114,45 +111,6 @@ def serialize(proto: Any, subject: str) -> bytes:
         raise ModelError(f"{subject} cannot be serialized: {error}") from error
 
 
-def outside(name: str, code: int, dims: Sequence[int], location: str, offset: int, size: int) -> Any:
-    """An initializer whose `size` bytes lie in another file."""
-    own = package().TensorProto
-    made = own(name=name, data_type=code, dims=dims, data_location=own.EXTERNAL)
-    for key, entry in (("location", location), ("offset", offset), ("length", size)):
-        made.external_data.add(key=key, value=str(entry))
-    return made
-
-
-def raw(tensor: Any) -> bytes:
-    """A tensor's content as ONNX stores it: packed, little-endian."""
-    if tensor.HasField("raw_data"):
-        return bytes(tensor.raw_data)
-    helper = package().numpy_helper
-    try:
-        return bytes(helper.from_array(helper.to_array(tensor)).raw_data)
-    # Where the number of elements does not match the shape, the onnx package and numpy raise various classes.
-    except Exception as error:
-        raise ModelError(f"initializer {tensor.name!r}: {error}") from error
-
-
-def native(tensor: Any) -> bytes:
-    """A tensor's content in this machine's byte order."""
-    return _swapped(np.frombuffer(raw(tensor), np.uint8), tensor.data_type)
-
-
-def raw_of(value: Value) -> bytes:
-    """A value's content as ONNX stores it."""
-    array = value.numpy()
-    return _swapped(np.ascontiguousarray(array).reshape(-1).view(np.uint8), value.element_type.onnx_code)
-
-
-def _swapped(content: np.ndarray[Any, Any], code: int) -> bytes:
-    if sys.byteorder == "big":
-        size = package().helper.tensor_dtype_to_np_dtype(code).itemsize
-        content = content.reshape(-1, size)[:, ::-1]
-    return content.tobytes()
-
-
 def subgraphs(node: Any) -> Iterator[Any]:
     """The graphs among a node's attributes."""
     for attribute in node.attribute:
@@ -173,37 +131,25 @@ def tensors(graph: Any) -> Iterator[Any]:
             yield from tensors(inner)
 
 
-def given(graph: Any) -> Iterator[tuple[str, str]]:
-    """The names of a graph's inputs and initializers, each with "input" or "initializer"."""
-    inputs = set()
-    for info in graph.input:
-        inputs.add(info.name)
-        yield info.name, "input"
-    for tensor in graph.initializer:
-        if tensor.name not in inputs:
-            yield tensor.name, "initializer"
-    for sparse in graph.sparse_initializer:
-        if sparse.values.name not in inputs:
-            yield sparse.values.name, "initializer"
-
-
 def defined(graph: Any) -> Iterator[tuple[str, str]]:
     """The names of all values of a graph, without its subgraphs, each with a description of its definition."""
-    yield from given(graph)
+    yield from ((info.name, "input") for info in graph.input)
+    inputs = {info.name for info in graph.input}
+    tensors = [*graph.initializer, *(sparse.values for sparse in graph.sparse_initializer)]
+    # An initializer that is an input too is the input's default.
+    yield from ((tensor.name, "initializer") for tensor in tensors if tensor.name not in inputs)
     for node in graph.node:
-        for name in node.output:
-            if name:
-                yield name, f"output of {called(node)}"
+        yield from ((name, f"output of {called(node)}") for name in node.output if name)
 
 
 def definitions(graph: Any) -> dict[str, str]:
     """The result of `defined` as a dict; `ModelError` for a name that is defined twice."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, definition in defined(graph):
-        if name in found:
-            raise ModelError(f"{name!r} is defined twice: as {found[name]} and as {definition}")
-        found[name] = definition
-    return found
+        if name in by_name:
+            raise ModelError(f"{name!r} is defined twice: as {by_name[name]} and as {definition}")
+        by_name[name] = definition
+    return by_name
 
 
 def all_names(graph: Any) -> Iterator[str]:
@@ -241,71 +187,60 @@ def in_order(graph: Any, around: Iterable[str] = ()) -> list[int]:
     known = definitions(graph)
     outer = set(around)
     maker = {name: index for index, node in enumerate(graph.node) for name in node.output if name}
-    waiting: list[set[int]] = []
-    readers: dict[int, list[int]] = {}
+    sorter: TopologicalSorter[int] = TopologicalSorter()
     for index, node in enumerate(graph.node):
-        needed = set()
+        sorter.add(index)
         for name in reads(node):
             if name in maker:
-                needed.add(maker[name])
+                sorter.add(index, maker[name])
             elif name not in known and name not in outer:
                 raise ModelError(f"{called(node)} reads {name!r}, which nothing produces")
-        waiting.append(needed)
-        for source in needed:
-            readers.setdefault(source, []).append(index)
         for inner in subgraphs(node):
             in_order(inner, outer | known.keys())
     for info in graph.output:
         if info.name not in known and info.name not in outer:
             raise ModelError(f"output {info.name!r}: nothing produces it")
-    ready = [index for index, needed in enumerate(waiting) if not needed]
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        stuck = [called(graph.node[index]) for index in sorted(set(error.args[1]))]
+        raise ModelError(f"there is a cycle among {', '.join(stuck[:20])}") from None
+    ready: list[int] = []
     order = []
-    while ready:
-        index = heapq.heappop(ready)
-        order.append(index)
-        for reader in readers.get(index, ()):
-            waiting[reader].discard(index)
-            if not waiting[reader]:
-                heapq.heappush(ready, reader)
-    if len(order) < len(waiting):
-        stuck = [called(graph.node[index]) for index, needed in enumerate(waiting) if needed]
-        raise ModelError(f"there is a cycle among {', '.join(stuck[:20])}")
+    while sorter.is_active():
+        for index in sorter.get_ready():
+            heapq.heappush(ready, index)
+        order.append(heapq.heappop(ready))
+        sorter.done(order[-1])
     return order
 
 
 def light(model: Any) -> Any:
     """The model without its large weights, which become inputs: a check needs only their types."""
     onnx = package()
-    made = onnx.ModelProto()
-    for field, content in model.ListFields():
-        if field.name == "graph":
-            _copy_light(content, made.graph)
-        else:
-            _copy(field, content, made)
-    return made
-
-
-def _copy(field: Any, content: Any, target: Any) -> None:
-    """Copies one field of a message into another message of its kind."""
-    if isinstance(content, (str, bytes, int, float)):
-        setattr(target, field.name, content)
-    elif hasattr(content, "extend"):
-        getattr(target, field.name).extend(content)
-    else:
-        getattr(target, field.name).CopyFrom(content)
-
-
-def _copy_light(graph: Any, made: Any) -> None:
-    helper = package().helper
-    for field, content in graph.ListFields():
-        if field.name != "initializer":
-            _copy(field, content, made)
-    inputs = {info.name for info in graph.input}
-    for tensor in graph.initializer:
+    copy = onnx.ModelProto()
+    _copy(model, copy, "graph")
+    _copy(model.graph, copy.graph, "initializer")
+    inputs = {info.name for info in model.graph.input}
+    for tensor in model.graph.initializer:
         if is_light(tensor):
-            made.initializer.append(tensor)
+            copy.graph.initializer.append(tensor)
         elif tensor.name not in inputs:
-            made.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+            copy.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return copy
+
+
+def _copy(source: Any, target: Any, left_out: str) -> None:
+    """Copies a message into an empty one of its kind, all but one field."""
+    for field, content in source.ListFields():
+        if field.name == left_out:
+            continue
+        if isinstance(content, (str, bytes, int, float)):
+            setattr(target, field.name, content)
+        elif hasattr(content, "extend"):
+            getattr(target, field.name).extend(content)
+        else:
+            getattr(target, field.name).CopyFrom(content)
 
 
 def is_light(tensor: Any) -> bool:
@@ -346,17 +281,17 @@ def finished(model: Any) -> Any:
 
     Raises `ModelError` as `in_order` does, and where an output's type cannot be inferred.
     """
-    made = package().ModelProto()
-    made.CopyFrom(model)
-    order = in_order(made.graph)
+    copy = package().ModelProto()
+    copy.CopyFrom(model)
+    order = in_order(copy.graph)
     if order != sorted(order):
-        del made.graph.node[:]
-        made.graph.node.extend(model.graph.node[index] for index in order)
-    untyped = [info for info in made.graph.output if not info.type.WhichOneof("value")]
+        del copy.graph.node[:]
+        copy.graph.node.extend(model.graph.node[index] for index in order)
+    untyped = [info for info in copy.graph.output if not info.type.WhichOneof("value")]
     if untyped:
-        found = inferred(made)
+        types = inferred(copy)
         for info in untyped:
-            if info.name not in found:
+            if info.name not in types:
                 raise ModelError(f"output {info.name!r}: its type cannot be inferred: pass it")
-            info.type.CopyFrom(found[info.name])
-    return made
+            info.type.CopyFrom(types[info.name])
+    return copy

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -33,17 +34,17 @@ def make(
     allow: Iterable[str],
 ) -> Session:
     """Makes the session of a finished model."""
-    chosen = parse(providers)
-    strictness = Strictness.of(strict, allow, chosen.asked())
-    settings = prepare_options(options, chosen)
+    selection = parse(providers)
+    strictness = Strictness.of(strict, allow, selection.asked())
+    settings = prepare_options(options, selection)
     strictness.record(settings)
     subject = f"graph {model.graph.name!r}"
     engine = Engine.of(model, borrowed, options).insisted(wanted)
     create = _through_editor if engine.name == EDITOR else _through_bytes
-    with chosen.loading(settings) as kept:
+    with selection.loading(settings) as kept:
         handle = create(model, borrowed, settings, options or SessionOptions(), subject).holding(kept)
     strictness.check(handle, subject)
-    return Session._owning(handle, chosen)
+    return Session._owning(handle, selection)
 
 
 def add(assembly: Assembly, initializers: Iterable[Any], borrowed: Borrowed) -> list[Handle]:
@@ -57,28 +58,37 @@ def add(assembly: Assembly, initializers: Iterable[Any], borrowed: Borrowed) -> 
     return lenders
 
 
+@contextmanager
+def named(settings: PoolOptions, subject: str) -> Iterator[None]:
+    """Names the subject of a load in its errors, and ends the making of the session's threads after one."""
+    try:
+        yield
+    except CallbackError:
+        # Its direct cause is the exception that the caller's own code raised.
+        settle_threads(settings, subject)
+        raise
+    except Error as error:
+        settle_threads(settings, subject)
+        raise status.about(subject, error) from error
+
+
 def _through_editor(
     model: Any, borrowed: Borrowed, settings: PoolOptions, options: SessionOptions, subject: str
 ) -> SessionHandle:
-    try:
+    with named(settings, subject):
         assembly = Assembly()
         assembly.values(model.graph.input, outputs=False)
         assembly.values(model.graph.output, outputs=True)
         lenders = add(assembly, model.graph.initializer, borrowed)
         for node in model.graph.node:
             assembly.node(node)
-        made = assembly.model({entry.domain: entry.version for entry in model.opset_import})
+        source = assembly.model({entry.domain: entry.version for entry in model.opset_import})
         create = editor_api().CreateSessionFromModel
         with callback_errors.Load() as load:
             parents = [settings, *lenders]
             return make_session(
-                settings, subject, parents, (load.kept,), create, current().pointer, made, settings.pointer
+                settings, subject, parents, (load.kept,), create, current().pointer, source, settings.pointer
             )
-    except Error as error:
-        settle_threads(settings, subject)
-        if isinstance(error, CallbackError):
-            raise
-        raise status.about(subject, error) from error
 
 
 def _through_bytes(

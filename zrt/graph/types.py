@@ -23,12 +23,12 @@ _KEYS: Final = frozenset(kind for kind in ElementType if kind is ElementType.STR
 def to_element_type(value: object, subject: str) -> ElementType:
     """An element type in any form that `ElementType.of` takes."""
     try:
-        found = ElementType.of(value)
+        element_type = ElementType.of(value)
     except DTypeError as error:
         raise DTypeError(f"{subject}: {error}") from None
-    if found is ElementType.UNDEFINED:
-        raise DTypeError(f"{subject}: {found.refused}")
-    return found
+    if element_type is ElementType.UNDEFINED:
+        raise DTypeError(f"{subject}: {element_type.refused}")
+    return element_type
 
 
 def of_code(code: int, subject: str) -> ElementType:
@@ -145,8 +145,12 @@ def _require(value: object, subject: str) -> None:
         raise DTypeError(f"{subject}: the types are nested more than {DEEPEST} deep")
 
 
-def as_type(value: object, shape: object, subject: str) -> GraphType:
-    """The type itself if `value` is one, else the tensor type of an element type and a shape."""
+def as_type(value: object, shape: object, subject: str) -> GraphType | None:
+    """The type itself if `value` is one, else the tensor type of an element type and a shape; None for None."""
+    if value is None:
+        if shape is not None:
+            raise DTypeError(f"{subject}: it has a shape, but a type is missing")
+        return None
     if isinstance(value, KINDS):
         if shape is not None:
             raise ShapeError(f"{subject}: {value} already has its shape; drop {shown(shape)}")

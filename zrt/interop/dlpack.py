@@ -13,10 +13,10 @@ from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import NULL, address_of, numbers, pointer_to
 from zrt._native.handle import Handle
-from zrt.errors import AllocationError, DLPackError, DTypeError, Error, UnsupportedError
+from zrt.errors import AllocationError, DLPackError, DTypeError, Error
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU, MemoryInfo
-from zrt.types import DeviceType, ElementType, MemType, nbytes
+from zrt.types import DeviceType, ElementType, MemType, as_shape, nbytes, require_tensors
 from zrt.values.dlpack_export import CODES, DEVICE_OF_MEMORY, VERSION, Device, check_stream, pair
 from zrt.values.value import MOST_DIMENSIONS, Value, over
 
@@ -152,7 +152,7 @@ def _value(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str) ->
     rank = tensor.ndim
     if not 0 <= rank <= MOST_DIMENSIONS or (rank and not tensor.shape):
         raise DLPackError(f"{subject}: it claims to have {rank} dimensions")
-    shape = arrays.check_dims(numbers(tensor.shape, rank), subject)
+    shape = as_shape(numbers(tensor.shape, rank), subject)
     size = nbytes(element_type, shape)
     if size >= 1 << 63 or (size and not tensor.data):
         raise DLPackError(f"{subject}: it claims to have {size} bytes at {tensor.data}")
@@ -165,8 +165,8 @@ def _value(tensor: Any, flags: int, handle: Handle, copy: bool, subject: str) ->
     if reason:
         hint = "; copy=True makes one" if memory.is_host and not element_type.packed else ""
         raise DLPackError(f"{subject}: {reason}, and is to be used without a copy{hint}")
-    made = over(pointer_to(address), size, shape, element_type, [handle], subject, memory)
-    return Value(made, writeable)
+    value = over(pointer_to(address), size, shape, element_type, [handle], subject, memory)
+    return Value(value, writeable)
 
 
 def _element_type(tensor: Any, flags: int, subject: str) -> ElementType:
@@ -176,8 +176,7 @@ def _element_type(tensor: Any, flags: int, subject: str) -> ElementType:
             f"{subject}: ONNX has no element type for DLPack's (code {tensor.code}, {tensor.bits} bits, "
             f"{tensor.lanes} lanes)"
         )
-    if known.refused:
-        raise UnsupportedError(f"{subject}: {known.name} tensors: {known.refused}")
+    require_tensors(known, subject)
     if known.packed and flags & lib.ZRT_DL_PADDED:
         raise DLPackError(f"{subject}: {known.name} with a byte for each element, where ONNX Runtime needs packed ones")
     return known

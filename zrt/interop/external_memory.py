@@ -6,7 +6,8 @@ Not tested on hardware: the tests import through a provider library of their own
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
@@ -20,8 +21,7 @@ from zrt.environment.devices import EpDevice
 from zrt.environment.streams import SyncStream
 from zrt.errors import ArgumentError, DTypeError, Error, NotImplementedByOrtError, ShapeError, UnsupportedError
 from zrt.memory.allocators import write_pairs
-from zrt.memory.arrays import check_dims
-from zrt.types import ElementType, nbytes
+from zrt.types import ElementType, as_shape, nbytes
 from zrt.values import Value
 
 MOST = 2**63 - 1
@@ -63,11 +63,15 @@ def _table() -> Any:
     return api().GetInteropApi()
 
 
-def _refused(device: EpDevice, request: str, error: Error) -> Error:
-    """The error to raise if the provider, or ONNX Runtime on its behalf, refused a request."""
-    if isinstance(error, NotImplementedByOrtError):
-        return UnsupportedError(f"{device}, {request}: {error}")
-    return status.about(f"{device}, {request}", error)
+@contextmanager
+def _asking(device: EpDevice, request: str) -> Iterator[None]:
+    """Makes an error name the device and the request that its provider, or ONNX Runtime on its behalf, refused."""
+    try:
+        yield
+    except NotImplementedByOrtError as error:
+        raise UnsupportedError(f"{device}, {request}: {error}") from error
+    except Error as error:
+        raise status.about(f"{device}, {request}", error) from error
 
 
 def _native(handle: Any, kind: IntEnum, subject: str) -> Any:
@@ -102,14 +106,9 @@ class ExternalResourceImporter(Owner):
         owner = _opened(device)
         self.device = device
         table = _table()
+        release, create = table.ReleaseExternalResourceImporter, table.CreateExternalResourceImporterForDevice
         try:
-            self._handle = Handle.make(
-                table.ReleaseExternalResourceImporter,
-                [owner],
-                table.CreateExternalResourceImporterForDevice,
-                "OrtExternalResourceImporter",
-                owner.pointer,
-            )
+            self._handle = Handle.make(release, [owner], create, "OrtExternalResourceImporter", owner.pointer)
         except NotImplementedByOrtError:
             self._handle = Handle.borrow(NULL)
         except Error as error:
@@ -151,17 +150,9 @@ class ExternalResourceImporter(Owner):
         if offset >= size:
             raise ArgumentError(f"offset: {offset} is beyond the {size} bytes of the memory")
         table = _table()
-        try:
-            owned = Handle.make(
-                table.ReleaseExternalMemoryHandle,
-                [importer],
-                table.ImportMemory,
-                "OrtExternalMemoryHandle",
-                importer.pointer,
-                described,
-            )
-        except Error as error:
-            raise _refused(self.device, f"memory of kind {of.name}", error) from error
+        release, load = table.ReleaseExternalMemoryHandle, table.ImportMemory
+        with _asking(self.device, f"memory of kind {of.name}"):
+            owned = Handle.make(release, [importer], load, "OrtExternalMemoryHandle", importer.pointer, described)
         return ExternalMemory(owned, importer, self.device, size - offset)
 
     def import_semaphore(self, kind: ExternalSemaphoreType | int | str, handle: int) -> ExternalSemaphore:
@@ -172,41 +163,46 @@ class ExternalResourceImporter(Owner):
         described.type = of = choose(ExternalSemaphoreType, kind, "kind")
         described.native_handle = _native(handle, of, "handle")
         table = _table()
-        try:
-            owned = Handle.make(
-                table.ReleaseExternalSemaphoreHandle,
-                [importer],
-                table.ImportSemaphore,
-                "OrtExternalSemaphoreHandle",
-                importer.pointer,
-                described,
-            )
-        except Error as error:
-            raise _refused(self.device, f"semaphores of kind {of.name}", error) from error
+        release, load = table.ReleaseExternalSemaphoreHandle, table.ImportSemaphore
+        with _asking(self.device, f"semaphores of kind {of.name}"):
+            owned = Handle.make(release, [importer], load, "OrtExternalSemaphoreHandle", importer.pointer, described)
         return ExternalSemaphore(owned, importer, self.device)
 
     def __repr__(self) -> str:
         return f"ExternalResourceImporter({'closed' if self.closed else self.device})"
 
 
-@public
-class ExternalMemory(Owner):
-    """Imported memory, which `ExternalResourceImporter.import_memory` returns. Tensors over it keep it alive."""
+class _Imported(Owner):
+    """Memory or a semaphore that an importer imported, with the handle of the importer."""
 
-    __slots__ = ("_importer", "device", "nbytes")
+    __slots__ = ("_importer", "device")
 
     device: EpDevice
     """The device that imported it."""
+
+    def __init__(self, handle: Handle, importer: Handle, device: EpDevice) -> None:
+        """For `ExternalResourceImporter`."""
+        if not isinstance(handle, Handle):
+            name = type(self).__name__
+            maker = f"import_{name.removeprefix('External').lower()}"
+            raise DTypeError(f"an {name} is made by ExternalResourceImporter.{maker}")
+        self._handle = handle
+        self._importer = importer
+        self.device = device
+
+
+@public
+class ExternalMemory(_Imported):
+    """Imported memory, which `ExternalResourceImporter.import_memory` returns. Tensors over it keep it alive."""
+
+    __slots__ = ("nbytes",)
+
     nbytes: int
     """The size in bytes of the part that tensors can use."""
 
     def __init__(self, handle: Handle, importer: Handle, device: EpDevice, nbytes: int) -> None:
         """For `ExternalResourceImporter.import_memory`."""
-        if not isinstance(handle, Handle):
-            raise DTypeError("an ExternalMemory is made by ExternalResourceImporter.import_memory")
-        self._handle = handle
-        self._importer = importer
-        self.device = device
+        super().__init__(handle, importer, device)
         self.nbytes = nbytes
 
     def tensor(self, shape: tuple[int, ...], dtype: Any, offset: int = 0) -> Value:
@@ -219,7 +215,7 @@ class ExternalMemory(Owner):
         if element_type.refused or not element_type.bits:
             reason = element_type.refused or "they have no fixed size"
             raise UnsupportedError(f"{element_type.name} tensors: {reason}")
-        dims = check_dims(shape, "shape")
+        dims = as_shape(shape, "shape")
         begin = integer(offset, "offset", 0, MOST)
         end = begin + nbytes(element_type, dims)
         if end > self.nbytes:
@@ -233,39 +229,19 @@ class ExternalMemory(Owner):
         described.version = lib.ZRT_API_VERSION
         described.element_type = int(element_type)
         described.shape, described.rank, described.offset_bytes = places, len(dims), begin
-        try:
-            made = Handle.make(
-                api().ReleaseValue,
-                [handle],
-                _table().CreateTensorFromMemory,
-                "OrtValue",
-                self._importer.pointer,
-                handle.pointer,
-                described,
-            )
-        except Error as error:
-            raise _refused(self.device, "a tensor over imported memory", error) from error
-        if not made.pointer:
+        arguments = (self._importer.pointer, handle.pointer, described)
+        with _asking(self.device, "a tensor over imported memory"):
+            tensor = Handle.make(api().ReleaseValue, [handle], _table().CreateTensorFromMemory, "OrtValue", *arguments)
+        if not tensor.pointer:
             raise UnsupportedError(f"{self.device} made no tensor over imported memory, and gave no reason")
-        return Value(made)
+        return Value(tensor)
 
 
 @public
-class ExternalSemaphore(Owner):
+class ExternalSemaphore(_Imported):
     """An imported timeline semaphore or fence, which `ExternalResourceImporter.import_semaphore` returns."""
 
-    __slots__ = ("_importer", "device")
-
-    device: EpDevice
-    """The device that imported it."""
-
-    def __init__(self, handle: Handle, importer: Handle, device: EpDevice) -> None:
-        """For `ExternalResourceImporter.import_semaphore`."""
-        if not isinstance(handle, Handle):
-            raise DTypeError("an ExternalSemaphore is made by ExternalResourceImporter.import_semaphore")
-        self._handle = handle
-        self._importer = importer
-        self.device = device
+    __slots__ = ()
 
     def wait(self, stream: SyncStream, value: int) -> None:
         """Makes later work on the stream wait until the semaphore reaches `value`; returns at once."""
@@ -285,10 +261,8 @@ class ExternalSemaphore(Owner):
         number = integer(value, "value", 0, 2**64 - 1)
         # The stream may use the semaphore after this call returns.
         stream._keep([handle])
-        try:
+        with _asking(self.device, "semaphores"):
             status.check(getattr(_table(), name)(self._importer.pointer, handle.pointer, queue.pointer, number))
-        except Error as error:
-            raise _refused(self.device, "semaphores", error) from error
 
 
 @public
@@ -312,20 +286,16 @@ def init_graphics_interop(
     config.graphics_api = choose(GraphicsApi, graphics_api, "graphics_api")
     config.command_queue = pointer_to(integer(command_queue, "command_queue", 0, 2**64 - 1))
     config.additional_options = pairs.pointer
-    try:
+    with _asking(device, "graphics interop"):
         status.check(_table().InitGraphicsInteropForEpDevice(owner.pointer, config))
-    except Error as error:
-        raise _refused(device, "graphics interop", error) from error
 
 
 @public
 def deinit_graphics_interop(device: EpDevice) -> None:
     """Ends the sharing that `init_graphics_interop` started. Not tested on hardware."""
     owner = _opened(device)
-    try:
+    with _asking(device, "graphics interop"):
         status.check(_table().DeinitGraphicsInteropForEpDevice(owner.pointer))
-    except Error as error:
-        raise _refused(device, "graphics interop", error) from error
 
 
 def _opened(device: Any) -> Handle:

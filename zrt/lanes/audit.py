@@ -31,13 +31,13 @@ class PortAudit:
     """The address of ORT's tensor; None before the first run allocates it."""
     alignment: int | None
     """The alignment in bytes: the largest power of two that divides the address, up to 2 MiB."""
-    policy: str
+    policy: str = ""
     """The buffer policy, where the memory is a `Buffer` of zrt; else ""."""
-    rebound: bool
+    rebound: bool = False
     """Whether it is bound again before each run."""
-    copies: str
+    copies: str = ""
     """Why each run copies it; "" if no run does."""
-    allocates: str
+    allocates: str = ""
     """Why each run returns another tensor, mostly a newly allocated one; "" if it is always the same tensor."""
     owner: str = "lane"
     """Whose memory it is: "lane", "caller", or "ORT" for an output that is left to it."""
@@ -81,3 +81,8 @@ class LaneAudit:
         """Raises `ZeroCopyError` if a run copies; the message names the inputs and outputs."""
         if self.copies:
             raise ZeroCopyError("a run of this lane copies " + "; ".join(self.copies))
+
+
+def alignment_of(address: int | None) -> int | None:
+    """`PortAudit.alignment` of memory at this address."""
+    return min(address & -address, 1 << 21) if address else None

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, Self, TypeAlias, TypeVar, Unpack
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
 from zrt._common.arguments import integer, wrong_type
 from zrt._common.public import public
 from zrt._native.busy import claimed, new_flag
-from zrt._native.handle import Single
 from zrt.errors import ArgumentError, ClosedError
-from zrt.lanes import lane_sessions, lane_shapes, state_layout
+from zrt.lanes import lane_shapes, state_layout
 from zrt.lanes.audit import LaneAudit
 from zrt.lanes.given_memory import refuse_shared_writes, with_shapes
 from zrt.lanes.lane import Lane
 from zrt.lanes.lane_options import RuntimeLaneOptions, check_names
-from zrt.lanes.lane_sessions import Factory
+from zrt.lanes.lane_sessions import SessionsRuntime, shared
 from zrt.lanes.lane_shapes import ShapesLike
 from zrt.lanes.runtime import Runtime, pick
 from zrt.lanes.state_ports import as_ports
-from zrt.loading import model_source
-from zrt.loading.session_options import SessionOptions
-from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 from zrt.values.symbolic_shapes import Shape
 
@@ -45,7 +41,6 @@ class Bucket:
     """The outputs' shapes that the caller gave."""
     runtime: Runtime
     key: Key = field(repr=False)
-    spellings: list[Any] = field(default_factory=list, repr=False)
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
@@ -55,15 +50,28 @@ class Bucket:
 
 @dataclass(slots=True)
 class Counters:
-    """How often a `DynamicRuntime` found a bucket, made one, and evicted one to make room."""
+    """How often a `DynamicRuntime` found a bucket, made one, and evicted one for another."""
 
     hits: int = 0
     misses: int = 0
     evictions: int = 0
 
 
+def _alone(
+    work: Callable[Concatenate[DynamicRuntime, Parameters], Result],
+) -> Callable[Concatenate[DynamicRuntime, Parameters], Result]:
+    """A method of an open runtime during which other threads get `BusyError`."""
+
+    @wraps(work)
+    def alone(runtime: DynamicRuntime, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
+        runtime._check_open()
+        return claimed(runtime._busy, "DynamicRuntime", work, runtime, *arguments, **keywords)
+
+    return alone
+
+
 @public
-class DynamicRuntime(Single):
+class DynamicRuntime(SessionsRuntime):
     """Lanes for models whose shapes vary: each set of input shapes (and given output shapes) has its bucket.
 
     A bucket is made at its first use, with `lanes` lanes, or in advance by `prebuild` and `warm`. There are at most
@@ -74,16 +82,7 @@ class DynamicRuntime(Single):
     any thread.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_buckets",
-        "_busy",
-        "_options",
-        "_sessions",
-        "_spellings",
-        "counters",
-        "max_buckets",
-    )
+    __slots__ = ("_buckets", "_busy", "_options", "_sessions", "_spellings", "counters", "max_buckets")
 
     counters: Counters
     """Hits, misses and evictions so far."""
@@ -91,50 +90,11 @@ class DynamicRuntime(Single):
     def __init__(
         self, session: Session, lanes: int = 1, *, max_buckets: int = 16, **lane_options: Unpack[RuntimeLaneOptions]
     ) -> None:
-        self._build(lambda: lane_sessions.shared(session, lanes), max_buckets, lane_options)
+        self._build(lambda: shared(session, lanes), {"max_buckets": max_buckets, **lane_options})
 
-    @classmethod
-    def replicate(
-        cls,
-        model: model_source.Model,
-        lanes: int = 1,
-        options: SessionOptions | None = None,
-        providers: ProvidersLike = None,
-        *,
-        share_weights: bool = False,
-        external_data_dir: str | os.PathLike[str] | None = None,
-        strict: bool = False,
-        allow: Iterable[str] = (),
-        max_buckets: int = 16,
-        **lane_options: Unpack[RuntimeLaneOptions],
-    ) -> Self:
-        """A session of its own for each lane; with `share_weights` the weights are in memory once."""
-        return cls._made(
-            lambda: lane_sessions.replicated(
-                model, lanes, options, providers, share_weights, external_data_dir, strict, allow
-            ),
-            max_buckets,
-            lane_options,
-        )
-
-    @classmethod
-    def from_factory(
-        cls, factory: Factory, lanes: int = 1, *, max_buckets: int = 16, **lane_options: Unpack[RuntimeLaneOptions]
-    ) -> Self:
-        """Lanes over the sessions that ``factory(index)`` returns, for each index below `lanes`."""
-        return cls._made(lambda: lane_sessions.made(factory, lanes), max_buckets, lane_options)
-
-    @classmethod
-    def _made(
-        cls, make_sessions: Callable[[], Sequence[Session]], max_buckets: int, lane_options: RuntimeLaneOptions
-    ) -> Self:
-        runtime = cls.__new__(cls)
-        runtime._build(make_sessions, max_buckets, lane_options)
-        return runtime
-
-    def _build(
-        self, make_sessions: Callable[[], Sequence[Session]], max_buckets: int, lane_options: RuntimeLaneOptions
-    ) -> None:
+    def _build(self, make_sessions: Callable[[], Sequence[Session]], options: Mapping[str, Any]) -> None:
+        lane_options = dict(options)
+        max_buckets = lane_options.pop("max_buckets", 16)
         for name in ("shapes", "output_shapes"):
             if name in lane_options:
                 raise ArgumentError(f"{name}: give shapes to DynamicRuntime.lane, not to the constructor")
@@ -170,9 +130,6 @@ class DynamicRuntime(Single):
             return bucket
         bucket = self._find(shapes, output_shapes)
         if _is_constant(shapes) and _is_constant(output_shapes):
-            # Append first, and forget spellings before their bucket: after an interrupt no spelling maps to an evicted
-            # bucket.
-            bucket.spellings.append(spelling)
             self._spellings[spelling] = bucket
         return bucket
 
@@ -184,8 +141,8 @@ class DynamicRuntime(Single):
             self._buckets.move_to_end(key)
             self.counters.hits += 1
             return bucket
-        given = dict(zip(self._sessions[0].output_names, key[1], strict=True))
-        outputs = {name: shape for name, shape in given.items() if shape is not None}
+        by_name = dict(zip(self._sessions[0].output_names, key[1], strict=True))
+        outputs = {name: shape for name, shape in by_name.items() if shape is not None}
         inputs = dict(zip(self._sessions[0].input_names, key[0], strict=True))
         runtime = Runtime.over(self._sessions, shapes=inputs, output_shapes=outputs, **self._options)
         self.counters.misses += 1
@@ -207,33 +164,23 @@ class DynamicRuntime(Single):
         return inputs, tuple(outputs.get(name) for name in session.output_names)
 
     def _forget(self, bucket: Bucket) -> None:
-        for spelling in bucket.spellings:
-            self._spellings.pop(spelling, None)
+        # In this order: after an interrupt no spelling maps to an evicted bucket.
+        self._spellings.clear()
         del self._buckets[bucket.key]
-
-    def _owned(
-        self, work: Callable[Parameters, Result], *arguments: Parameters.args, **keywords: Parameters.kwargs
-    ) -> Result:
-        """Calls `work` while other threads get `BusyError`."""
-
-        def while_open() -> Result:
-            self._check_open()
-            return work(*arguments, **keywords)
-
-        return claimed(self._busy, "DynamicRuntime", while_open)
 
     def _check_open(self) -> None:
         if self.closed:
             raise ClosedError("this DynamicRuntime is closed")
 
+    @_alone
     def prebuild(self, specs: Iterable[Spec]) -> None:
         """Makes the buckets for these shapes now; a spec is input shapes, or a pair of input and output shapes.
 
         Raises `ArgumentError` and makes no bucket if there are more different shapes than `max_buckets`.
         """
-        self._owned(self._prebuild, specs)
+        self._prebuilt(specs)
 
-    def _prebuild(self, specs: Iterable[Spec]) -> list[Bucket]:
+    def _prebuilt(self, specs: Iterable[Spec]) -> list[Bucket]:
         if not isinstance(specs, Iterable):
             raise wrong_type("specs", "a list of shapes", specs)
         pairs = [_pair(spec) for spec in specs]
@@ -241,54 +188,47 @@ class DynamicRuntime(Single):
         if len(different) > self.max_buckets:
             raise ArgumentError(f"{len(different)} different shapes do not fit into max_buckets={self.max_buckets}")
         for key in different & self._buckets.keys():
-            # Mark them as recently used, so that none of them is evicted to make room for another.
+            # Mark them as recently used, so that none of them is evicted for another.
             self._buckets.move_to_end(key)
         return [self._find(*pair) for pair in pairs]
 
+    @_alone
     def warm(self, specs: Iterable[Spec], runs: int = 1) -> None:
         """Makes the buckets like `prebuild`, and runs each of their lanes `runs` times."""
-        self._owned(self._warm, specs, runs)
-
-    def _warm(self, specs: Iterable[Spec], runs: int) -> None:
-        for bucket in self._prebuild(specs):
+        for bucket in self._prebuilt(specs):
             bucket.runtime.prime(runs)
 
+    @_alone
     def prime(self, runs: int = 1) -> None:
         """Runs every lane of every bucket `runs` times."""
-        self._owned(self._prime, runs)
-
-    def _prime(self, runs: int) -> None:
         for bucket in self._buckets.values():
             bucket.runtime.prime(runs)
 
+    @_alone
     def audit(self) -> dict[Bucket, tuple[LaneAudit, ...]]:
         """The `Lane.audit` of every lane, by bucket; the least recently used bucket is first."""
-        return self._owned(self._audit)
-
-    def _audit(self) -> dict[Bucket, tuple[LaneAudit, ...]]:
         return {bucket: bucket.runtime.audit() for bucket in self._buckets.values()}
 
     @property
+    @_alone
     def buckets(self) -> tuple[Bucket, ...]:
         """The buckets, the least recently used first."""
-        return self._owned(tuple[Bucket, ...], self._buckets.values())
+        return tuple(self._buckets.values())
 
+    @_alone
     def remove(self, shapes: ShapesLike, output_shapes: ShapesLike = None) -> bool:
         """Drops the bucket for these shapes; returns whether there was one. Lanes that the caller holds stay usable."""
-        return self._owned(self._remove, shapes, output_shapes)
-
-    def _remove(self, shapes: ShapesLike, output_shapes: ShapesLike) -> bool:
         bucket = self._buckets.get(self._key(shapes, output_shapes))
-        if bucket is None:
-            return False
-        self._forget(bucket)
-        return True
+        if bucket is not None:
+            self._forget(bucket)
+        return bucket is not None
 
+    @_alone
     def clear(self) -> None:
         """Drops every bucket. Lanes that the caller holds stay usable."""
-        self._owned(self._clear)
+        self._drop()
 
-    def _clear(self) -> None:
+    def _drop(self) -> None:
         self._spellings.clear()
         self._buckets.clear()
 
@@ -300,7 +240,7 @@ class DynamicRuntime(Single):
     def _close(self) -> None:
         # In one claim, so that no other thread adds a bucket in between; and before the sessions, since a look-up
         # that hits does not check whether the runtime is open.
-        self._clear()
+        self._drop()
         self._sessions = ()
 
     @property

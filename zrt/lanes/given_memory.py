@@ -8,16 +8,15 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import shown, wrong_type
+from zrt._common.arguments import wrong_type
 from zrt._native import status
 from zrt._native.handle import Handle
-from zrt.errors import ArgumentError, Error, ShapeError, UnknownNameError, UnsupportedError
+from zrt.errors import ArgumentError, Error, ShapeError
 from zrt.lanes.lane_shapes import ShapesLike, by_name
-from zrt.lanes.ports import LaneMemory, Port, checked_memory, make_port, unbindable, view
+from zrt.lanes.ports import LaneMemory, Port, make_port, require_bindable, require_names, view
 from zrt.lanes.state_ports import as_ports
-from zrt.memory.allocators import MemoryInfo
+from zrt.memory.allocators import MemoryInfo, require_memory
 from zrt.memory.buffers import Buffer
-from zrt.session.feeds import names_of
 from zrt.session.io_binding import writable_value
 from zrt.session.session import Session
 from zrt.session.value_feeds import check_reach, right_value
@@ -36,80 +35,73 @@ class Places:
 
     default: LaneMemory
     own: Mapping[str, LaneMemory] = field(default_factory=dict)
-    """Ports with another `LaneMemory` than the default."""
-    given: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
-    """Ports on memory of the caller's, with their slots."""
+    """The ports that the caller named, with their memory; of the kind "given" for memory of the caller's."""
+    callers: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    """The slots of the ports on memory of the caller's."""
     buffers: Mapping[str, Buffer] = field(default_factory=dict)
     """Those of them whose only slot is a `Buffer`."""
 
     def of(self, name: str) -> LaneMemory:
-        """The memory of a port that the caller gave no memory for."""
+        """Where a port lies."""
         return self.own.get(name, self.default)
-
-    def memory(self, name: str) -> MemoryInfo:
-        """The memory on which a port lies."""
-        values = self.given.get(name)
-        return values[0].memory if values else self.of(name).memory
-
-    def left(self, infos: Sequence[ValueInfo]) -> set[str]:
-        """The outputs that are left to ORT."""
-        return {info.name for info in infos if info.name not in self.given and self.of(info.name).kind == "left"}
 
     def refuse(self, names: Collection[str], role: str) -> None:
         """Raises for memory of these ports, which are those of a state."""
-        for name in (*self.own, *self.given):
+        for name in self.own:
             if name in names:
                 raise ArgumentError(f"{role} {name!r}: the state has its memory")
 
-    def port(self, session: Session, info: ValueInfo, shape: Shape, subject: str) -> Port:
+    def port(self, session: Session, info: ValueInfo, place: MemoryInfo, shape: Shape, subject: str) -> Port:
         """The port of that input or output."""
-        values = self.given.get(info.name)
+        where, values = self.of(info.name), self.callers.get(info.name)
         if values is None:
-            return make_port(session, info, shape, self.of(info.name), subject)
-        shown_view = view(values[0]) if len(values) == 1 else None
-        where = LaneMemory("given", memory=values[0].memory)
-        return Port(info, where, values[0], shown_view, self.buffers.get(info.name), slots=values)
+            return make_port(session, info, place, shape, where, subject)
+        memory = view(values[0]) if len(values) == 1 else None
+        return Port(info, place, where, values[0], memory, self.buffers.get(info.name), slots=values)
 
 
-def places(given: MemoryLike, session: Session, owner: Handle, role: str) -> Places:
+def places(memories: MemoryLike, session: Session, owner: Handle, role: str) -> Places:
     """The checked argument `inputs` or `outputs` of a lane; `role` is "input" or "output"."""
     subject = f"{role}s"
-    if not isinstance(given, Mapping):
-        if given is not None and not isinstance(given, LaneMemory):
-            raise wrong_type(subject, "a LaneMemory or a dict of memories by name", given)
-        return Places(_checked(given, owner, subject, role))
+    if not isinstance(memories, Mapping):
+        if memories is not None and not isinstance(memories, LaneMemory):
+            raise wrong_type(subject, "a LaneMemory or a dict of memories by name", memories)
+        return Places(_checked(memories, owner, subject, role))
     infos = session.inputs if role == "input" else session.outputs
-    known = {info.name for info in infos}
-    for name in given:
-        if name not in known:
-            raise UnknownNameError(f"{subject}: the model has no {role} {shown(name)}; it has {names_of(infos)}")
+    require_names(memories, infos, role, subject)
     own, slots, buffers = {}, {}, {}
     for info in infos:
-        if info.name not in given:
+        if info.name not in memories:
             continue
-        memory = given.get(info.name)
+        memory = memories.get(info.name)
         named = f"{role} {info.name!r}"
         if memory is None or isinstance(memory, LaneMemory):
             own[info.name] = _checked(memory, owner, named, role)
             continue
         slots[info.name] = _slots(session, owner, info, memory, role, named)
+        own[info.name] = LaneMemory("given", memory=slots[info.name][0].memory)
         if isinstance(memory, Buffer):
             buffers[info.name] = memory
     return Places(LaneMemory(), own, slots, buffers)
 
 
 def _checked(memory: LaneMemory | None, owner: Handle, subject: str, role: str) -> LaneMemory:
-    checked = checked_memory(memory, owner, subject)
-    if role == "input" and checked.kind == "left":
+    """The `LaneMemory`, or the default for None; raises if the session has no such memory."""
+    if memory is None:
+        return LaneMemory()
+    if memory.kind not in ("buffers", "allocated", "left"):
+        raise ArgumentError(f"{subject}: a LaneMemory is of kind buffers, allocated or left, not {memory.kind!r}")
+    if not isinstance(memory.memory, MemoryInfo):
+        raise wrong_type(subject, "a MemoryInfo", memory.memory)
+    require_memory(owner, memory.memory, subject)
+    if role == "input" and memory.kind == "left":
         raise ArgumentError(f"{subject}: only outputs can be left to ORT")
-    return checked
+    return memory
 
 
 def _slots(session: Session, owner: Handle, info: ValueInfo, memory: Any, role: str, subject: str) -> tuple[Value, ...]:
     """The values over the caller's memory for one port."""
-    reason = unbindable(info)
-    if reason:
-        raise UnsupportedError(f"{subject} {reason}: a lane binds tensors of numbers")
+    require_bindable(info, subject)
     if role == "output" and info.name in session.input_names:
         raise ArgumentError(f"{subject} is an input as well: ORT hands it out again and writes nothing")
     if not isinstance(memory, (list, tuple)):
@@ -143,21 +135,21 @@ def _value(session: Session, owner: Handle, info: ValueInfo, memory: Any, role: 
     return Value(value._open(), value.writeable, value.memory)
 
 
-def with_shapes(shapes: ShapesLike, given: MemoryLike, infos: Sequence[ValueInfo], role: str) -> ShapesLike:
+def with_shapes(shapes: ShapesLike, memories: MemoryLike, infos: Sequence[ValueInfo], role: str) -> ShapesLike:
     """The shapes that the caller gave, with those of the given memory. Raises `ShapeError` where they differ."""
     known = {info.name for info in infos}
-    found = {name: shape for name, shape in _shapes(given) if name in known}
-    if not found:
+    own = {name: shape for name, shape in _shapes(memories) if name in known}
+    if not own:
         return shapes
     named = by_name(shapes, infos, role)
-    for name, shape in found.items():
+    for name, shape in own.items():
         if named.setdefault(name, shape) != shape:
             raise ShapeError(f"{role} {name!r}: shapes has {list(named[name])} for it, its memory has {list(shape)}")
     return named
 
 
-def _shapes(given: MemoryLike) -> Iterator[tuple[str, Shape]]:
-    for name, memory in list(given.items()) if isinstance(given, Mapping) else ():
+def _shapes(memories: MemoryLike) -> Iterator[tuple[str, Shape]]:
+    for name, memory in list(memories.items()) if isinstance(memories, Mapping) else ():
         first = memory[0] if isinstance(memory, (list, tuple)) and memory else memory
         if isinstance(first, np.ndarray):
             # A subclass may report another shape than that of its memory.
@@ -198,11 +190,11 @@ def refuse_overlaps(inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
 
 def sharers(inputs: Sequence[Port]) -> dict[str, set[str]]:
     """For each input on memory that others of the lane read too, the names of those."""
-    found: dict[str, set[str]] = {}
+    others: dict[str, set[str]] = {}
     for one, other in _overlaps(_spans(inputs, "input")):
-        found.setdefault(one.name, set()).add(other.name)
-        found.setdefault(other.name, set()).add(one.name)
-    return found
+        others.setdefault(one.name, set()).add(other.name)
+        others.setdefault(other.name, set()).add(one.name)
+    return others
 
 
 def _spans(ports: Sequence[Port], role: str) -> Iterator[_Span]:

@@ -8,7 +8,8 @@ from typing import Final
 
 from zrt._common.arguments import boolean, shown, wrong_type
 from zrt._common.public import public
-from zrt.errors import ArgumentError, ModelError, UnknownNameError
+from zrt.errors import ArgumentError, ModelError
+from zrt.lanes.ports import require_names
 from zrt.lanes.state_ports import Role, StatePair, StatePorts
 from zrt.session.feeds import names_of
 from zrt.session.session import Session
@@ -71,19 +72,19 @@ def kv_cache(
     session._open()
     boolean(in_place, "in_place")
     if pairs is None:
-        found = _found(session)
-        if not found:
+        described = _named_pairs(session)
+        if not described:
             raise ModelError(
                 f"kv_cache: the model has no inputs such as past_key_values.0.key with outputs such as present.0.key; "
                 f"it has {names_of(session.inputs)}; give pairs"
             )
     else:
-        given = StatePorts(pairs, capacity).each
-        found = [pair for pair in given if pair.output is None or pair.axis is not None or pair.once]
-        plain = {pair.output: pair.input for pair in given if pair not in found and pair.output is not None}
-        found += _described(session, plain)
-    chosen = tuple(_with(pair, axis, in_place) for pair in found)
-    return StatePorts(chosen, capacity, window, _roles(session, follow), step)
+        listed = StatePorts(pairs, capacity).each
+        described = [pair for pair in listed if pair.output is None or pair.axis is not None or pair.once]
+        plain = {pair.output: pair.input for pair in listed if pair not in described and pair.output is not None}
+        described += _described(session, plain)
+    state = tuple(_with(pair, axis, in_place) for pair in described)
+    return StatePorts(state, capacity, window, _roles(session, follow), step)
 
 
 def _with(pair: StatePair, axis: int | None, in_place: bool) -> StatePair:
@@ -98,7 +99,7 @@ def _key(name: str, side: re.Pattern[str]) -> str | None:
     return key if count else None
 
 
-def _found(session: Session) -> list[StatePair]:
+def _named_pairs(session: Session) -> list[StatePair]:
     outputs: dict[str, list[str]] = {}
     for info in session.outputs:
         key = _key(info.name, _PRESENT)
@@ -124,11 +125,9 @@ def _described(session: Session, matched: Mapping[str, str]) -> list[StatePair]:
     inputs = {info.name: info for info in session.inputs}
     outputs = {info.name: info for info in session.outputs}
     pairs = []
+    require_names(matched, session.outputs, "output", "kv_cache")
+    require_names(matched.values(), session.inputs, "input", "kv_cache")
     for output, name in matched.items():
-        for known, one in ((outputs, output), (inputs, name)):
-            if one not in known:
-                has = names_of(list(known.values()))
-                raise UnknownNameError(f"kv_cache: the model has no {shown(one)}; it has {has}")
         if _CROSS.search(name):
             pairs.append(StatePair(output, name, once=True))
         else:

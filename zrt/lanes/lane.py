@@ -5,28 +5,27 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 
 from zrt._common.arguments import boolean, integer, wrong_type
 from zrt._common.public import public
 from zrt._native import lib, ort_messages, status
+from zrt._native.builtin import set_builtin
 from zrt._native.busy import claimed
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import ArgumentError, ClosedError, Error, ShapeError, UnsupportedError
-from zrt.lanes import lane_shapes
-from zrt.lanes.audit import LaneAudit, PortAudit
+from zrt.lanes.audit import LaneAudit, PortAudit, alignment_of
 from zrt.lanes.given_memory import MemoryLike, Places, places, refuse_overlaps, sharers, with_shapes
-from zrt.lanes.lane_shapes import LaneShapes, PortShape, ShapesLike
+from zrt.lanes.lane_shapes import LaneShapes, PortShape, ShapesLike, find_by_trials, keep, quiet, resolve
 from zrt.lanes.ports import LaneMemory, Port, Ports, View, clear, view
-from zrt.lanes.samples import Samples, SamplesLike, write
+from zrt.lanes.samples import Samples, SamplesLike, write_sample
 from zrt.lanes.slots import Slots
 from zrt.loading.run_options import RunOptions
-from zrt.memory.allocators import Allocator, MemoryInfo, session_memories
-from zrt.memory.arena import AllocatorStats
+from zrt.memory.allocators import Allocator, AllocatorStats, MemoryInfo, session_memories
 from zrt.memory.arrays import address_of
 from zrt.session.bound_run import BoundOutputs, busy_flag, lane_block, run_limited
 from zrt.session.session import Session
@@ -34,21 +33,8 @@ from zrt.types import ElementType, ValueKind
 from zrt.values import Value
 from zrt.values.type_info import ValueInfo
 
-_run = lib.zrt_lane_run
-
-
 # The ids of the graphs that lanes capture: each lane has its own, above those that users choose.
 _graphs = itertools.count(1 << 30)
-
-
-def _closed_block() -> Handle:
-    block = Handle.block("zrt_lane")
-    block.pointer.busy = 1
-    return block
-
-
-# A closed lane runs this block, which is always busy, so that `run` needs no check of its own.
-_CLOSED = _closed_block()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,53 +53,64 @@ class RunStats:
 class Reader:
     """Reads the values that are bound as outputs. `Ports` holds it in place of the lane, which would be a cycle."""
 
-    __slots__ = ("_binding", "_block", "_bound", "_infos", "_left")
+    __slots__ = ("_bindings", "_block", "_outputs", "_values")
 
     def __init__(
-        self, block: Handle, binding: Handle, inputs: Sequence[Port], outputs: Sequence[Port], unread: int = 0
+        self, block: Handle, bindings: Sequence[Handle], inputs: Sequence[Port], outputs: Sequence[Port], unread: int
     ) -> None:
         """`unread` outputs are bound after these."""
         self._block = block
-        self._binding = binding
-        self._infos = [port.info for port in outputs]
-        self._left = [(port.info, port.where.memory) for port in outputs if port.value is None]
+        self._bindings = bindings
+        self._outputs = outputs
         keepers = [handle for port in (*inputs, *outputs) for handle in port.handles()]
         places = [(port.info, port.where.memory) for port in outputs]
-        self._bound = BoundOutputs(binding, places, keepers, {port.info.name for port in inputs}, unread)
+        self._values = BoundOutputs(bindings[0], places, keepers, {port.info.name for port in inputs}, unread)
 
     def values(self) -> list[Value | None]:
         """The values that are bound as outputs now; None for an output that no run has made yet."""
-        return claimed(busy_flag(self._block), "Lane", self._bound.values)
+        return claimed(busy_flag(self._block), "Lane", self._latest)
+
+    def _latest(self) -> list[Value | None]:
+        latest = self._block.pointer.binding
+        binding = next(binding for binding in self._bindings if binding.pointer == latest)
+        return self._values.read(binding, arrays=False)
 
     def read(self, index: int) -> View | None:
         """The output that ORT allocated in the last run; None for an optional that is absent."""
-        found = self._bound.view(index, self._block)
-        if found is None:
-            info = self._infos[index]
+        output = self._values.view(index, self._block)
+        if output is None:
+            info = self._outputs[index].info
             if info.kind is ValueKind.OPTIONAL:
                 return None
             raise ArgumentError(
                 f"output {info.name!r} is not there: ORT allocates it in each run, and the lane has not run yet or its "
                 "last run failed"
             )
-        return view(found) if isinstance(found, Value) else found
+        return view(output) if isinstance(output, Value) else output
 
     def forget(self) -> None:
-        """Gives up the outputs that ORT allocated in the last run."""
-        for info, memory in self._left:
-            leave(self._binding, info.name, memory)
+        """Clears what a run wrote into the outputs, and gives up those that ORT allocated in it."""
+        for port in self._outputs:
+            if isinstance(port.view, np.ndarray):
+                clear(port.view)
+            if port.value is None:
+                for binding in self._bindings:
+                    leave(binding, port.info.name, port.where.memory)
 
 
 class _Bound(NamedTuple):
-    """Everything that an open lane holds, in one attribute, so that another thread sees all of it or nothing."""
+    """Everything that an open lane holds, in one attribute, so that another thread sees all of it or nothing.
 
+    The builtin `Lane.run` reads the first field, which the second keeps alive.
+    """
+
+    address: int
+    block: Handle
     session: Session
     owner: SessionHandle
     reader: Reader
     ports_in: Sequence[Port]
     ports_out: Sequence[Port]
-    places_in: Sequence[MemoryInfo]
-    places_out: Sequence[MemoryInfo]
     inputs: Ports
     outputs: Ports
     options: RunOptions | None
@@ -149,7 +146,7 @@ class Lane(Owner, guarded=False):
     One run at a time can use a lane: a second thread gets `BusyError`. A lane works on after its session is closed.
     """
 
-    __slots__ = ("_bound", "_reference", "rebound", "synchronize")
+    __slots__ = ("_bound", "rebound", "synchronize")
 
     # The ports for which the lane has no memory: those of a state.
     _carried_inputs: frozenset[str] = frozenset()
@@ -160,13 +157,11 @@ class Lane(Owner, guarded=False):
     synchronize: bool
     """Whether each run waits for the devices before and after it."""
     _bound: _Bound | None
-    _reference: Any
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         lane = super().__new__(cls)
         lane._handle = None
         lane._bound = None
-        lane._reference = _CLOSED.reference
         lane.rebound = frozenset()
         lane.synchronize = False
         return lane
@@ -188,26 +183,32 @@ class Lane(Owner, guarded=False):
             raise wrong_type("session", "a Session", session)
         owner = session._open()
         where_in, where_out = places(inputs, session, owner, "input"), places(outputs, session, owner, "output")
-        resolved = lane_shapes.resolve(
+        lane_shapes = resolve(
             session,
             with_shapes(shapes, inputs, session.inputs, "input"),
             with_shapes(output_shapes, outputs, session.outputs, "output"),
-            leave=where_out.left(session.outputs),
-            on_device=not all(where_in.memory(info.name).is_host for info in session.inputs),
+            leave={info.name for info in session.outputs if where_out.of(info.name).kind == "left"},
+            on_device=not all(where_in.of(info.name).memory.is_host for info in session.inputs),
             trials=boolean(trials, "trials"),
             samples=samples,
             carried=self._carried_inputs,
         )
-        if resolved.key is not None and (where_in.given or where_out.given):
+        where_in.refuse(self._carried_inputs, "input")
+        where_out.refuse(self._carried_outputs, "output")
+
+        def build() -> None:
+            self._build(session, owner, lane_shapes, where_in, where_out, rebind_inputs, synchronize)
+
+        if lane_shapes.key is not None and (where_in.callers or where_out.callers):
             # The lane's own run on zeros would overwrite the caller's data.
-            resolved = lane_shapes.find_by_trials(session, resolved)
-        self._build(session, owner, resolved, where_in, where_out, rebind_inputs, synchronize)
-        key = resolved.key
-        if key is not None and self._runs_on(resolved.samples):
-            lane_shapes.keep(session, key, resolved.outputs)
-        elif key is not None:
-            found = lane_shapes.find_by_trials(session, resolved)
-            self._build(session, owner, found, where_in, where_out, rebind_inputs, synchronize)
+            lane_shapes = find_by_trials(session, lane_shapes)
+        build()
+        if lane_shapes.key is not None:
+            if self._runs_on(lane_shapes.samples):
+                keep(session, lane_shapes.key, lane_shapes.outputs)
+            else:
+                lane_shapes = find_by_trials(session, lane_shapes)
+                build()
 
     def _build(
         self,
@@ -220,62 +221,53 @@ class Lane(Owner, guarded=False):
         synchronize: bool | None,
     ) -> None:
         """Makes the memory of every port, and binds it."""
-        where_in.refuse(self._carried_inputs, "input")
-        where_out.refuse(self._carried_outputs, "output")
-        # An input without a shape is one that no memory can be bound for: `make_port` raises the error.
+        table = api()
+        places_in = session_memories(table.SessionGetMemoryInfoForInputs, owner, len(session.inputs))
+        places_out = session_memories(table.SessionGetMemoryInfoForOutputs, owner, len(session.outputs))
         ports_in = [
-            where_in.port(session, info, port.shape or (), f"input {info.name!r}")
-            for info, port in zip(session.inputs, shapes.inputs, strict=True)
+            where_in.port(session, info, place, shape, f"input {info.name!r}")
+            for info, shape, place in zip(session.inputs, shapes.inputs, places_in, strict=True)
             if info.name not in self._carried_inputs
         ]
         ports_out = [
-            _output_port(session, info, port, where_out)
-            for info, port in zip(session.outputs, shapes.outputs, strict=True)
+            _output_port(session, info, place, port, where_out)
+            for info, port, place in zip(session.outputs, shapes.outputs, places_out, strict=True)
             if info.name not in self._carried_outputs
         ]
+        ports = ports_in + ports_out
         refuse_overlaps(ports_in, ports_out)
-        table = api()
         binding = new_binding(owner, ports_in, ports_out)
-        places_in = session_memories(table.SessionGetMemoryInfoForInputs, owner, len(session.inputs))
-        places_in = [p for p, i in zip(places_in, session.inputs, strict=True) if i.name not in self._carried_inputs]
-        places_out = session_memories(table.SessionGetMemoryInfoForOutputs, owner, len(session.outputs))
-        places_out = [
-            p for p, i in zip(places_out, session.outputs, strict=True) if i.name not in self._carried_outputs
-        ]
-        copied = [port for port, place in zip(ports_in, places_in, strict=True) if not port.where.memory._beside(place)]
+        copied = [port for port in ports_in if not port.beside]
         if rebind_inputs is not None:
             copied = ports_in if boolean(rebind_inputs, "rebind_inputs") else []
         if synchronize is None:
-            memories = [port.where.memory for port in (*ports_in, *ports_out)]
-            synchronize = len(session.providers) > 1 or not all(memory.is_host for memory in memories)
+            synchronize = len(session.providers) > 1 or not all(port.where.memory.is_host for port in ports)
         self.rebound = frozenset(port.info.name for port in copied)
         self.synchronize = boolean(synchronize, "synchronize")
         options = RunOptions(gpu_graph_id=next(_graphs)) if session._captures else None
         if options is not None:
-            _require_captured(zip(ports_in, places_in, strict=True), zip(ports_out, places_out, strict=True))
-        self._handle = lane_block(
+            _require_captured(ports)
+        carrier = self._carry(owner, binding, ports_in, ports_out, where_in.default)
+        block = lane_block(
             owner,
             binding,
             session._run_options if options is None else options._open(),
             synchronize=self.synchronize,
             rebound=[(port.info.name, port.handle()) for port in copied],
             left=[(port.info.name, port.where.memory) for port in ports_out if port.value is None],
-            parents=[
-                *(handle for port in (*ports_in, *ports_out) for handle in port.handles()),
-                *self._carry(owner, binding, ports_in, ports_out, where_in.default),
-            ],
+            parents=[*(handle for port in ports for handle in port.handles()), *carrier],
         )
-        self._reference = self._handle.reference
-        reader = self._reader(binding, ports_in, ports_out)
-        slots = Slots(self._handle, ports_in, ports_out, copied)
+        reader = self._reader(block, binding, ports_in, ports_out)
+        slots = Slots(block, ports_in, ports_out, copied)
+        self._handle = block
         self._bound = _Bound(
+            block.address,
+            block,
             session,
             owner,
             reader,
             ports_in,
             ports_out,
-            places_in,
-            places_out,
             Ports("input", ports_in, slots.reading(ports_in, reader.read)),
             Ports("output", ports_out, slots.reading(ports_out, reader.read)),
             options,
@@ -294,37 +286,30 @@ class Lane(Owner, guarded=False):
         """Everything else that the lane's block needs alive; a state that the lane carries lies in `memory`."""
         return []
 
-    def _reader(self, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]) -> Reader:
-        """The reader of the lane's outputs. The lane's block exists by now."""
-        return Reader(self._open(), binding, ports_in, ports_out)
+    def _reader(self, block: Handle, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]) -> Reader:
+        return Reader(block, [binding], ports_in, ports_out, 0)
 
-    def _runs_on(self, given: Samples) -> bool:
+    def _runs_on(self, samples: Samples) -> bool:
         """`_tries` on the samples, and on zeros in the other inputs; every input holds zeros afterwards."""
-        views = self._opened().inputs
-        for name, sample in given.items():
-            write(views[name], sample)
+        bound = self._opened()
+        for name, sample in samples.items():
+            write_sample(bound.inputs[name], sample)
         try:
-            return self._tries()
+            if not self._tries():
+                return False
+            bound.reader.forget()
+            return True
         finally:
-            for name in given:
-                clear(views[name])
+            for name in samples:
+                clear(bound.inputs[name])
 
     def _tries(self) -> bool:
-        """Runs once, and returns whether that succeeds; no output has been written then."""
+        """Runs once, and returns whether that succeeds."""
         try:
-            self.run_with(lane_shapes.quiet())
+            self.run_with(quiet())
         except Error:
             return False
-        self._forget_run()
         return True
-
-    def _forget_run(self) -> None:
-        """Clears what a run wrote into the outputs."""
-        bound = self._opened()
-        for port in bound.ports_out:
-            if isinstance(port.view, np.ndarray):
-                clear(port.view)
-        bound.reader.forget()
 
     def _opened(self) -> _Bound:
         bound = self._bound
@@ -335,16 +320,19 @@ class Lane(Owner, guarded=False):
     def _closed(self) -> ClosedError:
         return ClosedError(f"this {type(self).__name__} is closed")
 
-    # No keyword-only argument: Python would look its default up in each call.
     def run(self, timeout: float | None = None) -> None:
         """Runs the model on the data in `inputs`, and writes the results to `outputs`.
 
         With a `timeout` in seconds the run ends as soon as the operator is done during which the time passes, and
         raises `TimeoutError`: the outputs are undefined then. Ctrl-C in the main thread ends such a run as well.
         """
-        code = _run(self._reference) if timeout is None else self._run_limited(None, timeout)
+        block = self._opened().block
+        code = lib.zrt_lane_run(block.reference) if timeout is None else self._run_limited(None, timeout)
         if code:
-            raise self._failure(code)
+            self._run_failed(code)
+
+    def _run_failed(self, code: int) -> NoReturn:
+        raise self._failure(code)
 
     def run_with(self, options: RunOptions, *, timeout: float | None = None) -> None:
         """`run` under `RunOptions`: a tag, log settings, and `RunOptions.terminate` from another thread."""
@@ -352,19 +340,17 @@ class Lane(Owner, guarded=False):
             raise wrong_type("options", "RunOptions", options)
         code = self._run_limited(options, timeout)
         if code:
-            raise self._failure(code)
+            self._run_failed(code)
 
     def _run_limited(self, options: RunOptions | None, timeout: float | None, *state: Any) -> Any:
-        handle, bound = self._open(), self._opened()
+        bound = self._opened()
         if options is None:
             options = bound.options
         elif bound.options is not None and isinstance(options, RunOptions) and options.gpu_graph_id is None:
             raise ArgumentError("options: this session captures graphs; give gpu_graph_id, another for each lane")
-        return run_limited(handle, bound.owner, options, timeout, *state)
+        return run_limited(bound.block, bound.owner, options, timeout, *state)
 
     def _failure(self, code: int) -> Error:
-        if code == lib.ZRT_BUSY and self._bound is None:
-            return self._closed()
         error = status.to_error(code, "Lane")
         if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
             return ShapeError(
@@ -422,22 +408,20 @@ class Lane(Owner, guarded=False):
         ports_in, ports_out = map(bound.slots.in_use, (bound.ports_in, bound.ports_out))
         inputs = tuple(
             replace(
-                _audit(port, port.value, f"ORT reads it on {place.name}", place, port.info.name in self.rebound),
+                _audit(port, port.value, "reads"),
+                rebound=port.info.name in self.rebound,
                 shared_with=tuple(sorted(shared.get(port.info.name, ()))),
             )
-            for port, place in zip(ports_in, bound.places_in, strict=True)
+            for port in ports_in
         )
-        outputs = tuple(
-            _audit(port, value, f"ORT writes it on {place.name}", place)
-            for port, value, place in zip(ports_out, bound.reader.values(), bound.places_out, strict=True)
-        )
+        values = bound.reader.values()
+        outputs = tuple(_audit(port, value, "writes") for port, value in zip(ports_out, values, strict=True))
         return LaneAudit(inputs, outputs, self.synchronize, trial_error=bound.trial_error)
 
     def close(self) -> None:
         """Closes the lane; views of its inputs and outputs stay valid."""
         super().close()
         self._bound = None
-        self._reference = _CLOSED.reference
 
     def __repr__(self) -> str:
         bound = self._bound
@@ -447,29 +431,31 @@ class Lane(Owner, guarded=False):
         return f"{type(self).__name__}({inputs} -> {outputs})"
 
 
-def _require_captured(*sides: Iterable[tuple[Port, MemoryInfo]]) -> None:
+set_builtin(Lane, "run", lib.ZRT_LANE_RUN, "_bound", "timeout=None")
+
+
+def _require_captured(ports: Iterable[Port]) -> None:
     """Refuses memory off the session's device: a replay uses the addresses of the capture."""
-    for side in sides:
-        for port, place in side:
-            if port.value is None or not port.where.memory._beside(place):
-                raise ArgumentError(
-                    f"{port.info.name!r}: this session captures graphs, so a lane's memory lies where the session has "
-                    f"it: LaneMemory.allocated on {place.name}"
-                )
+    for port in ports:
+        if port.value is None or not port.beside:
+            raise ArgumentError(
+                f"{port.info.name!r}: this session captures graphs, so a lane's memory lies where the session has it: "
+                f"LaneMemory.allocated on {port.place.name}"
+            )
 
 
 def _describe(port: Port) -> str:
     return str(port.info) if port.value is None else f"{port.info.name}: {list(port.value.shape)}"
 
 
-def _output_port(session: Session, info: ValueInfo, port: PortShape, where: Places) -> Port:
+def _output_port(session: Session, info: ValueInfo, place: MemoryInfo, port: PortShape, where: Places) -> Port:
     """The port of an output: memory of its shape, or left to ORT with the reason."""
     subject = f"output {info.name!r}"
     if port.shape is not None:
-        return where.port(session, info, port.shape, subject)
-    if info.name in where.given:
+        return where.port(session, info, place, port.shape, subject)
+    if info.name in where.callers:
         raise UnsupportedError(f"{subject}: {port.why}, so it cannot have memory of yours")
-    return Port(info, LaneMemory.left(where.memory(info.name)), why=port.why)
+    return Port(info, place, LaneMemory.left(where.of(info.name).memory), why=port.why)
 
 
 def new_binding(owner: Handle, inputs: Sequence[Port], outputs: Sequence[Port]) -> Handle:
@@ -496,31 +482,29 @@ def leave(binding: Handle, name: str, memory: MemoryInfo) -> None:
     status.check(api().BindOutputToDevice(binding.pointer, name.encode(), where.pointer))
 
 
-def _audit(port: Port, value: Value | None, does: str, place: MemoryInfo, rebound: bool = False) -> PortAudit:
-    """The audit of a port with the bound `value`; `does` says how ORT accesses it on `place`."""
+def _audit(port: Port, value: Value | None, does: str) -> PortAudit:
+    """The audit of a port with the bound `value`, which ORT "reads" or "writes"."""
     # Only a tensor of numbers has a meaningful size and address.
-    tensor = value is not None and value.is_tensor and value.element_type is not ElementType.STRING
-    numbers = value if tensor else None
+    tensor = value if value is not None and value.is_tensor else None
+    numbers = tensor if tensor is not None and tensor.element_type is not ElementType.STRING else None
     ours = address_of(port.view) if isinstance(port.view, np.ndarray) else None
     theirs = numbers.address if numbers is not None else None
-    where = theirs if theirs is not None else ours
     copies = ""
-    if not port.where.memory._beside(place):
-        copies = f"{does}, it is bound on {port.where.memory.name}"
+    if not port.beside:
+        copies = f"ORT {does} it on {port.place.name}, it is bound on {port.where.memory.name}"
     elif numbers is not None and numbers.nbytes and ours is not None and ours != theirs:
         copies = f"ORT's tensor lies at {theirs:#x}, ours at {ours:#x}"
     return PortAudit(
         name=port.info.name,
         element_type=port.info.element_type,
-        shape=value.shape if value is not None and value.is_tensor else None,
+        shape=tensor.shape if tensor is not None else None,
         nbytes=numbers.nbytes if numbers is not None else 0,
         memory=value.memory if value is not None else port.where.memory,
         kind=port.where.kind,
         address=ours,
         ort_address=theirs,
-        alignment=min(where & -where, 1 << 21) if where else None,
+        alignment=alignment_of(ours if theirs is None else theirs),
         policy=str(port.buffer.resolved) if port.buffer is not None else "",
-        rebound=rebound,
         copies=copies,
         allocates=port.why,
         owner="caller" if port.slots else "lane" if port.value is not None else "ORT",

@@ -37,6 +37,12 @@ class ShapedLaneOptions(RuntimeLaneOptions, total=False):
     output_shapes: ShapesLike
 
 
+class RuntimeOptions(ShapedLaneOptions, total=False):
+    """The keyword arguments of `Runtime` and `DynamicRuntime`, each of which refuses some of them."""
+
+    max_buckets: int
+
+
 def check_names(options: Mapping[str, object], known: type[LaneOptions], owner: type) -> None:
     """Refuses keyword arguments of `owner` that are not in `known`."""
     for name in options:

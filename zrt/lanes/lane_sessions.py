@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias, Unpack
 
 from zrt._common.arguments import boolean, integer, wrong_type
+from zrt._native.handle import Single
 from zrt.errors import DTypeError
-from zrt.lanes.lane_shapes import share_trials
+from zrt.lanes.lane_options import RuntimeOptions
+from zrt.lanes.lane_shapes import share_results
 from zrt.loading import model_source
+from zrt.loading.caller_weights import PrepackedWeights
 from zrt.loading.load import prepare_options
+from zrt.loading.read_weights import read_weights, trim_heap
 from zrt.loading.session_options import SessionOptions
 from zrt.providers.default_selection import parse
 from zrt.providers.node_assignment import Strictness
@@ -19,6 +23,85 @@ from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 
 Factory: TypeAlias = Callable[[int], Session]
+
+
+class SessionsRuntime(Single):
+    """Base of the runtimes: the ways in which one comes to its sessions."""
+
+    __slots__ = ("__weakref__",)
+
+    def _build(self, make_sessions: Callable[[], Sequence[Session]], options: Mapping[str, Any]) -> None:
+        """Checks the options, makes the sessions, which may take long, and then everything else."""
+        raise NotImplementedError
+
+    @classmethod
+    def _made_of(cls, make_sessions: Callable[[], Sequence[Session]], options: Mapping[str, Any]) -> Self:
+        runtime = cls.__new__(cls)
+        runtime._build(make_sessions, options)
+        return runtime
+
+    @classmethod
+    def replicate(
+        cls,
+        model: model_source.Model,
+        lanes: int = 1,
+        options: SessionOptions | None = None,
+        providers: ProvidersLike = None,
+        *,
+        share_weights: bool = False,
+        external_data_dir: str | os.PathLike[str] | None = None,
+        strict: bool = False,
+        allow: Iterable[str] = (),
+        **runtime_options: Unpack[RuntimeOptions],
+    ) -> Self:
+        """A session of its own for each lane; with `share_weights` the weights are in memory once.
+
+        Weights are shared on the CPU execution provider only. `runtime_options` are the constructor's keywords.
+        """
+
+        def make_sessions() -> list[Session]:
+            count = _count(lanes)
+            # Parse once, since a generator can be read once, and before loading, so that errors show early.
+            parsed = parse(providers)
+            allowed = Strictness.of(strict, allow, parsed.asked()).allow
+            shared_options = options
+            if boolean(share_weights, "share_weights"):
+                # Check the options before the weights are read, which may take long.
+                prepare_options(options, parsed, external_data_dir)
+                own = options or SessionOptions()
+                weights = read_weights(model, external_data_dir, own.external_initializer_files)
+                shared_options = replace(
+                    own,
+                    initializers={**weights, **own.initializers},
+                    prepacked_weights=PrepackedWeights() if own.prepacked_weights is None else own.prepacked_weights,
+                )
+            sessions = [
+                Session(
+                    model, shared_options, parsed, external_data_dir=external_data_dir, strict=strict, allow=allowed
+                )
+                for _ in range(count)
+            ]
+            if share_weights:
+                trim_heap()
+            share_results(sessions)
+            return sessions
+
+        return cls._made_of(make_sessions, runtime_options)
+
+    @classmethod
+    def from_factory(cls, factory: Factory, lanes: int = 1, **runtime_options: Unpack[RuntimeOptions]) -> Self:
+        """Lanes over the sessions that ``factory(index)`` returns, for each index below `lanes`."""
+
+        def make_sessions() -> list[Session]:
+            if not callable(factory):
+                raise wrong_type("factory", "a function of a lane's index", factory)
+            sessions = [factory(index) for index in range(_count(lanes))]
+            for index, session in enumerate(sessions):
+                if not isinstance(session, Session):
+                    raise DTypeError(f"factory: lane {index} got a {type(session).__name__}, not a Session")
+            return sessions
+
+        return cls._made_of(make_sessions, runtime_options)
 
 
 def _count(lanes: int) -> int:
@@ -31,52 +114,3 @@ def shared(session: Session, lanes: int) -> list[Session]:
         raise wrong_type("session", "a Session", session)
     session._open()
     return [session] * _count(lanes)
-
-
-def replicated(
-    model: model_source.Model,
-    lanes: int,
-    options: SessionOptions | None = None,
-    providers: ProvidersLike = None,
-    share_weights: bool = False,
-    external_data_dir: str | os.PathLike[str] | None = None,
-    strict: bool = False,
-    allow: Iterable[str] = (),
-) -> list[Session]:
-    """A session for each lane; with `share_weights`, all over one copy of the weights."""
-    count = _count(lanes)
-    # Parse once, since a generator of providers can be read once, and before loading, so that errors show early.
-    parsed = parse(providers)
-    strictness = Strictness.of(strict, allow, parsed.asked())
-    keywords: dict[str, Any] = {"external_data_dir": external_data_dir, "strict": strict, "allow": strictness.allow}
-    if not boolean(share_weights, "share_weights"):
-        sessions = [Session(model, options, parsed, **keywords) for _ in range(count)]
-        share_trials(sessions)
-        return sessions
-    from zrt.loading.caller_weights import PrepackedWeights
-    from zrt.loading.read_weights import read_weights, trim_heap
-
-    # Check the options before the weights are read, which may take long.
-    prepare_options(options, parsed, external_data_dir)
-    chosen = options or SessionOptions()
-    weights = read_weights(model, external_data_dir, chosen.external_initializer_files)
-    shared_options = replace(
-        chosen,
-        initializers={**weights, **chosen.initializers},
-        prepacked_weights=PrepackedWeights() if chosen.prepacked_weights is None else chosen.prepacked_weights,
-    )
-    sessions = [Session(model, shared_options, parsed, **keywords) for _ in range(count)]
-    trim_heap()
-    share_trials(sessions)
-    return sessions
-
-
-def made(factory: Factory, lanes: int) -> list[Session]:
-    """The session that the caller's factory returns for each lane's index."""
-    if not callable(factory):
-        raise wrong_type("factory", "a function of a lane's index", factory)
-    sessions = [factory(index) for index in range(_count(lanes))]
-    for index, session in enumerate(sessions):
-        if not isinstance(session, Session):
-            raise DTypeError(f"factory: lane {index} got a {type(session).__name__}, not a Session")
-    return sessions

@@ -7,23 +7,21 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import blake2b
 from typing import Any, TypeAlias
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
-from zrt._common.arguments import shown, wrong_type
+from zrt._common.arguments import wrong_type
 from zrt._native import ort_messages
-from zrt.errors import ArgumentError, Error, OrtError, ShapeError, UnknownNameError, UnsupportedError
-from zrt.lanes import samples as given_samples
-from zrt.lanes.ports import unbindable
-from zrt.lanes.samples import Samples, SamplesLike
+from zrt.errors import ArgumentError, Error, OrtError, ShapeError, UnsupportedError
+from zrt.lanes.ports import require_bindable, require_names, unbindable
+from zrt.lanes.samples import Samples, SamplesLike, checked_samples, write_sample
 from zrt.loading.run_options import RunOptions
-from zrt.memory import arrays
 from zrt.memory.buffers import Buffer
 from zrt.session.feeds import names_of
 from zrt.session.io_binding import IoBinding
 from zrt.session.session import Session
-from zrt.types import ElementType, LogSeverity, ValueKind
+from zrt.types import ElementType, LogSeverity, ValueKind, as_shape
 from zrt.values import Value, symbolic_shapes
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, format_shape, phrase
@@ -49,7 +47,7 @@ RESULTS_KEPT = 256
 
 @dataclass(frozen=True, slots=True)
 class PortShape:
-    """The shape of one input or output; None where no memory can be bound, for the reason `why`.
+    """The shape of an output; None where no memory can be bound, for the reason `why`.
 
     An output whose shape is still to be found has neither.
     """
@@ -57,7 +55,7 @@ class PortShape:
     shape: Shape | None
     why: str = ""
     declared: bool = False
-    """Whether an output has this shape because the model declares it, and not because the caller gave it."""
+    """Whether it has this shape because the model declares it, and not because the caller gave it."""
 
     @property
     def unknown(self) -> bool:
@@ -66,7 +64,7 @@ class PortShape:
 
 
 Outputs: TypeAlias = "tuple[PortShape, ...]"
-Made: TypeAlias = "dict[str, Shape | ValueKind]"
+TrialOutputs: TypeAlias = "dict[str, Shape | ValueKind]"
 # The inputs' shapes, the outputs, and the digests of the samples.
 TrialKey: TypeAlias = "tuple[tuple[Shape, ...], Outputs, tuple[tuple[str, bytes], ...]]"
 
@@ -75,7 +73,7 @@ TrialKey: TypeAlias = "tuple[tuple[Shape, ...], Outputs, tuple[tuple[str, bytes]
 class LaneShapes:
     """The shapes of a lane's inputs and outputs, in the session's order."""
 
-    inputs: tuple[PortShape, ...]
+    inputs: tuple[Shape, ...]
     outputs: Outputs
     key: TrialKey | None = None
     """Where a run has yet to show that the shapes are right: the key under which `keep` keeps them."""
@@ -90,100 +88,91 @@ def resolve(
     shapes: ShapesLike,
     output_shapes: ShapesLike,
     *,
-    leave: bool | Collection[str] = False,
+    leave: Collection[str] = (),
     on_device: bool = False,
     trials: bool = True,
     samples: SamplesLike = None,
     carried: Collection[str] = (),
 ) -> LaneShapes:
-    """The shape of every input and output of a lane, or the reason why it has none.
+    """The shape of every input and output of a lane; for an output that has none, the reason.
 
     An input's shape is given, or follows from the model's declaration and the given ones; anything else is a
     `ShapeError`, as are inputs that contradict each other. An output's shape is given, or follows from the inputs'
-    shapes, or is found by trial runs; `leave` names the outputs that are left to ORT, or is True for all of them.
+    shapes, or is found by trial runs; `leave` names the outputs that are left to ORT.
     Nothing is tried with inputs `on_device`. Without `trials` nothing is tried, and inputs may contradict each other.
     Trial runs read `samples`, which are values for inputs other than the `carried` ones of a state.
     """
-    fed = tuple(input_shapes(session, shapes))
-    chosen = given_samples.checked(samples, session.inputs, fed, carried)
-    if chosen and not trials:
+    for info in session.inputs:
+        require_bindable(info, f"input {info.name!r}")
+    inputs = tuple(input_shapes(session, shapes))
+    values = checked_samples(samples, session.inputs, inputs, carried)
+    if values and not trials:
         raise ArgumentError("samples: they are for trial runs, and trials=False makes none")
-    inputs = tuple(_port_shape(unbindable(info), shape) for info, shape in zip(session.inputs, fed, strict=True))
-    given = by_name(output_shapes, session.outputs, "output")
-    sizes = symbolic_shapes.bind(session.inputs, fed)
-    left = session.output_names if leave is True else leave or ()
+    named_outputs = by_name(output_shapes, session.outputs, "output")
+    sizes = symbolic_shapes.bind(session.inputs, inputs)
     outputs = tuple(
-        PortShape(None, "left to ORT") if info.name in left else _declared(session, info, given, sizes)
+        PortShape(None, "left to ORT") if info.name in leave else _declared(session, info, named_outputs, sizes)
         for info in session.outputs
     )
     if trials:
-        _require_agreement(session, fed)
-    if not trials or on_device or any(port.why for port in inputs):
+        # Two sizes for one name may broadcast where one of them is 1.
+        for contradiction in symbolic_shapes.contradictions(session.inputs, inputs):
+            if not contradiction.broadcasts:
+                raise ShapeError(f"shapes: {contradiction} ({UNCHECKED})")
+    if not trials or on_device:
         why = ON_DEVICE if trials else NOT_TRIED
         return LaneShapes(inputs, tuple(PortShape(None, why) if port.unknown else port for port in outputs))
-    key = fed, outputs, tuple((name, blake2b(array.tobytes()).digest()) for name, array in chosen.items())
-    kept = session._trials.get(key)
-    if kept is not None:
-        return LaneShapes(inputs, kept)
-    found = LaneShapes(inputs, outputs, key, chosen)
-    return find_by_trials(session, found) if any(port.unknown for port in outputs) else found
+    key = inputs, outputs, tuple((name, blake2b(array.tobytes()).digest()) for name, array in values.items())
+    known = results_of(session).outputs.get(key)
+    if known is not None:
+        return LaneShapes(inputs, known)
+    lane_shapes = LaneShapes(inputs, outputs, key, values)
+    return find_by_trials(session, lane_shapes) if any(port.unknown for port in outputs) else lane_shapes
 
 
-def _port_shape(why: str, shape: Shape | None) -> PortShape:
-    return PortShape(None, why) if why else PortShape(shape)
-
-
-def _declared(session: Session, info: ValueInfo, given: Mapping[str, Shape], sizes: dict[str, int]) -> PortShape:
+def _declared(session: Session, info: ValueInfo, shapes: Mapping[str, Shape], sizes: dict[str, int]) -> PortShape:
     """An output's shape as far as the caller and the model's declaration say it."""
     if info.name in session.input_names:
         return PortShape(None, "is an input as well, and ORT returns that input's memory")
-    if unbindable(info) or info.name in given:
-        return _port_shape(unbindable(info), given.get(info.name))
+    if unbindable(info):
+        return PortShape(None, unbindable(info))
+    if info.name in shapes:
+        return PortShape(shapes[info.name])
     shape = symbolic_shapes.solve(info, sizes)
     return PortShape(shape, declared=shape is not None)
 
 
-def _require_agreement(session: Session, shapes: Sequence[Shape]) -> None:
-    """Raises if two inputs give one size different values that do not broadcast."""
-    for contradiction in symbolic_shapes.contradictions(session.inputs, shapes):
-        if not contradiction.broadcasts:
-            raise ShapeError(f"shapes: {contradiction} ({UNCHECKED})")
-
-
-def by_name(given: ShapesLike, infos: Sequence[ValueInfo], role: str) -> dict[str, Shape]:
+def by_name(shapes: ShapesLike, infos: Sequence[ValueInfo], role: str) -> dict[str, Shape]:
     """Given shapes by name; a list has the shapes of the first of `infos`, in order. `role` is "input" or "output"."""
-    if given is None:
+    if shapes is None:
         return {}
-    if isinstance(given, Mapping):
-        known = {info.name for info in infos}
-        for name in given:
-            if name not in known:
-                raise UnknownNameError(f"shapes: the model has no {role} {shown(name)}; it has {names_of(infos)}")
-        named = dict(given)
-    elif isinstance(given, Sequence) and not isinstance(given, (str, bytes, memoryview)):
-        each = list(given)
-        if len(each) > len(infos):
+    if isinstance(shapes, Mapping):
+        require_names(shapes, infos, role, "shapes")
+        named = dict(shapes)
+    elif isinstance(shapes, Sequence) and not isinstance(shapes, (str, bytes, memoryview)):
+        listed = list(shapes)
+        if len(listed) > len(infos):
             raise ArgumentError(
-                f"shapes: the model has {len(infos)} {role}s ({names_of(infos)}), got {len(each)} shapes"
+                f"shapes: the model has {len(infos)} {role}s ({names_of(infos)}), got {len(listed)} shapes"
             )
-        named = {info.name: shape for info, shape in zip(infos, each, strict=False)}
+        named = {info.name: shape for info, shape in zip(infos, listed, strict=False)}
     else:
-        raise wrong_type("shapes", "a dict or a list of shapes", given)
+        raise wrong_type("shapes", "a dict or a list of shapes", shapes)
     checked = {}
     for info in infos:
         if info.name in named:
             subject = f"{role} {info.name!r}"
-            checked[info.name] = arrays.check_dims(named[info.name], subject)
+            checked[info.name] = as_shape(named[info.name], subject)
             symbolic_shapes.check(info, checked[info.name], subject)
     return checked
 
 
-def input_shapes(session: Session, given: ShapesLike, open_size: int | None = None) -> list[Shape]:
+def input_shapes(session: Session, known_shapes: ShapesLike, open_size: int | None = None) -> list[Shape]:
     """The shape of each input: given, or the declared one with the sizes that it shares with given ones.
 
     `open_size` stands for every other size. An input that is not a tensor has the shape ().
     """
-    named = by_name(given, session.inputs, "input")
+    named = by_name(known_shapes, session.inputs, "input")
     shapes = symbolic_shapes.complete(session.inputs, named, open_size)
     unknown = [info for info, shape in zip(session.inputs, shapes, strict=True) if shape is None and info.is_tensor]
     if unknown:
@@ -202,25 +191,44 @@ def _openness(info: ValueInfo, sizes: Mapping[str, int]) -> str:
     return f"input {info.name!r}: its shape {format_shape(info.shape)} is open in {', '.join(unknown)}"
 
 
-def share_trials(sessions: Sequence[Session]) -> None:
+@dataclass(frozen=True, slots=True, eq=False)
+class Results:
+    """Results of a session's lanes, for lanes to come.
+
+    Every operation on them is atomic: threads that miss the same result at the same time each make it, and store equal
+    ones.
+    """
+
+    outputs: dict[TrialKey, Outputs] = field(default_factory=dict)
+    """The outputs' shapes that runs have shown to be right."""
+    layouts: WeakValueDictionary[Any, Any] = field(default_factory=WeakValueDictionary)
+    """The layouts of the states that lanes and states have now."""
+
+
+_results: WeakKeyDictionary[Session, Results] = WeakKeyDictionary()
+
+
+def results_of(session: Session) -> Results:
+    """The results that the lanes of a session share."""
+    return _results.get(session) or _results.setdefault(session, Results())
+
+
+def share_results(sessions: Sequence[Session]) -> None:
     """Lets sessions of one model with the same options use each other's results, and carry each other's states."""
-    shared: dict[TrialKey, Outputs] = {}
-    layouts: WeakValueDictionary[Any, Any] = WeakValueDictionary()
+    results = Results()
     for session in sessions:
-        session._trials = shared
-        session._layouts = layouts
+        _results[session] = results
 
 
 def keep(session: Session, key: TrialKey, outputs: Outputs) -> None:
-    """Keeps the shapes that a run has shown to be right, for lanes to come.
+    """Keeps the shapes that a run has shown to be right.
 
-    The session holds the results. Every operation on them is atomic: threads that miss the same result at the same
-    time each run the trials, and store equal results. A failure is not kept: its cause may be gone for the next lane,
-    as with a lack of memory.
+    A failure is not kept: its cause may be gone for the next lane, as with a lack of memory.
     """
-    if len(session._trials) >= RESULTS_KEPT:
-        session._trials.clear()
-    session._trials[key] = outputs
+    known = results_of(session).outputs
+    if len(known) >= RESULTS_KEPT:
+        known.clear()
+    known[key] = outputs
 
 
 @cache
@@ -237,132 +245,120 @@ def find_by_trials(session: Session, asked: LaneShapes) -> LaneShapes:
     words, these are about shapes, and the data did not choose the branch that fails: then the data are not the cause.
     """
     assert asked.key is not None
-    shapes = asked.key[0]
     unknown = any(port.unknown for port in asked.outputs)
-    runs: list[Made] = []
+    runs: list[TrialOutputs] = []
     failures: list[OrtError] = []
     failure: Error | None = None
     try:
-        runs, failures = _Trials(session, shapes, asked.samples).runs(asked.outputs, TRIALS if unknown else 1)
+        runs, failures = _trial_runs(session, asked, TRIALS if unknown else 1)
     except Error as error:
         failure = error
-    same = len({str(error) for error in failures}) == 1
-    if not runs and same and _blames_shapes(failures[0]):
-        raise _cannot_run(session, shapes, failures[0]) from failures[0]
+    # A branch that the data chose may fail while others run.
+    if (
+        not runs
+        and len({str(error) for error in failures}) == 1
+        and ort_messages.ABOUT_SHAPES.matches(failures[0])
+        and not ort_messages.IN_A_BRANCH.matches(failures[0])
+    ):
+        fed = ", ".join(f"{info.name} {list(shape)}" for info, shape in zip(session.inputs, asked.inputs, strict=True))
+        disagreements = "".join(f"; {each}" for each in symbolic_shapes.contradictions(session.inputs, asked.inputs))
+        raise ShapeError(
+            f"shapes: the model does not run with {fed}{disagreements} ({UNCHECKED}): {failures[0]}"
+        ) from failures[0]
     outputs = tuple(
-        _found(info, port, [made[info.name] for made in runs if info.name in made])
+        _shape_of(info, port, [run[info.name] for run in runs if info.name in run])
         for info, port in zip(session.outputs, asked.outputs, strict=True)
     )
     # Other data may decide an output that only some runs made.
     if failures and (not runs or any(port.unknown for port in outputs)):
         failure = failures[0]
-    if failure is None:
-        outputs = tuple(PortShape(None, DEPENDS_ON_DATA) if port.unknown else port for port in outputs)
-        keep(session, asked.key, outputs)
-        return replace(asked, outputs=outputs, key=None)
-    why = f"a trial run failed, so its shape is not known; {MENDS}: {failure}"
+    why = f"a trial run failed, so its shape is not known; {MENDS}: {failure}" if failure else DEPENDS_ON_DATA
     outputs = tuple(PortShape(None, why) if port.unknown else port for port in outputs)
-    return replace(asked, outputs=outputs, key=None, failure=str(failure))
+    if failure is None:
+        keep(session, asked.key, outputs)
+    return replace(asked, outputs=outputs, key=None, failure=str(failure or ""))
 
 
-def _blames_shapes(error: OrtError) -> bool:
-    """Whether a failure is about shapes, and not in a branch that the data chose."""
-    return ort_messages.ABOUT_SHAPES.matches(error) and not ort_messages.IN_A_BRANCH.matches(error)
-
-
-def _cannot_run(session: Session, shapes: Sequence[Shape], error: OrtError) -> ShapeError:
-    fed = ", ".join(f"{info.name} {list(shape)}" for info, shape in zip(session.inputs, shapes, strict=True))
-    disagreements = "".join(f"; {each}" for each in symbolic_shapes.contradictions(session.inputs, shapes))
-    return ShapeError(f"shapes: the model does not run with {fed}{disagreements} ({UNCHECKED}): {error}")
-
-
-def _found(info: ValueInfo, asked: PortShape, made: Sequence[Shape | ValueKind]) -> PortShape:
-    """An output's shape after runs that `made` these; `asked` has the given or declared one."""
+def _shape_of(info: ValueInfo, asked: PortShape, runs: Sequence[Shape | ValueKind]) -> PortShape:
+    """An output's shape after `runs` that had these; `asked` has the given or declared one."""
     if asked.why:
         return asked
-    shapes = []
-    for each in made:
+    for each in runs:
         if isinstance(each, ValueKind):
             return PortShape(None, f"the model declares a tensor, ORT makes {phrase(each)}")
         if not symbolic_shapes.fits(info, each) or (asked.declared and asked.shape != each):
             return PortShape(None, f"the model declares {format_shape(info.shape)}, ORT makes {list(each)}")
-        shapes.append(each)
-    # A shape that only the runs tell is a guess: it takes all of them.
-    return PortShape(shapes[0]) if asked.shape is None and len(shapes) == TRIALS and len(set(shapes)) == 1 else asked
+        shape = each
+    # Nothing but the runs gives this shape: it counts only if every trial run made the same one.
+    return PortShape(shape) if asked.unknown and len(runs) == TRIALS and len(set(runs)) == 1 else asked
 
 
-class _Trials:
-    """Runs of a model over the samples, and over made-up data of certain shapes for the other inputs."""
+def _trial_runs(session: Session, asked: LaneShapes, wanted: int) -> tuple[list[TrialOutputs], list[OrtError]]:
+    """Runs on the samples, and on made-up data for the other inputs: the outputs of each run, and the failures.
 
-    def __init__(self, session: Session, shapes: Sequence[Shape], samples: Samples) -> None:
-        self._session = session
-        self._samples = samples
-        self._binding = IoBinding(session)
-        self._inputs = []
-        for info, shape in zip(session.inputs, shapes, strict=True):
-            value = Value.from_buffer(Buffer(shape, info.element_type))
-            self._inputs.append((info, value, value.numpy()))
-
-    def runs(self, outputs: Sequence[PortShape], wanted: int) -> tuple[list[Made], list[OrtError]]:
-        """Runs on different data: the outputs of each, and the failures.
-
-        Ends when `wanted` runs have succeeded, or when the data has proved to decide whether a run fails. Outputs with
-        a shape are bound to memory: so none grows beyond it, as made-up sizes might have it.
-        """
-        generator = np.random.default_rng(0)
-        bound = set()
-        for info, port in zip(self._session.outputs, outputs, strict=True):
-            if port.shape is None:
-                self._binding.bind_output(info.name)
+    Ends when `wanted` runs have succeeded, or when the data has proved to decide whether a run fails. Outputs with a
+    shape are bound to memory: so none grows beyond it, as made-up sizes might have it.
+    """
+    generator = np.random.default_rng(0)
+    binding = IoBinding(session)
+    inputs = []
+    for info, shape in zip(session.inputs, asked.inputs, strict=True):
+        value = Value.from_buffer(Buffer(shape, info.element_type))
+        inputs.append((info, value, value.numpy()))
+    bound = set()
+    for info, port in zip(session.outputs, asked.outputs, strict=True):
+        if port.shape is None:
+            binding.bind_output(info.name)
+        else:
+            binding.bind_output(info.name, Buffer(port.shape, info.element_type))
+            bound.add(info.name)
+    # A session with a device may copy the data there when it is bound.
+    rebinds = len(session.providers) > 1
+    runs: list[TrialOutputs] = []
+    failures: list[OrtError] = []
+    for trial in range(TRIALS):
+        for info, value, array in inputs:
+            if info.name in asked.samples:
+                write_sample(array, asked.samples[info.name])
             else:
-                self._binding.bind_output(info.name, Buffer(port.shape, info.element_type))
-                bound.add(info.name)
-        # A session with a device may copy the data there when it is bound.
-        rebinds = len(self._session.providers) > 1
-        runs: list[Made] = []
-        failures: list[OrtError] = []
-        for trial in range(TRIALS):
-            for info, value, array in self._inputs:
-                if info.name in self._samples:
-                    given_samples.write(array, self._samples[info.name])
-                else:
-                    _fill(array, info.element_type, trial, generator)
-                if trial == 0 or rebinds:
-                    self._binding.bind_input(info.name, value)
-            try:
-                runs.append(self._run(bound, wanted))
-            except OrtError as error:
-                failures.append(error)
-            if len(runs) == wanted or (runs and failures):
-                break
-        return runs, failures
-
-    def _run(self, bound: set[str], wanted: int) -> Made:
-        """The outputs of one run. Outputs that do not fit their memory are left to ORT."""
-        made: Made = {}
-        while bound or wanted > 1 or not made:
-            try:
-                return made | _run_trial(self._binding)
-            except (ShapeError, UnsupportedError) as error:
-                found = ort_messages.COMPUTED_OUTPUT_SHAPE.search(error)
-                # ORT does not say which output is no dense tensor.
-                names = set(bound) if found is None else bound & {found[1]}
-                if not names:
-                    raise
-                if found is not None:
-                    made[found[1]] = tuple(int(dim) for dim in found[2].split(",") if dim)
-                for name in names:
-                    bound.remove(name)
-                    self._binding.bind_output(name)
-        # Nothing else is to be found, and a run with nothing bound may take long over made-up sizes.
-        return made
+                _fill(array, info.element_type, trial, generator)
+            if trial == 0 or rebinds:
+                binding.bind_input(info.name, value)
+        try:
+            runs.append(_outputs_of_trial(binding, bound, wanted))
+        except OrtError as error:
+            failures.append(error)
+        if len(runs) == wanted or (runs and failures):
+            break
+    return runs, failures
 
 
-def _run_trial(binding: IoBinding) -> Made:
+def _outputs_of_trial(binding: IoBinding, bound: set[str], wanted: int) -> TrialOutputs:
+    """The outputs of one run. Those that do not fit their memory are left to ORT, and are no longer in `bound`."""
+    shapes: TrialOutputs = {}
+    while bound or wanted > 1 or not shapes:
+        try:
+            return shapes | _run_trial(binding)
+        except (ShapeError, UnsupportedError) as error:
+            words = ort_messages.COMPUTED_OUTPUT_SHAPE.search(error)
+            # ORT does not say which output is no dense tensor.
+            names = set(bound) if words is None else bound & {words[1]}
+            if not names:
+                raise
+            if words is not None:
+                shapes[words[1]] = tuple(int(dim) for dim in words[2].split(",") if dim)
+            for name in names:
+                bound.remove(name)
+                binding.bind_output(name)
+    # Nothing else is to be found, and a run with nothing bound may take long over made-up sizes.
+    return shapes
+
+
+def _run_trial(binding: IoBinding) -> TrialOutputs:
     """The shape of each output in one run; the kind of an output that is no tensor."""
     binding.run(quiet())
-    made = {name: value for name, value in binding.outputs().items() if value is not None}
-    return {name: value.shape if value.is_tensor else value.kind for name, value in made.items()}
+    values = {name: value for name, value in binding.outputs().items() if value is not None}
+    return {name: value.shape if value.is_tensor else value.kind for name, value in values.items()}
 
 
 def _fill(array: np.ndarray[Any, Any], element_type: ElementType, trial: int, generator: np.random.Generator) -> None:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from zrt._common.arguments import shown, wrong_type
+from zrt._common.arguments import shown
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt.errors import (
     AllocationError,
-    ArgumentError,
     DTypeError,
     OutOfRangeError,
     ShapeError,
     UnknownNameError,
     UnsupportedError,
 )
-from zrt.memory.allocators import CPU, Allocator, MemoryInfo, require_memory
+from zrt.memory.allocators import CPU, Allocator, MemoryInfo
 from zrt.memory.buffers import Buffer, BufferPolicy
+from zrt.session.feeds import names_of
 from zrt.session.session import Session
 from zrt.types import ElementType
 from zrt.values import Value
@@ -58,14 +58,13 @@ class LaneMemory:
         return cls("left", memory=memory)
 
 
-_DEFAULT = LaneMemory()
-
-
 @dataclass(frozen=True, slots=True)
 class Port:
     """One input or output of a lane; `value` is None for an output that is left to ORT, and `why` gives the reason."""
 
     info: ValueInfo
+    place: MemoryInfo
+    """The memory on which ORT reads or writes it."""
     where: LaneMemory
     value: Value | None = None
     view: View | None = None
@@ -73,6 +72,11 @@ class Port:
     why: str = ""
     slots: tuple[Value, ...] = ()
     """The values over the memory that the caller gave; `value` is the first one."""
+
+    @property
+    def beside(self) -> bool:
+        """Whether ORT reads or writes the port's own memory, without a copy between devices."""
+        return self.where.memory._beside(self.place)
 
     def handle(self) -> Handle:
         """The bound value's handle."""
@@ -101,37 +105,37 @@ def unbindable(info: ValueInfo) -> str:
     return "holds strings" if info.element_type is ElementType.STRING else ""
 
 
-def make_port(session: Session, info: ValueInfo, shape: Shape, where: LaneMemory, subject: str) -> Port:
-    """A port with memory for a tensor of that shape; the memory is zeroed on the host and undefined on a device."""
+def require_bindable(info: ValueInfo, subject: str) -> None:
+    """Raises for an input or output that no memory can be bound for."""
     reason = unbindable(info)
     if reason:
         raise UnsupportedError(f"{subject} {reason}: a lane binds tensors of numbers")
+
+
+def require_names(names: Iterable[object], infos: Sequence[ValueInfo], role: str, subject: str) -> None:
+    """Raises for a name that none of the inputs or outputs has; `role` is "input" or "output"."""
+    known = {info.name for info in infos}
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(f"{subject}: the model has no {role} {shown(name)}; it has {names_of(infos)}")
+
+
+def make_port(
+    session: Session, info: ValueInfo, place: MemoryInfo, shape: Shape, where: LaneMemory, subject: str
+) -> Port:
+    """A port with memory for a tensor of that shape; the memory is zeroed on the host and undefined on a device."""
     if where.kind == "allocated":
         value = Value.allocate(shape, info.element_type, Allocator(session, where.memory), subject)
-        shown_view = view(value)
-        if isinstance(shown_view, np.ndarray):
-            clear(shown_view)
-        return Port(info, where, value, shown_view)
+        memory = view(value)
+        if isinstance(memory, np.ndarray):
+            clear(memory)
+        return Port(info, place, where, value, memory)
     try:
         buffer = Buffer(shape, info.element_type, where.policy)
     except (AllocationError, DTypeError, ShapeError) as error:
         raise status.about(subject, error) from error
     value = Value.from_buffer(buffer, subject)
-    return Port(info, where, value, view(value), buffer)
-
-
-def checked_memory(where: LaneMemory | None, session: Handle, subject: str) -> LaneMemory:
-    """The argument, or the default; raises if the session has no such memory."""
-    if where is None:
-        return _DEFAULT
-    if not isinstance(where, LaneMemory):
-        raise wrong_type(subject, "a LaneMemory", where)
-    if where.kind not in ("buffers", "allocated", "left"):
-        raise ArgumentError(f"{subject}: a LaneMemory is of kind buffers, allocated or left, not {where.kind!r}")
-    if not isinstance(where.memory, MemoryInfo):
-        raise wrong_type(subject, "a MemoryInfo", where.memory)
-    require_memory(session, where.memory, subject)
-    return where
+    return Port(info, place, where, value, view(value), buffer)
 
 
 class Ports(Mapping[str, Any]):
@@ -151,12 +155,12 @@ class Ports(Mapping[str, Any]):
     def __getitem__(self, key: str | int) -> Any:
         # A look-up takes one step: it may be in a caller's hot path. To a dict True and 0.0 would be indices as well.
         kind = type(key)
-        found = self._views.get(key) if kind is str or kind is int else None
-        if found is not None:
-            return found
+        memory = self._views.get(key) if kind is str or kind is int else None
+        if memory is not None:
+            return memory
         index = self._index(key)
-        found = self._views[index]
-        return self._read(index) if found is None else found
+        memory = self._views[index]
+        return self._read(index) if memory is None else memory
 
     def _index(self, key: Any) -> int:
         """The index of a port, from its name or index."""

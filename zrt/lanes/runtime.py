@@ -5,96 +5,53 @@ It has no scheduler, queue or lock: the caller gives each lane to one thread at 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Self, Unpack
+from typing import Any, Self, Unpack
 
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
-from zrt._native.handle import Single
 from zrt.errors import ArgumentError, ClosedError, OutOfRangeError
-from zrt.lanes import lane_sessions
 from zrt.lanes.audit import LaneAudit
 from zrt.lanes.given_memory import refuse_shared_writes
 from zrt.lanes.lane import Lane
 from zrt.lanes.lane_options import ShapedLaneOptions, check_names
-from zrt.lanes.lane_sessions import Factory
+from zrt.lanes.lane_sessions import SessionsRuntime, shared
 from zrt.lanes.stateful_lane import make_lane
-from zrt.loading import model_source
-from zrt.loading.session_options import SessionOptions
-from zrt.providers.selection import ProvidersLike
 from zrt.session.session import Session
 
 
 @public
-class Runtime(Single):
+class Runtime(SessionsRuntime):
     """A fixed set of lanes: over one session, over a session for each lane (`replicate`), or over given sessions.
 
     `lane_options` are the keyword arguments of `Session.lane`, the same for every lane. Lanes over one session share
     its weights and its thread pool. A session for each lane costs memory, and no lane waits for another's threads.
     """
 
-    __slots__ = ("__weakref__", "lanes")
+    __slots__ = ("lanes",)
 
     lanes: tuple[Lane, ...]
     """The lanes; one thread at a time can use each."""
 
     def __init__(self, session: Session, lanes: int = 1, **lane_options: Unpack[ShapedLaneOptions]) -> None:
-        self._build(lambda: lane_sessions.shared(session, lanes), lane_options)
-
-    @classmethod
-    def replicate(
-        cls,
-        model: model_source.Model,
-        lanes: int = 1,
-        options: SessionOptions | None = None,
-        providers: ProvidersLike = None,
-        *,
-        share_weights: bool = False,
-        external_data_dir: str | os.PathLike[str] | None = None,
-        strict: bool = False,
-        allow: Iterable[str] = (),
-        **lane_options: Unpack[ShapedLaneOptions],
-    ) -> Self:
-        """A session of its own for each lane; with `share_weights` the weights are in memory once.
-
-        Weights are shared on the CPU execution provider only.
-        """
-        return cls._made(
-            lambda: lane_sessions.replicated(
-                model, lanes, options, providers, share_weights, external_data_dir, strict, allow
-            ),
-            lane_options,
-        )
-
-    @classmethod
-    def from_factory(cls, factory: Factory, lanes: int = 1, **lane_options: Unpack[ShapedLaneOptions]) -> Self:
-        """A lane over the session that ``factory(index)`` returns, for each index below `lanes`."""
-        return cls._made(lambda: lane_sessions.made(factory, lanes), lane_options)
+        self._build(lambda: shared(session, lanes), lane_options)
 
     @classmethod
     def over(cls, sessions: Sequence[Session], **lane_options: Unpack[ShapedLaneOptions]) -> Self:
         """A lane over each of these sessions; a session may occur several times."""
-        return cls._made(lambda: sessions, lane_options)
+        return cls._made_of(lambda: sessions, lane_options)
 
-    @classmethod
-    def _made(cls, make_sessions: Callable[[], Sequence[Session]], lane_options: ShapedLaneOptions) -> Self:
-        runtime = cls.__new__(cls)
-        runtime._build(make_sessions, lane_options)
-        return runtime
-
-    def _build(self, make_sessions: Callable[[], Sequence[Session]], lane_options: ShapedLaneOptions) -> None:
-        # Before the sessions are made, which may take long.
-        check_names(lane_options, ShapedLaneOptions, type(self))
+    def _build(self, make_sessions: Callable[[], Sequence[Session]], options: Mapping[str, Any]) -> None:
+        check_names(options, ShapedLaneOptions, type(self))
         sessions = make_sessions()
         if not isinstance(sessions, Sequence):
             raise wrong_type("sessions", "a list of sessions", sessions)
         if not sessions:
             raise ArgumentError("sessions: a runtime has at least one lane, and each a session")
         if len(sessions) > 1:
-            refuse_shared_writes(lane_options, f"{len(sessions)} lanes")
-        self.lanes = tuple(make_lane(session, **lane_options) for session in sessions)
+            refuse_shared_writes(options, f"{len(sessions)} lanes")
+        self.lanes = tuple(make_lane(session, **options) for session in sessions)
 
     @property
     def sessions(self) -> tuple[Session, ...]:

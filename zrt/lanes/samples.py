@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt._common.arguments import shown, wrong_type
-from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
-from zrt.lanes.ports import unbindable
-from zrt.session.feeds import as_array, names_of
+from zrt.errors import ArgumentError, DTypeError, ShapeError
+from zrt.lanes.ports import require_names
+from zrt.session.feeds import as_array
 from zrt.types import ElementType, pack
 from zrt.values.symbolic_shapes import Shape
 from zrt.values.type_info import ValueInfo, type_name
@@ -21,43 +21,38 @@ SamplesLike: TypeAlias = "Mapping[str, Any] | None"
 Samples: TypeAlias = "dict[str, np.ndarray[Any, Any]]"
 
 
-def checked(
-    given: SamplesLike, infos: Sequence[ValueInfo], shapes: Sequence[Shape], carried: Collection[str]
+def checked_samples(
+    samples: SamplesLike, infos: Sequence[ValueInfo], shapes: Sequence[Shape], carried: Collection[str]
 ) -> Samples:
     """Copies of the samples by input, of the inputs' types and `shapes`; packed types as packed bytes.
 
     A single number stands for every element. The inputs in `carried` are those of a state. Raises the error of a wrong
     name, type or shape.
     """
-    if given is None:
+    if samples is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise wrong_type("samples", "a dict by input", given)
-    each = dict(given)
-    known = {info.name for info in infos}
-    for name in each:
-        if name not in known:
-            raise UnknownNameError(f"samples: the model has no input {shown(name)}; it has {names_of(infos)}")
+    if not isinstance(samples, Mapping):
+        raise wrong_type("samples", "a dict by input", samples)
+    by_name = dict(samples)
+    require_names(by_name, infos, "input", "samples")
+    for name in by_name:
         if name in carried:
             raise ArgumentError(f"samples: input {name!r} is part of the state, which begins with StatePorts.initial")
     return {
-        info.name: _sample(info, shape, each[info.name])
+        info.name: _sample(info, shape, by_name[info.name])
         for info, shape in zip(infos, shapes, strict=True)
-        if info.name in each
+        if info.name in by_name
     }
 
 
-def write(array: np.ndarray[Any, Any], sample: np.ndarray[Any, Any]) -> None:
+def write_sample(array: np.ndarray[Any, Any], sample: np.ndarray[Any, Any]) -> None:
     """Writes a sample into the array of an input."""
     array[...] = sample.reshape(array.shape)
 
 
-def _sample(info: ValueInfo, shape: Shape, given: Any) -> np.ndarray[Any, Any]:
+def _sample(info: ValueInfo, shape: Shape, sample: Any) -> np.ndarray[Any, Any]:
     subject = f"samples: input {info.name!r}"
-    reason = unbindable(info)
-    if reason:
-        raise UnsupportedError(f"{subject} {reason}: a lane binds tensors of numbers")
-    array = number(info, given, subject) if type(given) in (bool, int, float) else as_array(info, given, subject)
+    array = number(info, sample, subject) if type(sample) in (bool, int, float) else as_array(info, sample, subject)
     if array.shape not in (shape, ()):
         raise ShapeError(f"{subject}: expected the shape {list(shape)} or a single number, got {list(array.shape)}")
     full = np.empty(shape, array.dtype)
@@ -65,21 +60,21 @@ def _sample(info: ValueInfo, shape: Shape, given: Any) -> np.ndarray[Any, Any]:
     return pack(full, info.element_type) if info.element_type.packed else full
 
 
-def number(info: ValueInfo, given: bool | int | float, subject: str) -> np.ndarray[Any, Any]:
+def number(info: ValueInfo, plain: bool | int | float, subject: str) -> np.ndarray[Any, Any]:
     """A number of Python's as one of the input's type; raises `DTypeError` if the type does not hold it."""
     wanted = info.element_type.dtype
-    error = DTypeError(f"{subject}: expected {type_name(info.element_type)}, got {shown(given)}")
-    if wanted is None or isinstance(given, bool) != (info.element_type is ElementType.BOOL):
+    error = DTypeError(f"{subject}: expected {type_name(info.element_type)}, got {shown(plain)}")
+    if wanted is None or isinstance(plain, bool) != (info.element_type is ElementType.BOOL):
         raise error
     try:
         with np.errstate(over="ignore"):
-            array = np.asarray(given, wanted)
+            array = np.asarray(plain, wanted)
         # An integer type takes whole numbers only. Other types round, but not to infinity.
-        held = array.item() == given or (
-            isinstance(array.item(), (float, complex)) and cmath.isfinite(array) == math.isfinite(given)
+        exact = array.item() == plain or (
+            isinstance(array.item(), (float, complex)) and cmath.isfinite(array) == math.isfinite(plain)
         )
     except (OverflowError, TypeError, ValueError):
         raise error from None
-    if not held:
+    if not exact:
         raise error
     return array

@@ -6,7 +6,7 @@ import os
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from zrt._common.files import replacing
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.busy import claimed
-from zrt._native.cdata import new_array, numbers, pointer_to
+from zrt._native.cdata import address_of, new_array, numbers, pointer_to
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt.errors import AllocationError, DTypeError, FileError, ShapeError, UnknownNameError
@@ -37,16 +37,6 @@ _CONTENT = "state:"
 _COUNTS = "counts"
 
 
-def _closed_block() -> Handle:
-    block = Handle.block("zrt_state")
-    block.pointer.busy = 1
-    return block
-
-
-# A closed state runs on this block, which is always busy, so that a run needs no check of its own.
-_CLOSED = _closed_block()
-
-
 @public
 @dataclass(frozen=True, slots=True, eq=False)
 class StateSnapshot:
@@ -64,13 +54,6 @@ class StateSnapshot:
     """For each row the position of the next step."""
 
 
-class _Room(NamedTuple):
-    """The memory of a state on one kind of memory."""
-
-    owner: Handle
-    address: int
-
-
 @public
 class State(Owner, Mapping[str, Any]):
     """The values that a lane carries from run to run; `StatefulLane.new_state` makes one.
@@ -82,7 +65,7 @@ class State(Owner, Mapping[str, Any]):
     that carry the same inputs with the same shapes, and it may outlive them.
     """
 
-    __slots__ = ("_layout", "_make", "_start", "_state")
+    __slots__ = ("_layout", "_make", "_start")
 
     def __init__(
         self,
@@ -93,21 +76,18 @@ class State(Owner, Mapping[str, Any]):
     ) -> None:
         """Users call `StatefulLane.new_state`."""
         self._handle = None
-        self._state = _CLOSED.reference
-        made = isinstance(layout, Layout) and isinstance(session, SessionHandle) and isinstance(memory, LaneMemory)
-        if not made:
+        if not (isinstance(layout, Layout) and isinstance(session, SessionHandle) and isinstance(memory, LaneMemory)):
             raise DTypeError("a State is made by StatefulLane.new_state")
         session.check()
         self._layout = layout
         self._make = (session, memory)
-        rooms, places = _allocate(layout, session, memory)
-        owners = [room.owner for room in rooms.values()]
+        owners, addresses = _allocate(layout, session, memory)
         handle = Handle.make(
             lib.zrt_state_free, [session, layout.handle, *owners], lib.zrt_state_new, "zrt_state", layout.handle.pointer
         )
         state = handle.pointer
-        for side, (memory_info, offset) in enumerate(places):
-            state.data[side] = pointer_to(rooms[memory_info].address + offset)
+        for side, address in enumerate(addresses):
+            state.data[side] = pointer_to(address)
         status.check(lib.zrt_state_wrap(state))
         self._handle = handle
         self._start: StateSnapshot | None = None
@@ -115,7 +95,6 @@ class State(Owner, Mapping[str, Any]):
         if initial is not None:
             self._write(initial)
             self._start = self._snapshot()
-        self._state = handle.reference
 
     def _claimed(self, work: Any, *arguments: Any) -> Any:
         handle = self._open()
@@ -155,34 +134,30 @@ class State(Owner, Mapping[str, Any]):
             raise UnknownNameError(f"the state has no input {shown(name)}; it has {names}")
         return index
 
-    def _side(self, index: int) -> int:
-        """The number of the buffer that the next run reads."""
-        kind = self._layout.pairs[index].kind
-        return 2 * index + (int(self._open().pointer.turn) if kind in (FIXED, GROWING) else 0)
-
     def _view(self, index: int) -> Any:
+        """The content of an input, as users read it."""
+        pair = self._layout.pairs[index]
+        if pair.kind != ONCE:
+            return self._memory(index)
+        value = self._open().pointer.values[2 * index]
+        if not value:
+            before = self._memory(index)
+            return _to_host(before) if isinstance(before, Value) else before.copy()
+        description = status.describe(value)
+        shape = numbers(description.dims, description.rank)
+        memory = MemoryInfo._read(description.memory)
+        return _to_host(at_address(address_of(description.data), shape, pair.element_type, memory))
+
+    def _memory(self, index: int) -> Any:
+        """The buffer that the next run reads; for a value that a run makes once, the one that the first run reads."""
         pair = self._layout.pairs[index]
         handle = self._open()
         state = handle.pointer
-        if pair.kind == ONCE:
-            return self._once(index, pair)
-        address = int(ffi.cast("uintptr_t", state.data[self._side(index)]))
+        address = address_of(state.data[2 * index + (int(state.turn) if pair.kind in (FIXED, GROWING) else 0)])
         shape = pair.dims if pair.kind == MASK else pair.shape(int(state.steps))
         if not pair.memory.is_host and pair.kind != MASK:
             return at_address(address, shape, pair.element_type, pair.memory, handle)
         return arrays.view(handle, address, shape, pair.element_type)
-
-    def _once(self, index: int, pair: Pair) -> Any:
-        value = self._open().pointer.values[2 * index]
-        if not value:
-            return np.empty(pair.dims, pair.element_type.dtype)
-        found = status.describe(value)
-        shape = numbers(found.dims, found.rank)
-        memory = MemoryInfo._read(found.memory)
-        address = int(ffi.cast("uintptr_t", found.data))
-        content = np.empty(shape, pair.element_type.dtype)
-        copy(at_address(address, shape, pair.element_type, memory), Value.from_array(content))
-        return content
 
     def write(self, content: Mapping[str, Any] | StateSnapshot) -> None:
         """Writes arrays by input, or a snapshot, into what the next run reads; everything is checked first.
@@ -194,14 +169,14 @@ class State(Owner, Mapping[str, Any]):
 
     def _write(self, content: Mapping[str, Any] | StateSnapshot) -> None:
         self._make[0].check()
-        given: Any = content.arrays if isinstance(content, StateSnapshot) else content
-        if not isinstance(given, Mapping):
+        named: Any = content.arrays if isinstance(content, StateSnapshot) else content
+        if not isinstance(named, Mapping):
             raise wrong_type("state", "a dict of arrays, or a StateSnapshot", content)
         state = self._open().pointer
         whole = content if isinstance(content, StateSnapshot) else None
         checked = []
         counts = set()
-        for name, array in given.items():
+        for name, array in named.items():
             index = self._index(name)
             pair = self._layout.pairs[index]
             right = _checked(pair, array, self._layout.capacity)
@@ -219,10 +194,10 @@ class State(Owner, Mapping[str, Any]):
         steps = counts.pop() if counts else int(state.steps)
         if whole is not None or steps != state.steps:
             for pair in self._layout.pairs:
-                if pair.kind == GROWING and steps and pair.info.name not in given:
+                if pair.kind == GROWING and steps and pair.info.name not in named:
                     raise ShapeError(f"state: {steps} steps need an array for {pair.info.name!r} too")
             if whole is not None:
-                self._clear(but=given)
+                self._clear(but=named)
             # The mask tells the positions.
             checked.sort(key=lambda each: each[1].kind != MASK)
             while checked and checked[0][1].kind == MASK:
@@ -242,15 +217,15 @@ class State(Owner, Mapping[str, Any]):
             place = ffi.new("void **")
             dims = new_array("int64_t", content.shape)
             status.check(lib.zrt_state_once(state, index, default_allocator(), dims, content.ndim, place))
-            address = int(ffi.cast("uintptr_t", place[0]))
-            np.copyto(arrays.view(handle, address, content.shape, pair.element_type), content, casting="equiv")
-            return
-        place_of = self._view(index)
-        if isinstance(place_of, Value):
-            if content.size:
-                copy(_as_value(pair, content), place_of)
+            memory = arrays.view(handle, address_of(place[0]), content.shape, pair.element_type)
         else:
-            np.copyto(place_of, content, casting="equiv")
+            memory = self._memory(index)
+        if not isinstance(memory, Value):
+            np.copyto(memory, content, casting="equiv")
+        elif content.size:
+            staging = Buffer(memory.shape, pair.element_type)
+            np.copyto(staging.array, content, casting="equiv")
+            copy(staging, memory)
 
     def reset(self) -> None:
         """Sets it to its start: what was given at first, else zeros and no steps."""
@@ -273,13 +248,13 @@ class State(Owner, Mapping[str, Any]):
             if pair.info.name in but:
                 continue
             if pair.kind == MASK:
-                self._view(index).fill(1)
-            elif pair.kind in more or (pair.kind in (FIXED, IN_PLACE) and pair.axis is None):
-                place = self._view(index)
-                if isinstance(place, Value):
-                    copy(_as_value(pair, np.zeros(pair.dims, pair.element_type.dtype)), place)
-                else:
-                    clear(place)
+                self._memory(index).fill(1)
+            elif pair.kind in more or (pair.kind in (FIXED, IN_PLACE, ONCE) and pair.axis is None):
+                memory = self._memory(index)
+                if not isinstance(memory, Value):
+                    clear(memory)
+                elif memory.nbytes:
+                    copy(Buffer(memory.shape, pair.element_type), memory)
 
     def snapshot(self) -> StateSnapshot:
         """A copy of the content, on the host."""
@@ -294,16 +269,16 @@ class State(Owner, Mapping[str, Any]):
             pair = self._layout.pairs[index]
             if pair.kind == ONCE and not state.values[2 * index]:
                 continue
-            content[name] = _to_host(pair, view) if isinstance(view, Value) else view.copy()
+            content[name] = _to_host(view) if isinstance(view, Value) else view.copy()
         rows = int(self._layout.handle.pointer.rows)
         return StateSnapshot(content, int(state.steps), int(state.seen), numbers(state.positions, rows))
 
     def copy(self) -> State:
         """Another state with the same content and the same start."""
         snapshot = self.snapshot()
-        made = type(self)(self._layout, *self._make, snapshot)
-        made._start = self._start
-        return made
+        twin = type(self)(self._layout, *self._make, snapshot)
+        twin._start = self._start
+        return twin
 
     def __copy__(self) -> State:
         return self.copy()
@@ -321,39 +296,19 @@ class State(Owner, Mapping[str, Any]):
         content = self.snapshot()
         named = {f"{_CONTENT}{name}": _raw(array) for name, array in content.arrays.items()}
         counts = np.array([content.steps, content.seen, *content.positions], np.int64)
-        try:
-            with _opened(file, "wb") as place:
-                np.savez(place, **{_COUNTS: counts}, **named)  # type: ignore[arg-type]  # of another keyword
-        except DTypeError:
-            raise
-        except Exception as error:
-            if error.__context__ is not None and not isinstance(error.__context__, Exception):
-                # An interrupt: zipfile raises an error about the archive that it leaves half written.
-                raise error.__context__ from None
-            # An open file may raise anything, and numpy a TypeError about one for text.
-            raise FileError(f"state file {_called(file)}: {error}") from error
+        with _opened(file, "wb") as place:
+            np.savez(place, **{_COUNTS: counts}, **named)  # type: ignore[arg-type]  # of another keyword
 
     def load(self, file: File) -> None:
         """Reads the content that `save` wrote. Raises `FileError` for a file that is none."""
         self.write(self._read(file))
 
     def _read(self, file: File) -> StateSnapshot:
-        try:
-            with _opened(file, "rb") as place, np.load(place, allow_pickle=False) as archive:
-                found = {name: archive[name] for name in archive.files}
-            counts = [int(number) for number in found.pop(_COUNTS)]
-            named = {name.removeprefix(_CONTENT): _typed(self._layout, name, found[name]) for name in found}
+        with _opened(file, "rb") as place, np.load(place, allow_pickle=False) as archive:
+            members = {name: archive[name] for name in archive.files}
+            counts = [int(number) for number in members.pop(_COUNTS)]
+            named = {name.removeprefix(_CONTENT): _typed(self._layout, name, members[name]) for name in members}
             return StateSnapshot(named, counts[0], counts[1], tuple(counts[2:]))
-        except DTypeError:
-            raise
-        except Exception as error:
-            # numpy, zipfile and zlib raise errors of many types about a damaged file.
-            raise FileError(f"state file {_called(file)}: it has no state: {error}") from error
-
-    def close(self) -> None:
-        """Closes the state; views of it stay valid."""
-        super().close()
-        self._state = _CLOSED.reference
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._layout.by_name)
@@ -368,8 +323,7 @@ class State(Owner, Mapping[str, Any]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         if self._handle is None:
@@ -378,17 +332,14 @@ class State(Owner, Mapping[str, Any]):
         return f"State({', '.join(map(str, self._layout.pairs))}{held})"
 
 
-def _allocate(
-    layout: Layout, session: Handle, memory: LaneMemory
-) -> tuple[dict[MemoryInfo, _Room], list[tuple[MemoryInfo, int]]]:
-    """One allocation on each kind of memory, and for each side of each pair its memory and offset."""
+def _allocate(layout: Layout, session: Handle, memory: LaneMemory) -> tuple[list[Handle], list[int]]:
+    """One allocation on each kind of memory: the owners, and for each side of each pair the address."""
     ends: dict[MemoryInfo, int] = {}
     places: list[tuple[MemoryInfo, int]] = []
     for pair in layout.pairs:
         where = _place(pair, memory)
-        alignment = SMALLEST_ALIGNMENT
-        if _in_buffers(where, memory):
-            alignment = memory.policy.resolve(pair.nbytes).alignment
+        in_buffers = _in_buffers(where, memory)
+        alignment = memory.policy.resolve(pair.nbytes).alignment if in_buffers else SMALLEST_ALIGNMENT
         for side in range(2):
             if side and (pair.kind in (IN_PLACE, ONCE) or (pair.kind == MASK and pair.blocks == 1)):
                 places.append(places[-1])
@@ -396,7 +347,8 @@ def _allocate(
             start = -(-ends.get(where, 0) // alignment) * alignment
             places.append((where, start))
             ends[where] = start + pair.nbytes
-    return {where: _room(where, end, session, memory) for where, end in ends.items()}, places
+    blocks = {where: _block(where, end, session, memory) for where, end in ends.items()}
+    return [owner for owner, _ in blocks.values()], [blocks[where][1] + start for where, start in places]
 
 
 def _place(pair: Pair, memory: LaneMemory) -> MemoryInfo:
@@ -410,34 +362,43 @@ def _in_buffers(where: MemoryInfo, memory: LaneMemory) -> bool:
     return where == CPU and memory.kind == "buffers"
 
 
-def _room(where: MemoryInfo, size: int, session: Handle, memory: LaneMemory) -> _Room:
+def _block(where: MemoryInfo, size: int, session: Handle, memory: LaneMemory) -> tuple[Handle, int]:
+    """The owner and the address of a state's memory of one kind."""
     if _in_buffers(where, memory):
         try:
             buffer = Buffer((size,), ElementType.UINT8, memory.policy)
         except AllocationError as error:
             raise status.about("state", error) from error
-        return _Room(buffer._open(), buffer.address)
+        return buffer._open(), buffer.address
     # Its memory may begin anywhere.
-    made = Allocator._of(session, where).allocate(size + SMALLEST_ALIGNMENT)
-    return _Room(made._open(), -(-made.address // SMALLEST_ALIGNMENT) * SMALLEST_ALIGNMENT)
+    allocation = Allocator._of(session, where).allocate(size + SMALLEST_ALIGNMENT)
+    return allocation._open(), -(-allocation.address // SMALLEST_ALIGNMENT) * SMALLEST_ALIGNMENT
 
 
 @contextmanager
 def _opened(file: File, mode: str) -> Iterator[IO[bytes]]:
-    """The file of that name, or an open one, which stays open."""
-    if isinstance(file, (str, os.PathLike)):
-        path = os.fsdecode(path_bytes(file, "file"))
-        places = nullcontext((path,)) if mode == "rb" else replacing(path, subject="file")
-        with places as (where,), open(where, mode) as opened:
-            yield opened
-    elif hasattr(file, "read" if mode == "rb" else "write"):
-        yield file
-    else:
-        raise wrong_type("file", "a path or a binary file", file)
-
-
-def _called(file: File) -> str:
-    return repr(os.fspath(file)) if isinstance(file, (str, os.PathLike)) else shown(file)
+    """The file of that name, or an open one, which stays open. An error in the block is a `FileError`."""
+    name = shown(file)
+    try:
+        if isinstance(file, (str, os.PathLike)):
+            name = repr(os.fspath(file))
+            path = os.fsdecode(path_bytes(file, "file"))
+            places = nullcontext((path,)) if mode == "rb" else replacing(path, subject="file")
+            with places as (where,), open(where, mode) as opened:
+                yield opened
+        elif hasattr(file, "read" if mode == "rb" else "write"):
+            yield file
+        else:
+            raise wrong_type("file", "a path or a binary file", file)
+    except DTypeError:
+        raise
+    except Exception as error:
+        if error.__context__ is not None and not isinstance(error.__context__, Exception):
+            # An interrupt: zipfile raises an error about the archive that it leaves half written.
+            raise error.__context__ from None
+        # numpy, zipfile, zlib and an open file raise errors of many types.
+        reason = f"it has no state: {error}" if mode == "rb" else error
+        raise FileError(f"state file {name}: {reason}") from error
 
 
 def _count(number: object, subject: str, high: int = 2**62) -> int:
@@ -457,33 +418,25 @@ def _checked(pair: Pair, array: object, capacity: int) -> Array:
     if array.dtype.newbyteorder("=") != wanted:
         raise DTypeError(f"{subject}: expected {wanted}, got {shown(array.dtype)}")
     shape = (pair.nbytes,) if kind.packed else pair.dims
-    given = array.shape
-    fits = given == shape
-    if pair.kind == GROWING and pair.axis is not None and len(given) == len(shape):
-        steps = given[pair.axis]
-        fits = given == pair.shape(steps) and steps <= capacity
+    actual = array.shape
+    fits = actual == shape
+    if pair.kind == GROWING and pair.axis is not None and len(actual) == len(shape):
+        steps = actual[pair.axis]
+        fits = actual == pair.shape(steps) and steps <= capacity
     elif pair.kind == ONCE:
-        fits = symbolic_shapes.fits(pair.info, given)
+        fits = symbolic_shapes.fits(pair.info, actual)
     if not fits:
         most = " at most" if pair.kind == GROWING else ""
-        raise ShapeError(f"{subject}: expected shape {list(shape)}{most}, got {list(given)}")
+        raise ShapeError(f"{subject}: expected shape {list(shape)}{most}, got {list(actual)}")
     return array
 
 
-def _as_value(pair: Pair, content: Array) -> Value:
-    content = arrays.native(content)
-    if pair.element_type.packed:
-        return Value.from_packed(content, pair.element_type, pair.dims)
-    return Value.from_array(content)
-
-
-def _to_host(pair: Pair, value: Value) -> Array:
-    """A copy of a tensor on a device."""
-    packed = pair.element_type.packed
-    content = np.empty(value.nbytes, np.uint8) if packed else np.empty(value.shape, pair.element_type.dtype)
-    if content.size:
-        copy(value, _as_value(pair, content))
-    return content
+def _to_host(value: Value) -> Array:
+    """A copy of a tensor in an array; of a packed type, its packed bytes."""
+    content = Buffer(value.shape, value.element_type)
+    if value.nbytes:
+        copy(value, content)
+    return content.array
 
 
 def _raw(array: Array) -> Array:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from zrt._common.arguments import shown
 from zrt._native import lib
 from zrt._native.cdata import NULL, new_array, strings
 from zrt._native.forks import RunTable
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.errors import AllocationError, ArgumentError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.errors import AllocationError, ArgumentError, ShapeError, UnsupportedError
 from zrt.lanes import lane_shapes
 from zrt.lanes.lane_shapes import ShapesLike
-from zrt.lanes.ports import unbindable
+from zrt.lanes.ports import require_bindable, require_names
 from zrt.lanes.state_ports import StatePair, StatePorts
 from zrt.memory.allocators import MOST_BYTES, MemoryInfo, session_memories
-from zrt.session.feeds import names_of
 from zrt.session.session import Session
 from zrt.types import ElementType, creation_code, nbytes
 from zrt.values import symbolic_shapes
@@ -101,10 +99,12 @@ class Layout:
         inputs = strings(pair.info.name for pair in pairs)
         outputs = strings(pair.output or "" for pair in pairs)
         rows = new_array("zrt_pair", len(pairs))
-        kept: list[Any] = [inputs, outputs, rows]
+        pinned: list[Any] = [inputs, outputs, rows]
         for index, (row, pair, memory) in enumerate(zip(rows, pairs, memories, strict=True)):
-            dims, one = new_array("int64_t", pair.dims), _one(pair)
-            kept += [dims, one]
+            dims = new_array("int64_t", pair.dims)
+            # The element of a mask for a step that counts.
+            one = new_array("char", np.ones((), pair.element_type.dtype).tobytes() if pair.kind == MASK else b"")
+            pinned += [dims, one]
             row.kind = pair.kind
             row.input = inputs[index]
             row.output = outputs[index] if pair.output is not None else NULL
@@ -113,7 +113,7 @@ class Layout:
             row.rank, row.dims, row.axis = len(pair.dims), dims, pair.axis or 0
             row.blocks, row.step_bytes, row.bytes = pair.blocks, pair.step_bytes, pair.nbytes
             row.one = one
-        self.handle = Handle.block("zrt_layout", [Handle.pin(tuple(kept)), *memories])
+        self.handle = Handle.block("zrt_layout", [Handle.pin(tuple(pinned)), *memories])
         layout = self.handle.pointer
         layout.api = table.pointer
         layout.count, layout.pairs = len(pairs), rows
@@ -125,41 +125,23 @@ class Layout:
     def difference(self, other: Layout) -> str:
         """Why a state of the other layout does not fit; "" where only the session differs."""
         for mine, its in zip(self.pairs, other.pairs, strict=False):
-            if (mine.info.name, mine.dims, mine.kind, mine.element_type) != (
-                its.info.name,
-                its.dims,
-                its.kind,
-                its.element_type,
-            ):
+            if _facts(mine) != _facts(its):
                 return f"this lane carries {mine}, the state has {its}"
         if len(self.pairs) != len(other.pairs):
             return f"this lane carries {len(self.pairs)} inputs, the state has {len(other.pairs)}"
         return ""
 
 
-def _one(pair: Pair) -> Any:
-    """The element of a mask for a step that counts, as bytes."""
-    if pair.kind != MASK:
-        return new_array("char", 1)
-    return new_array("char", list(map(_byte, np.ones((), pair.element_type.dtype).tobytes())))
-
-
-def _byte(number: int) -> bytes:
-    return bytes((number,))
-
-
-class Follower(NamedTuple):
-    """An input that the lane writes before each run: a kind of state.h."""
-
-    kind: int
-    name: str
+def _facts(pair: Pair) -> tuple[Any, ...]:
+    return pair.info.name, pair.dims, pair.kind, pair.element_type
 
 
 class Carried(NamedTuple):
     """Everything about the state of a lane that follows from its arguments."""
 
     layout: Layout
-    followers: tuple[Follower, ...]
+    followers: dict[str, int]
+    """The inputs that the lane writes before each run, with their kinds of state.h."""
     step: int
     shapes: dict[str, Shape]
     """The shapes of all inputs, in a first run."""
@@ -179,230 +161,193 @@ class Carried(NamedTuple):
 
 def resolve(session: Session, ports: StatePorts, shapes: ShapesLike, output_shapes: ShapesLike) -> Carried:
     """The layout of states for lanes of these shapes. Raises for pairs that the model does not have."""
-    owner = session._open()
-    infos = {info.name: info for info in session.inputs}
-    outputs = {info.name: info for info in session.outputs}
-    places = session_memories(api().SessionGetMemoryInfoForInputs, owner, len(session.inputs))
-    where = dict(zip(infos, places, strict=True))
-    given = lane_shapes.by_name(shapes, session.inputs, "input")
-    _check_names(ports, infos, outputs, session)
-    known = symbolic_shapes.bind(
-        [infos[name] for name in given if name not in _carried_names(ports)],
-        [shape for name, shape in given.items() if name not in _carried_names(ports)],
-    )
-    capacity = ports.capacity or 0
-    counted = bool(ports.follow) or any(pair.axis is not None and not pair.once for pair in ports.each)
-    step = _step(ports, session, given, known) if counted else 1
-    pairs = [
-        _pair(each, infos[each.input], outputs, known, given.get(each.input), capacity, where[each.input])
-        for each in ports.each
-    ]
-    followers, more = _followers(ports, infos, known | _bound(pairs), given, capacity, step, where)
-    pairs += more
-    for pair in pairs:
-        if pair.nbytes > MOST_BYTES:
-            raise AllocationError(
-                f"state {pair.info.name!r}: no memory for {pair.nbytes} bytes: more than an address space has"
-            )
-    if counted and step > capacity:
-        raise ArgumentError(f"capacity: a run has {step} steps, more than {capacity}")
-    key = tuple(pairs), capacity if counted else 0, ports.window, owner.table
-    layout = session._layouts.get(key)
-    if layout is None:
-        # One of two threads stores first; both get its layout.
-        layout = session._layouts.setdefault(key, Layout(*key))
-    first = {name: shape for name, shape in given.items() if name not in layout.by_name}
-    first |= {pair.info.name: pair.shape(step if pair.kind == MASK else 0) for pair in pairs}
-    first |= _follower_shapes(ports, infos, known | _bound(pairs), given, step)
-    made = {pair.output: pair.shape(step) for pair in pairs if pair.output is not None and pair.kind != ONCE}
-    return Carried(layout, followers, step, first, lane_shapes.by_name(output_shapes, session.outputs, "output") | made)
+    return _Resolver(session, ports, shapes).carried(output_shapes)
 
 
-def _carried_names(ports: StatePorts) -> set[str]:
-    return {pair.input for pair in ports.each}
+class _Resolver:
+    """Finds the layout of the states that `ports` describe, from the given shapes and the model's declarations."""
 
+    def __init__(self, session: Session, ports: StatePorts, shapes: ShapesLike) -> None:
+        owner = session._open()
+        self._table = owner.table
+        self._session = session
+        self._ports = ports
+        self._inputs = {info.name: info for info in session.inputs}
+        self._outputs = {info.name: info for info in session.outputs}
+        places = session_memories(api().SessionGetMemoryInfoForInputs, owner, len(session.inputs))
+        self._places = dict(zip(self._inputs, places, strict=True))
+        self._shapes = lane_shapes.by_name(shapes, session.inputs, "input")
+        self._carried = {pair.input for pair in ports.each}
+        self._check_names()
+        fed = {name: shape for name, shape in self._shapes.items() if name not in self._carried}
+        self._sizes = symbolic_shapes.bind([self._inputs[name] for name in fed], [*fed.values()])
+        """The sizes that are known by name."""
+        self._capacity = ports.capacity or 0
 
-def _check_names(
-    ports: StatePorts, infos: Mapping[str, ValueInfo], outputs: Mapping[str, ValueInfo], session: Session
-) -> None:
-    for pair in ports.each:
-        if pair.input not in infos:
-            raise UnknownNameError(
-                f"state: the model has no input {shown(pair.input)}; it has {names_of(session.inputs)}"
-            )
-        if pair.output is not None and pair.output not in outputs:
-            raise UnknownNameError(
-                f"state: the model has no output {shown(pair.output)}; it has {names_of(session.outputs)}"
-            )
-        if pair.output in infos:
-            raise UnsupportedError(
-                f"state {pair.input!r}: the output {pair.output!r} is an input as well, and ONNX Runtime returns that "
-                "input's memory"
-            )
-    names = _carried_names(ports)
-    for name in (*ports.follow, *((ports.step,) if isinstance(ports.step, str) else ()), *ports.initial):
-        if name not in infos:
-            raise UnknownNameError(f"state: the model has no input {shown(name)}; it has {names_of(session.inputs)}")
-    for name in ports.follow:
-        if name in names:
-            raise ArgumentError(f"state: input {name!r} is in a pair, and cannot follow the steps")
-    for name in ports.initial:
-        if name not in names and ports.follow.get(name) != "mask":
-            raise ArgumentError(f"initial: input {name!r} is not part of the state")
+    def carried(self, output_shapes: ShapesLike) -> Carried:
+        """The layout, and the shapes of a lane with it."""
+        ports = self._ports
+        counted = bool(ports.follow) or any(pair.axis is not None and not pair.once for pair in ports.each)
+        step = self._step() if counted else 1
+        pairs = [self._pair(pair, self._inputs[pair.input]) for pair in ports.each]
+        self._add_sizes(pairs)
+        followers, masks = self._followers()
+        pairs += masks
+        self._add_sizes(masks)
+        for pair in pairs:
+            if pair.nbytes > MOST_BYTES:
+                raise AllocationError(
+                    f"state {pair.info.name!r}: no memory for {pair.nbytes} bytes: more than an address space has"
+                )
+        if counted and step > self._capacity:
+            raise ArgumentError(f"capacity: a run has {step} steps, more than {self._capacity}")
+        key = tuple(pairs), self._capacity if counted else 0, ports.window, self._table
+        layouts = lane_shapes.results_of(self._session).layouts
+        layout: Layout | None = layouts.get(key)
+        if layout is None:
+            # One of two threads stores first; both get its layout.
+            layout = layouts.setdefault(key, Layout(*key))
+        first = {name: shape for name, shape in self._shapes.items() if name not in layout.by_name}
+        first |= {pair.info.name: pair.shape(step if pair.kind == MASK else 0) for pair in pairs}
+        first |= self._follower_shapes(step)
+        outputs = lane_shapes.by_name(output_shapes, self._session.outputs, "output")
+        outputs |= {pair.output: pair.shape(step) for pair in pairs if pair.output is not None and pair.kind != ONCE}
+        return Carried(layout, followers, step, first, outputs)
 
+    def _check_names(self) -> None:
+        ports, carried = self._ports, self._carried
+        names = [pair.input for pair in ports.each]
+        names += [*ports.follow, *([ports.step] if isinstance(ports.step, str) else []), *ports.initial]
+        require_names(names, self._session.inputs, "input", "state")
+        outputs = [pair.output for pair in ports.each if pair.output is not None]
+        require_names(outputs, self._session.outputs, "output", "state")
+        for pair in ports.each:
+            if pair.output in self._inputs:
+                raise UnsupportedError(
+                    f"state {pair.input!r}: the output {pair.output!r} is an input as well, and ONNX Runtime returns "
+                    "that input's memory"
+                )
+        for name in ports.follow:
+            if name in carried:
+                raise ArgumentError(f"state: input {name!r} is in a pair, and cannot follow the steps")
+        for name in ports.initial:
+            if name not in carried and ports.follow.get(name) != "mask":
+                raise ArgumentError(f"initial: input {name!r} is not part of the state")
 
-def _pair(
-    pair: StatePair,
-    info: ValueInfo,
-    outputs: Mapping[str, ValueInfo],
-    known: Mapping[str, int],
-    given: Shape | None,
-    capacity: int,
-    memory: MemoryInfo,
-) -> Pair:
-    subject = f"state {info.name!r}"
-    for each in (info, *([outputs[pair.output]] if pair.output is not None else [])):
-        reason = unbindable(each)
-        if reason:
-            raise UnsupportedError(f"{subject}: {each.name!r} {reason}: a state holds tensors of numbers")
-        if each.element_type is not info.element_type:
-            raise ArgumentError(
-                f"{subject}: the input is of {info.element_type.name}, the output {pair.output!r} of "
-                f"{each.element_type.name}"
-            )
-    if info.element_type.refused:
-        raise UnsupportedError(f"{subject}: {info.element_type.name} tensors: {info.element_type.refused}")
-    rank = len(given) if given is not None else len(info.shape) if info.shape is not None else None
-    axis = _axis(pair, rank, subject)
-    if pair.once:
-        declared = given if given is not None else info.shape
+    def _pair(self, pair: StatePair, info: ValueInfo) -> Pair:
+        subject = f"state {info.name!r}"
+        output = self._outputs[pair.output] if pair.output is not None else None
+        for each in (info,) if output is None else (info, output):
+            require_bindable(each, f"{subject}: {each.name!r}")
+            if each.element_type is not info.element_type:
+                raise ArgumentError(
+                    f"{subject}: the input is of {info.element_type.name}, the output {pair.output!r} of "
+                    f"{each.element_type.name}"
+                )
+        if info.element_type.refused:
+            raise UnsupportedError(f"{subject}: {info.element_type.name} tensors: {info.element_type.refused}")
+        declared: Sequence[Any] | None = self._shapes.get(info.name, info.shape)
         if declared is None:
             raise ShapeError(f"{subject}: its rank is open; give its shape in shapes")
-        # Empty before the first run: a size that is not known is 0. A shape without open sizes holds zeros.
-        first = [dim if isinstance(dim, int) else known.get(dim or "", 0) for dim in declared]
-        if info.static_shape is None and first:
-            first[axis if axis is not None else max(len(first) - 2, 0)] = 0
-        return Pair(ONCE, info, pair.output, tuple(first), None, memory)
-    dims = _dims(info, known, given, axis, capacity, subject)
-    if pair.output is not None and axis is None:
-        other = symbolic_shapes.solve(outputs[pair.output], known)
-        if other is not None and other != dims and math.prod(other) != math.prod(dims):
+        axis = pair.axis
+        if axis is not None:
+            if not -len(declared) <= axis < len(declared):
+                raise ArgumentError(f"{subject}: axis {axis} of {len(declared)} dimensions")
+            axis %= len(declared)
+        memory = self._places[info.name]
+        if pair.once:
+            # Empty before the first run: a size that is not known is 0. A shape without open sizes holds zeros.
+            first = [dim if isinstance(dim, int) else self._sizes.get(dim or "", 0) for dim in declared]
+            if info.static_shape is None and first:
+                first[axis if axis is not None else max(len(first) - 2, 0)] = 0
+            return Pair(ONCE, info, pair.output, tuple(first), None, memory)
+        dims = self._dims(info, declared, axis)
+        if output is not None and axis is None:
+            other = symbolic_shapes.solve(output, self._sizes)
+            if other is not None and other != dims and math.prod(other) != math.prod(dims):
+                raise ShapeError(
+                    f"{subject}: the input has the shape {list(dims)}, the output {pair.output!r} {list(other)}; an "
+                    "output that grows has an axis"
+                )
+        if axis is not None and info.element_type.packed:
+            raise UnsupportedError(f"{subject}: {info.element_type.name} is packed, and its steps begin within a byte")
+        kind = IN_PLACE if pair.in_place else GROWING if axis is not None else FIXED
+        return Pair(kind, info, pair.output, dims, axis, memory)
+
+    def _dims(self, info: ValueInfo, declared: Sequence[Any], axis: int | None) -> Shape:
+        dims = []
+        for index, dim in enumerate(declared):
+            size = self._capacity if index == axis else dim if isinstance(dim, int) else self._sizes.get(dim or "")
+            if size is None:
+                raise ShapeError(
+                    f"state {info.name!r}: its shape {format_shape(info.shape)} is open in {dim or '?'}; give shapes="
+                    f"{{{info.name!r}: ...}}"
+                )
+            dims.append(size)
+        return tuple(dims)
+
+    def _add_sizes(self, pairs: Sequence[Pair]) -> None:
+        """Adds the sizes by name that the pairs' shapes tell, but for the axis that grows."""
+        sizes: dict[str, int] = {}
+        for pair in pairs:
+            for index, (dim, size) in enumerate(zip(pair.info.shape or (), pair.dims, strict=False)):
+                if isinstance(dim, str) and index != pair.axis and pair.kind != ONCE:
+                    sizes.setdefault(dim, size)
+        self._sizes |= sizes
+
+    def _step(self) -> int:
+        """The steps of a run."""
+        step = self._ports.step
+        if isinstance(step, int):
+            return step
+        for name in _STEPPED if step is None else (step,):
+            info = self._inputs.get(name)
+            if info is None:
+                continue
+            shape = self._shapes.get(name) or symbolic_shapes.solve(info, self._sizes)
+            if shape is not None:
+                return shape[1] if len(shape) > 1 else 1
             raise ShapeError(
-                f"{subject}: the input has the shape {list(dims)}, the output {pair.output!r} {list(other)}; an output "
-                "that grows has an axis"
+                f"input {name!r}: its shape {format_shape(info.shape)} is open, and its second dimension is the number "
+                f"of steps of a run; give shapes={{{name!r}: ...}}"
             )
-    if axis is not None and info.element_type.packed:
-        raise UnsupportedError(f"{subject}: {info.element_type.name} is packed, and its steps begin within a byte")
-    kind = IN_PLACE if pair.in_place else GROWING if axis is not None else FIXED
-    return Pair(kind, info, pair.output, dims, axis, memory)
+        return 1
 
-
-def _axis(pair: StatePair, rank: int | None, subject: str) -> int | None:
-    if pair.axis is None:
-        return None
-    if rank is None:
-        raise ShapeError(f"{subject}: its rank is open; give its shape in shapes")
-    if not -rank <= pair.axis < rank:
-        raise ArgumentError(f"{subject}: axis {pair.axis} of {rank} dimensions")
-    return pair.axis % rank
-
-
-def _dims(
-    info: ValueInfo, known: Mapping[str, int], given: Shape | None, axis: int | None, capacity: int, subject: str
-) -> Shape:
-    declared: Sequence[Any] | None = given if given is not None else info.shape
-    if declared is None:
-        raise ShapeError(f"{subject}: its rank is open; give its shape in shapes")
-    dims = []
-    for index, dim in enumerate(declared):
-        size = capacity if index == axis else dim if isinstance(dim, int) else known.get(dim or "")
-        if size is None:
-            raise ShapeError(
-                f"{subject}: its shape {format_shape(info.shape)} is open in {dim or '?'}; give shapes="
-                f"{{{info.name!r}: ...}}"
-            )
-        dims.append(size)
-    return tuple(dims)
-
-
-def _bound(pairs: Sequence[Pair]) -> dict[str, int]:
-    """The sizes by name that the pairs' shapes tell, but for the axis that grows."""
-    sizes: dict[str, int] = {}
-    for pair in pairs:
-        for index, (dim, size) in enumerate(zip(pair.info.shape or (), pair.dims, strict=False)):
-            if isinstance(dim, str) and index != pair.axis and pair.kind != ONCE:
-                sizes.setdefault(dim, size)
-    return sizes
-
-
-def _step(ports: StatePorts, session: Session, given: Mapping[str, Shape], known: Mapping[str, int]) -> int:
-    """The steps of a run."""
-    if isinstance(ports.step, int):
-        return ports.step
-    wanted = _STEPPED if ports.step is None else (ports.step,)
-    for info in (info for name in wanted for info in session.inputs if info.name == name):
-        shape = given.get(info.name) or symbolic_shapes.solve(info, known)
-        if shape is not None:
-            return shape[1] if len(shape) > 1 else 1
-        raise ShapeError(
-            f"input {info.name!r}: its shape {format_shape(info.shape)} is open, and its second dimension is the "
-            f"number of steps of a run; give shapes={{{info.name!r}: ...}}"
-        )
-    return 1
-
-
-def _followers(
-    ports: StatePorts,
-    infos: Mapping[str, ValueInfo],
-    known: Mapping[str, int],
-    given: Mapping[str, Shape],
-    capacity: int,
-    step: int,
-    where: Mapping[str, MemoryInfo],
-) -> tuple[tuple[Follower, ...], list[Pair]]:
-    """The inputs that C writes before a run, and the mask, which is part of a state."""
-    followers: list[Follower] = []
-    masks: list[Pair] = []
-    for name, role in ports.follow.items():
-        info, subject = infos[name], f"follow {name!r}"
-        reason = unbindable(info)
-        if reason:
-            raise UnsupportedError(f"{subject}: it {reason}")
-        if role == "mask":
+    def _followers(self) -> tuple[dict[str, int], list[Pair]]:
+        """The inputs that C writes before a run, and the mask, which is part of a state."""
+        followers: dict[str, int] = {}
+        masks: list[Pair] = []
+        for name, role in self._ports.follow.items():
+            info, subject = self._inputs[name], f"follow {name!r}"
+            require_bindable(info, subject)
+            if role != "mask":
+                if info.element_type not in _INTEGERS:
+                    raise UnsupportedError(f"{subject}: it is of {info.element_type.name}, not of integers")
+                followers[name] = _FOLLOWS[role]
+                continue
             if masks:
                 raise ArgumentError(f"{subject}: a state has one mask, {masks[0].info.name!r}")
             if info.element_type.dtype is None or info.element_type.packed:
                 raise UnsupportedError(f"{subject}: a mask of {info.element_type.name}")
             if info.shape is None or len(info.shape) != 2:
                 raise UnsupportedError(f"{subject}: a mask has the shape [rows, steps], not {format_shape(info.shape)}")
-            rows = given[name][0] if name in given else info.shape[0]
+            rows = self._shapes.get(name, info.shape)[0]
             if not isinstance(rows, int):
-                rows = known.get(rows or "", 1)
-            masks.append(Pair(MASK, info, None, (rows, capacity), 1, where[name]))
-            continue
-        if info.element_type not in _INTEGERS:
-            raise UnsupportedError(f"{subject}: it is of {info.element_type.name}, not of integers")
-        followers.append(Follower(_FOLLOWS[role], name))
-    return tuple(followers), masks
+                rows = self._sizes.get(rows or "", 1)
+            masks.append(Pair(MASK, info, None, (rows, self._capacity), 1, self._places[name]))
+        return followers, masks
 
-
-def _follower_shapes(
-    ports: StatePorts,
-    infos: Mapping[str, ValueInfo],
-    known: Mapping[str, int],
-    given: Mapping[str, Shape],
-    step: int,
-) -> dict[str, Shape]:
-    """The shapes of the inputs that C writes: the last dimension of positions and of steps is the run's."""
-    shapes = {}
-    for name, role in ports.follow.items():
-        info = infos[name]
-        if role == "mask" or name in given:
-            continue
-        if info.shape is None:
-            raise ShapeError(f"follow {name!r}: its rank is open; give shapes={{{name!r}: ...}}")
-        dims = [dim if isinstance(dim, int) else known.get(dim or "", 1) for dim in info.shape]
-        if dims and role in ("positions", "steps") and not isinstance(info.shape[-1], int):
-            dims[-1] = step
-        shapes[name] = tuple(dims)
-    return shapes
+    def _follower_shapes(self, step: int) -> dict[str, Shape]:
+        """The shapes of the inputs that C writes: the last dimension of positions and of steps is the run's."""
+        shapes = {}
+        for name, role in self._ports.follow.items():
+            info = self._inputs[name]
+            if role == "mask" or name in self._shapes:
+                continue
+            shape = symbolic_shapes.solve(info, self._sizes, 1)
+            if shape is None:
+                raise ShapeError(f"follow {name!r}: its rank is open; give shapes={{{name!r}: ...}}")
+            if info.shape and role in ("positions", "steps") and not isinstance(info.shape[-1], int):
+                shape = (*shape[:-1], step)
+            shapes[name] = shape
+        return shapes

@@ -87,10 +87,10 @@ class StatePorts:
         _put(self, "window", integer(self.window, "window", 0))
         if self.window and self.window > (self.capacity or 0):
             raise ArgumentError(f"window: {self.window} steps do not fit into the capacity, {self.capacity}")
-        for subject, given in (("follow", self.follow), ("initial", self.initial)):
-            if not isinstance(given, Mapping):
-                raise wrong_type(subject, "a dict by input", given)
-            _put(self, subject, dict(given))
+        for subject, mapping in (("follow", self.follow), ("initial", self.initial)):
+            if not isinstance(mapping, Mapping):
+                raise wrong_type(subject, "a dict by input", mapping)
+            _put(self, subject, dict(mapping))
         for name, role in self.follow.items():
             _name(name, "follow")
             if not isinstance(role, str) or role not in ROLES:
@@ -111,13 +111,13 @@ class StatePorts:
         return self.pairs
 
 
-def _pairs(given: Any) -> tuple[StatePair, ...]:
-    if isinstance(given, Mapping):
-        pairs = tuple(StatePair(output, name) for output, name in given.items())
-    elif isinstance(given, Sequence) and not isinstance(given, (str, bytes, memoryview)):
-        pairs = tuple(given)
+def _pairs(description: Any) -> tuple[StatePair, ...]:
+    if isinstance(description, Mapping):
+        pairs = tuple(StatePair(output, name) for output, name in description.items())
+    elif isinstance(description, Sequence) and not isinstance(description, (str, bytes, memoryview)):
+        pairs = tuple(description)
     else:
-        raise wrong_type("state", "a dict from outputs to inputs, or StatePorts", given)
+        raise wrong_type("state", "a dict from outputs to inputs, or StatePorts", description)
     for pair in pairs:
         if not isinstance(pair, StatePair):
             raise wrong_type("state", "StatePair objects", pair)

@@ -11,62 +11,25 @@ import numpy as np
 from zrt._common.arguments import integer, wrong_type
 from zrt._common.public import not_made, public
 from zrt._native import lib, ort_messages
-from zrt._native.busy import claimed
 from zrt._native.cdata import NULL, new_array, pointer_to
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
-from zrt.errors import ArgumentError, BusyError, CapacityError, ClosedError, Error, ShapeError, UnsupportedError
-from zrt.lanes import lane_shapes, state_layout
-from zrt.lanes.audit import LaneAudit, PortAudit
+from zrt.errors import ArgumentError, BusyError, CapacityError, Error, ShapeError, UnsupportedError
+from zrt.lanes import state_layout
+from zrt.lanes.audit import LaneAudit, PortAudit, alignment_of
 from zrt.lanes.given_memory import sharers, with_shapes
 from zrt.lanes.lane import Lane, Reader, leave, new_binding
 from zrt.lanes.lane_options import LaneOptions
-from zrt.lanes.lane_shapes import ShapesLike
+from zrt.lanes.lane_shapes import ShapesLike, quiet
 from zrt.lanes.ports import LaneMemory, Port
 from zrt.lanes.state import State, StateSnapshot
 from zrt.lanes.state_layout import GROWING, ONCE, Carried, Layout, Pair
 from zrt.lanes.state_ports import StateLike, StatePorts, as_ports
 from zrt.loading.run_options import RunOptions
-from zrt.session.bound_run import BoundOutputs, busy_flag
+from zrt.memory.arrays import address_of
 from zrt.session.session import Session
-from zrt.values import Value
 
-_run = lib.zrt_lane_run_state
-
-# The slot's own getter, which takes no other class: C trusts the address that it returns.
-_state_of = State._state.__get__  # type: ignore[misc]  # a slot's descriptor
-
-
-class _StateReader(Reader):
-    """Reads the outputs of a lane with two bindings: those of the last run."""
-
-    __slots__ = ("_sides",)
-
-    def __init__(
-        self,
-        block: Handle,
-        bindings: Sequence[Handle],
-        inputs: Sequence[Port],
-        outputs: Sequence[Port],
-        unread: int,
-    ) -> None:
-        sides = []
-        for binding in bindings:
-            super().__init__(block, binding, inputs, outputs, unread)
-            sides.append((binding, self._bound))
-        self._sides: list[tuple[Handle, BoundOutputs]] = sides
-
-    def values(self) -> list[Value | None]:
-        return claimed(busy_flag(self._block), "Lane", self._latest)
-
-    def _latest(self) -> list[Value | None]:
-        latest = self._block.pointer.binding
-        return next(bound for binding, bound in self._sides if binding.pointer == latest).values()
-
-    def forget(self) -> None:
-        for binding, _ in self._sides:
-            self._binding = binding
-            super().forget()
+_run = lib.zrt_lane_run_with
 
 
 @public
@@ -130,21 +93,18 @@ class StatefulLane(Lane, guarded=False):
                     leave(side, pair.output, pair.memory)
         rows = new_array("zrt_follower", len(carried.followers))
         ports, shared = {port.info.name: port for port in ports_in}, sharers(ports_in)
-        for row, follower in zip(rows, carried.followers, strict=True):
-            view = ports[follower.name].view
-            if ports[follower.name].slots and not (isinstance(view, np.ndarray) and view.flags.writeable):
-                raise ArgumentError(f"follow {follower.name!r}: the lane writes it, so it takes one writeable memory")
-            if follower.name in shared:
-                raise ArgumentError(f"follow {follower.name!r}: the lane writes it, another input lies on its memory")
+        for row, (name, kind) in zip(rows, carried.followers.items(), strict=True):
+            view, subject = ports[name].view, f"follow {name!r}: the lane writes it"
+            if ports[name].slots and not (isinstance(view, np.ndarray) and view.flags.writeable):
+                raise ArgumentError(f"{subject}, so it takes one writeable memory")
+            if name in shared:
+                raise ArgumentError(f"{subject}, another input lies on its memory")
             if not isinstance(view, np.ndarray):
-                raise UnsupportedError(
-                    f"follow {follower.name!r}: the lane writes it on the host, and it lies on a device: "
-                    "inputs=LaneMemory.buffers()"
-                )
-            row.kind, row.width = follower.kind, view.dtype.itemsize
+                raise UnsupportedError(f"{subject} on the host, and it lies on a device: inputs=LaneMemory.buffers()")
+            row.kind, row.width = kind, view.dtype.itemsize
             row.columns = view.shape[-1] if view.ndim else 1
             row.rows = view.size // row.columns if view.size else 0
-            row.data = pointer_to(int(view.__array_interface__["data"][0]))
+            row.data = pointer_to(address_of(view))
         handles = [port.handle() for port in ports_in]
         self._carrier = Handle.block(
             "struct zrt_carry", [carried.layout.handle, *self._sides, Handle.pin(rows), *handles]
@@ -157,20 +117,18 @@ class StatefulLane(Lane, guarded=False):
         carry.follower_count, carry.followers = len(rows), rows
         return [self._carrier]
 
-    def _reader(self, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]) -> Reader:
-        block = self._open()
+    def _reader(self, block: Handle, binding: Handle, ports_in: Sequence[Port], ports_out: Sequence[Port]) -> Reader:
         # `zrt_lane_run` would run the binding without a state.
         block.pointer.incomplete = 1
         block.pointer.carry = self._carrier.pointer
-        return _StateReader(block, self._sides, ports_in, ports_out, len(self._carried_outputs))
+        return Reader(block, self._sides, ports_in, ports_out, len(self._carried_outputs))
 
     def _tries(self) -> bool:
         try:
-            code = self._run_limited(lane_shapes.quiet(), None, self.state._state)
+            code = self._run_limited(quiet(), None, self.state._open().reference)
         finally:
             self.state.reset()
         if not code:
-            self._forget_run()
             return True
         wrong = self._wrong_next_value(super()._failure(code))
         if wrong is not None:
@@ -208,41 +166,36 @@ class StatefulLane(Lane, guarded=False):
         """Runs the model on the data in `inputs` and on a state, by default the lane's own, and moves the state on.
 
         A run that a `timeout` ends leaves the state as it was. Raises `BusyError` if another thread uses the lane or
-        the state, `ArgumentError` for a state that does not fit the lane, and `CapacityError` for one that has no room
-        for another run.
+        the state, `ArgumentError` for a state that does not fit the lane, and `CapacityError` for one that has no
+        capacity for another run.
         """
-        moved: Any = self._own if state is None else state
-        try:
-            carried = _state_of(moved)
-        except (AttributeError, TypeError):
-            raise self._no_state(moved) from None
-        code = _run(self._reference, carried, NULL) if timeout is None else self._run_limited(None, timeout, carried)
-        if code:
-            raise self._failed(code, moved)
+        self._run_on(None, timeout, state)
 
     def run_with(self, options: RunOptions, state: State | None = None, *, timeout: float | None = None) -> None:
         """`run` under `RunOptions`: a tag, log settings, and `RunOptions.terminate` from another thread."""
         if options is None:
             raise wrong_type("options", "RunOptions", options)
-        moved: Any = self._own if state is None else state
-        try:
-            carried = _state_of(moved)
-        except (AttributeError, TypeError):
-            raise self._no_state(moved) from None
-        code = self._run_limited(options, timeout, carried)
-        if code:
-            raise self._failed(code, moved)
+        self._run_on(options, timeout, state)
 
-    def _no_state(self, given: object) -> Error:
-        self._opened()
-        if isinstance(given, State):
-            given._open()
-        return wrong_type("state", "a State", given)
+    def _run_on(self, options: RunOptions | None, timeout: float | None, state: State | None) -> None:
+        # Attributes in place of methods: each frame of Python costs a share of a small model's run.
+        bound = self._bound
+        state = self._own if state is None else state
+        if bound is None or state is None:
+            raise self._closed()
+        if not issubclass(type(state), State):
+            # A mock is an instance by its own account, and C trusts the address in a State.
+            raise wrong_type("state", "a State", state)
+        handle = state._handle or state._open()
+        if options is None and timeout is None:
+            code = _run(bound.block.reference, handle.reference, NULL, 0)
+        else:
+            code = self._run_limited(options, timeout, handle.reference)
+        if code:
+            raise self._failed(code, state)
 
     def _failed(self, code: int, state: State) -> Error:
         if code == lib.ZRT_STATE_BUSY:
-            if state.closed:
-                return ClosedError("this State is closed")
             return BusyError("this State is in use by another run or thread")
         layout = self._carried.layout
         if code == lib.ZRT_STATE_FOREIGN:
@@ -250,8 +203,8 @@ class StatefulLane(Lane, guarded=False):
             return ArgumentError(f"state: it does not fit: {difference}")
         if code == lib.ZRT_STATE_FULL:
             return CapacityError(
-                f"state: it holds {state.steps} of {layout.capacity} steps, which leaves no room for {self.step}; "
-                "reset it, or give a larger capacity or a window"
+                f"state: it holds {state.steps} of {layout.capacity} steps, and a run adds {self.step}; reset it, or "
+                "give a larger capacity or a window"
             )
         return self._failure(code)
 
@@ -261,12 +214,12 @@ class StatefulLane(Lane, guarded=False):
 
     def _wrong_next_value(self, error: Error) -> ShapeError | None:
         """The error about a state, if an output that it takes made a run fail."""
-        found = ort_messages.COMPUTED_OUTPUT_SHAPE.search(error)
+        words = ort_messages.COMPUTED_OUTPUT_SHAPE.search(error)
         for pair in self._carried.layout.pairs:
-            if found is not None and pair.output == found[1]:
-                made = [int(dim) for dim in found[2].split(",") if dim]
+            if words is not None and pair.output == words[1]:
+                shape = [int(dim) for dim in words[2].split(",") if dim]
                 return ShapeError(
-                    f"state {pair.info.name!r}: the model makes {made} as output {pair.output!r}, and its next value "
+                    f"state {pair.info.name!r}: the model makes {shape} as output {pair.output!r}, and its next value "
                     f"is {self._next(pair)}"
                 )
         return None
@@ -318,10 +271,8 @@ def _require_possible(session: Session, ports: StatePorts, layout: Layout) -> No
 def _audit(state: State, name: str) -> PortAudit:
     pair = state._layout.pairs[state._layout.by_name[name]]
     view = None if pair.kind == ONCE else state[name]
-    if isinstance(view, Value):
-        address: int | None = view.address
-    else:
-        address = int(view.__array_interface__["data"][0]) if view is not None and view.size else None
+    on_host = isinstance(view, np.ndarray)
+    address = None if view is None or not view.nbytes else address_of(view) if on_host else view.address
     return PortAudit(
         name=name,
         element_type=pair.element_type,
@@ -329,12 +280,9 @@ def _audit(state: State, name: str) -> PortAudit:
         nbytes=pair.nbytes,
         memory=pair.memory,
         kind="state",
-        address=None if isinstance(view, Value) else address,
+        address=address if on_host else None,
         ort_address=address,
-        alignment=min(address & -address, 1 << 21) if address else None,
-        policy="",
-        rebound=False,
-        copies="",
+        alignment=alignment_of(address),
         allocates="the first run of a state makes it" if pair.kind == ONCE and pair.output is not None else "",
     )
 

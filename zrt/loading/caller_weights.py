@@ -8,9 +8,9 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from zrt._common.arguments import text, wrong_type
+from zrt._common.arguments import text, texts, wrong_type
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import from_buffer, pointer_to, release, sizeof, strings
@@ -18,20 +18,17 @@ from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
-from zrt.loading.model_source import Source
+from zrt.loading import initializers
+from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
 from zrt.loading.session_options import SessionOptions
-from zrt.providers.config_entries import EXTERNAL_DATA_DIR, add_entry, has_entry
 from zrt.values import Value, as_value, sparse
 from zrt.values.type_info import type_name
-
-if TYPE_CHECKING:
-    from zrt.loading import initializers
 
 # Smaller weights are scalars, shapes and axes, which ORT reads during the load: they are written into the model.
 SMALLEST_LENT = 1024
 
 # With this entry a session of ONNX Runtime 1.31 or later reads the caller's files for as long as it lives.
-FILES_IN_USE = b"session.use_external_initializer_file_buffers_directly"
+FILES_IN_USE = "session.use_external_initializer_file_buffers_directly"
 
 # A message lists at most this many names.
 MOST_NAMED = 20
@@ -66,21 +63,19 @@ def supplied(
     source: Source, settings: PoolOptions, options: SessionOptions
 ) -> Iterator[tuple[Source, Sequence[Handle]]]:
     """The model to load with the weights that the options supply, and the handles that the session must keep alive."""
-    given = mapping(options.initializers, "initializers", "arrays")
+    weights = mapping(options.initializers, "initializers", "arrays")
     files = mapping(options.external_initializer_files, "external_initializer_files", "bytes")
-    optional = _names(options.optional_initializers, "optional_initializers")
-    if not given and not files:
+    optional = set(texts(options.optional_initializers, "optional_initializers"))
+    if not weights and not files:
         yield source, ()
         return
-    from zrt.loading import initializers
-
     with initializers.opened(source) as model:
         infos = {tensor.info.name: tensor.info for tensor in model.tensors()}
         for name in optional - infos.keys():
-            given.pop(name, None)
-        lent, written = _check(given, infos)
-        with _in_memory(files, infos, given, settings) as kept:
-            handles = [*kept, *_lend(lent, model.names_below() if lent else set(), settings)]
+            weights.pop(name, None)
+        lent, written = _check(weights, infos)
+        with _in_memory(files, infos, weights, settings) as pins:
+            handles = [*pins, *_lend(lent, model.names_below() if lent else set(), settings)]
             if not written:
                 yield source, handles
                 return
@@ -110,14 +105,6 @@ def mapping(value: Any, subject: str, of: str) -> dict[str, Any]:
     return dict(value)
 
 
-def _names(value: Any, subject: str) -> set[str]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise wrong_type(subject, "a list of names", value)
-    for name in value:
-        text(name, subject)
-    return set(value)
-
-
 def _some(names: Collection[str]) -> str:
     """The names for a message, of which a model may have thousands."""
     more = len(names) - MOST_NAMED
@@ -126,12 +113,12 @@ def _some(names: Collection[str]) -> str:
 
 
 def _check(
-    given: Mapping[str, Any], infos: Mapping[str, initializers.Initializer]
+    weights: Mapping[str, Any], infos: Mapping[str, initializers.Initializer]
 ) -> tuple[dict[str, Value], dict[str, bytes | None]]:
     """The large weights to lend to ORT; and the bytes to write into the model, or None to take a weight out of it."""
     lent: dict[str, Value] = {}
     written: dict[str, bytes | None] = {}
-    for name, weight in given.items():
+    for name, weight in weights.items():
         subject = f"initializer {name!r}"
         info = infos.get(name)
         if info is None:
@@ -185,9 +172,9 @@ def _lend(lent: Mapping[str, Value], below: set[str], settings: PoolOptions) -> 
 
 def _stay_beside(path: bytes, settings: PoolOptions) -> None:
     """Makes ORT look for external weights beside the model's file, although the model now comes from memory."""
-    if not has_entry(settings, EXTERNAL_DATA_DIR):
+    if not settings.has_config_entry(EXTERNAL_DATA_DIR):
         folder = os.path.dirname(os.path.abspath(path))
-        add_entry(settings, EXTERNAL_DATA_DIR, folder)
+        settings.add_config_entry(EXTERNAL_DATA_DIR, folder)
 
 
 def names_by_path(files: Iterable[str], infos: Iterable[initializers.Initializer]) -> dict[str, str]:
@@ -206,7 +193,7 @@ def names_by_path(files: Iterable[str], infos: Iterable[initializers.Initializer
 def _in_memory(
     files: Mapping[str, Any],
     infos: Mapping[str, initializers.Initializer],
-    given: Mapping[str, Any],
+    weights: Mapping[str, Any],
     settings: PoolOptions,
 ) -> Iterator[Sequence[Handle]]:
     """Gives ORT the files for the duration of the ``with``: it copies from them while the session is made.
@@ -218,7 +205,7 @@ def _in_memory(
         return
     subject = "external_initializer_files"
     by_path = names_by_path(files, infos.values())
-    outside = [info for info in infos.values() if info.location is not None and info.name not in given]
+    outside = [info for info in infos.values() if info.location is not None and info.name not in weights]
     wanted = {posixpath.normpath(info.location or ""): info.location or "" for info in outside}
     missing = [location for path, location in wanted.items() if path not in by_path]
     if missing:
@@ -242,10 +229,10 @@ def _in_memory(
             function = api().AddExternalInitializersFromFilesInMemory
             texts = strings(map(os.fsencode, names))
             status.check(function(settings.pointer, texts, buffers, sizes, len(names)))
-        if has_entry(settings, FILES_IN_USE):
-            kept = [Handle.pin(data) for data in memory.values()]
+        if settings.has_config_entry(FILES_IN_USE):
+            pins = [Handle.pin(data) for data in memory.values()]
             memory.clear()
-            yield kept
+            yield pins
         else:
             yield ()
     finally:

@@ -20,7 +20,7 @@ from zrt._common.onnx_fields import (
     Model,
     Node,
     OperatorSet,
-    SparseTensor,
+    SparseTensorFields,
     StringStringEntry,
     Tensor,
     ValueInfo,
@@ -85,19 +85,17 @@ class _Tensor(NamedTuple):
     """An initializer and the message that describes it."""
 
     info: Initializer
-    start: int
-    content: int
-    end: int
+    message: Field
 
 
 class ModelFile:
     """A model's bytes, read in pieces."""
 
-    __slots__ = ("read", "size", "subject")
+    __slots__ = ("model", "read", "subject")
 
     def __init__(self, read: Read, size: int, subject: str) -> None:
         self.read = read
-        self.size = size
+        self.model = Field(0, LENGTH, 0, 0, 0, size)
         self.subject = subject
         if read(0, min(size, 8))[4:] == ORT_FORMAT:
             raise UnsupportedError(
@@ -108,9 +106,9 @@ class ModelFile:
         """The error for bytes that are not a model."""
         return ModelError(f"{self.subject} cannot be read: {reason}")
 
-    def fields(self, start: int, end: int) -> Iterator[Field]:
-        """The fields of the message between two places."""
-        at = start
+    def fields(self, message: Field) -> Iterator[Field]:
+        """The fields of a message."""
+        at, end = message.content, message.end
         while at < end:
             head = self.read(at, min(at + LONGEST_HEAD, end))
             tag, used = self._varint(head, 0)
@@ -148,6 +146,12 @@ class ModelFile:
             value, at = self._varint(data, at)
             yield value - 2**64 if value >= 2**63 else value
 
+    def messages(self, outer: Field, *numbers: int) -> Iterator[Field]:
+        """The messages and texts that a message holds in the fields of these numbers."""
+        for field in self.fields(outer):
+            if field.wire == LENGTH and field.number in numbers:
+                yield field
+
     def text(self, field: Field) -> str:
         """The content of a field of text."""
         try:
@@ -155,49 +159,38 @@ class ModelFile:
         except UnicodeDecodeError:
             raise self.broken("a name is not UTF-8") from None
 
+    def texts(self, message: Field, number: int) -> list[str]:
+        """The texts that a message holds in the field of this number."""
+        return [self.text(field) for field in self.messages(message, number)]
+
     def graphs(self) -> Iterator[Field]:
         """The pieces of the model's graph: protobuf allows more than one."""
-        for field in self.fields(0, self.size):
-            if field.number == Model.GRAPH and field.wire == LENGTH:
-                yield field
-
-    def functions(self) -> Iterator[Field]:
-        """The functions that the model defines."""
-        for field in self.fields(0, self.size):
-            if field.number == Model.FUNCTIONS and field.wire == LENGTH:
-                yield field
+        return self.messages(self.model, Model.GRAPH)
 
     def opsets(self) -> dict[str, int]:
         """The version of each operator set that the model imports, by domain; "" is ONNX's own."""
-        found: dict[str, int] = {}
-        for message in self.fields(0, self.size):
-            if message.number == Model.OPSET_IMPORT and message.wire == LENGTH:
-                domain, version = "", 0
-                for field in self.fields(message.content, message.end):
-                    if field.number == OperatorSet.DOMAIN and field.wire == LENGTH:
-                        domain = self.text(field)
-                    elif field.number == OperatorSet.VERSION:
-                        version = field.value
-                found["" if domain == ONNX_DOMAIN else domain] = version
-        return found
+        versions: dict[str, int] = {}
+        for message in self.messages(self.model, Model.OPSET_IMPORT):
+            domain = "".join(self.texts(message, OperatorSet.DOMAIN)[-1:])
+            numbers = [field.value for field in self.fields(message) if field.number == OperatorSet.VERSION]
+            versions["" if domain == ONNX_DOMAIN else domain] = numbers[-1] if numbers else 0
+        return versions
 
     def tensors(self) -> Iterator[_Tensor]:
         """The main graph's initializers, without those of types that ONNX Runtime does not have."""
         inputs: set[str] = set()
-        found = []
+        weights: list[Field] = []
         for graph in self.graphs():
-            for field in self.fields(graph.content, graph.end):
-                if field.wire != LENGTH:
-                    continue
-                if field.number in (Graph.INITIALIZER, Graph.SPARSE_INITIALIZER):
-                    found.append(field)
-                elif field.number == Graph.INPUT:
-                    inputs.update(self._texts(field, ValueInfo.NAME))
-        for field in found:
+            for field in self.messages(graph, Graph.INITIALIZER, Graph.SPARSE_INITIALIZER, Graph.INPUT):
+                if field.number == Graph.INPUT:
+                    inputs.update(self.texts(field, ValueInfo.NAME))
+                else:
+                    weights.append(field)
+        for field in weights:
             read = self.sparse_initializer if field.number == Graph.SPARSE_INITIALIZER else self.initializer
             info = read(field, inputs)
             if info is not None:
-                yield _Tensor(info, field.start, field.content, field.end)
+                yield _Tensor(info, field)
 
     def initializer(self, tensor: Field, inputs: Collection[str] = ()) -> Initializer | None:
         """A weight as its message describes it; None for a type that ONNX Runtime does not have."""
@@ -207,7 +200,7 @@ class ModelFile:
         outside: dict[str, str] | None = None
         entries: dict[str, str] = {}
         raw: dict[int, tuple[int, int]] = {}
-        for field in self.fields(tensor.content, tensor.end):
+        for field in self.fields(tensor):
             if field.number == Tensor.DIMS:
                 dims += self.varints(field)
             elif field.number == Tensor.DATA_TYPE:
@@ -220,7 +213,7 @@ class ModelFile:
             elif field.number == Tensor.DATA_LOCATION and field.value == DataLocation.EXTERNAL:
                 outside = entries
             elif field.number == Tensor.EXTERNAL_DATA and field.wire == LENGTH:
-                pair = {f.number: self.text(f) for f in self.fields(field.content, field.end) if f.wire == LENGTH}
+                pair = {part.number: self.text(part) for part in self.fields(field) if part.wire == LENGTH}
                 entries[pair.get(StringStringEntry.KEY, "")] = pair.get(StringStringEntry.VALUE, "")
         kind = BY_ONNX_CODE.get(code)
         if kind is None or not kind.bits:
@@ -247,10 +240,10 @@ class ModelFile:
         """The same for a sparse weight."""
         values: Initializer | None = None
         dims: list[int] = []
-        for field in self.fields(tensor.content, tensor.end):
-            if field.number == SparseTensor.DIMS:
+        for field in self.fields(tensor):
+            if field.number == SparseTensorFields.DIMS:
                 dims += self.varints(field)
-            elif field.number == SparseTensor.VALUES and field.wire == LENGTH:
+            elif field.number == SparseTensorFields.VALUES and field.wire == LENGTH:
                 values = self.initializer(field, inputs)
         if values is None:
             return None
@@ -265,32 +258,19 @@ class ModelFile:
         graphs = [(graph, False) for graph in self.graphs()]
         while graphs:
             graph, below = graphs.pop()
-            for field in self.fields(graph.content, graph.end):
-                if field.wire != LENGTH:
-                    continue
-                if field.number == Graph.INITIALIZER and below:
-                    names.update(self._texts(field, Tensor.NAME))
-                elif field.number == Graph.SPARSE_INITIALIZER and below:
-                    for inner in self.fields(field.content, field.end):
-                        if inner.number == SparseTensor.VALUES and inner.wire == LENGTH:
-                            names.update(self._texts(inner, Tensor.NAME))
-                elif field.number == Graph.NODE:
+            for field in self.messages(graph, Graph.INITIALIZER, Graph.SPARSE_INITIALIZER, Graph.NODE):
+                if field.number == Graph.NODE:
                     content = self.read(field.content, field.end)
                     if any(mark in content for mark in HAS_SUBGRAPH):
-                        graphs += [(found, True) for found in self._subgraphs(field)]
+                        for attribute in self.messages(field, Node.ATTRIBUTE):
+                            graphs += [
+                                (inner, True) for inner in self.messages(attribute, Attribute.G, Attribute.GRAPHS)
+                            ]
+                elif below:
+                    sparse = field.number == Graph.SPARSE_INITIALIZER
+                    for tensor in self.messages(field, SparseTensorFields.VALUES) if sparse else [field]:
+                        names.update(self.texts(tensor, Tensor.NAME))
         return names
-
-    def _texts(self, message: Field, number: int) -> Iterator[str]:
-        for field in self.fields(message.content, message.end):
-            if field.number == number and field.wire == LENGTH:
-                yield self.text(field)
-
-    def _subgraphs(self, node: Field) -> Iterator[Field]:
-        for attribute in self.fields(node.content, node.end):
-            if attribute.number == Node.ATTRIBUTE and attribute.wire == LENGTH:
-                for field in self.fields(attribute.content, attribute.end):
-                    if field.number in (Attribute.G, Attribute.GRAPHS) and field.wire == LENGTH:
-                        yield field
 
     def _number(self, text: str, name: str, key: str) -> int:
         # No file has a byte at 2**63 or behind it.
@@ -300,22 +280,22 @@ class ModelFile:
 
     def with_weights(self, weights: Mapping[str, bytes | None]) -> bytes:
         """The model with other initializers; None in place of the bytes marks a weight as external."""
-        replaced = {tensor.start: tensor for tensor in self.tensors() if tensor.info.name in weights}
+        replaced = [tensor for tensor in self.tensors() if tensor.info.name in weights]
         pieces: list[bytes] = []
         at = 0
         for graph in self.graphs():
             inner: list[bytes] = []
             inside = graph.content
-            for start, tensor in replaced.items():
-                if graph.content <= start < graph.end:
-                    message = _tensor(tensor.info, weights[tensor.info.name])
-                    inner += [self.read(inside, start), head(Graph.INITIALIZER, len(message)), message]
-                    inside = tensor.end
+            for info, field in replaced:
+                if graph.content <= field.start < graph.end:
+                    message = written(Graph.INITIALIZER, _tensor(info, weights[info.name]))
+                    inner += [self.read(inside, field.start), message]
+                    inside = field.end
             inner.append(self.read(inside, graph.end))
             size = sum(map(len, inner))
             pieces += [self.read(at, graph.start), head(Model.GRAPH, size), *inner]
             at = graph.end
-        pieces.append(self.read(at, self.size))
+        pieces.append(self.read(at, self.model.end))
         return b"".join(pieces)
 
 
@@ -357,12 +337,6 @@ def opened(source: model_source.Source) -> Iterator[ModelFile]:
         yield ModelFile(read, os.fstat(file).st_size, source.subject)
     finally:
         os.close(file)
-
-
-def opsets_of(source: model_source.Source) -> dict[str, int]:
-    """The opsets that a model imports."""
-    with opened(source) as file:
-        return file.opsets()
 
 
 @public

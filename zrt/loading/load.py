@@ -4,29 +4,45 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import MISSING, fields
+from functools import lru_cache
+from operator import attrgetter
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import path_bytes, wrong_type
 from zrt._common.config_keys import SessionConfigKey
-from zrt._native import status
+from zrt._native import ort_messages, status
+from zrt._native.callback_errors import Load
 from zrt._native.cdata import release, sizeof
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
+from zrt.environment.cpu_limits import pool_threads
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ArgumentError, CallbackError, Error, ModelError, ModelNotFoundError
-from zrt.loading.model_source import Source
-from zrt.loading.session_options import SessionOptions
-from zrt.loading.shared_options import shared_options
-from zrt.providers.config_entries import EXTERNAL_DATA_DIR, add_entry, has_entry
+from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
+from zrt.loading.session_options import LoadCancellation, SessionOptions
 from zrt.providers.default_selection import parse
+from zrt.types import ExecutionMode, GraphOptimizationLevel, LogSeverity
 
 if TYPE_CHECKING:
     from zrt.providers.selection import ProvidersLike
 
 # With this entry a session reads a model in ORT's own format from the caller's bytes for as long as it lives.
-BYTES_IN_USE = SessionConfigKey.USE_ORT_MODEL_BYTES_DIRECTLY.encode()
+BYTES_IN_USE = SessionConfigKey.USE_ORT_MODEL_BYTES_DIRECTLY
+
+# Loads share options only where these fields have their defaults: other values do more in a load than to set a value.
+_OWN_WORK = attrgetter("logger", "optimized_model_filepath", "profile_file_prefix")
+_containers = attrgetter(*(item.name for item in fields(SessionOptions) if item.default is MISSING))
+_NAMES = [item.name for item in fields(SessionOptions) if item.default is not MISSING]
+_values = attrgetter(*_NAMES)
+
+# Values of these types do not change; the switch that cancels loads is one for all options that share it.
+_CONSTANT = (bool, int, str, NoneType, ExecutionMode, GraphOptimizationLevel, LogSeverity, LoadCancellation)
+
+_DEFAULT = SessionOptions()
 
 
 def prepare_options(
@@ -39,12 +55,12 @@ def prepare_options(
     """The ``OrtSessionOptions`` of a load. The caller does not change options that may be `shared` with other loads."""
     if options is not None and not isinstance(options, SessionOptions):
         raise wrong_type("options", "SessionOptions", options)
-    chosen = parse(providers)
-    if shared and external_data_dir is None and not chosen.changes_options:
-        ready = shared_options(options)
-        if ready is not None:
-            return ready
-    settings = options or SessionOptions()
+    settings = options or _DEFAULT
+    selection = parse(providers)
+    if shared and external_data_dir is None and not selection.changes_options:
+        handle = shared_options(settings)
+        if handle is not None:
+            return handle
     handle = settings.handle()
     if not settings.use_per_session_threads:
         handle.pools = current().pools
@@ -53,24 +69,47 @@ def prepare_options(
                 "use_per_session_threads=False: the environment of this process has no thread pools; make it with "
                 "zrt.Environment(threading=zrt.ThreadingOptions()) before the first session"
             )
-    handle = chosen.apply(handle)
+    handle = selection.apply(handle)
     if external_data_dir is not None:
         folder = path_bytes(external_data_dir, "external_data_dir")
         if not os.path.isdir(folder):
             raise ModelNotFoundError(f"external_data_dir {os.fsdecode(folder)!r}: there is no such folder")
-        add_entry(handle, EXTERNAL_DATA_DIR, folder)
+        handle.add_config_entry(EXTERNAL_DATA_DIR, folder)
     return handle
+
+
+def shared_options(options: SessionOptions) -> PoolOptions | None:
+    """The options that loads with the same plain settings share, as they take time to make; None for other settings."""
+    if not options.use_per_session_threads or any(value is not None for value in _OWN_WORK(options)):
+        return None
+    if any(type(container) not in (dict, list) or container for container in _containers(options)):
+        return None
+    values = _values(options)
+    if any(type(value) not in _CONSTANT for value in values):
+        return None
+    switch = options.load_cancellation
+    if isinstance(switch, LoadCancellation) and switch.closed:
+        return None
+    return _shared(pool_threads(), *values)
+
+
+@lru_cache(maxsize=8, typed=True)
+def _shared(threads: int, *values: Any) -> PoolOptions:
+    """The options with these values; `threads` is the size of the pools that leave it open."""
+    return SessionOptions(**dict(zip(_NAMES, values, strict=True))).handle()
+
+
+# A handle from before a fork counts as inherited, and so would every session that the child makes with it.
+os.register_at_fork(after_in_child=_shared.cache_clear)
 
 
 def data_of(source: Source, options: PoolOptions) -> Any:
     """The bytes to load a model from; None where ONNX Runtime reads the path itself."""
-    return source.read() if source.path is None or has_entry(options, EXTERNAL_DATA_DIR) else None
+    return source.read() if source.path is None or options.has_config_entry(EXTERNAL_DATA_DIR) else None
 
 
 def load_error(source: Source, error: Error) -> Error:
     """The exception for a model that ONNX Runtime did not load."""
-    from zrt._native import ort_messages
-
     if ort_messages.NEWER_MODEL.matches(error):
         return ModelError(
             f"{source.subject} is written in a newer form than this library reads ({error}): "
@@ -96,20 +135,18 @@ def create_session(
         model = data, sizeof(data)
     # The session keeps its options alive: they hold custom operators, for example.
     parents = [options, *([] if container is None else [container]), *lent]
-    if data is not None and has_entry(options, BYTES_IN_USE):
-        source.kept = True
+    if data is not None and options.has_config_entry(BYTES_IN_USE):
+        source.lent = True
         parents.append(Handle.pin(data))
     arguments = (environment, *model, options.pointer, *shared)
     try:
         if not options.kept:
             # A load calls Python for operators alone, and the options keep the objects of those that they have.
             return make_session(options, source.subject, parents, (), function, *arguments)
-        from zrt._native.callback_errors import Load
-
         with Load() as load:
             return make_session(options, source.subject, parents, (load.kept,), function, *arguments)
     except Error as error:
-        source.kept = False
+        source.lent = False
         settle_threads(options, source.subject)
         source.check_readable()
         if isinstance(error, CallbackError):
@@ -159,6 +196,7 @@ def load_model(
         require_other_file(source, settings, options)
     if options is None or not _bring_weights(options):
         return create(source, settings)
+    # Deferred: the reader of models takes 7 ms of a first session.
     from zrt.loading import caller_weights
 
     container = caller_weights.container_of(options)
@@ -169,14 +207,14 @@ def load_model(
 def require_other_file(source: Source, settings: PoolOptions, options: SessionOptions) -> None:
     """Raises `ArgumentError` if ONNX Runtime would write the optimized model over the model."""
     if options.optimized_model_filepath is not None:
+        # Deferred, as in `load_model`.
         from zrt.loading.model_contents import require_other_optimized
-        from zrt.providers.config_entries import read_entries
 
         target = path_bytes(options.optimized_model_filepath, "optimized_model_filepath")
-        require_other_optimized(source, read_entries(settings), target)
+        require_other_optimized(source, settings.config_entries(), target)
 
 
 def _bring_weights(options: SessionOptions) -> bool:
     """Whether a field for weights has another value than its default, right or wrong."""
-    given = options.initializers != {} or options.external_initializer_files != {}
-    return given or options.prepacked_weights is not None
+    weights = options.initializers != {} or options.external_initializer_files != {}
+    return weights or options.optional_initializers != [] or options.prepacked_weights is not None

@@ -71,15 +71,15 @@ class LoraAdapter(Owner):
             subject = "adapter in memory"
             content: Any = bytes(adapter)
             create = table.CreateLoraAdapterFromArray
-            given: tuple[Any, ...] = (from_buffer(content), len(content))
+            model: tuple[Any, ...] = (from_buffer(content), len(content))
         elif isinstance(adapter, (str, os.PathLike)):
             subject = f"adapter {os.fspath(adapter)!r}"
             content = MappedFile(adapter).array()
-            create, given = table.CreateLoraAdapter, (path_bytes(adapter, "adapter"),)
+            create, model = table.CreateLoraAdapter, (path_bytes(adapter, "adapter"),)
         else:
             raise wrong_type("adapter", "a path or bytes", adapter)
         try:
-            handle = Handle.make(table.ReleaseLoraAdapter, parents, create, "OrtLoraAdapter", *given, place)
+            handle = Handle.make(table.ReleaseLoraAdapter, parents, create, "OrtLoraAdapter", *model, place)
         except Error as error:
             refused = LORA_TYPE.search(error)
             if refused is not None and int(refused["type"]) in set(ElementType):

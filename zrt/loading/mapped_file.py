@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 from typing import Any, Literal
@@ -78,23 +79,19 @@ class MappedFile(Owner):
 
     def _map(self, name: bytes) -> Handle:
         subject = f"file {self.path!r}"
-
-        def fill(place: Any) -> None:
-            code = lib.zrt_memory_map(name, place)
-            if code:
-                raise OSError(code, os.strerror(code))
-
-        try:
-            handle = Handle.make(lib.zrt_memory_free, [], fill, "zrt_memory")
-        except FileNotFoundError:
-            raise ModelNotFoundError(f"{subject}: there is no such file") from None
-        except IsADirectoryError:
-            raise ModelError(f"{subject} is a directory") from None
-        except OSError as error:
-            raise ModelError(f"{subject} cannot be mapped: {error.strerror}") from None
-        if not handle.pointer:
+        handle = Handle.block("zrt_memory", (), lib.zrt_memory_free)
+        code = lib.zrt_memory_map(handle.pointer, name)
+        if not code and handle.pointer.data:
+            return handle
+        # The traceback of the error must not keep the file open.
+        del handle
+        if not code:
             raise ModelError(f"{subject} is empty")
-        return handle
+        if code == errno.ENOENT:
+            raise ModelNotFoundError(f"{subject}: there is no such file")
+        if code == errno.EISDIR:
+            raise ModelError(f"{subject} is a directory")
+        raise ModelError(f"{subject} cannot be mapped: {os.strerror(code)}")
 
     def array(
         self, dtype: object = np.uint8, shape: Iterable[int] | None = None, offset: int = 0

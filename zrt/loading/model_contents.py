@@ -7,12 +7,11 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.files import require_other
-from zrt._common.onnx_fields import Attribute, Function, Graph, Node
-from zrt._common.protobuf_writer import LENGTH
+from zrt._common.onnx_fields import Attribute, Function, Graph, Model, Node
 from zrt.errors import ModelError, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.initializers import ONNX_DOMAIN, Field, Initializer, ModelFile, opened
@@ -35,11 +34,10 @@ class Contents:
     """The bytes in other files, by the names that the model has for the files."""
 
 
-_Parts: TypeAlias = "tuple[int, int | None, int | None]"
-
 # The fields of a graph and of a function that hold nodes, weights and sparse weights.
-_GRAPH: Final[_Parts] = (Graph.NODE, Graph.INITIALIZER, Graph.SPARSE_INITIALIZER)
-_FUNCTION: Final[_Parts] = (Function.NODE, None, None)
+_GRAPH: tuple[int, ...] = (Graph.NODE, Graph.INITIALIZER, Graph.SPARSE_INITIALIZER)
+_FUNCTION: tuple[int, ...] = (Function.NODE,)
+_VALUES = (Attribute.G, Attribute.GRAPHS, Attribute.T, Attribute.TENSORS, Attribute.SPARSE_TENSOR)
 
 
 def contents_of(source: model_source.Source) -> Contents:
@@ -67,61 +65,55 @@ def model_files(source: model_source.Source, entries: Mapping[str, Any]) -> list
 def require_other_optimized(source: model_source.Source, entries: Mapping[str, str], path: bytes) -> None:
     """Raises `ArgumentError` if a load would write the optimized model, or its weights, over a file of the model."""
     subject = "optimized_model_filepath"
-    kept = model_files(source, entries)
+    files = model_files(source, entries)
     target = os.fsdecode(path)
-    require_other(target, kept, subject)
+    require_other(target, files, subject)
     weights = entries.get(SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME)
     if weights:
-        require_other(os.path.join(os.path.dirname(target), weights), kept, subject)
+        require_other(os.path.join(os.path.dirname(target), weights), files, subject)
 
 
 def _read(file: ModelFile) -> Contents:
-    found = Contents(file.opsets())
-    waiting: list[tuple[Field, _Parts]] = [(message, _GRAPH) for message in file.graphs()]
-    waiting += [(message, _FUNCTION) for message in file.functions()]
+    contents = Contents(file.opsets())
+    functions = file.messages(file.model, Model.FUNCTIONS)
+    waiting = [(function, _FUNCTION) for function in functions] + [(graph, _GRAPH) for graph in file.graphs()]
     while waiting:
-        message, (node, weight, sparse) = waiting.pop()
-        for part in file.fields(message.content, message.end):
-            if part.wire != LENGTH:
-                continue
-            if part.number == node:
-                waiting += [(graph, _GRAPH) for graph in _read_node(file, part, found)]
-            elif part.number == weight:
-                _add(found, file.initializer(part))
-            elif part.number == sparse:
-                _add(found, file.sparse_initializer(part))
-    found.operators = Counter(dict(found.operators.most_common()))
-    return found
+        message, numbers = waiting.pop()
+        for part in file.messages(message, *numbers):
+            if part.number == numbers[0]:
+                waiting += [(graph, _GRAPH) for graph in _read_node(file, part, contents)]
+            elif part.number == Graph.INITIALIZER:
+                _add(contents, file.initializer(part))
+            else:
+                _add(contents, file.sparse_initializer(part))
+    contents.operators = Counter(dict(contents.operators.most_common()))
+    return contents
 
 
-def _read_node(file: ModelFile, node: Field, found: Contents) -> Iterator[Field]:
+def _read_node(file: ModelFile, node: Field, contents: Contents) -> Iterator[Field]:
     """Counts a node and its constants; the graphs inside it."""
     name = domain = ""
-    for part in file.fields(node.content, node.end):
-        if part.wire != LENGTH:
-            continue
+    for part in file.messages(node, Node.OP_TYPE, Node.DOMAIN, Node.ATTRIBUTE):
         if part.number == Node.OP_TYPE:
             name = file.text(part)
         elif part.number == Node.DOMAIN:
             domain = file.text(part)
-        elif part.number == Node.ATTRIBUTE:
-            for value in file.fields(part.content, part.end):
-                if value.wire != LENGTH:
-                    continue
+        else:
+            for value in file.messages(part, *_VALUES):
                 if value.number in (Attribute.G, Attribute.GRAPHS):
                     yield value
-                elif value.number in (Attribute.T, Attribute.TENSORS):
-                    _add(found, file.initializer(value))
                 elif value.number == Attribute.SPARSE_TENSOR:
-                    _add(found, file.sparse_initializer(value))
-    found.operators[name if domain in ("", ONNX_DOMAIN) else f"{domain}::{name}"] += 1
+                    _add(contents, file.sparse_initializer(value))
+                else:
+                    _add(contents, file.initializer(value))
+    contents.operators[name if domain in ("", ONNX_DOMAIN) else f"{domain}::{name}"] += 1
 
 
-def _add(found: Contents, weight: Initializer | None) -> None:
+def _add(contents: Contents, weight: Initializer | None) -> None:
     if weight is None:
         return
-    found.weights += 1
-    found.parameters += math.prod(weight.shape)
-    found.nbytes += weight.nbytes
+    contents.weights += 1
+    contents.parameters += math.prod(weight.shape)
+    contents.nbytes += weight.nbytes
     if weight.location is not None:
-        found.outside[weight.location] += weight.nbytes
+        contents.outside[weight.location] += weight.nbytes

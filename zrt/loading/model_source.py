@@ -10,8 +10,12 @@ from functools import partial
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from zrt._common.arguments import path_bytes, wrong_type
+from zrt._common.config_keys import SessionConfigKey
 from zrt._native.cdata import buffer_at, from_buffer, release
 from zrt.errors import ModelError, ModelNotFoundError, UnsupportedError
+
+# The entry with the folder of a model's external weights; ORT ignores it for a model from a path.
+EXTERNAL_DATA_DIR = SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH
 
 # protobuf's own limit for one message.
 LARGEST_IN_MEMORY = 2**31 - 1
@@ -47,10 +51,10 @@ class Source:
     when an exception's traceback refers to both.
     """
 
-    __slots__ = ("_name", "data", "kept", "path", "subject")
+    __slots__ = ("_name", "data", "lent", "path", "subject")
 
     def __init__(self, model: Model) -> None:
-        self.kept = False
+        self.lent = False
         self.path: bytes | None = None
         self.data: Any = None
         if isinstance(model, (str, os.PathLike)):
@@ -71,7 +75,7 @@ class Source:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.data is not None and not self.kept:
+        if self.data is not None and not self.lent:
             release(self.data)
 
     def check_readable(self) -> None:
@@ -110,13 +114,14 @@ class Source:
 
 
 def _read_opsets(model: Model | Source) -> dict[str, int]:
-    # The import is slow, and few users ask for opsets.
-    from zrt.loading.initializers import opsets_of
+    # Deferred: the reader of models takes 5 ms of a first session.
+    from zrt.loading.initializers import opened
 
-    if isinstance(model, Source):
-        return opsets_of(model)
-    with Source(model) as source:
-        return opsets_of(source)
+    if not isinstance(model, Source):
+        with Source(model) as source:
+            return _read_opsets(source)
+    with opened(model) as file:
+        return file.opsets()
 
 
 def _unreadable(subject: str, error: OSError) -> ModelError:
@@ -125,14 +130,14 @@ def _unreadable(subject: str, error: OSError) -> ModelError:
 
 def _check_file(path: bytes, subject: str) -> None:
     try:
-        found = os.stat(path)
-        if stat.S_ISDIR(found.st_mode):
+        state = os.stat(path)
+        if stat.S_ISDIR(state.st_mode):
             raise ModelError(f"{subject} is a directory")
     except FileNotFoundError:
         raise ModelNotFoundError(f"{subject}: there is no such file") from None
     except OSError as error:
         raise _unreadable(subject, error) from error
-    if found.st_size == 0:
+    if state.st_size == 0:
         raise ModelError(f"{subject} is {'empty' if os.path.isfile(path) else 'no plain file'}")
 
 

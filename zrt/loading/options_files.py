@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from zrt._common.arguments import path_bytes, text, wrong_type
 from zrt._common.public import public
-from zrt._common.records import field, record
 from zrt._common.serialization import OptionData, checked, require_keys
 from zrt._native import status
 from zrt.errors import ArgumentError, DTypeError, Error, FileError
@@ -19,7 +19,7 @@ from zrt.providers import Provider, ProviderLike, known
 
 
 @public
-@record(kw_only=True)
+@dataclass(kw_only=True, slots=True)
 class Options(OptionData):
     """The options of a session, of its runs, and its providers, as one document.
 
@@ -95,8 +95,8 @@ def _entry(provider: ProviderLike, index: int) -> dict[str, Any]:
         return {"name": provider}
     if isinstance(provider, tuple) and len(provider) == 2 and isinstance(provider[0], str):
         name, options = provider
-        made = _provider({"name": name, "options": options}, f"providers[{index}]")
-        return _entry(made, index) if isinstance(made, Provider) else {"name": name, "options": options}
+        typed = _provider({"name": name, "options": options}, f"providers[{index}]")
+        return _entry(typed, index) if isinstance(typed, Provider) else {"name": name, "options": options}
     raise DTypeError(f"providers[{index}]: {provider!r} is neither a provider, a name nor a (name, options) pair")
 
 

@@ -39,14 +39,14 @@ def read_weights(
     Raises `ModelError` or `ModelNotFoundError`, which name the model and the weight.
     """
     subject = "external_initializer_files"
-    given = mapping({} if external_initializer_files is None else external_initializer_files, subject, "bytes")
+    contents = mapping({} if external_initializer_files is None else external_initializer_files, subject, "bytes")
     with model_source.Source(model) as source, initializers.opened(source) as file:
         if external_data_dir is not None:
             folder = os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))
         else:
             folder = os.path.dirname(os.fsdecode(source.path or b""))
         infos = [tensor.info for tensor in file.tensors()]
-        files = {path: given[name] for path, name in names_by_path(given, infos).items()}
+        files = {path: contents[name] for path, name in names_by_path(contents, infos).items()}
         weights: dict[str, Value] = {}
         for info in infos:
             if info.nbytes < SMALLEST_LENT or info.overridable or info.offset is None:
@@ -66,53 +66,45 @@ def _read(
     """One weight, read from the model or from its external file."""
     start = info.offset or 0
     if info.location is None:
-        buffer, memory = _room(info)
+        buffer, memory = _buffer(info)
         memory[...] = np.frombuffer(file.read(start, start + info.nbytes), np.uint8)
     else:
         place = posixpath.normpath(info.location)
         if place in files:
             data = np.frombuffer(buffer_at(bytes_of(files[place], info.location)), np.uint8)
+            # Before memory is taken for it, here and below.
             _require(info, len(data))
-            buffer, memory = _room(info)
+            buffer, memory = _buffer(info)
             memory[...] = data[start : start + info.nbytes]
         elif posixpath.isabs(place) or place.split("/")[0] == "..":
             raise ModelError(f"{info.location!r} lies outside the model's folder")
         else:
             path = os.path.join(folder, place)
-            found = os.stat(path)
-            if not stat.S_ISREG(found.st_mode):
+            state = os.stat(path)
+            if not stat.S_ISREG(state.st_mode):
                 # The open of a pipe would wait for its writer.
                 raise ModelError(f"{info.location!r} is no file")
-            _require(info, found.st_size)
-            buffer, memory = _room(info)
-            _read_file(path, start, memory, info.location)
+            _require(info, state.st_size)
+            buffer, memory = _buffer(info)
+            with open(path, "rb") as external:
+                external.seek(start)
+                _require(info, start + external.readinto(memory))
     if sys.byteorder == "big" and not buffer.element_type.packed:
         buffer.array.byteswap(inplace=True)
     return buffer
 
 
-def _room(info: initializers.Initializer) -> tuple[Buffer, Any]:
+def _buffer(info: initializers.Initializer) -> tuple[Buffer, Any]:
     """A buffer for a weight, and its bytes."""
     buffer = Buffer(info.shape, info.element_type)
     return buffer, buffer.array.reshape(-1).view(np.uint8)
 
 
 def _require(info: initializers.Initializer, size: int) -> None:
-    """Raises if an external file of that size does not hold the weight: before memory is taken for it."""
+    """Raises if an external file of that size does not hold the weight."""
     missing = (info.offset or 0) + info.nbytes - size
     if missing > 0:
         raise ModelError(f"{info.location!r} ends {missing} bytes too soon")
-
-
-def _read_file(path: str, start: int, memory: Any, name: str) -> None:
-    with open(path, "rb", buffering=0) as file:
-        file.seek(start)
-        done = 0
-        while done < len(memory):
-            read = file.readinto(memory[done:])
-            if not read:
-                raise ModelError(f"{name!r} ends {len(memory) - done} bytes too soon")
-            done += read
 
 
 def trim_heap() -> None:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from zrt._common.arguments import entries, integer, path_bytes, require_folder, wrong_type
+from zrt._common.arguments import entries, path_bytes, require_folder, wrong_type
 from zrt._common.config_keys import RunConfigKey
 from zrt._common.public import public
-from zrt._common.records import Field
 from zrt._common.serialization import OptionData, data_field
 from zrt._native import status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api, load_api
+from zrt.environment.options import Call, apply, calls_of, member, number, option, path, string
 from zrt.errors import ArgumentError, UnsupportedError
-from zrt.loading.option_fields import Call, apply, calls_of, choice, entry, number, opaque, path, string
 from zrt.memory.allocators import MemoryInfo
 from zrt.types import DeviceType, LogSeverity
 
@@ -29,143 +30,98 @@ if TYPE_CHECKING:
 TIME_STAMP = "-".join(["[0-9]" * 4, *["[0-9]" * 2] * 2]) + "_" + "-".join(["[0-9]" * 2] * 3) + "_" + "[0-9]" * 3
 
 
-def _arenas(memories: Any, name: str) -> bytes | None:
-    """The arenas to shrink in ORT's notation, ``cpu:0;gpu:1``; None for an empty list."""
+def _arenas(memories: Any, subject: str) -> str:
+    """The arenas to shrink in ORT's notation, ``cpu:0;gpu:1``."""
     if not isinstance(memories, Sequence) or not all(isinstance(memory, MemoryInfo) for memory in memories):
-        raise wrong_type(name, "a list of MemoryInfo", memories)
+        raise wrong_type(subject, "a list of MemoryInfo", memories)
     words = {DeviceType.CPU: "cpu", DeviceType.GPU: "gpu"}
     for memory in memories:
         if memory.device_type not in words:
-            raise ArgumentError(f"{name}: memory {memory.name!r}: ONNX Runtime shrinks arenas of CPU and GPU only")
-    return ";".join(f"{words[memory.device_type]}:{memory.device_id}" for memory in memories).encode() or None
-
-
-def _stream(stream: SyncStream | None) -> Handle | None:
-    if stream is None:
-        return None
-    from zrt.environment.streams import SyncStream
-
-    if not isinstance(stream, SyncStream):
-        raise wrong_type("sync_stream", "a SyncStream", stream)
-    return stream._open()
-
-
-def _adapters(adapters: Any) -> tuple[tuple[LoraAdapter, ...], list[Handle]]:
-    """The adapters of a run, and their handles."""
-    if isinstance(adapters, tuple) and not adapters:
-        return (), []
-    from zrt.loading.lora import LoraAdapter
-
-    if not isinstance(adapters, Sequence):
-        raise wrong_type("adapters", "a list of LoraAdapters", adapters)
-    for index, adapter in enumerate(adapters):
-        if not isinstance(adapter, LoraAdapter):
-            raise wrong_type(f"adapters[{index}]", "a LoraAdapter", adapter)
-    return tuple(adapters), [adapter._open() for adapter in adapters]
-
-
-def _graph_id(value: Any, name: str) -> bytes:
-    return str(integer(value, name, -1)).encode()
-
-
-def _prefix(value: Any, name: str) -> bytes:
-    prefix = path_bytes(value, name)
-    require_folder(prefix, name)
-    return prefix
-
-
-_FIELDS: dict[str, Field] = {
-    "tag": string("RunOptionsSetRunTag"),
-    "log_severity_level": choice("RunOptionsSetRunLogSeverityLevel", LogSeverity),
-    "log_verbosity_level": number("RunOptionsSetRunLogVerbosityLevel"),
-    "config_entries": data_field(Mapping[str, str] | None, default=None),
-    "profile_file_prefix": path("RunOptionsEnableProfiling", _prefix),
-    "adapters": data_field(Sequence[object], default=()),
-    "shrink_arenas": entry(
-        "AddRunConfigEntry", RunConfigKey.MEMORY_ENABLE_MEMORY_ARENA_SHRINKAGE, _arenas, Sequence[object], ()
-    ),
-    "gpu_graph_id": entry("AddRunConfigEntry", RunConfigKey.GPU_GRAPH_ID, _graph_id, int),
-    "sync_stream": opaque(),
-}
+            raise ArgumentError(f"{subject}: memory {memory.name!r}: ONNX Runtime shrinks arenas of CPU and GPU only")
+    return ";".join(f"{words[memory.device_type]}:{memory.device_id}" for memory in memories)
 
 
 @public
+@dataclass(kw_only=True, eq=False, repr=False, slots=True)
 class RunOptions(OptionData, Owner):
     """How runs are logged and profiled, and the switch that ends them (``OrtRunOptions``).
-
-    `tag` marks the run's log lines, `log_severity_level` is the lowest severity that the run logs,
-    `log_verbosity_level` says how detailed its VERBOSE log is. `config_entries` are further settings by ORT's keys
-    (`RunConfigKey`). `profile_file_prefix` profiles each run by itself: its trace is written to the prefix and a time
-    stamp (see `profile_files`).
-
-    `adapters` (`LoraAdapter`) are active in these runs; of two that hold the same parameter the last one counts.
-    `shrink_arenas` names the memories whose arenas return unused memory to the system after each run. `gpu_graph_id`
-    names the graph that a provider with graph capture captures or replays; -1 runs without one. `sync_stream` is the
-    stream that executes the run's work on the stream's device.
 
     The settings do not change after construction. One object serves any number of runs, also at the same time:
     `terminate` ends them all with `TerminatedError`, and the object then refuses further runs until `reset`.
     """
 
-    __slots__ = (
-        "_made_of",
-        "_twins",
-        "adapters",
-        "config_entries",
-        "gpu_graph_id",
-        "log_severity_level",
-        "log_verbosity_level",
-        "profile_file_prefix",
-        "shrink_arenas",
-        "sync_stream",
-        "tag",
-        "terminated",
+    tag: str | None = string(function="RunOptionsSetRunTag")
+    """Marks the run's log lines."""
+    log_severity_level: LogSeverity | str | None = member(LogSeverity, function="RunOptionsSetRunLogSeverityLevel")
+    """The lowest severity that the run logs."""
+    log_verbosity_level: int | None = number(function="RunOptionsSetRunLogVerbosityLevel")
+    """How detailed the run's VERBOSE log is."""
+    config_entries: Mapping[str, str] | None = data_field(Mapping[str, str] | None, default=None)
+    """Further settings by ORT's keys (`RunConfigKey`)."""
+    profile_file_prefix: str | os.PathLike[str] | None = path(function="RunOptionsEnableProfiling")
+    """Profiles each run by itself: its trace is written to this prefix and a time stamp (see `profile_files`)."""
+    adapters: Sequence[LoraAdapter] = data_field(Sequence[object], default=())
+    """The adapters that are active in these runs; of two that hold the same parameter the last one counts."""
+    shrink_arenas: Sequence[MemoryInfo] = option(
+        "memories", Sequence[object], _arenas, default=(), key=RunConfigKey.MEMORY_ENABLE_MEMORY_ARENA_SHRINKAGE
     )
+    """The memories whose arenas return unused memory to the system after each run."""
+    gpu_graph_id: int | None = number(low=-1, key=RunConfigKey.GPU_GRAPH_ID)
+    """The graph that a provider with graph capture captures or replays; -1 runs without one."""
+    sync_stream: SyncStream | None = data_field(object | None, default=None)
+    """The stream that executes the run's work on the stream's device."""
+    terminated: bool = field(init=False, default=False)
+    _handle: Handle | None = field(init=False, default=None)
+    _parents: Sequence[Handle] = field(init=False, default=())
+    _calls: Sequence[Call] = field(init=False, default=())
+    _twins: dict[int, weakref.ref[RunOptions]] = field(init=False, default_factory=dict)
 
-    def __init__(
-        self,
-        *,
-        tag: str | None = None,
-        log_severity_level: LogSeverity | str | None = None,
-        log_verbosity_level: int | None = None,
-        config_entries: Mapping[str, str] | None = None,
-        profile_file_prefix: str | os.PathLike[str] | None = None,
-        adapters: Sequence[LoraAdapter] = (),
-        shrink_arenas: Sequence[MemoryInfo] = (),
-        gpu_graph_id: int | None = None,
-        sync_stream: SyncStream | None = None,
-    ) -> None:
-        self.adapters, active = _adapters(adapters)
-        stream = _stream(sync_stream)
-        self.gpu_graph_id = gpu_graph_id
-        self.sync_stream = sync_stream
-        self.tag = tag
-        self.log_severity_level = log_severity_level
-        self.log_verbosity_level = log_verbosity_level
-        config = entries({} if config_entries is None else config_entries, "config_entries")
-        self.config_entries = {key.decode(): value.decode() for key, value in config}
-        self.profile_file_prefix = profile_file_prefix
-        self.shrink_arenas = shrink_arenas
-        calls: list[Call] = [("adapters", "RunOptionsAddActiveLoraAdapter", (adapter.pointer,)) for adapter in active]
-        calls += [("config_entries", "AddRunConfigEntry", pair) for pair in config]
-        calls += calls_of(self)
-        if stream is not None:
-            calls.append(("sync_stream", "RunOptionsSetSyncStream", (stream.pointer,)))
-        self._make(active if stream is None else [*active, stream], calls)
+    def __post_init__(self) -> None:
+        adapters = self._open_adapters()
+        stream = self._open_stream()
+        pairs = entries({} if self.config_entries is None else self.config_entries, "config_entries")
+        self.config_entries = {key.decode(): value.decode() for key, value in pairs}
+        calls: list[Call] = [("adapters", "RunOptionsAddActiveLoraAdapter", (adapter.pointer,)) for adapter in adapters]
+        calls += [("config_entries", "AddRunConfigEntry", pair) for pair in pairs]
+        calls += calls_of(self, "AddRunConfigEntry")
+        calls += [("sync_stream", "RunOptionsSetSyncStream", (handle.pointer,)) for handle in stream]
+        if self.profile_file_prefix is not None:
+            require_folder(path_bytes(self.profile_file_prefix, "profile_file_prefix"), "profile_file_prefix")
+        self._make([*adapters, *stream], calls)
 
-    def _make(self, parents: Sequence[Handle], calls: Iterable[Call]) -> None:
+    def _open_adapters(self) -> list[Handle]:
+        """The adapters' handles."""
+        if not isinstance(self.adapters, Sequence):
+            raise wrong_type("adapters", "a list of LoraAdapters", self.adapters)
+        self.adapters = tuple(self.adapters)
+        if not self.adapters:
+            return []
+        # Deferred: an adapter's file is mapped or replaced, and the modules for that take 20 ms of a first session.
+        from zrt.loading.lora import LoraAdapter
+
+        for index, adapter in enumerate(self.adapters):
+            if not isinstance(adapter, LoraAdapter):
+                raise wrong_type(f"adapters[{index}]", "a LoraAdapter", adapter)
+        return [adapter._open() for adapter in self.adapters]
+
+    def _open_stream(self) -> list[Handle]:
+        """The stream's handle, if there is one."""
+        if self.sync_stream is None:
+            return []
+        # Deferred: the modules about devices take 10 ms of a first session.
+        from zrt.environment.streams import SyncStream
+
+        if not isinstance(self.sync_stream, SyncStream):
+            raise wrong_type("sync_stream", "a SyncStream", self.sync_stream)
+        return [self.sync_stream._open()]
+
+    def _make(self, parents: Sequence[Handle], calls: Sequence[Call]) -> None:
         """Makes the ``OrtRunOptions``; `parents` own the pointers among the calls' arguments."""
         table = load_api()
         handle = Handle.make(table.ReleaseRunOptions, parents, table.CreateRunOptions, "OrtRunOptions")
         apply(handle, calls)
-        self.terminated = False
-        self._twins: dict[int, weakref.ref[RunOptions]] = {}
-        self._made_of = (parents, calls)
+        self._parents, self._calls = parents, calls
         self._handle = handle
-
-    @classmethod
-    def _data_fields(cls) -> Mapping[str, Field]:
-        return _FIELDS
 
     @staticmethod
     def opened(options: RunOptions | None, session: Handle | None = None, bound: bool = False) -> Handle | None:
@@ -194,24 +150,23 @@ class RunOptions(OptionData, Owner):
         """
         if self.profile_file_prefix is None:
             return []
-        import glob
-
         prefix = os.fsdecode(self.profile_file_prefix)
         return sorted(glob.glob(f"{glob.escape(prefix)}_{TIME_STAMP}.json"))
 
     def settings(self) -> dict[str, Any]:
         """The settings by the names of the constructor's arguments."""
-        return {name: getattr(self, name) for name in _FIELDS}
+        return {name: getattr(self, name) for name in self._data_fields()}
 
     def twin(self) -> RunOptions:
         """Another object with the same settings, for one run of several; `terminate` of this object ends it too."""
-        made_of = self._made_of
+        parents, calls = self._parents, self._calls
         self._open()
         # Repeat the calls rather than check the arguments again: an adapter or a stream may be closed by now.
         twin = RunOptions.__new__(RunOptions)
+        twin.terminated, twin._twins = False, {}
         for name, setting in self.settings().items():
             setattr(twin, name, setting)
-        twin._make(*made_of)
+        twin._make(parents, calls)
         # No lock: a fork or a finalizer could find it held, and a dict's own operations are atomic.
         key = id(twin)
         self._twins[key] = weakref.ref(twin, lambda _: self._twins.pop(key, None))
@@ -231,9 +186,9 @@ class RunOptions(OptionData, Owner):
 
     def close(self) -> None:
         """Closes the object; runs that use it continue."""
-        super().close()
+        Owner.close(self)
         # After the close: `twin` needs these while the object is open.
-        self._made_of = ((), ())
+        self._parents = self._calls = ()
 
     def reset(self) -> None:
         """Makes the object usable again after `terminate`."""

@@ -1,17 +1,17 @@
-"""Kinds of memory (`MemoryInfo`), allocators and their allocations."""
+"""Kinds of memory (`MemoryInfo`), allocators, their allocations and counters."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from zrt._common.arguments import boolean, choose, entries, integer, text, wrong_type
 from zrt._common.public import public
-from zrt._common.records import field, record
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import address_of, new_array
 from zrt._native.handle import Handle, Owner
@@ -19,9 +19,6 @@ from zrt._native.library import api, load_api
 from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, UnsupportedError
 from zrt.memory import arrays
 from zrt.types import AllocatorType, DeviceMemType, DeviceType, ElementType, MemType
-
-if TYPE_CHECKING:
-    from zrt.memory.arena import AllocatorStats
 
 # The names whose device ORT knows; for others, `OrtMemoryInfo` needs the vendor.
 NAMED = frozenset(
@@ -49,7 +46,7 @@ _STATS_SINCE = 23
 
 
 @public
-@record(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MemoryInfo:
     """A kind of memory on a device, as ``OrtMemoryInfo`` describes it.
 
@@ -122,15 +119,8 @@ class MemoryInfo:
         """The description in a borrowed ``OrtMemoryInfo``."""
         place = ffi.new("zrt_location *")
         status.check(lib.zrt_locate(api(), pointer, place))
-        return _known(
-            status.string(place.name),
-            place.device_id,
-            place.allocator_type,
-            place.mem_type,
-            place.device_type,
-            place.device_mem_type,
-            place.vendor_id,
-        )
+        kinds = (place.allocator_type, place.mem_type, place.device_type, place.device_mem_type)
+        return _known(status.string(place.name), place.device_id, kinds, place.vendor_id)
 
     @property
     def is_host(self) -> bool:
@@ -180,44 +170,26 @@ CPU = MemoryInfo.cpu()
 
 
 @lru_cache(maxsize=64)
-def _known(
-    name: str,
-    device_id: int,
-    allocator_type: int,
-    mem_type: int,
-    device_type: int,
-    device_mem_type: int,
-    vendor_id: int,
-) -> MemoryInfo:
+def _known(name: str, device_id: int, kinds: tuple[int, int, int, int], vendor_id: int) -> MemoryInfo:
     """The description of these numbers of C; every tensor has one, and a process has few."""
-    return MemoryInfo(
-        name,
-        device_id,
-        AllocatorType(allocator_type),
-        MemType(mem_type),
-        DeviceType(device_type),
-        DeviceMemType(device_mem_type),
-        vendor_id,
-    )
+    allocator_type, mem_type, device_type, device_mem_type = kinds
+    types = (AllocatorType(allocator_type), MemType(mem_type), DeviceType(device_type), DeviceMemType(device_mem_type))
+    return MemoryInfo(name, device_id, *types, vendor_id)
 
 
 def write_pairs(pairs: Mapping[str, str] | None, subject: str) -> Handle:
     """A new ``OrtKeyValuePairs`` of `pairs`, empty for None; error messages name them `subject`."""
-    given = entries({} if pairs is None else pairs, subject)
+    items = entries({} if pairs is None else pairs, subject)
     table = load_api()
     handle = Handle.make(table.ReleaseKeyValuePairs, [], table.CreateKeyValuePairs, "OrtKeyValuePairs")
-    for key, value in given:
+    for key, value in items:
         api().AddKeyValuePair(handle.pointer, key, value)
     return handle
 
 
 def read_pairs(pointer: Any) -> dict[str, str]:
     """The content of a borrowed ``OrtKeyValuePairs``."""
-    keys, values, count = (
-        ffi.new("const char *const **"),
-        ffi.new("const char *const **"),
-        ffi.new("size_t *"),
-    )
+    keys, values, count = ffi.new("const char *const **"), ffi.new("const char *const **"), ffi.new("size_t *")
     api().GetKeyValuePairs(pointer, keys, values, count)
     return {status.string(keys[0][i]): status.string(values[0][i]) for i in range(count[0])}
 
@@ -246,6 +218,57 @@ def require_memory(session: Handle, memory: MemoryInfo, subject: str) -> None:
             raise status.about(subject, error) from error
 
 
+def _counter(name: str, *, level: bool = False) -> Any:
+    """A counter of that name of ORT's; a level, such as a maximum, has no difference to an earlier one."""
+    return field(default=0, metadata={"name": name, "level": level})
+
+
+@public
+@dataclass(frozen=True, slots=True)
+class AllocatorStats:
+    """An allocator's counters, in bytes and calls. A counter that the allocator does not keep is 0.
+
+    The fields have ORT's names in Python's spelling; `raw` has the names and texts that ORT returned.
+    """
+
+    bytes_in_use: int = _counter("InUse")
+    total_allocated_bytes: int = _counter("TotalAllocated")
+    max_bytes_in_use: int = _counter("MaxInUse", level=True)
+    max_alloc_size: int = _counter("MaxAllocSize", level=True)
+    bytes_limit: int = _counter("Limit", level=True)
+    num_allocs: int = _counter("NumAllocs")
+    num_reserves: int = _counter("NumReserves")
+    num_arena_extensions: int = _counter("NumArenaExtensions")
+    num_arena_shrinkages: int = _counter("NumArenaShrinkages")
+    raw: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    requested_bytes_in_use: int = _counter("RequestedInUse")
+    """The part of `bytes_in_use` that was asked for, without padding; ONNX Runtime counts it since 1.28."""
+
+    @classmethod
+    def _parse(cls, raw: dict[str, str]) -> AllocatorStats:
+        """Reads ORT's key-value pairs."""
+        counters = {item.name: item.metadata["name"] for item in fields(cls) if item.metadata}
+        return cls(raw=raw, **{name: int(raw.get(key, "0")) for name, key in counters.items()})
+
+    def __sub__(self, before: AllocatorStats) -> AllocatorStats:
+        """The changes of the counters since `before`; maxima and the limit keep their current values."""
+        names = [item.name for item in fields(self) if item.metadata and not item.metadata["level"]]
+        return replace(self, **{name: getattr(self, name) - getattr(before, name) for name in names})
+
+
+def _of_session(session: Handle, memory: MemoryInfo) -> Handle:
+    """A session's ``OrtAllocator`` for a kind of memory."""
+    table = api()
+    info = memory.handle()
+    arguments = ("OrtAllocator", session.pointer, info.pointer)
+    try:
+        return Handle.make(table.ReleaseAllocator, [session], table.CreateAllocator, *arguments)
+    except TypeError as error:
+        raise DTypeError(f"session: expected a Session: {error}") from error
+    except Error as error:
+        raise ArgumentError(f"this session has no allocator for {memory.name!r}: {error}") from error
+
+
 @public
 class Allocator(Owner):
     """A session's allocator for a kind of memory, or (`Allocator.default()`) the process's default CPU allocator.
@@ -262,35 +285,23 @@ class Allocator(Owner):
             raise wrong_type("memory", "a MemoryInfo", memory)
         if not isinstance(session, Owner):
             raise wrong_type("session", "a Session", session)
-        self._make(session._open(), memory)
+        self._take(_of_session(session._open(), memory))
 
     @classmethod
     def _of(cls, owner: Handle, memory: MemoryInfo = CPU) -> Allocator:
         """The allocator of a session, given by its handle."""
-        allocator = cls.__new__(cls)
-        allocator._make(owner, memory)
-        return allocator
-
-    def _make(self, owner: Handle, memory: MemoryInfo) -> None:
-        table = api()
-        where = memory.handle()
-        try:
-            self._handle = Handle.make(
-                table.ReleaseAllocator, [owner], table.CreateAllocator, "OrtAllocator", owner.pointer, where.pointer
-            )
-        except TypeError as error:
-            raise DTypeError(f"session: expected a Session: {error}") from error
-        except Error as error:
-            raise ArgumentError(f"this session has no allocator for {memory.name!r}: {error}") from error
-        self.memory = self._read_memory()
+        return cls._adopt(_of_session(owner, memory))
 
     @classmethod
     def _adopt(cls, handle: Handle) -> Allocator:
         """The allocator that a handle owns."""
         allocator = cls.__new__(cls)
-        allocator._handle = handle
-        allocator.memory = allocator._read_memory()
+        allocator._take(handle)
         return allocator
+
+    def _take(self, handle: Handle) -> None:
+        self._handle = handle
+        self.memory = MemoryInfo._read(status.fetch(api().AllocatorGetInfo, "const OrtMemoryInfo *", handle.pointer))
 
     @classmethod
     def default(cls) -> Allocator:
@@ -299,9 +310,6 @@ class Allocator(Owner):
         allocator._handle = Handle.borrow(default_allocator())
         allocator.memory = CPU
         return allocator
-
-    def _read_memory(self) -> MemoryInfo:
-        return MemoryInfo._read(status.fetch(api().AllocatorGetInfo, "const OrtMemoryInfo *", self._open().pointer))
 
     def allocate(self, nbytes: int) -> Allocation:
         """Allocates `nbytes` bytes, at least 1; their content is undefined.
@@ -313,19 +321,18 @@ class Allocator(Owner):
         wanted = f"{size} bytes of {self.memory.name}"
         if size > MOST_BYTES:
             raise AllocationError(f"no memory for {wanted}: more than an address space has")
-        make = lib.zrt_allocation_new
+        block = allocation_block(handle.pointer, [handle])
         try:
-            made = Handle.make(lib.zrt_allocation_free, [handle], make, "zrt_allocation", api(), handle.pointer, size)
+            status.check(api().AllocatorAlloc(handle.pointer, size, ffi.addressof(block.pointer, "data")))
         except Error as error:
             raise AllocationError(f"no memory for {wanted}: {error}") from error
-        if not made.pointer:
+        if not block.pointer.data:
             raise AllocationError(f"no memory for {wanted}")
-        return Allocation(made, self.memory)
+        block.pointer.bytes = size
+        return Allocation(block, self.memory)
 
     def stats(self) -> AllocatorStats:
         """The current counters; all 0 for an allocator that keeps none."""
-        from zrt.memory.arena import AllocatorStats
-
         handle = self._open()
         table = api()
         # ORT calls this function of a provider's allocator without a check that it exists.
@@ -380,6 +387,13 @@ class Allocation(Owner):
         if handle is None:
             return "Allocation(closed)"
         return f"Allocation({int(handle.pointer.bytes)} bytes of {self.memory.name})"
+
+
+def allocation_block(allocator: Any, parents: Sequence[Handle] = ()) -> Handle:
+    """A ``zrt_allocation`` without memory, which frees the memory of `allocator` that ORT stores in it."""
+    block = Handle.block("zrt_allocation", parents, lib.zrt_allocation_free)
+    block.pointer.api, block.pointer.allocator = api(), allocator
+    return block
 
 
 def take_string(allocator: Any, text: Any) -> str:

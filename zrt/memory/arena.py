@@ -1,8 +1,8 @@
-"""The settings of an arena (`ArenaConfig`), and an allocator's counters (`AllocatorStats`)."""
+"""`ArenaConfig`: how an arena takes memory from the system."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from zrt._common.arguments import boolean, choose, integer
 from zrt._common.public import public
@@ -12,65 +12,6 @@ from zrt._native.library import api
 from zrt.errors import ArgumentError
 from zrt.memory.allocators import MOST_BYTES
 from zrt.types import ArenaExtendStrategy
-
-
-@public
-@dataclass(frozen=True, slots=True)
-class AllocatorStats:
-    """An allocator's counters, in bytes and calls. A counter that the allocator does not keep is 0.
-
-    The fields have ORT's names in Python's spelling; `raw` has the names and texts that ORT returned.
-    """
-
-    bytes_in_use: int = 0
-    total_allocated_bytes: int = 0
-    max_bytes_in_use: int = 0
-    max_alloc_size: int = 0
-    bytes_limit: int = 0
-    num_allocs: int = 0
-    num_reserves: int = 0
-    num_arena_extensions: int = 0
-    num_arena_shrinkages: int = 0
-    raw: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
-    requested_bytes_in_use: int = 0
-    """The part of `bytes_in_use` that was asked for, without padding; ONNX Runtime counts it since 1.28."""
-
-    @classmethod
-    def _parse(cls, raw: dict[str, str]) -> AllocatorStats:
-        """Reads ORT's key-value pairs."""
-
-        def number(key: str) -> int:
-            return int(raw.get(key, "0"))
-
-        return cls(
-            number("InUse"),
-            number("TotalAllocated"),
-            number("MaxInUse"),
-            number("MaxAllocSize"),
-            number("Limit"),
-            number("NumAllocs"),
-            number("NumReserves"),
-            number("NumArenaExtensions"),
-            number("NumArenaShrinkages"),
-            raw,
-            number("RequestedInUse"),
-        )
-
-    def __sub__(self, before: AllocatorStats) -> AllocatorStats:
-        """The changes of the counters since `before`; maxima and the limit keep their current values."""
-        return AllocatorStats(
-            self.bytes_in_use - before.bytes_in_use,
-            self.total_allocated_bytes - before.total_allocated_bytes,
-            self.max_bytes_in_use,
-            self.max_alloc_size,
-            self.bytes_limit,
-            self.num_allocs - before.num_allocs,
-            self.num_reserves - before.num_reserves,
-            self.num_arena_extensions - before.num_arena_extensions,
-            self.num_arena_shrinkages - before.num_arena_shrinkages,
-            self.raw,
-            self.requested_bytes_in_use - before.requested_bytes_in_use,
-        )
 
 
 @public
@@ -112,19 +53,19 @@ class ArenaConfig:
             "cuda_mempool_release_threshold": (0, MOST_BYTES, 1),
             "cuda_mempool_bytes_to_keep_on_shrink": (0, MOST_BYTES, 1),
         }
-        given: dict[str, int] = {}
+        settings: dict[str, int] = {}
         for name, (low, high, step) in limits.items():
             value = getattr(self, name)
             if value is None:
                 continue
-            given[name] = integer(value, name, low, high)
+            settings[name] = integer(value, name, low, high)
             if value % step:
                 raise ArgumentError(f"{name}: {value} is not a multiple of {step}")
         if self.arena_extend_strategy is not None:
             strategy = choose(ArenaExtendStrategy, self.arena_extend_strategy, "arena_extend_strategy")
-            given["arena_extend_strategy"] = int(strategy)
+            settings["arena_extend_strategy"] = int(strategy)
         if self.use_cuda_mempool is not None:
-            given["use_cuda_mempool"] = int(boolean(self.use_cuda_mempool, "use_cuda_mempool"))
+            settings["use_cuda_mempool"] = int(boolean(self.use_cuda_mempool, "use_cuda_mempool"))
         table = api()
-        keys, values = strings(given), list(given.values())
+        keys, values = strings(settings), list(settings.values())
         return Handle.make(table.ReleaseArenaCfg, [], table.CreateArenaCfgV2, "OrtArenaCfg", keys, values, len(values))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 
-from zrt._common.arguments import shown
 from zrt._native.handle import Handle
 from zrt.errors import ArgumentError, DTypeError, ShapeError
 from zrt.types import ElementType, nbytes
@@ -66,18 +64,18 @@ def strided(
     return np.asarray(_Foreign(handle, address, shape, False, dtype.str, strides))
 
 
-def check_unmasked(thing: object, subject: str) -> None:
+def check_unmasked(array: object, subject: str) -> None:
     """Raises for a masked array: ONNX Runtime would read the elements that the mask hides."""
-    kind = type(thing)
+    kind = type(array)
     # numpy.ma is not imported here, since it is slow to import; and other libraries have masked arrays too.
     if kind is not np.ndarray and hasattr(kind, "mask") and hasattr(kind, "filled"):
         raise ArgumentError(f"{subject} is a masked array, and ONNX has no masks: give array.filled(value)")
 
 
-def plain(thing: Any, subject: str) -> np.ndarray[Any, Any]:
+def plain(array: Any, subject: str) -> np.ndarray[Any, Any]:
     """The array that numpy makes of anything but a masked array, without a copy if possible."""
-    check_unmasked(thing, subject)
-    return np.asarray(thing)
+    check_unmasked(array, subject)
+    return np.asarray(array)
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
@@ -109,22 +107,3 @@ def needs_copy(array: np.ndarray[Any, Any]) -> str | None:
     if not array.flags.aligned:
         return f"begins at {address_of(array):#x}, no multiple of its elements' {array.dtype.alignment} bytes"
     return None
-
-
-def check_dims(shape: Any, subject: str) -> tuple[int, ...]:
-    """`shape` as a tuple of ints. Raises `ShapeError` for a negative or non-integer dimension."""
-    if isinstance(shape, (int, np.integer)) and not isinstance(shape, bool):
-        shape = (shape,)
-    try:
-        dims = tuple(shape)
-    except TypeError:
-        raise ShapeError(f"{subject}: a shape is a tuple of integers, not {shown(shape)}") from None
-    for dim in dims:
-        if isinstance(dim, bool) or not issubclass(type(dim), (int, np.integer)):
-            raise ShapeError(f"{subject}: dimension {shown(dim)} of {shown(dims)} is not an integer")
-    # A subclass of int may override comparison: check the number that C reads.
-    sizes = tuple(operator.index(dim) for dim in dims)
-    for size in sizes:
-        if not 0 <= size < 1 << 63:
-            raise ShapeError(f"{subject}: dimension {shown(size)} of {shown(dims)} is out of range")
-    return sizes

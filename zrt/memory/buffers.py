@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import mmap
 import os
+import resource
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
 from zrt._common.arguments import wrong_type
 from zrt._common.public import public
-from zrt._common.records import record
 from zrt._native import lib
 from zrt._native.cdata import address_of
 from zrt._native.handle import Handle, Owner
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, LockError, ShapeError
 from zrt.memory import arrays
 from zrt.types import ElementType, as_shape, nbytes, unpack
-
-__all__ = ["Buffer", "BufferPolicy"]
 
 KIB: Final = 1 << 10
 MIB: Final = 1 << 20
@@ -30,7 +29,7 @@ HUGE_PAGE: Final = 2 * MIB
 
 
 @public
-@record(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BufferPolicy:
     """The kind of memory that a buffer allocates; every combination works.
 
@@ -98,10 +97,10 @@ class BufferPolicy:
             return _PRESETS[word]
         settings: dict[str, Any] = {}
         for setting in word.split(","):
-            key, given, value = setting.strip().partition("=")
+            key, sign, value = setting.strip().partition("=")
             if key == "alignment" and value.strip().isdecimal():
                 settings[key] = int(value)
-            elif key in ("hugepage", "prefault", "lock") and not given:
+            elif key in ("hugepage", "prefault", "lock") and not sign:
                 settings[key] = True
             else:
                 raise ArgumentError(
@@ -246,24 +245,22 @@ def _allocate(size: int, policy: BufferPolicy) -> Handle:
         | (lib.ZRT_MEMORY_PREFAULT if policy.prefault else 0)
         | (lib.ZRT_MEMORY_LOCK if policy.lock else 0)
     )
-
-    def reserve(place: Any) -> None:
-        code = lib.zrt_memory_new(size, policy.alignment, asked, place)
+    handle = Handle.block("zrt_memory", (), lib.zrt_memory_free)
+    code = lib.zrt_memory_new(handle.pointer, size, policy.alignment, asked)
+    if code:
+        # The traceback of the error must not keep the memory.
+        del handle
         if code < 0:
             raise lock_error(-code, size)
-        if code > 0:
-            raise AllocationError(f"no memory for {size} bytes ({policy}): {os.strerror(code)}")
-
-    return Handle.make(lib.zrt_memory_free, [], reserve, "zrt_memory")
+        raise AllocationError(f"no memory for {size} bytes ({policy}): {os.strerror(code)}")
+    return handle
 
 
 def lock_error(code: int, size: int) -> LockError:
     """The error for memory that the system refuses to lock."""
-    from resource import RLIM_INFINITY, RLIMIT_MEMLOCK, getrlimit
-
     pages = -(-max(size, 1) // mmap.PAGESIZE)
-    limit = getrlimit(RLIMIT_MEMLOCK)[0]
-    allowed = "unlimited" if limit == RLIM_INFINITY else f"{limit // KIB} KiB"
+    limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    allowed = "unlimited" if limit == resource.RLIM_INFINITY else f"{limit // KIB} KiB"
     return LockError(
         code,
         f"cannot lock {pages * mmap.PAGESIZE // KIB} KiB of memory: {os.strerror(code)}. "

@@ -9,21 +9,30 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from zrt.onnxruntime.homes import HOMES, serve
+from zrt.onnxruntime.homes import HOMES, PACKAGE, serve
 
 if TYPE_CHECKING:
     from zrt.onnxruntime import capi as capi
     from zrt.onnxruntime.adapters import AdapterFormat as AdapterFormat
+    from zrt.onnxruntime.adapters import LoraAdapter as LoraAdapter
     from zrt.onnxruntime.allocators import OrtArenaCfg as OrtArenaCfg
     from zrt.onnxruntime.allocators import create_and_register_allocator as create_and_register_allocator
     from zrt.onnxruntime.allocators import create_and_register_allocator_v2 as create_and_register_allocator_v2
-    from zrt.onnxruntime.assignment import OrtEpAssignedNode as OrtEpAssignedNode
-    from zrt.onnxruntime.assignment import OrtEpAssignedSubgraph as OrtEpAssignedSubgraph
     from zrt.onnxruntime.binding import IOBinding as IOBinding
     from zrt.onnxruntime.capi import onnxruntime_validation as onnxruntime_validation
     from zrt.onnxruntime.compiler import ModelCompiler as ModelCompiler
+    from zrt.onnxruntime.compiler import OrtExternalInitializerInfo as OrtExternalInitializerInfo
     from zrt.onnxruntime.devices import OrtDevice as OrtDevice
     from zrt.onnxruntime.devices import OrtDeviceVendorId as OrtDeviceVendorId
+    from zrt.onnxruntime.devices import OrtEpDevice as OrtEpDevice
+    from zrt.onnxruntime.devices import OrtHardwareDevice as OrtHardwareDevice
+    from zrt.onnxruntime.devices import OrtMemoryInfo as OrtMemoryInfo
+    from zrt.onnxruntime.devices import OrtSyncStream as OrtSyncStream
+    from zrt.onnxruntime.devices import get_ep_devices as get_ep_devices
+    from zrt.onnxruntime.devices import register_execution_provider_library as register_execution_provider_library
+    from zrt.onnxruntime.devices import (
+        unregister_execution_provider_library as unregister_execution_provider_library,
+    )
     from zrt.onnxruntime.engine import get_build_info as get_build_info
     from zrt.onnxruntime.engine import get_device as get_device
     from zrt.onnxruntime.engine import get_version_string as get_version_string
@@ -41,8 +50,11 @@ if TYPE_CHECKING:
     from zrt.onnxruntime.enums import OrtMemoryInfoDeviceType as OrtMemoryInfoDeviceType
     from zrt.onnxruntime.enums import OrtMemType as OrtMemType
     from zrt.onnxruntime.enums import OrtSparseFormat as OrtSparseFormat
+    from zrt.onnxruntime.forms import SessionIOBinding as SessionIOBinding
     from zrt.onnxruntime.node_args import ModelMetadata as ModelMetadata
     from zrt.onnxruntime.node_args import NodeArg as NodeArg
+    from zrt.onnxruntime.node_args import OrtEpAssignedNode as OrtEpAssignedNode
+    from zrt.onnxruntime.node_args import OrtEpAssignedSubgraph as OrtEpAssignedSubgraph
     from zrt.onnxruntime.options import RunOptions as RunOptions
     from zrt.onnxruntime.options import SessionOptions as SessionOptions
     from zrt.onnxruntime.process import disable_telemetry_events as disable_telemetry_events
@@ -56,18 +68,6 @@ if TYPE_CHECKING:
     from zrt.onnxruntime.provider_args import get_available_providers as get_available_providers
     from zrt.onnxruntime.sessions import InferenceSession as InferenceSession
     from zrt.onnxruntime.sparse import SparseTensor as SparseTensor
-    from zrt.onnxruntime.state.adapters import LoraAdapter as LoraAdapter
-    from zrt.onnxruntime.state.binding import SessionIOBinding as SessionIOBinding
-    from zrt.onnxruntime.state.compiler import OrtExternalInitializerInfo as OrtExternalInitializerInfo
-    from zrt.onnxruntime.state.devices import OrtEpDevice as OrtEpDevice
-    from zrt.onnxruntime.state.devices import OrtHardwareDevice as OrtHardwareDevice
-    from zrt.onnxruntime.state.devices import OrtMemoryInfo as OrtMemoryInfo
-    from zrt.onnxruntime.state.devices import OrtSyncStream as OrtSyncStream
-    from zrt.onnxruntime.state.devices import get_ep_devices as get_ep_devices
-    from zrt.onnxruntime.state.devices import register_execution_provider_library as register_execution_provider_library
-    from zrt.onnxruntime.state.devices import (
-        unregister_execution_provider_library as unregister_execution_provider_library,
-    )
     from zrt.onnxruntime.values import OrtValue as OrtValue
     from zrt.onnxruntime.values import copy_tensors as copy_tensors
 
@@ -79,68 +79,7 @@ if TYPE_CHECKING:
 _SUBMODULES = {"capi": "capi", "onnxruntime_validation": "capi.onnxruntime_validation"}
 
 __author__ = "zrt developers"
-__all__ = [
-    "AdapterFormat",
-    "ExecutionMode",
-    "ExecutionOrder",
-    "GraphOptimizationLevel",
-    "IOBinding",
-    "InferenceSession",
-    "LoraAdapter",
-    "ModelCompiler",
-    "ModelMetadata",
-    "NodeArg",
-    "OrtAllocatorType",
-    "OrtArenaCfg",
-    "OrtCompileApiFlags",
-    "OrtDevice",
-    "OrtDeviceMemoryType",
-    "OrtDeviceVendorId",
-    "OrtEpAssignedNode",
-    "OrtEpAssignedSubgraph",
-    "OrtEpDevice",
-    "OrtExecutionProviderDevicePolicy",
-    "OrtExternalInitializerInfo",
-    "OrtHardwareDevice",
-    "OrtHardwareDeviceType",
-    "OrtMemType",
-    "OrtMemoryInfo",
-    "OrtMemoryInfoDeviceType",
-    "OrtSparseFormat",
-    "OrtSyncStream",
-    "OrtValue",
-    "RunOptions",
-    "SessionIOBinding",
-    "SessionOptions",
-    "SparseTensor",
-    "__version__",
-    "capi",
-    "copy_tensors",
-    "create_and_register_allocator",
-    "create_and_register_allocator_v2",
-    "cuda_version",
-    "disable_telemetry_events",
-    "enable_telemetry_events",
-    "get_all_providers",
-    "get_available_providers",
-    "get_build_info",
-    "get_device",
-    "get_ep_devices",
-    "get_version_string",
-    "has_collective_ops",
-    "onnxruntime_validation",
-    "package_name",
-    "preload_dlls",
-    "print_debug_info",
-    "register_execution_provider_library",
-    "set_default_logger_callback",
-    "set_default_logger_severity",
-    "set_default_logger_verbosity",
-    "set_global_thread_pool_sizes",
-    "set_seed",
-    "unregister_execution_provider_library",
-    "version",
-]
+__all__ = list(PACKAGE)
 
 
 def install() -> None:
@@ -164,11 +103,6 @@ def install() -> None:
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f"zrt.onnxruntime.{_SUBMODULES[name]}")
-    if name == "InferenceSession":
-        # It will load models: open ONNX Runtime's library beside the import of its module.
-        from zrt._native import preload
-
-        preload.start()
     value = globals()[name] = serve(__name__, name, HOMES)
     return value
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import zrt
 from zrt._common.arguments import wrong_type
 from zrt.environment.environment import current
 from zrt.onnxruntime import conversions
+from zrt.onnxruntime.devices import OrtMemoryInfo
 from zrt.types import AllocatorType
-
-if TYPE_CHECKING:
-    from zrt.onnxruntime.state.devices import OrtMemoryInfo
 
 # The fields, each with its limits and with the number that leaves it to ONNX Runtime.
 _FIELDS = {
@@ -46,12 +44,12 @@ class OrtArenaCfg:
         for name, (_, default) in _FIELDS.items():
             setattr(self, name, default)
         if len(arguments) == len(_POSITIONAL):
-            given = dict(zip(_POSITIONAL, arguments, strict=True))
+            fields = dict(zip(_POSITIONAL, arguments, strict=True))
         elif len(arguments) == 1 and isinstance(arguments[0], dict):
-            given = arguments[0]
+            fields = arguments[0]
         else:
             raise wrong_type("OrtArenaCfg", "four numbers or a dict", arguments)
-        for name, value in given.items():
+        for name, value in fields.items():
             if name not in _FIELDS:
                 raise RuntimeError(f"Invalid OrtArenaCfg option: {name}")
             try:
@@ -67,8 +65,8 @@ class OrtArenaCfg:
         object.__setattr__(self, name, value)
 
     def _to_zrt(self) -> zrt.ArenaConfig:
-        given: dict[str, Any] = {name: getattr(self, name) for name in _FIELDS}
-        return zrt.ArenaConfig(**{name: value for name, value in given.items() if value != _FIELDS[name][1]})
+        fields: dict[str, Any] = {name: getattr(self, name) for name in _FIELDS}
+        return zrt.ArenaConfig(**{name: value for name, value in fields.items() if value != _FIELDS[name][1]})
 
 
 def create_and_register_allocator(memory: OrtMemoryInfo, arena: OrtArenaCfg | None, /) -> None:
@@ -96,7 +94,7 @@ def create_and_register_allocator_v2(
     function = "create_and_register_allocator_v2"
     name = conversions.string(provider, function)
     info = _memory(memory, function)
-    conversions.strings(options, function)
+    conversions.texts(options, function)
     failure = f"Error when creating and registering allocator in {function}"
     if name not in ("CPUExecutionProvider", "CUDAExecutionProvider") or name not in zrt.available_providers():
         raise RuntimeError(f"{failure}: {name} is not implemented in CreateAndRegisterAllocatorV2()")
@@ -104,9 +102,8 @@ def create_and_register_allocator_v2(
 
 
 def _memory(memory: Any, subject: str) -> zrt.MemoryInfo:
-    from zrt.onnxruntime.state.devices import OrtMemoryInfo
-
-    return conversions.instance(memory, OrtMemoryInfo, subject)._to_zrt()
+    info: zrt.MemoryInfo = conversions.instance(memory, OrtMemoryInfo, subject)._to_zrt()
+    return info
 
 
 def _register(memory: zrt.MemoryInfo, arena: Any, subject: str, failure: str) -> None:

@@ -1,15 +1,18 @@
-"""Arguments as the official package's binding (pybind11) converts them: a wrong type is a `TypeError`."""
+"""Arguments as the official package converts them: a wrong type is a `TypeError` that names the argument."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from zrt._common.arguments import wrong_type
 
 Kind = TypeVar("Kind")
 
+INT8 = (-(2**7), 2**7 - 1)
+INT16 = (-(2**15), 2**15 - 1)
 INT32 = (-(2**31), 2**31 - 1)
 UINT32 = (0, 2**32 - 1)
 INT64 = (-(2**63), 2**63 - 1)
@@ -17,7 +20,7 @@ UINT64 = (0, 2**64 - 1)
 
 
 def integer(value: Any, subject: str, limits: tuple[int, int] = INT32) -> int:
-    """A number within `limits`: an int, or what converts itself to one, but for floats and texts."""
+    """A number within `limits`: an int, or an object that converts itself to one, but no float and no text."""
     kind = type(value)
     if issubclass(kind, (float, str, bytes, bytearray)) or not (hasattr(kind, "__index__") or hasattr(kind, "__int__")):
         raise wrong_type(subject, "an int", value)
@@ -31,7 +34,7 @@ def integer(value: Any, subject: str, limits: tuple[int, int] = INT32) -> int:
 
 
 def boolean(value: Any, subject: str) -> bool:
-    """True or False: of a bool, of None, and of what has a truth value of its own."""
+    """True or False: of a bool, of None, and of an object with a truth value of its own."""
     if value is None or hasattr(type(value), "__bool__"):
         return bool(value)
     raise wrong_type(subject, "True or False", value)
@@ -42,8 +45,16 @@ def string(value: Any, subject: str) -> str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, (bytes, bytearray)):
-        return value.decode()
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            pass
     raise wrong_type(subject, "a str", value)
+
+
+def path(value: Any, subject: str) -> str:
+    """A path as a text: a str, bytes, or an object with a path."""
+    return string(os.fspath(value) if isinstance(value, os.PathLike) else value, subject)
 
 
 def instance(value: Any, kind: type[Kind], subject: str) -> Kind:
@@ -53,8 +64,47 @@ def instance(value: Any, kind: type[Kind], subject: str) -> Kind:
     return value
 
 
-def strings(value: Any, subject: str) -> dict[str, str]:
+def function(value: Any, subject: str) -> Any:
+    """A function, or None."""
+    if value is not None and not callable(value):
+        raise wrong_type(subject, "a function", value)
+    return value
+
+
+def elements(values: Any, subject: str, convert: Callable[[Any, str], Kind]) -> list[Kind]:
+    """The elements of a sequence, each converted; a text is no sequence."""
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(type(values), "__getitem__"):
+        raise wrong_type(subject, "a sequence", values)
+    return [convert(value, f"{subject}: an element") for value in values]
+
+
+def strings(values: Any, subject: str) -> list[str]:
+    """A sequence of texts."""
+    return elements(values, subject, string)
+
+
+def instances(values: Any, kind: type[Kind], subject: str) -> list[Kind]:
+    """A sequence of objects of the class `kind`."""
+    return elements(values, subject, lambda value, subject: instance(value, kind, subject))
+
+
+def integers(values: Any, subject: str, limits: tuple[int, int] = INT64) -> list[int]:
+    """A sequence of numbers within `limits`."""
+    return elements(values, subject, lambda value, subject: integer(value, subject, limits))
+
+
+def dims(values: Any, subject: str = "shape") -> list[int]:
+    """The sizes of a shape."""
+    return integers(values, subject)
+
+
+def mapping(value: Any, subject: str) -> dict[str, Any]:
+    """A mapping with texts as its keys, or an object with `items` and `[]` like a data frame."""
+    if not (hasattr(type(value), "__getitem__") and hasattr(value, "items")):
+        raise wrong_type(subject, "a mapping", value)
+    return {string(key, f"{subject}: a key"): element for key, element in value.items()}
+
+
+def texts(value: Any, subject: str) -> dict[str, str]:
     """A mapping from texts to texts."""
-    if not isinstance(value, Mapping):
-        raise wrong_type(subject, "a mapping of strings", value)
-    return {string(key, f"{subject}: a key"): string(text, f"{subject}[{key!r}]") for key, text in value.items()}
+    return {key: string(text, f"{subject}[{key!r}]") for key, text in mapping(value, subject).items()}

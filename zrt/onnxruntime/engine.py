@@ -11,6 +11,8 @@ from functools import cache
 
 from zrt._native.library import Library, library
 from zrt.environment import cuda_parts
+from zrt.onnxruntime.provider_args import get_available_providers
+from zrt.version import __version__ as zrt_version
 
 # The libraries that a build for CUDA needs, in an order in which each finds those before it; {} is a version.
 _CUDA_FILES = (
@@ -32,14 +34,14 @@ def package_info() -> dict[str, str]:
 
     Else those that the package has in any case.
     """
-    found = {"package_name": "onnxruntime", "__version__": library().version}
+    variables = {"package_name": "onnxruntime", "__version__": library().version}
     folder = os.path.dirname(library().path or "")
     try:
         with open(os.path.join(folder, "build_and_package_info.py"), encoding="utf-8") as file:
-            found |= re.findall(r"^(\w+) = '([^']*)'$", file.read(), re.MULTILINE)
+            variables |= re.findall(r"^(\w+) = '([^']*)'$", file.read(), re.MULTILINE)
     except OSError:
         pass
-    return found
+    return variables
 
 
 def __getattr__(name: str) -> str:
@@ -62,8 +64,6 @@ def get_build_info() -> str:
 
 def get_device() -> str:
     """ "GPU" if ONNX Runtime was built for CUDA, else "CPU"."""
-    from zrt.onnxruntime.provider_args import get_available_providers
-
     return "GPU" if "CUDAExecutionProvider" in get_available_providers() else "CPU"
 
 
@@ -99,29 +99,21 @@ def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, direc
 
 def _preload(file: str, directory: str | None) -> bool:
     """Load a library from the first place that has it; prints why none could be loaded."""
-    reason: OSError | None = None
-    for folder in [os.path.join(os.path.dirname(__file__), directory)] if directory else cuda_parts.nvidia_folders():
-        path = os.path.join(folder, file)
-        if os.path.isfile(path):
-            try:
-                ctypes.CDLL(path)
-                return True
-            except OSError as error:
-                print(f"Failed to load {path}: {error}")
-    try:
-        ctypes.CDLL(file)
-        return True
-    except OSError as error:
-        reason = error
-    print(f"Failed to load {file}: {reason}")
+    folders = [os.path.join(os.path.dirname(__file__), directory)] if directory else cuda_parts.nvidia_folders()
+    paths = [os.path.join(folder, file) for folder in folders]
+    for path in [*filter(os.path.isfile, paths), file]:
+        try:
+            ctypes.CDLL(path)
+            return True
+        except OSError as error:
+            print(f"Failed to load {path}: {error}")
     return False
 
 
 def print_debug_info() -> None:
     """Print what helps to find a problem: versions, places, and the libraries that are loaded."""
+    # Deferred: it takes more than 3 ms, and only this report needs it.
     from importlib.metadata import distributions
-
-    from zrt.version import __version__ as zrt_version
 
     engine: Library = library()
     print(f"{package_info()['package_name']} version: {engine.version}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from zrt.onnxruntime import conversions
 
@@ -34,24 +34,24 @@ class _Members:
 class Enumeration:
     """The base of all enumerations: a number, with a name if it is a known one."""
 
-    __slots__ = ("__weakref__", "_number")
     __members__ = _Members()
+    _number: int
     _names: ClassVar[dict[str, int]] = {}
     _strict: ClassVar[bool] = False
     _limits: ClassVar[tuple[int, int]] = conversions.UINT32
 
     def __init_subclass__(cls, strict: bool = False, signed: bool = False) -> None:
-        found = {name: each.value for name, each in vars(cls).items() if isinstance(each, _Member)}
-        if not found:
-            return
-        cls._names = found
-        cls._strict = strict
+        numbers = {name: member.value for name, member in vars(cls).items() if isinstance(member, _Member)}
+        cls._names, cls._strict = numbers, strict
         cls._limits = conversions.INT32 if signed else conversions.UINT32
-        for name, value in found.items():
+        for name, value in numbers.items():
             setattr(cls, name, cls(value))
 
     def __init__(self, value: Any) -> None:
-        self._number = conversions.integer(value, f"{type(self).__name__}: value", self._limits)
+        vars(self)["_number"] = conversions.integer(value, f"{type(self).__name__}: value", self._limits)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{self} never changes: it gets no {name!r}")
 
     @property
     def name(self) -> str:
@@ -106,7 +106,6 @@ def _arithmetic(combine: Callable[[int, int], int]) -> Callable[[Enumeration, An
 class Ordered(Enumeration):
     """An enumeration whose members have an order."""
 
-    __slots__ = ()
     __lt__ = _comparison(operator.lt)
     __le__ = _comparison(operator.le)
     __gt__ = _comparison(operator.gt)
@@ -116,7 +115,6 @@ class Ordered(Enumeration):
 class Flags(Ordered):
     """An enumeration of flags: a combination of members is an `int`."""
 
-    __slots__ = ()
     __and__ = __rand__ = _arithmetic(operator.and_)
     __or__ = __ror__ = _arithmetic(operator.or_)
     __xor__ = __rxor__ = _arithmetic(operator.xor)
@@ -128,7 +126,6 @@ class Flags(Ordered):
 class ArenaExtendStrategy(Ordered, strict=True, signed=True):
     """How an arena grows: to the next power of two, or by the requested size."""
 
-    __slots__ = ()
     kNextPowerOfTwo = member(0)  # noqa: N815
     kSameAsRequested = member(1)  # noqa: N815
 
@@ -136,7 +133,6 @@ class ArenaExtendStrategy(Ordered, strict=True, signed=True):
 class ExecutionMode(Enumeration):
     """Whether a session runs nodes one after another or in parallel."""
 
-    __slots__ = ()
     ORT_SEQUENTIAL = member(0)
     ORT_PARALLEL = member(1)
 
@@ -144,7 +140,6 @@ class ExecutionMode(Enumeration):
 class ExecutionOrder(Enumeration, strict=True, signed=True):
     """The order of nodes in a session: topological, by priority, or such that it saves memory."""
 
-    __slots__ = ()
     DEFAULT = member(0)
     PRIORITY_BASED = member(1)
     MEMORY_EFFICIENT = member(2)
@@ -153,7 +148,6 @@ class ExecutionOrder(Enumeration, strict=True, signed=True):
 class GraphOptimizationLevel(Enumeration):
     """Which graph optimizations a session applies at load; each level includes those before it."""
 
-    __slots__ = ()
     ORT_DISABLE_ALL = member(0)
     ORT_ENABLE_BASIC = member(1)
     ORT_ENABLE_EXTENDED = member(2)
@@ -164,7 +158,6 @@ class GraphOptimizationLevel(Enumeration):
 class OrtAllocatorType(Enumeration, signed=True):
     """Whether an allocator takes memory from the device for each request, or from an arena."""
 
-    __slots__ = ()
     INVALID = member(-1)
     ORT_DEVICE_ALLOCATOR = member(0)
     ORT_ARENA_ALLOCATOR = member(1)
@@ -173,7 +166,6 @@ class OrtAllocatorType(Enumeration, signed=True):
 class OrtCompileApiFlags(Flags):
     """When the compilation of a model fails rather than go on."""
 
-    __slots__ = ()
     NONE = member(0)
     ERROR_IF_NO_NODES_COMPILED = member(1)
     ERROR_IF_OUTPUT_FILE_EXISTS = member(2)
@@ -182,7 +174,6 @@ class OrtCompileApiFlags(Flags):
 class OrtCompiledModelCompatibility(Enumeration):
     """How well a compiled model suits the devices of this machine."""
 
-    __slots__ = ()
     EP_NOT_APPLICABLE = member(0)
     EP_SUPPORTED_OPTIMAL = member(1)
     EP_SUPPORTED_PREFER_RECOMPILATION = member(2)
@@ -192,7 +183,6 @@ class OrtCompiledModelCompatibility(Enumeration):
 class OrtDeviceEpIncompatibilityReason(Flags, signed=True):
     """Why an execution provider cannot use a device."""
 
-    __slots__ = ()
     NONE = member(0)
     DRIVER_INCOMPATIBLE = member(1)
     DEVICE_INCOMPATIBLE = member(2)
@@ -203,7 +193,6 @@ class OrtDeviceEpIncompatibilityReason(Flags, signed=True):
 class OrtDeviceMemoryType(Enumeration):
     """The memory of a device: its own, or such that the host can access."""
 
-    __slots__ = ()
     DEFAULT = member(0)
     HOST_ACCESSIBLE = member(5)
 
@@ -211,7 +200,6 @@ class OrtDeviceMemoryType(Enumeration):
 class OrtExecutionProviderDevicePolicy(Enumeration):
     """How ONNX Runtime selects the devices of a session."""
 
-    __slots__ = ()
     DEFAULT = member(0)
     PREFER_CPU = member(1)
     PREFER_NPU = member(2)
@@ -224,7 +212,6 @@ class OrtExecutionProviderDevicePolicy(Enumeration):
 class OrtHardwareDeviceType(Enumeration):
     """The kind of a piece of hardware."""
 
-    __slots__ = ()
     CPU = member(0)
     GPU = member(1)
     NPU = member(2)
@@ -233,7 +220,6 @@ class OrtHardwareDeviceType(Enumeration):
 class OrtMemType(Enumeration, signed=True):
     """The use of memory: by a device, or on the host for what a device reads or writes."""
 
-    __slots__ = ()
     CPU_INPUT = member(-2)
     CPU_OUTPUT = member(-1)
     CPU = member(-1)
@@ -243,7 +229,6 @@ class OrtMemType(Enumeration, signed=True):
 class OrtMemoryInfoDeviceType(Enumeration):
     """The kind of device that memory belongs to."""
 
-    __slots__ = ()
     CPU = member(0)
     GPU = member(1)
     NPU = member(3)
@@ -253,7 +238,6 @@ class OrtMemoryInfoDeviceType(Enumeration):
 class OrtSparseFormat(Enumeration):
     """The layout of a sparse tensor."""
 
-    __slots__ = ()
     ORT_SPARSE_UNDEFINED = member(0)
     ORT_SPARSE_COO = member(1)
     ORT_SPARSE_CSRC = member(2)

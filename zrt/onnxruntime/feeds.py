@@ -11,18 +11,32 @@ import numpy as np
 from zrt.errors import DTypeError, ZrtError
 from zrt.memory import arrays
 from zrt.types import ElementType, ValueKind, pack
-from zrt.values import Value
+from zrt.values import SparseTensor, Value
 from zrt.values.type_info import ValueInfo, content
 
 # The official package has arrays of bytes for this type.
-_AS_BYTES = ElementType.FLOAT8E4M3FN
+AS_BYTES = ElementType.FLOAT8E4M3FN
 
 
-def returns_as_official(info: ValueInfo) -> bool:
-    """Whether `zrt.Session.run` returns an output of this declaration in the official package's form."""
-    if info.kind is ValueKind.TENSOR:
-        return not info.element_type.packed and info.element_type is not _AS_BYTES
-    return info.kind in (ValueKind.SEQUENCE, ValueKind.MAP)
+def is_array(info: ValueInfo) -> bool:
+    """Whether `zrt.Session.run` returns an output of this declaration as the array that the official package has."""
+    return info.kind is ValueKind.TENSOR and not info.element_type.packed and info.element_type is not AS_BYTES
+
+
+def official(result: Any) -> Any:
+    """The official package's form of a result of `zrt.Session.run`."""
+    if isinstance(result, np.ndarray):
+        return result.view(np.uint8) if result.dtype == AS_BYTES.dtype else result.view()
+    if isinstance(result, Value):
+        return result.unpack()
+    return _sparse(Value.from_sparse(result)) if isinstance(result, SparseTensor) else result
+
+
+def _sparse(value: Value) -> Any:
+    # Few programs have sparse tensors, and the module imports those of devices, which take time.
+    from zrt.onnxruntime.sparse import SparseTensor
+
+    return SparseTensor._of(value)
 
 
 def values(feeds: Mapping[str, Any], inputs: Iterable[ValueInfo]) -> dict[str, Value]:
@@ -36,8 +50,8 @@ def value(info: ValueInfo | None, name: str, feed: Any) -> Value:
     if isinstance(feed, np.ndarray):
         return _array(feed, name)
     if hasattr(type(feed), "_to_zrt"):
-        made: Value = feed._to_zrt()
-        return made
+        content: Value = feed._to_zrt()
+        return content
     if isinstance(feed, list):
         if info is not None and info.kind is ValueKind.SEQUENCE:
             return _sequence(info, name, feed)
@@ -51,69 +65,72 @@ def value(info: ValueInfo | None, name: str, feed: Any) -> Value:
         if not isinstance(each, dict):
             raise RuntimeError(f"Input must be a list of dictionaries or a single numpy array for input '{name}'.")
         maps.append(each)
-    return _made(Value.from_sequence, maps, ElementType.FLOAT, None, name)
+    return _collection(Value.from_sequence, maps, ElementType.FLOAT, None, name)
+
+
+def tensor_type(dtype: np.dtype[Any]) -> ElementType:
+    """The element type of arrays of a dtype; raises `RuntimeError` where ONNX Runtime has no such tensors."""
+    try:
+        element_type = ElementType.of(dtype)
+    except DTypeError:
+        # The official package takes records for texts.
+        element_type = ElementType.STRING if dtype.kind == "V" else ElementType.COMPLEX64
+    if element_type.refused:
+        raise RuntimeError(f"ONNX Runtime has no tensors of the type of the array, {dtype}")
+    return element_type
 
 
 def _array(array: np.ndarray[Any, Any], name: str) -> Value:
-    try:
-        kind = ElementType.of(array.dtype)
-    except DTypeError:
-        # The official package takes records for texts.
-        kind = ElementType.STRING if array.dtype.kind == "V" else ElementType.COMPLEX64
-    if kind.refused:
-        raise RuntimeError(f"Numpy_type {array.dtype.num} can't be converted to MLDataType.")
-    if kind is ElementType.STRING:
+    element_type = tensor_type(array.dtype)
+    if element_type is ElementType.STRING:
         flat = array.reshape(-1).tolist()
         return Value.from_strings([_text(each) for each in flat], array.shape, name)
     plain = arrays.native(np.asarray(array))
-    if kind.packed:
-        return Value.from_packed(pack(plain, kind), kind, plain.shape, name)
+    if element_type.packed:
+        return Value.from_packed(pack(plain, element_type), element_type, plain.shape, name)
     return Value.from_array(plain, name)
 
 
-def _text(thing: Any) -> str | bytes:
-    return thing if isinstance(thing, (str, bytes)) else str(thing)
+def _text(element: Any) -> str | bytes:
+    return element if isinstance(element, (str, bytes)) else str(element)
 
 
 def _list(info: ValueInfo | None, feed: list[Any]) -> np.ndarray[Any, Any]:
     """A list as an array of the declared type."""
     if info is None or info.kind is not ValueKind.TENSOR:
         raise RuntimeError("The graph is missing type information needed to construct the ORT tensor")
-    dtype = np.dtype(np.uint8) if info.element_type is _AS_BYTES else info.element_type.dtype
+    dtype = np.dtype(np.uint8) if info.element_type is AS_BYTES else info.element_type.dtype
     try:
         return np.array(feed, dtype)
     except (ValueError, TypeError, OverflowError) as error:
         raise RuntimeError("Could not create tensor from given input list") from error
 
 
-def as_arrays(feeds: dict[str, Any], inputs: Iterable[ValueInfo]) -> dict[str, Any] | None:
-    """The feeds with an array in the place of each list for a tensor, and what zrt takes in the place of each
-    `OrtValue`; None if there are neither lists nor `OrtValue`s.
-    """
-    arrays = {}
+def as_arrays(feeds: dict[str, Any], inputs: Iterable[ValueInfo]) -> dict[str, Any]:
+    """The feeds with an array in the place of each list for a tensor, and the content of each `OrtValue`."""
     for info in inputs:
         feed = feeds.get(info.name)
         if isinstance(feed, list):
             if info.kind is ValueKind.TENSOR:
-                arrays[info.name] = _list(info, feed)
-        elif (held := getattr(type(feed), "__zrt_feed__", None)) is not None:
-            arrays[info.name] = held(feed)
-    return {**feeds, **arrays} if arrays else None
+                feeds[info.name] = _list(info, feed)
+        elif (content := getattr(type(feed), "__zrt_feed__", None)) is not None:
+            feeds[info.name] = content(feed)
+    return feeds
 
 
 def _sequence(info: ValueInfo, name: str, feed: list[Any]) -> Value:
     maps = info.element is not None and info.element.kind is ValueKind.MAP
     if not maps and not all(isinstance(each, np.ndarray) for each in feed):
         raise RuntimeError("CreateSequenceOfTensors: Input is not a tensor")
-    return _made(Value.from_sequence, feed, info.element_type, info.key_type or None, name)
+    return _collection(Value.from_sequence, feed, info.element_type, info.key_type or None, name)
 
 
 def _map(info: ValueInfo | None, name: str, feed: dict[Any, Any]) -> Value:
     if not feed:
         raise RuntimeError("Size of dictionary is empty, unable to run the prediction.")
     value_type = info.element_type if info is not None and info.kind is ValueKind.MAP else ElementType.FLOAT
-    given = _of_floats(feed, name) if value_type is ElementType.FLOAT else feed
-    return _made(Value.from_map, given, None, value_type, name)
+    entries = _of_floats(feed, name) if value_type is ElementType.FLOAT else feed
+    return _collection(Value.from_map, entries, None, value_type, name)
 
 
 def _of_floats(feed: dict[Any, Any], name: str) -> dict[Any, float]:
@@ -123,14 +140,13 @@ def _of_floats(feed: dict[Any, Any], name: str) -> dict[Any, float]:
         raise RuntimeError(f"Key type must be int or string (not {type(first)}) for input '{name}'.")
     kind, convert = ("string", str) if isinstance(first, str) else ("int64_t", _int64)
 
-    def made(role: str, value: Any, converter: Callable[[Any], Any]) -> Any:
+    def converted(role: str, value: Any, converter: Callable[[Any], Any]) -> Any:
         try:
             return converter(value)
         except (TypeError, OverflowError):
-            found = f"Unexpected {role} type  {type(value)}, it cannot be linked to C type {kind}"
-            raise RuntimeError(f"{found} for input '{name}'.") from None
+            raise RuntimeError(f"input {name!r}: a {role} of type {type(value)} is no {kind}") from None
 
-    return {made("key", key, convert): made("value", value, _float) for key, value in feed.items()}
+    return {converted("key", key, convert): converted("value", value, _float) for key, value in feed.items()}
 
 
 def _int64(value: Any) -> int:
@@ -146,12 +162,12 @@ def _float(value: Any) -> float:
     return float(value)
 
 
-def _made(make: Any, feed: Any, first: Any, second: Any, name: str) -> Value:
+def _collection(make: Any, feed: Any, first: Any, second: Any, name: str) -> Value:
     try:
-        made: Value = make(feed, first, second, f"input {name!r}")
+        value: Value = make(feed, first, second, f"input {name!r}")
     except ZrtError as error:
         raise RuntimeError(str(error)) from error
-    return made
+    return value
 
 
 def result(value: Value | None) -> Any:
@@ -163,10 +179,8 @@ def result(value: Value | None) -> Any:
     if value.kind is ValueKind.MAP:
         return value.to_dict()
     if value.kind is ValueKind.SPARSE_TENSOR:
-        from zrt.onnxruntime.state.sparse import SparseTensor
-
-        return SparseTensor._of(value)
+        return _sparse(value)
     if value.element_type.packed:
         return value.unpack()
     array = value.numpy()
-    return array.view(np.uint8) if value.element_type is _AS_BYTES else array
+    return array.view(np.uint8) if value.element_type is AS_BYTES else array

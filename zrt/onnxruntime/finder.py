@@ -85,10 +85,10 @@ def _alias(name: str, spec: ModuleSpec) -> ModuleSpec | None:
 
 def _library_home() -> list[str]:
     """The folder that has ONNX Runtime's library in its folder `capi`, as the official package does."""
-    from zrt._native import preload
+    from zrt._native.library import first_path
 
     # A name without a folder is one for the system's loader, and "" a core that is built in.
-    folder, _ = os.path.split(preload.first_path() or "")
+    folder, _ = os.path.split(first_path() or "")
     home, capi = os.path.split(os.path.abspath(folder))
     return [home] if folder and capi == "capi" else []
 

@@ -7,15 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
 def _homes(modules: Mapping[str, str]) -> dict[str, str]:
-    return {name: module for module, names in modules.items() for name in names.split()}
+    return {name: module for module, text in modules.items() for name in _names(text)}
 
 
 # The names of the extension module.
 STATE = _homes(
     {
         "allocators": "OrtArenaCfg create_and_register_allocator create_and_register_allocator_v2",
-        "assignment": "OrtEpAssignedNode OrtEpAssignedSubgraph",
         "engine": "get_build_info get_device get_version_string has_collective_ops",
         "enums": """
             ArenaExtendStrategy ExecutionMode ExecutionOrder GraphOptimizationLevel OrtAllocatorType OrtCompileApiFlags
@@ -27,7 +30,8 @@ STATE = _homes(
             DeviceReset EPFail EngineError Fail InvalidArgument InvalidGraph InvalidProtobuf ModelLoadCanceled
             ModelLoaded ModelRequiresCompilation NoModel NoSuchFile NotFound NotImplemented RuntimeException
         """,
-        "node_args": "ModelMetadata NodeArg",
+        "forms": "InferenceSession ModelCompiler SessionIOBinding",
+        "node_args": "ModelMetadata NodeArg OrtEpAssignedNode OrtEpAssignedSubgraph",
         "options": """
             RunOptions SessionObjectInitializer SessionOptions get_default_session_options get_session_initializer
         """,
@@ -40,19 +44,16 @@ STATE = _homes(
             pack_fp4_weights_for_cuda_moe_gemm quantize_matmul_2bits quantize_matmul_4bits quantize_matmul_8bits
             quantize_matmul_bnb4 quantize_qdq_matmul_2bits quantize_qdq_matmul_4bits
         """,
-        "state.adapters": "AdapterFormat LoraAdapter",
-        "state.binding": "SessionIOBinding",
-        "state.compiler": "ModelCompiler OrtExternalInitializerInfo",
-        "state.devices": """
+        "adapters": "AdapterFormat LoraAdapter",
+        "compiler": "OrtExternalInitializerInfo",
+        "devices": """
             OrtDevice OrtEpDevice OrtHardwareDevice OrtMemoryInfo OrtSyncStream get_compatibility_info_from_model
             get_compatibility_info_from_model_bytes get_ep_devices get_hardware_device_ep_incompatibility_details
             get_hardware_devices get_model_compatibility_for_ep_devices register_execution_provider_library
             unregister_execution_provider_library
         """,
-        "state.sessions": "InferenceSession",
-        "state.sparse": "SparseBlockSparseView SparseCooView SparseCsrView SparseTensor",
-        "state.values": "OrtValue copy_tensors is_dlpack_uint8_tensor",
-        "state.vectors": "OrtValueVector",
+        "sparse": "SparseBlockSparseView SparseCooView SparseCsrView SparseTensor",
+        "values": "OrtValue OrtValueVector copy_tensors is_dlpack_uint8_tensor",
     }
 )
 
@@ -74,6 +75,23 @@ COLLECTION = _homes(
 ENGINE = _homes({"engine": "__version__ cuda_version package_name preload_dlls print_debug_info version"})
 
 HOMES = {**STATE, **COLLECTION, **ENGINE}
+
+# The public names of the package.
+PACKAGE = _names(
+    """
+    AdapterFormat ExecutionMode ExecutionOrder GraphOptimizationLevel IOBinding InferenceSession LoraAdapter
+    ModelCompiler ModelMetadata NodeArg OrtAllocatorType OrtArenaCfg OrtCompileApiFlags OrtDevice
+    OrtDeviceMemoryType OrtDeviceVendorId OrtEpAssignedNode OrtEpAssignedSubgraph OrtEpDevice
+    OrtExecutionProviderDevicePolicy OrtExternalInitializerInfo OrtHardwareDevice OrtHardwareDeviceType OrtMemType
+    OrtMemoryInfo OrtMemoryInfoDeviceType OrtSparseFormat OrtSyncStream OrtValue RunOptions SessionIOBinding
+    SessionOptions SparseTensor __version__ capi copy_tensors create_and_register_allocator
+    create_and_register_allocator_v2 cuda_version disable_telemetry_events enable_telemetry_events get_all_providers
+    get_available_providers get_build_info get_device get_ep_devices get_version_string has_collective_ops
+    onnxruntime_validation package_name preload_dlls print_debug_info register_execution_provider_library
+    set_default_logger_callback set_default_logger_severity set_default_logger_verbosity
+    set_global_thread_pool_sizes set_seed unregister_execution_provider_library version
+"""
+)
 
 
 _NO_REGISTRY = "ONNX Runtime's C API does not tell its kernels and schemas; onnx.defs has the schemas of the standard"
@@ -102,4 +120,9 @@ def serve(module: str, name: str, homes: Mapping[str, str]) -> Any:
     if name not in homes:
         reason = f": {LACKING[name]}" if name in LACKING else ""
         raise AttributeError(f"module {module!r} has no attribute {name!r}{reason}")
+    if name in ("InferenceSession", "SessionOptions"):
+        # As in zrt/__init__.py.
+        from zrt._native import early_start
+
+        early_start.start()
     return getattr(importlib.import_module(f"zrt.onnxruntime.{homes[name]}"), name)

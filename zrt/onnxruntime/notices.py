@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-# The levels of `logging`, which few programs need: its import takes time.
-INFO, WARNING = 20, 30
-
-_logged: set[str] = set()
+import logging
+from functools import cache
 
 
-def once(message: str, level: int = WARNING) -> None:
+@cache
+def once(message: str, level: int = logging.WARNING) -> None:
     """Log the message if it has not been logged yet."""
-    if message not in _logged:
-        import logging
-
-        _logged.add(message)
-        logging.getLogger("zrt.onnxruntime").log(level, message)
+    logging.getLogger("zrt.onnxruntime").log(level, message)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 from weakref import ref
 
 import zrt
+
+# Its names are imported at their first use: most options name no devices, providers and adapters.
+import zrt.onnxruntime as ort
 from zrt._common.arguments import wrong_type
 from zrt.onnxruntime import conversions, errors, notices
 from zrt.onnxruntime.enums import (
@@ -16,11 +21,8 @@ from zrt.onnxruntime.enums import (
     GraphOptimizationLevel,
     OrtExecutionProviderDevicePolicy,
 )
-from zrt.onnxruntime.settings import Setting, Settings, member
-
-if TYPE_CHECKING:
-    from zrt.onnxruntime.state.adapters import LoraAdapter
-    from zrt.onnxruntime.state.devices import OrtEpDevice
+from zrt.onnxruntime.wrapper import NotPickled, Wrapper
+from zrt.types import LogSeverity
 
 # The most devices that ONNX Runtime takes from a delegate.
 MOST_DEVICES = 8
@@ -29,12 +31,119 @@ _NO_REUSE = "SessionOptions.enable_mem_reuse=False has no effect: the C API of O
 _NO_ORDER = "SessionOptions.execution_order has no effect: the C API of ONNX Runtime has no such setting"
 _NO_PATH = "RunOptions.only_execute_path_to_fetches has no effect: the C API of ONNX Runtime has no such setting"
 
-_level_of = member(GraphOptimizationLevel)
+# The settings that are fields of `zrt.SessionOptions` with the same values.
+_SAME = ("enable_mem_pattern", "enable_cpu_mem_arena", "use_deterministic_compute")
+
+LONGEST_KEY = 1024
+LONGEST_VALUE = 8192
+
+_CONVERTERS: dict[type, Callable[[Any, str], Any]] = {
+    bool: conversions.boolean,
+    int: conversions.integer,
+    str: conversions.string,
+}
 
 
-def _level(value: Any, subject: str) -> GraphOptimizationLevel | None:
-    level = _level_of(value, subject)
-    return level if level in GraphOptimizationLevel.__members__.values() else None
+class Setting:
+    """A property of options: its default value, whose type all values have, and its meaning."""
+
+    def __init__(self, default: Any, doc: str) -> None:
+        self.default = default
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, options: Any, owner: type) -> Any:
+        return self if options is None else options._values.get(self.name, self.default)
+
+    def __set__(self, options: Any, value: Any) -> None:
+        subject, kind = f"{type(options).__name__}.{self.name}", type(self.default)
+        convert = _CONVERTERS.get(kind)
+        options._values[self.name] = convert(value, subject) if convert else conversions.instance(value, kind, subject)
+        options._changed()
+
+
+class _Level(Setting):
+    """The level of graph optimization: a member without a name leaves it as it is."""
+
+    def __set__(self, options: Any, value: Any) -> None:
+        if not isinstance(value, GraphOptimizationLevel) or value in GraphOptimizationLevel.__members__.values():
+            super().__set__(options, value)
+
+
+class _Terminate(Setting):
+    """The switch of `RunOptions`, which also ends the runs that have begun."""
+
+    def __set__(self, options: Any, value: Any) -> None:
+        wanted = conversions.boolean(value, "RunOptions.terminate")
+        options._values[self.name] = wanted
+        for reference in list(options._runs.values()):
+            run = reference()
+            if run is not None:
+                (run.terminate if wanted else run.reset)()
+
+
+class Settings(NotPickled):
+    """The base of `SessionOptions` and `RunOptions`: settings, config entries, and zrt's options made of them."""
+
+    __slots__ = ("_converted", "_entries", "_state", "_values")
+
+    log_severity_level = Setting(
+        -1, "The lowest severity that is logged, from 0 (verbose) to 4 (fatal); -1: the default."
+    )
+    log_verbosity_level = Setting(0, "How detailed the verbose log is, in debug builds.")
+    logid = Setting("", "The name of the session or of the runs in log lines.")
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self._entries: dict[str, str] = {}
+        self._changed()
+        # The state, and the options of zrt that were made of it.
+        self._converted: tuple[object, Any] = (None, None)
+
+    def _changed(self) -> None:
+        """Begin a new state, after a change: the options of the state before are of no use."""
+        self._state = object()
+
+    def _to_zrt(self) -> Any:
+        """The same as zrt's options; the same object while nothing changes."""
+        # Read before the settings are: a change that comes while they are read leaves this state behind.
+        state = self._state
+        converted = self._converted
+        if converted[0] is not state:
+            converted = self._converted = (state, self._convert())
+        return converted[1]
+
+    def _convert(self) -> Any:
+        raise NotImplementedError
+
+    def _add_entry(self, key: Any, value: Any) -> None:
+        subject = f"{type(self).__name__}: a config entry"
+        name, text = conversions.string(key, subject), conversions.string(value, subject)
+        if not 0 < len(name.encode()) <= LONGEST_KEY:
+            raise RuntimeError(f"Config key is empty or longer than maximum length {LONGEST_KEY}")
+        if len(text.encode()) > LONGEST_VALUE:
+            raise RuntimeError(f"Config value is longer than maximum length: {LONGEST_VALUE}")
+        self._entries[name] = text
+        self._changed()
+
+    def _entry(self, key: Any) -> str:
+        name = conversions.string(key, f"{type(self).__name__}: a config key")
+        if name not in self._entries:
+            raise RuntimeError(f"{type(self).__name__} does not have configuration with key: {name}")
+        return self._entries[name]
+
+    def _logging(self, failure: Callable[[str], Exception]) -> dict[str, Any]:
+        """The settings of the log; raises a `failure` for a severity that is none."""
+        severity = self.log_severity_level
+        if not -1 <= severity <= 4:
+            subject = f"{type(self).__name__}.log_severity_level"
+            raise failure(f"{subject}: Not a valid onnxruntime::logging::Severity value: {severity}")
+        return {
+            "log_severity_level": None if severity == -1 else LogSeverity(severity),
+            "log_verbosity_level": max(self.log_verbosity_level, 0) or None,
+        }
 
 
 class SessionOptions(Settings):
@@ -53,31 +162,20 @@ class SessionOptions(Settings):
         "_weights",
     )
 
-    enable_cpu_mem_arena = Setting(True, conversions.boolean, "Whether the CPU's allocator keeps freed memory.")
-    enable_mem_pattern = Setting(True, conversions.boolean, "Whether memory is planned from the inputs' shapes.")
-    enable_mem_reuse = Setting(True, conversions.boolean, "Whether intermediate values share memory.")
-    enable_profiling = Setting(False, conversions.boolean, "Whether the session writes a profile.")
-    execution_mode = Setting(
-        ExecutionMode.ORT_SEQUENTIAL, member(ExecutionMode), "Whether nodes run one after another or in parallel."
-    )
-    execution_order = Setting(ExecutionOrder.DEFAULT, member(ExecutionOrder), "The order in which nodes run.")
-    graph_optimization_level = Setting(
-        GraphOptimizationLevel.ORT_ENABLE_ALL, _level, "How much the graph is rewritten at load."
-    )
-    inter_op_num_threads = Setting(0, conversions.integer, "Threads between nodes; 0: one for each core.")
-    intra_op_num_threads = Setting(0, conversions.integer, "Threads within a node; 0: one for each core.")
-    log_severity_level = Setting(
-        -1, conversions.integer, "The lowest severity that is logged, from 0 (verbose) to 4 (fatal); -1: the default."
-    )
-    log_verbosity_level = Setting(0, conversions.integer, "How detailed the verbose log is, in debug builds.")
-    logid = Setting("", conversions.string, "The name of the session in its log lines.")
-    optimized_model_filepath = Setting("", conversions.string, "The file to which the optimized model is written.")
-    profile_file_prefix = Setting(
-        "onnxruntime_profile_", conversions.string, "How the path of the profile begins; the time follows."
-    )
-    use_deterministic_compute = Setting(False, conversions.boolean, "Whether kernels compute the same bits each time.")
+    enable_cpu_mem_arena = Setting(True, "Whether the CPU's allocator keeps freed memory.")
+    enable_mem_pattern = Setting(True, "Whether memory is planned from the inputs' shapes.")
+    enable_mem_reuse = Setting(True, "Whether intermediate values share memory.")
+    enable_profiling = Setting(False, "Whether the session writes a profile.")
+    execution_mode = Setting(ExecutionMode.ORT_SEQUENTIAL, "Whether nodes run one after another or in parallel.")
+    execution_order = Setting(ExecutionOrder.DEFAULT, "The order in which nodes run.")
+    graph_optimization_level = _Level(GraphOptimizationLevel.ORT_ENABLE_ALL, "How much the graph is rewritten at load.")
+    inter_op_num_threads = Setting(0, "Threads between nodes; 0: one for each core.")
+    intra_op_num_threads = Setting(0, "Threads within a node; 0: one for each core.")
+    optimized_model_filepath = Setting("", "The file to which the optimized model is written.")
+    profile_file_prefix = Setting("onnxruntime_profile_", "How the path of the profile begins; the time follows.")
+    use_deterministic_compute = Setting(False, "Whether kernels compute the same bits each time.")
     use_per_session_threads = Setting(
-        True, conversions.boolean, "Whether the session has threads of its own; False: it uses the global ones."
+        True, "Whether the session has threads of its own; False: it uses the global ones."
     )
 
     def __init__(self) -> None:
@@ -119,7 +217,7 @@ class SessionOptions(Settings):
         """Load a shared library of custom operators; raises `Fail` if that is impossible."""
         file = conversions.string(path, "SessionOptions.register_custom_ops_library")
         if not os.path.isfile(file):
-            raise errors.made(1, f"Failed to load library {file} with error: {file}: there is no such file")
+            raise errors.failure(1, f"Failed to load library {file} with error: {file}: there is no such file")
         with errors.translated():
             zrt.SessionOptions(custom_op_libraries=[file]).handle()
         self._libraries.append(file)
@@ -164,12 +262,9 @@ class SessionOptions(Settings):
         `lengths` are the sizes of the contents in bytes. The buffers are read while a session is loaded.
         """
         subject = "SessionOptions.add_external_initializers_from_files_in_memory"
-        texts = [conversions.string(name, f"{subject}: a name") for name in _sequence(names, subject)]
-        views = [_bytes(buffer, f"{subject}: a buffer") for buffer in _sequence(buffers, subject)]
-        sizes = [
-            conversions.integer(length, f"{subject}: a length", conversions.UINT64)
-            for length in _sequence(lengths, subject)
-        ]
+        texts = conversions.strings(names, f"{subject}: names")
+        views = conversions.elements(buffers, f"{subject}: buffers", _bytes)
+        sizes = conversions.integers(lengths, f"{subject}: lengths", conversions.UINT64)
         if not len(texts) == len(views) == len(sizes):
             raise RuntimeError(f"{subject}: the names, buffers and lengths must be of equal number")
         files = {}
@@ -184,43 +279,37 @@ class SessionOptions(Settings):
 
     def add_provider(self, name: str, options: Mapping[str, str], /) -> None:
         """Add an execution provider with its options; sessions that name no providers themselves use it."""
-        from zrt.onnxruntime.provider_args import get_all_providers, get_available_providers
-
         subject = "SessionOptions.add_provider"
         provider = conversions.string(name, subject)
-        settings = conversions.strings(options, subject)
-        if provider not in get_all_providers():
+        settings = conversions.texts(options, subject)
+        if provider not in ort.get_all_providers():
             raise RuntimeError(f"Unknown Provider Type: {provider}")
-        if provider not in get_available_providers():
-            raise errors.made(
+        if provider not in ort.get_available_providers():
+            raise errors.failure(
                 2,
                 f"Failed to add provider of type '{provider}' to SessionOptions. "
                 "Provider configuration is not supported.",
             )
         self._providers.append((provider, settings))
 
-    def add_provider_for_devices(self, devices: Sequence[OrtEpDevice], options: Mapping[str, str], /) -> None:
+    def add_provider_for_devices(self, devices: Sequence[ort.OrtEpDevice], options: Mapping[str, str], /) -> None:
         """Add the execution provider of these devices, which must all be of the same provider."""
-        from zrt.onnxruntime.state.devices import OrtEpDevice
-
         subject = "SessionOptions.add_provider_for_devices"
-        given = [conversions.instance(device, OrtEpDevice, subject) for device in _sequence(devices, subject)]
-        settings = conversions.strings(options, subject)
-        if not given:
-            raise errors.made(2, "Must provide one or more OrtEpDevice instances.")
-        if len({device.ep_name for device in given}) > 1:
-            raise errors.made(2, "All OrtEpDevice instances must be of the same execution provider.")
-        self._providers += [(device._to_zrt(), settings) for device in given]
+        offered = conversions.instances(devices, ort.OrtEpDevice, subject)
+        settings = conversions.texts(options, subject)
+        if len({device.ep_name for device in offered}) != 1:
+            raise errors.failure(2, f"{subject}: expected one or more devices of one execution provider")
+        self._providers += [(device._to_zrt(), settings) for device in offered]
 
     def set_provider_selection_policy(self, policy: OrtExecutionProviderDevicePolicy, /) -> None:
         """Let ONNX Runtime choose among the devices by a rule."""
         subject = "SessionOptions.set_provider_selection_policy"
         rule = conversions.instance(policy, OrtExecutionProviderDevicePolicy, subject)
         if rule not in OrtExecutionProviderDevicePolicy.__members__.values():
-            raise errors.made(2, f"{subject}: {rule!r} is no policy")
+            raise errors.failure(2, f"{subject}: {rule!r} is no policy")
         self._policy = zrt.DevicePolicy(rule.value)
 
-    def set_provider_selection_policy_delegate(self, delegate: Callable[..., Sequence[OrtEpDevice]] | None, /) -> None:
+    def set_provider_selection_policy_delegate(self, delegate: Callable[..., Any] | None, /) -> None:
         """Let a function choose among the devices; None ends that.
 
         It is called with the devices, the model's metadata, metadata of the run time and the largest number of
@@ -233,10 +322,8 @@ class SessionOptions(Settings):
             raise wrong_type("SessionOptions.set_provider_selection_policy_delegate", "a function", delegate)
 
         def choose(devices: Sequence[zrt.EpDevice], metadata: Mapping[str, str]) -> list[zrt.EpDevice]:
-            from zrt.onnxruntime.state.devices import OrtEpDevice
-
-            chosen = delegate([OrtEpDevice._of(device) for device in devices], dict(metadata), {}, MOST_DEVICES)
-            return [conversions.instance(device, OrtEpDevice, "a chosen device")._to_zrt() for device in chosen]
+            selection = delegate([ort.OrtEpDevice._of(device) for device in devices], dict(metadata), {}, MOST_DEVICES)
+            return [conversions.instance(device, ort.OrtEpDevice, "a chosen device")._to_zrt() for device in selection]
 
         self._policy = choose
 
@@ -260,65 +347,51 @@ class SessionOptions(Settings):
         """The same settings in an object that a session keeps; a canceled load cancels those of both."""
         # Made before the copy, so that other sessions find zrt's options here.
         self._to_zrt()
-        made = SessionOptions()
-        for name in {*Settings.__slots__, *SessionOptions.__slots__} - {"__weakref__"}:
+        copy = SessionOptions()
+        for name in {*Settings.__slots__, *SessionOptions.__slots__}:
             value = getattr(self, name)
-            setattr(made, name, value.copy() if isinstance(value, (dict, list, set)) else value)
-        return made
+            setattr(copy, name, value.copy() if isinstance(value, (dict, list, set)) else value)
+        return copy
 
     def _selection(self) -> Any:
         """The `providers` of a `zrt.Session` with these options: pairs, devices or a policy; None without any."""
         return self._providers or self._policy
 
-    def _make(self) -> zrt.SessionOptions:
-        try:
-            severity = self._severity()
-        except ValueError as error:
-            raise RuntimeError(f"Invalid session log severity level. {error}") from None
+    def _convert(self) -> zrt.SessionOptions:
+        logging = self._logging(RuntimeError)
         if not self.enable_mem_reuse:
             notices.once(_NO_REUSE)
         if self.execution_order != ExecutionOrder.DEFAULT:
             notices.once(_NO_ORDER)
+        threads: dict[str, Any] = {"use_per_session_threads": False}
+        if self.use_per_session_threads:
+            # ONNX Runtime treats a negative number as 0.
+            names = ("intra_op_num_threads", "inter_op_num_threads")
+            threads = {name: max(getattr(self, name), 0) for name in names}
         return zrt.SessionOptions(
+            **{name: getattr(self, name) for name in _SAME},
+            **logging,
+            **threads,
             graph_optimization_level=zrt.GraphOptimizationLevel(self.graph_optimization_level.value),
             execution_mode=zrt.ExecutionMode(int(self.execution_mode == ExecutionMode.ORT_PARALLEL)),
-            enable_mem_pattern=self.enable_mem_pattern,
-            enable_cpu_mem_arena=self.enable_cpu_mem_arena,
             free_dimension_overrides=dict(self._by_name),
             free_dimension_overrides_by_denotation=dict(self._by_denotation),
             logid=self.logid or None,
-            log_severity_level=severity,
-            log_verbosity_level=max(self.log_verbosity_level, 0) or None,
             profile_file_prefix=self.profile_file_prefix if self.enable_profiling else None,
             optimized_model_filepath=self.optimized_model_filepath or None,
-            use_deterministic_compute=self.use_deterministic_compute,
             config_entries=dict(self._entries),
             initializers={name: value._to_zrt() for name, value in self._weights.items()},
             optional_initializers=sorted(self._optional - self._required),
             external_initializer_files=dict(self._files),
             load_cancellation=self._switch(),
             custom_op_libraries=list(self._libraries),
-            **self._threads(),
         )
-
-    def _threads(self) -> dict[str, Any]:
-        if not self.use_per_session_threads:
-            return {"use_per_session_threads": False}
-        # ONNX Runtime treats a negative number as 0.
-        names = ("intra_op_num_threads", "inter_op_num_threads")
-        return {name: max(getattr(self, name), 0) for name in names}
 
 
 def _taken(kind: str, name: str) -> RuntimeError:
     return RuntimeError(
         f"[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : An {kind} for this name has already been added: {name}"
     )
-
-
-def _sequence(value: Any, subject: str) -> Sequence[Any]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise wrong_type(subject, "a sequence", value)
-    return value
 
 
 def _bytes(buffer: Any, subject: str) -> memoryview:
@@ -330,39 +403,17 @@ def _bytes(buffer: Any, subject: str) -> memoryview:
     return view.cast("B") if view.c_contiguous and view.nbytes else memoryview(view.tobytes())
 
 
-class _Terminate(Setting):
-    """The switch of `RunOptions`, which also ends the runs that have begun."""
-
-    def __set__(self, options: Any, value: Any) -> None:
-        wanted = self.convert(value, f"{type(options).__name__}.{self.name}")
-        options._values[self.name] = wanted
-        for reference in list(options._runs.values()):
-            run = reference()
-            if run is not None:
-                if wanted:
-                    run.terminate()
-                else:
-                    run.reset()
-
-
 class RunOptions(Settings):
     """How runs are logged, and the switch that ends them. One object serves any number of runs."""
 
     __slots__ = ("_adapters", "_runs")
 
-    log_severity_level = Setting(
-        -1, conversions.integer, "The lowest severity that is logged, from 0 (verbose) to 4 (fatal); -1: the default."
-    )
-    log_verbosity_level = Setting(0, conversions.integer, "How detailed the verbose log is, in debug builds.")
-    logid = Setting("", conversions.string, "The name of the runs in their log lines.")
-    only_execute_path_to_fetches = Setting(
-        False, conversions.boolean, "Whether nodes that no fetched output needs are left out."
-    )
-    terminate = _Terminate(False, conversions.boolean, "True ends all runs with these options, and refuses new ones.")
+    only_execute_path_to_fetches = Setting(False, "Whether nodes that no fetched output needs are left out.")
+    terminate = _Terminate(False, "True ends all runs with these options, and refuses new ones.")
 
     def __init__(self) -> None:
         super().__init__()
-        self._adapters: list[LoraAdapter] = []
+        self._adapters: list[ort.LoraAdapter] = []
         # Every object of zrt's that was made of these options and that a run may still use. No lock: a dict's own
         # operations are atomic.
         self._runs: dict[int, ref[zrt.RunOptions]] = {}
@@ -375,49 +426,59 @@ class RunOptions(Settings):
         """Return the value of a config entry; raises `RuntimeError` if it was not set."""
         return self._entry(key)
 
-    def add_active_adapter(self, adapter: LoraAdapter, /) -> None:
+    def add_active_adapter(self, adapter: ort.LoraAdapter, /) -> None:
         """Let the runs use the weights of an adapter."""
-        from zrt.onnxruntime.state.adapters import LoraAdapter
-
-        self._adapters.append(conversions.instance(adapter, LoraAdapter, "RunOptions.add_active_adapter"))
+        self._adapters.append(conversions.instance(adapter, ort.LoraAdapter, "RunOptions.add_active_adapter"))
         self._changed()
 
-    def _make(self) -> zrt.RunOptions:
-        try:
-            severity = self._severity()
-        except ValueError as error:
-            raise errors.made(1, f"Invalid run log severity level. {error}") from None
+    def _convert(self) -> zrt.RunOptions:
+        logging = self._logging(partial(errors.failure, 1))
         if self.only_execute_path_to_fetches:
             notices.once(_NO_PATH)
-        made = zrt.RunOptions(
+        options = zrt.RunOptions(
             tag=self.logid or None,
-            log_severity_level=severity,
-            log_verbosity_level=max(self.log_verbosity_level, 0) or None,
             config_entries=dict(self._entries),
             adapters=[adapter._to_zrt() for adapter in self._adapters],
+            **logging,
         )
         # Before the switch is read: a thread that sets it meanwhile finds the object here.
-        key, runs = id(made), self._runs
-        runs[key] = ref(made, lambda _: runs.pop(key, None))
+        key, runs = id(options), self._runs
+        runs[key] = ref(options, lambda _: runs.pop(key, None))
         if self.terminate:
-            made.terminate()
-        return made
+            options.terminate()
+        return options
 
 
-class SessionObjectInitializer:
+class SessionObjectInitializer(Wrapper):
     """An object without contents, which `get_session_initializer` returns."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        raise TypeError(f"{type(self).__name__}: No constructor defined!")
 
 
 def get_session_initializer() -> SessionObjectInitializer:
     """Return a `SessionObjectInitializer`."""
-    return SessionObjectInitializer.__new__(SessionObjectInitializer)
+    return SessionObjectInitializer._of(None)
 
 
 def get_default_session_options() -> SessionOptions:
     """Return options with the default settings."""
     return SessionOptions()
+
+
+# Settings that a model's metadata may have, each as a number.
+_OF_MODEL: dict[str, Callable[[int], Any]] = {
+    "enable_profiling": bool,
+    "execution_mode": ExecutionMode,
+    "graph_optimization_level": GraphOptimizationLevel,
+    "inter_op_num_threads": int,
+    "intra_op_num_threads": int,
+}
+
+
+def of_model(text: str) -> SessionOptions:
+    """The options in a model's metadata, which ONNX Runtime has read too: it refuses any that are wrong."""
+    config = json.loads(text)
+    settings = config.get("session_options") if isinstance(config, dict) else None
+    options = SessionOptions()
+    for name, convert in _OF_MODEL.items():
+        if isinstance(settings, dict) and name in settings:
+            setattr(options, name, convert(settings[name]))
+    return options

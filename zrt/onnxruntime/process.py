@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import zrt
 from zrt.environment import environment
 from zrt.onnxruntime import conversions, errors, notices
-
-_TELEMETRY = (
-    "enable_telemetry_events and disable_telemetry_events do nothing: the variable ORT_DISABLE_TELEMETRY decides, "
-    "which zrt sets to 1 unless you set it"
-)
 
 
 def set_default_logger_severity(severity: int, /) -> None:
@@ -19,8 +15,8 @@ def set_default_logger_severity(severity: int, /) -> None:
     environment.set_log_severity(_severity(severity, "set_default_logger_severity"))
 
 
-def _severity(given: int, subject: str) -> zrt.LogSeverity:
-    level = conversions.integer(given, subject)
+def _severity(severity: int, subject: str) -> zrt.LogSeverity:
+    level = conversions.integer(severity, subject)
     if not 0 <= level <= 4:
         raise RuntimeError("Invalid logging severity. 0:Verbose, 1:Info, 2:Warning, 3:Error, 4:Fatal")
     return zrt.LogSeverity(level)
@@ -43,7 +39,7 @@ def set_default_logger_callback(
     if callback is not None and not callable(callback):
         raise RuntimeError("callback must be a callable")
     if not environment.set_log_callback(callback):
-        raise errors.made(
+        raise errors.failure(
             1,
             "ONNX Runtime's environment is there already, and the destination of its log is chosen with it: call "
             "set_default_logger_callback before the first session",
@@ -55,37 +51,57 @@ def set_default_logger_callback(
 def set_default_logger_verbosity(verbosity: int, /) -> None:
     """Check the number, and do nothing: only debug builds of ONNX Runtime log by verbosity."""
     conversions.integer(verbosity, "set_default_logger_verbosity")
-    notices.once("set_default_logger_verbosity does nothing: this is for debug builds of ONNX Runtime", notices.INFO)
+    notices.once("set_default_logger_verbosity does nothing: this is for debug builds of ONNX Runtime", logging.INFO)
+
+
+_pools_made = False
 
 
 def set_global_thread_pool_sizes(intra_op_num_threads: int = 0, inter_op_num_threads: int = 0) -> None:
     """Create the thread pools of sessions whose `use_per_session_threads` is False; 0: a thread for each core.
 
-    Raises `Fail` if there are such pools already, and also if a session or another object has made the environment:
-    the pools are created with it.
+    Sessions with threads of their own are refused from then on. Raises `Fail` if there are such pools already, and also
+    if a session or another object has made the environment: the pools are created with it.
     """
+    global _pools_made
     intra = conversions.integer(intra_op_num_threads, "intra_op_num_threads")
     inter = conversions.integer(inter_op_num_threads, "inter_op_num_threads")
     # ONNX Runtime treats a negative number as 0.
     threading = zrt.ThreadingOptions(intra_op_num_threads=max(intra, 0), inter_op_num_threads=max(inter, 0))
     if not environment.create_with_pools(threading):
-        raise errors.made(
+        raise errors.failure(
             1,
             "Global thread pools have already been created, cannot replace them"
             if environment.current().threading is not None
             else "ONNX Runtime's environment is there already, and its global thread pools are created with it: "
             "call set_global_thread_pool_sizes before the first session",
         )
+    _pools_made = True
+
+
+def check_pools(use_per_session_threads: bool) -> None:
+    """Raises `RuntimeError` for a session that has no threads, or threads beside those of the global pools."""
+    if use_per_session_threads and _pools_made:
+        raise RuntimeError(
+            "use_per_session_threads must be False: set_global_thread_pool_sizes has made pools for all sessions"
+        )
+    if not use_per_session_threads and environment.current().threading is None:
+        raise RuntimeError(
+            "use_per_session_threads is False, and there are no global thread pools: call "
+            "set_global_thread_pool_sizes before the first session"
+        )
 
 
 def enable_telemetry_events() -> None:
     """Do nothing: the variable ``ORT_DISABLE_TELEMETRY`` decides, which zrt sets to 1 unless you set it."""
-    notices.once(_TELEMETRY, notices.INFO)
+    notices.once(
+        "enable_telemetry_events and disable_telemetry_events do nothing: the variable ORT_DISABLE_TELEMETRY decides, "
+        "which zrt sets to 1 unless you set it",
+        logging.INFO,
+    )
 
 
-def disable_telemetry_events() -> None:
-    """Do nothing: the variable ``ORT_DISABLE_TELEMETRY`` decides, which zrt sets to 1 unless you set it."""
-    notices.once(_TELEMETRY, notices.INFO)
+disable_telemetry_events = enable_telemetry_events
 
 
 def set_seed(seed: int, /) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from zrt._native.library import library
 from zrt.environment import provider_libraries
 from zrt.errors import Error, ProviderError
-from zrt.onnxruntime.release import minor
 from zrt.providers import known
-from zrt.providers.library_providers import available_providers, lacking
+from zrt.providers.base import available_providers, lacking
 
 if TYPE_CHECKING:
     from zrt.environment.devices import EpDevice
@@ -51,6 +51,11 @@ _UNTIL_31 = {"ACLExecutionProvider", "NvTensorRTRTXExecutionProvider"}
 _RIVALS = "TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"
 
 
+def minor() -> int:
+    """The second number of the library's version, on which some answers depend: 27 for 1.27.0."""
+    return int(library().version.split(".")[1])
+
+
 def get_all_providers() -> list[str]:
     """The names of all providers that ONNX Runtime knows, in its order of preference."""
     return [name for name in _ALL if minor() <= 31 or name not in _UNTIL_31]
@@ -69,15 +74,15 @@ def _available() -> tuple[str, ...]:
 
 def _plugins() -> dict[str, list[EpDevice]]:
     """The devices of the providers that come from registered libraries, by the providers' names."""
-    found: dict[str, list[EpDevice]] = {}
+    devices: dict[str, list[EpDevice]] = {}
     # Without any, no environment is needed, whose thread pools a program may still configure.
     if provider_libraries.registered():
         from zrt.environment.devices import ep_devices
 
         for device in ep_devices():
             if device.provider not in _available():
-                found.setdefault(device.provider, []).append(device)
-    return found
+                devices.setdefault(device.provider, []).append(device)
+    return devices
 
 
 def strict() -> bool:
@@ -99,7 +104,7 @@ def check_and_normalize_provider_args(
         return [], []
     if not isinstance(providers, Sequence):
         raise ValueError("'providers' should be a sequence.")
-    found: dict[str, dict[str, str]] = {}
+    settings: dict[str, dict[str, str]] = {}
     for name, options in _pairs(providers, provider_options):
         if name not in available_provider_names:
             has = ", ".join(available_provider_names)
@@ -107,11 +112,11 @@ def check_and_normalize_provider_args(
                 f"Specified provider '{name}' is not in available provider names.Available providers: '{has}'",
                 stacklevel=4,
             )
-        if name in found:
+        if name in settings:
             warnings.warn(f"Duplicate provider '{name}' encountered, ignoring.", stacklevel=4)
             continue
-        found[name] = {str(key): str(value) for key, value in options.items()}
-    return list(found), list(found.values())
+        settings[name] = {str(key): str(value) for key, value in options.items()}
+    return list(settings), list(settings.values())
 
 
 def _pairs(providers: Sequence[Any], provider_options: Any) -> list[tuple[str, dict[Any, Any]]]:
@@ -160,13 +165,13 @@ def fallback_for(providers: Any, available: Sequence[str]) -> list[str]:
 class Selection:
     """The providers of one session: those that zrt gets, and those that the session reports.
 
-    `given` is the selection of the session's options, which counts where no names are given. A provider that the
+    `own` is the selection of the session's options, which counts where no names are given. A provider that the
     library lacks is left out, with ``ZRT_STRICT`` refused; a name that ONNX Runtime does not know raises
     `RuntimeError`.
     """
 
-    def __init__(self, names: Sequence[str], options: Sequence[dict[str, str]], given: Any = None) -> None:
-        self._given = given if not names else None
+    def __init__(self, names: Sequence[str], options: Sequence[dict[str, str]], own: Any = None) -> None:
+        self._own = own if not names else None
         self._options: dict[str, dict[str, str]] = {}
         self._plugins = _plugins()
         for name, settings in zip(names, options, strict=True):
@@ -180,15 +185,15 @@ class Selection:
 
     def to_zrt(self) -> Any:
         """The `providers` of `zrt.Session`: the CPU takes every node, so those after it get none."""
-        if self._given is not None:
-            return self._given
-        chosen: list[Any] = []
+        if self._own is not None:
+            return self._own
+        arguments: list[Any] = []
         for name, settings in self._options.items():
             if name == CPU:
                 break
             devices = self._plugins.get(name)
-            chosen += [(name, settings)] if devices is None else [(device, settings) for device in devices]
-        return chosen or None
+            arguments += [(name, settings)] if devices is None else [(device, settings) for device in devices]
+        return arguments or None
 
     def names_others(self) -> bool:
         """Whether providers other than the CPU are named, so that a node on the CPU is a fallback."""
@@ -196,7 +201,7 @@ class Selection:
 
     def drop(self, error: ProviderError) -> None:
         """Leaves out the provider that cannot be used, with a warning; raises `error` if none is at fault."""
-        for name in [] if self._given is not None else list(self._options):
+        for name in [] if self._own is not None else list(self._options):
             if name != CPU and name in str(error):
                 del self._options[name]
                 warnings.warn(f"{name} cannot be used and is left out: {error}", stacklevel=2)
@@ -205,14 +210,14 @@ class Selection:
 
     def names(self, session: Session) -> list[str]:
         """The names that the session reports, best first."""
-        return list(session.providers if self._given is not None else self._options)
+        return list(session.providers if self._own is not None else self._options)
 
     def reported(self, session: Session) -> dict[str, dict[str, str]]:
         """The options of each provider as the session reports them."""
-        chosen = dict(self._options)
-        for one, settings in self._given if isinstance(self._given, list) else ():
-            chosen[one if isinstance(one, str) else one.provider] = settings
-        return {name: self._reported(name, chosen.get(name, {})) for name in self.names(session)}
+        options = dict(self._options)
+        for one, settings in self._own if isinstance(self._own, list) else ():
+            options[one if isinstance(one, str) else one.provider] = settings
+        return {name: self._reported(name, options.get(name, {})) for name in self.names(session)}
 
     def _reported(self, name: str, settings: Mapping[str, str]) -> dict[str, str]:
         devices = self._plugins.get(name)
@@ -224,7 +229,7 @@ def _effectual(name: str, settings: dict[str, str]) -> dict[str, str]:
     kind = None if not settings or name == CPU else known.kind_of(name)
     if kind is None:
         return settings
-    from zrt.providers.option import Route
+    from zrt.environment.options import Route
 
     dropped = {key for key, (_, option) in kind.by_key().items() if option.route is Route.DROPPED and key in settings}
     if dropped:

@@ -83,14 +83,14 @@ def quantize_matmul_bnb4(
     if kind not in (_FP4, _NF4):
         raise RuntimeError(f"quant_type: {kind!r} is neither 0 (FP4) nor 1 (NF4)")
     flat = _floats(weights, count, "weights")
-    codes = _room(target, -(-count // 2), np.uint8, "target")
-    found = _room(largest, -(-count // size), flat.dtype, "largest")
+    codes = _result(target, -(-count // 2), np.uint8, "target")
+    scales = _result(largest, -(-count // size), flat.dtype, "largest")
     step = _ELEMENTS // size * size
     for begin in range(0, count, step):
         part = flat[begin : begin + step].astype(np.float32)
         blocks = np.pad(part, (0, -part.size % size)).reshape(-1, size)
         top = np.abs(blocks).max(1)
-        found[begin // size :][: top.size] = top
+        scales[begin // size :][: top.size] = top
         elements = (blocks * _reciprocal(top)[:, None]).reshape(-1)[: part.size]
         if kind == _NF4:
             values = np.searchsorted(_NF4_LIMITS, elements).astype(np.uint8)
@@ -124,16 +124,16 @@ def _by_column(
     even = conversions.boolean(symmetric, "is_symmetric")
     blocks, packing = -(-high // size), 8 // bits
     matrix = _floats(weights, high * wide, "weights").reshape(high, wide)
-    room = _room(target, wide * blocks * size // packing, np.uint8, "target").reshape(wide, -1)
-    steps = _room(scales, wide * blocks, matrix.dtype, "scales").reshape(wide, blocks)
-    points = None if even else _room(zeros, wide * -(-blocks // packing), np.uint8, "zero_points").reshape(wide, -1)
+    codes = _result(target, wide * blocks * size // packing, np.uint8, "target").reshape(wide, -1)
+    steps = _result(scales, wide * blocks, matrix.dtype, "scales").reshape(wide, blocks)
+    points = None if even else _result(zeros, wide * -(-blocks // packing), np.uint8, "zero_points").reshape(wide, -1)
     some = max(_ELEMENTS // (blocks * size), 1)
     for begin in range(0, wide, some):
         part = slice(begin, begin + some)
         values, scale, zero = _quantized(bits, matrix[:, part], size, even, True)
         # Whole bytes behind the last row stay as they are.
         packed = _packed(values.T[:, :high], bits, 0)
-        room[part, : packed.shape[1]] = packed
+        codes[part, : packed.shape[1]] = packed
         steps[part] = scale.T
         if points is not None:
             points[part] = _packed(zero.T, bits, 1 << (bits - 1))
@@ -161,13 +161,13 @@ def _by_row(
     even = conversions.boolean(symmetric, "is_symmetric")
     blocks, packing = -(-high // size), 8 // bits
     matrix = _floats(weights, high * wide, "weights").reshape(high, wide)
-    room = _room(target, -(-high * wide // packing), np.uint8, "target")
-    steps = _room(scales, blocks * wide, matrix.dtype, "scales").reshape(blocks, wide)
-    points = _room(zeros, 0 if even else -(-blocks * wide // packing), np.uint8, "zero_points")
+    codes = _result(target, -(-high * wide // packing), np.uint8, "target")
+    steps = _result(scales, blocks * wide, matrix.dtype, "scales").reshape(blocks, wide)
+    points = _result(zeros, 0 if even else -(-blocks * wide // packing), np.uint8, "zero_points")
     values, scale, zero = _quantized(bits, matrix, size, even, False)
     # Signed elements, whose zero point is 0, differ from the others in the highest bit.
     signs = np.uint8(1 << (bits - 1) if even else 0)
-    room[:] = _packed((values[:high] ^ signs).reshape(1, -1), bits, 0)[0]
+    codes[:] = _packed((values[:high] ^ signs).reshape(1, -1), bits, 0)[0]
     steps[:] = scale
     if not even:
         points[:] = _packed(zero.reshape(1, -1), bits, 0)[0]
@@ -197,11 +197,11 @@ def _quantized(bits: int, matrix: Array, size: int, symmetric: bool, sum_first: 
         low, top = np.minimum(low, 0), np.maximum(top, 0)
         scale = (top - low) / np.float32(most)
         zero = np.clip(_rounded(-low / np.where(scale != 0, scale, 1)), 0, most)
-    kept = scale.astype(matrix.dtype)
-    factors = _reciprocal(kept.astype(np.float32))
+    stored = scale.astype(matrix.dtype)
+    factors = _reciprocal(stored.astype(np.float32))
     steps, zeros = padded * factors[:, None], zero[:, None]
     values = np.clip(_rounded(steps + zeros) if sum_first else _rounded(steps) + zeros, 0, most)
-    return values.astype(np.uint8).reshape(-1, wide), kept, zero.astype(np.uint8)
+    return values.astype(np.uint8).reshape(-1, wide), stored, zero.astype(np.uint8)
 
 
 def _rounded(values: Floats) -> Floats:
@@ -231,16 +231,16 @@ def _size(value: Any, subject: str) -> int:
 
 def _floats(array: Any, count: int, subject: str) -> Array:
     """The first `count` elements of an array as float16 or, from any other type, as float32."""
-    given = np.asarray(array)
-    if given.dtype.kind not in "fiub":
+    numbers = np.asarray(array)
+    if numbers.dtype.kind not in "fiub":
         raise wrong_type(subject, "an array of numbers", array)
-    flat = np.ascontiguousarray(given if given.dtype == np.float16 else given.astype(np.float32)).reshape(-1)
+    flat = np.ascontiguousarray(numbers if numbers.dtype == np.float16 else numbers.astype(np.float32)).reshape(-1)
     if flat.size < count:
         raise RuntimeError(f"{subject}: expected {count} elements, got {flat.size}")
     return flat[:count]
 
 
-def _room(array: Any, count: int, dtype: npt.DTypeLike, subject: str) -> Array:
+def _result(array: Any, count: int, dtype: npt.DTypeLike, subject: str) -> Array:
     """The first `count` elements of a caller's array, into which the result is written."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype:
         raise wrong_type(subject, f"an array of {np.dtype(dtype)}", array)

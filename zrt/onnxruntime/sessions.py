@@ -5,60 +5,82 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property, partial
+from threading import Thread, get_ident
 from typing import Any
 
-from zrt.errors import ArgumentError, DTypeError, OrtError
-from zrt.onnxruntime import errors, feeds, provider_args
-from zrt.onnxruntime.node_args import ModelMetadata, NodeArg
-from zrt.onnxruntime.state import sessions as state
-from zrt.values import SparseTensor
+import numpy as np
+
+# Its names are imported at their first use: many programs need no values, devices and bindings.
+import zrt.onnxruntime as ort
+from zrt.errors import ArgumentError, ModelError, OrtError, ProviderError, UnsupportedError
+from zrt.loading.session_options import SessionOptions
+from zrt.onnxruntime import conversions, errors, feeds, process, provider_args
+from zrt.onnxruntime.node_args import ModelMetadata, NodeArg, model_metadata
+from zrt.session.call import run_feeds
+from zrt.session.session import Session as ZrtSession
+from zrt.types import ExecutionMode
+from zrt.values import SparseTensor, Value
+
+_WEBGPU = "WebGpuExecutionProvider"
+_DISABLED = "optimization.disable_specified_optimizers"
+
+
+def _options(options: Any, subject: str) -> Any:
+    """zrt's options of `RunOptions` or of `SessionOptions`, None for None."""
+    if options is None:
+        return None
+    if not hasattr(type(options), "_to_zrt"):
+        raise TypeError(f"{subject}: expected options, got {type(options).__name__}")
+    return options._to_zrt()
 
 
 class Session:
     """The methods that need a loaded model; `InferenceSession` loads it."""
 
-    _sess: state.InferenceSession
-    _own_options: Any
+    _session: ZrtSession
     _providers: list[str]
     _provider_options: dict[str, dict[str, str]]
     _fallback_providers: list[str]
 
     def __init__(self, enable_fallback: bool = True) -> None:
-        self._sess = None  # type: ignore[assignment]
+        self._options: Any = None
         self._enable_fallback = enable_fallback
+
+    @property
+    def _sess(self) -> Session:
+        return self
 
     # These are read at their first use, so that a load does not wait for them.
 
     @cached_property
     def _inputs_meta(self) -> list[NodeArg]:
-        return self._sess.inputs_meta
+        return [NodeArg._of(info) for info in self._session.inputs]
 
     @cached_property
     def _outputs_meta(self) -> list[NodeArg]:
-        return self._sess.outputs_meta
+        return [NodeArg._of(info) for info in self._session.outputs]
 
     @cached_property
     def _output_names(self) -> list[str]:
-        return [each.name for each in self._outputs_meta]
+        return list(self._session.output_names)
 
     @cached_property
     def _overridable_initializers(self) -> list[NodeArg]:
-        return self._sess.overridable_initializers
+        return [NodeArg._of(info) for info in self._session.initializers]
 
     @cached_property
     def _model_meta(self) -> ModelMetadata:
-        return self._sess.model_meta
+        return model_metadata(self._session.metadata)
 
     def get_session_options(self) -> Any:
         """The options of the session, as a `SessionOptions` of its own."""
-        if self._own_options is None:
-            self._own_options = self._sess.session_options
-        return self._own_options
-
-    @property
-    def _sess_options(self) -> Any:
-        return self.get_session_options()
+        if self._options is None:
+            self._options = ort.SessionOptions()
+        return self._options
 
     def get_inputs(self) -> Sequence[NodeArg]:
         """The inputs that a run must feed, in the model's order."""
@@ -78,15 +100,16 @@ class Session:
 
     def get_input_memory_infos(self) -> Sequence[Any]:
         """The memory from which the session reads each input, as `OrtMemoryInfo`."""
-        return self._sess.input_meminfos
+        return [ort.OrtMemoryInfo._of(port.memory._resolved()) for port in self._session.placement().inputs]
 
     def get_output_memory_infos(self) -> Sequence[Any]:
         """The memory into which the session writes each output, as `OrtMemoryInfo`."""
-        return self._sess.output_meminfos
+        return [ort.OrtMemoryInfo._of(port.memory._resolved()) for port in self._session.placement().outputs]
 
     def get_input_epdevices(self) -> Sequence[Any]:
         """The device that reads each input, as `OrtEpDevice`; None where ONNX Runtime does not know it."""
-        return self._sess.input_epdevices
+        devices = [port.device for port in self._session.placement().inputs]
+        return [None if device is None else ort.OrtEpDevice._of(device) for device in devices]
 
     def get_providers(self) -> Sequence[str]:
         """The names of the session's providers, best first."""
@@ -101,7 +124,22 @@ class Session:
 
         The session records them if its options have the entry "session.record_ep_graph_assignment_info" of value "1".
         """
-        return self._sess.get_provider_graph_assignment_info()
+        subgraphs = self._session.placement().subgraphs
+        if subgraphs is None:
+            raise errors.failure(
+                1, "the session's options have no entry session.record_ep_graph_assignment_info with the value 1"
+            )
+        return [ort.OrtEpAssignedSubgraph._of(subgraph) for subgraph in subgraphs]
+
+    # The names of the extension module's session.
+    _sess_options = session_options = property(get_session_options)
+    inputs_meta = property(get_inputs)
+    outputs_meta = property(get_outputs)
+    overridable_initializers = property(get_overridable_initializers)
+    model_meta = property(get_modelmeta)
+    input_meminfos = property(get_input_memory_infos)
+    output_meminfos = property(get_output_memory_infos)
+    input_epdevices = property(get_input_epdevices)
 
     def set_providers(self, providers: Any = None, provider_options: Any = None) -> None:
         """Loads the model again, on other providers; the arguments are those of `InferenceSession`.
@@ -122,17 +160,16 @@ class Session:
         TensorRT."""
         self._enable_fallback = True
 
-    def _validate_input(self, feed_input_names: list[str]) -> None:
+    def _check_names(self, feeds: Any) -> None:
+        names = list(feeds.keys())
         missing = [
-            each.name
-            for each in self._inputs_meta
-            if each.name not in feed_input_names and not each.type.startswith("optional")
+            each.name for each in self._inputs_meta if each.name not in names and not each.type.startswith("optional")
         ]
         if missing:
-            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({feed_input_names}).")
+            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({names}).")
 
-    def _wanted(self, output_names: Any) -> Any:
-        return output_names if output_names else list(self._output_names)
+    def _wanted(self, output_names: Any) -> list[str]:
+        return conversions.strings(output_names, "output_names") if output_names else list(self._output_names)
 
     def _retried(self, work: Callable[[], Any], failure: OrtError | None = None) -> Any:
         """`work`, once more on the fallback providers if a provider fails; `failure` is that of a first attempt."""
@@ -156,47 +193,59 @@ class Session:
         types lists, dicts or sparse tensors, and None for an absent optional. Raises `ValueError` for missing inputs,
         and the exceptions of `capi.onnxruntime_pybind11_state`.
         """
-        if type(input_feed) is not dict:
-            if not isinstance(input_feed, Mapping):
-                return self._run(output_names, input_feed, run_options)
-            input_feed = dict(input_feed)
+        names = output_names or None
         try:
-            return self._direct(
-                input_feed,
-                None if not output_names or output_names == self._output_names else output_names,
-                None if run_options is None else run_options._to_zrt(),
-            )
+            if run_options is None and type(input_feed) is dict:
+                # The first lines of `zrt.Session.run`, without a call of Python.
+                answer = run_feeds(self._session._calls, input_feed, names)
+                if type(answer) is list:
+                    return list(map(self._official, answer))
+                if answer is not None:
+                    code, results, call = answer
+                    if call.settle(code, results):
+                        return list(map(self._official, results))
+            return self._run_converted(input_feed, names, None if run_options is None else run_options._to_zrt())
         except Exception as error:
-            return self._run(output_names, input_feed, run_options, error)
+            return self._run_checked(output_names, input_feed, run_options, error)
 
-    def _direct(self, input_feed: dict[str, Any], output_names: Any, run_options: Any) -> Any:
-        """zrt's own run, which takes the place of this method if nothing has to be converted for it.
+    @cached_property
+    def _official(self) -> Callable[[Any], Any]:
+        """Makes the official package's form of one of `zrt.Session.run`'s results.
 
-        That is so where no feed is a list or an `OrtValue`, and where its results have the official package's form.
+        Arrays become views, as those of the official package are: programs test `base` to learn who owns the memory.
         """
-        session = self._sess.session
-        if not self._sess.returns_as_official:
-            raise ArgumentError("the outputs need a conversion")
-        converted = feeds.as_arrays(input_feed, (*session.inputs, *session.initializers))
-        results = session.run(converted or input_feed, output_names, run_options)
+        return np.ndarray.view if all(map(feeds.is_array, self._session.outputs)) else feeds.official
+
+    def _run_converted(self, input_feed: Any, output_names: Any, run_options: Any) -> list[Any]:
+        """A run with arrays in the place of lists and of `OrtValue`s."""
+        arrays = feeds.as_arrays(dict(input_feed), (*self._session.inputs, *self._session.initializers))
+        results = self._session.run(arrays, output_names, run_options)
         if any(isinstance(result, SparseTensor) for result in results):
             # A model may declare them as dense.
-            self._sess.returns_as_official = False
-            raise ArgumentError("an output is sparse")
-        if output_names is None and converted is None:
-            vars(self)["_direct"] = session.run
-        return results
+            vars(self)["_official"] = feeds.official
+        return list(map(self._official, results))
 
-    def _run(self, output_names: Any, input_feed: Any, run_options: Any, failure: Exception | None = None) -> Any:
+    def _run_checked(self, output_names: Any, input_feed: Any, run_options: Any, failure: Exception) -> list[Any]:
         """`run` by the official package's rules, where zrt's own run has refused the arguments or failed."""
-        self._validate_input(list(input_feed.keys()))
-        if isinstance(failure, DTypeError) and vars(self).pop("_direct", None):
-            # The method that comes back converts lists, which zrt's own run refuses.
-            return self.run(output_names, input_feed, run_options)
-        return self._retried(
-            lambda: self._sess.run(self._wanted(output_names), input_feed, run_options),
-            failure if isinstance(failure, OrtError) else None,
+        self._check_names(input_feed)
+
+        def run() -> list[Any]:
+            names, values = self._wanted(output_names), self._values(input_feed)
+            return [feeds.result(value) for value in self._run_values(names, values, run_options)]
+
+        return self._retried(run, failure if isinstance(failure, OrtError) else None)  # type: ignore[no-any-return]
+
+    def _values(self, input_feed: Any) -> dict[str, Value]:
+        return feeds.values(
+            conversions.mapping(input_feed, "input_feed"), (*self._session.inputs, *self._session.initializers)
         )
+
+    def _run_values(self, names: list[str], values: dict[str, Value], run_options: Any) -> list[Value | None]:
+        options = _options(run_options, "run_options")
+        try:
+            return self._session.run_values(values, names, options)
+        except (OrtError, ArgumentError) as error:
+            raise errors.translate(error, code=2) from error
 
     def run_async(
         self, output_names: Any, input_feed: Any, callback: Any, user_data: Any, run_options: Any = None
@@ -206,83 +255,129 @@ class Session:
         `error` is "" after a successful run; after another one `results` is empty, and `error` has the reason. Feeds
         that cannot be converted raise here.
         """
-        self._validate_input(list(input_feed.keys()))
-        self._sess.run_async(self._wanted(output_names), input_feed, callback, user_data, run_options)
+        self._check_names(input_feed)
+        conversions.function(callback, "callback")
+        names, values = self._wanted(output_names), self._values(input_feed)
+        future = self._session.submit_values(values, names, _options(run_options, "run_options"))
+        if callback is not None:
+            future.add_done_callback(partial(_call_back, callback, user_data, get_ident()))
 
-    def run_with_ort_values(self, output_names: Any, input_dict_ort_values: Any, run_options: Any = None) -> list[Any]:
+    def run_with_ort_values(self, output_names: Any, input_dict_ort_values: Any, run_options: Any = None) -> Any:
         """`run` over an `OrtValue` for each input; returns an `OrtValue` for each output."""
-        from zrt.onnxruntime.values import OrtValue
-
-        self._validate_input(list(input_dict_ort_values.keys()))
-        given = {name: value._get_c_value() for name, value in input_dict_ort_values.items()}
+        if isinstance(output_names, Mapping):
+            # The extension module's order of arguments, and its result.
+            return ort.OrtValueVector._of(self.run_with_ort_values(input_dict_ort_values, output_names, run_options))
+        self._check_names(input_dict_ort_values)
+        values = {name: value._get_c_value()._to_zrt() for name, value in input_dict_ort_values.items()}
         names = self._wanted(output_names)
-        found = self._retried(lambda: self._sess.run_with_ort_values(given, names, run_options))
-        return [OrtValue(value) for value in found]
+        return [ort.OrtValue._of(each) for each in self._retried(lambda: self._run_values(names, values, run_options))]
+
+    def run_with_ortvaluevector(
+        self, run_options: Any, feed_names: Any, feeds: Any, fetch_names: Any, fetches: Any, fetch_devices: Any
+    ) -> None:
+        """A run over an `OrtValueVector`: `feeds` for the `feed_names`, and results into `fetches`.
+
+        `fetch_devices` has the device on which each output is to lie. An output that has a value already is written
+        into its memory; the others are appended.
+        """
+        conversions.instance(run_options, ort.RunOptions, "run_options")
+        names = conversions.strings(fetch_names, "fetch_names")
+        values = list(conversions.instance(feeds, ort.OrtValueVector, "feeds"))
+        conversions.instance(fetches, ort.OrtValueVector, "fetches")
+        devices = conversions.instances(fetch_devices, ort.OrtDevice, "fetch_devices")
+        if len(feed_names) != len(values) or len(devices) < len(names) or len(fetches) > len(names):
+            raise errors.failure(2, "the numbers of names, values and devices differ")
+        by_name = dict(zip(conversions.strings(feed_names, "feed_names"), values, strict=True))
+        if any(device.device_type() for device in devices):
+            binding = ort.IOBinding(self)
+            for name, value in by_name.items():
+                binding.bind_ortvalue_input(name, value)
+            for name, device in zip(names, devices, strict=False):
+                binding.bind_output(name, device)
+            self.run_with_iobinding(binding, run_options)
+            outputs = binding.get_outputs()
+        else:
+            contents = {name: value._to_zrt() for name, value in by_name.items()}
+            outputs = [ort.OrtValue._of(each) for each in self._run_values(names, contents, run_options)]
+        for index, output in enumerate(outputs):
+            if index < len(fetches):
+                fetches[index]._replace(output)
+            else:
+                fetches.push_back(output)
 
     def create_ortvalue_from_shape_and_type(
-        self, shape: Sequence[int], element_type: Any, device_type: str, device_id: int = 0, vendor_id: int = -1
-    ) -> Any:
+        self, shape: Sequence[int], element_type: Any, device_type: Any, device_id: int = 0, vendor_id: int = -1
+    ) -> ort.OrtValue:
         """An `OrtValue` of undefined content from the session's allocator for a device; it keeps the session alive.
 
         `element_type` is a type of numpy or a number of `onnx.TensorProto`. Raises `RuntimeError` if the session has no
         allocator there, and for strings.
         """
-        from zrt.onnxruntime.devices import state_device
-        from zrt.onnxruntime.values import OrtValue
+        device = ort.OrtDevice._from(device_type, device_id, vendor_id)
+        memory = None if device.device_type() == ort.OrtDevice.cpu() and device.device_id() else device._memory()
+        if memory is not None:
+            with suppress(ArgumentError):
+                return ort.OrtValue._allocated(self._session.allocator(memory), shape, element_type)
+        raise RuntimeError(f"No session allocator found for device {device.device_id()} of type {device.device_type()}")
 
-        device = state_device(device_type, device_id, vendor_id)
-        by_number = isinstance(element_type, int)
-        name = "create_ortvalue_from_shape_and_onnx_type" if by_number else "create_ortvalue_from_shape_and_type"
-        return OrtValue(getattr(self._sess, name)(shape, element_type, device), session=self._sess)
+    create_ortvalue_from_shape_and_onnx_type = create_ortvalue_from_shape_and_type
 
     def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
         """Releases the graph that runs with this ``gpu_graph_id`` captured.
 
         It does nothing where there is none, and for providers that capture none.
         """
-        self._sess.release_captured_graph(graph_annotation_id)
+        number = conversions.integer(graph_annotation_id, "graph_annotation_id")
+        # Runs with a negative number capture none.
+        if number >= 0:
+            with errors.translated(), suppress(UnsupportedError):
+                self._session.release_captured_graph(number)
+
+    def is_webgpu_graph_capture_enabled(self) -> bool:
+        """Whether the session captures graphs on WebGPU."""
+        return self._provider_options.get(_WEBGPU, {}).get("enableGraphCapture", "0") in ("1", "true")
+
+    def webgpu_context_id(self) -> int:
+        """The number of the session's WebGPU context, -1 without WebGPU."""
+        return int(self._provider_options[_WEBGPU].get("deviceId", 0)) if _WEBGPU in self._providers else -1
 
     def end_profiling(self) -> str:
         """Ends the profiling that `SessionOptions.enable_profiling` began; returns the path of the trace."""
-        return self._sess.end_profiling()
+        return self._session.end_profiling()
 
     def get_profiling_start_time_ns(self) -> int:
         """The start of the profiling in nanoseconds, on the clock of the C++ library; 0 without profiling."""
-        return self._sess.get_profiling_start_time_ns
+        return self._session.profiling_start_ns
 
-    def io_binding(self) -> Any:
+    def io_binding(self) -> ort.IOBinding:
         """A new `IOBinding` of this session."""
-        from zrt.onnxruntime.binding import IOBinding
+        return ort.IOBinding(self)
 
-        return IOBinding(self)
-
-    def run_with_iobinding(self, iobinding: Any, run_options: Any = None) -> None:
+    def run_with_iobinding(self, iobinding: ort.IOBinding, run_options: Any = None) -> None:
         """A run over the inputs and outputs that `iobinding` has bound."""
-        iobinding._iobinding._run(run_options, self._sess)
+        iobinding._run(None if run_options is None else _options(run_options, "run_options"), self)
 
     def set_ep_dynamic_options(self, options: dict[str, str]) -> None:
         """Sets options of the session's providers between runs."""
-        self._sess.set_ep_dynamic_options(options)
+        if not conversions.instance(options, dict, "options"):
+            raise RuntimeError("set_ep_dynamic_options: there is no option")
+        with errors.translated():
+            self._session.set_dynamic_options({str(key): str(value) for key, value in options.items()})
 
     def get_tuning_results(self) -> list[Any]:
         """The results of the providers' tuning: none, since no provider that zrt reaches records any."""
-        return self._sess.get_tuning_results()
+        return []
 
     def set_tuning_results(self, results: list[Any], *, error_on_invalid: bool = False) -> None:
         """Hands results of an earlier tuning to the providers, none of which takes any.
 
         With `error_on_invalid` each result raises `RuntimeError`; otherwise it is ignored.
         """
-        self._sess.set_tuning_results(results, error_on_invalid)
-
-    def run_with_ortvaluevector(
-        self, run_options: Any, feed_names: Any, feeds: Any, fetch_names: Any, fetches: Any, fetch_devices: Any
-    ) -> None:
-        """A run over values of the extension module: `feeds` for the `feed_names`, and results into `fetches`.
-
-        `fetch_devices` has the device on which each output is to lie.
-        """
-        self._sess.run_with_ortvaluevector(run_options, feed_names, feeds, fetch_names, fetches, fetch_devices)
+        for result in conversions.instance(results, list, "results"):
+            provider, *_ = (result["ep"], result["results"], result["validators"])
+            if error_on_invalid:
+                known = provider in self._providers
+                raise RuntimeError(f"{provider} {'takes no results of tuning' if known else 'is not in the session'}")
 
 
 _READ = [name for name, value in vars(Session).items() if isinstance(value, cached_property)]
@@ -311,13 +406,13 @@ class InferenceSession(Session):
         self._model_bytes: bytes | None = None
         if isinstance(path_or_bytes, (str, os.PathLike)):
             self._model_path = os.fspath(path_or_bytes)
+            if not self._model_path:
+                raise TypeError("path_or_bytes: the path is empty")
         elif isinstance(path_or_bytes, bytes):
             self._model_bytes = path_or_bytes
         else:
             raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
         self._sess_options_initial = sess_options
-        config = kwargs.get("read_config_from_model", os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") == "1")
-        self._read_config_from_model = int(config) == 1
         try:
             self._create_inference_session(providers, provider_options, kwargs.get("disabled_optimizers"))
         except (ValueError, RuntimeError) as error:
@@ -335,26 +430,90 @@ class InferenceSession(Session):
         self._fallback_providers = provider_args.fallback_for(providers, available)
         provider_args.check_rivals(providers)
         names, options = provider_args.check_and_normalize_provider_args(providers, provider_options, available)
-        given = self._sess_options_initial or None
-        if given is not None and names and given.has_providers():
+        initial = self._sess_options_initial or None
+        if initial is not None and names and initial.has_providers():
             warnings.warn(
                 "Specified 'providers'/'provider_options' when creating InferenceSession but SessionOptions has "
                 "already been configured with providers. InferenceSession will only use the providers passed to "
                 "InferenceSession().",
                 stacklevel=3,
             )
-        model = self._model_path or self._model_bytes
-        loaded = state.InferenceSession(given, model, bool(self._model_path), self._read_config_from_model)
-        loaded.initialize_session(names, options, set(disabled_optimizers or ()))
-        self._adopt(loaded)
-
-    def _adopt(self, loaded: state.InferenceSession) -> None:
-        self._sess = loaded
-        self._own_options = None
-        self._providers = loaded.get_providers()
-        self._provider_options = loaded.get_provider_options()
-        for name in ("_direct", *_READ):
-            vars(self).pop(name, None)
+        self._load(names, options, disabled_optimizers)
 
     def _reset_session(self, providers: Any, provider_options: Any) -> None:
         self._create_inference_session(providers, provider_options)
+
+    def _load(self, names: list[str], provider_options: list[dict[str, str]], disabled_optimizers: Any) -> None:
+        """Loads the model with the initial options; if that fails, the session stays as it was."""
+        initial = self._sess_options_initial or None
+        options = SessionOptions() if initial is None else _options(initial, "sess_options")
+        # A copy: later changes of the caller's options are for later sessions.
+        own = None if initial is None else initial._copy()
+        disabled = conversions.strings(list(disabled_optimizers or ()), "disabled_optimizers")
+        if disabled:
+            entries = {**options.config_entries, _DISABLED: ";".join(sorted(disabled))}
+            options = replace(options, config_entries=entries)
+        process.check_pools(options.use_per_session_threads)
+        selection = provider_args.Selection(names, provider_options, None if own is None else own._selection())
+        session = _loaded(self._model_path or self._model_bytes, options, selection)
+        if os.environ.get("ORT_LOAD_CONFIG_FROM_MODEL") == "1":
+            from zrt.onnxruntime.options import of_model
+
+            own = of_model(session.metadata.custom_metadata_map.get("ort_config", "{}"))
+            options = own._to_zrt()
+        if _has_no_threads(options):
+            # As in the official package, whose users load such a session before they fork.
+            session._open().run_in_children()
+        self._options = own
+        self._session = session
+        self._providers = selection.names(session)
+        self._provider_options = selection.reported(session)
+        for name in _READ:
+            vars(self).pop(name, None)
+
+
+def _loaded(model: Any, options: SessionOptions, selection: provider_args.Selection) -> ZrtSession:
+    """zrt's session, without the providers that cannot be used unless ``ZRT_STRICT`` forbids that."""
+    strict = provider_args.strict()
+    while True:
+        try:
+            return ZrtSession(model, options, selection.to_zrt(), strict=strict and selection.names_others())
+        except ProviderError as error:
+            if strict:
+                raise
+            selection.drop(error)
+        except OrtError as error:
+            raise errors.translate(error) from error
+        except ModelError as error:
+            raise _refused(model, error) from error
+
+
+def _has_no_threads(options: SessionOptions) -> bool:
+    """Whether a session with these options runs on the caller's thread alone."""
+    alone = options.use_per_session_threads and options.intra_op_num_threads == 1
+    return alone and options.execution_mode in (ExecutionMode.SEQUENTIAL, ExecutionMode.SEQUENTIAL.name)
+
+
+def _refused(model: str | bytes, error: ModelError) -> Exception:
+    """The exception for a model that zrt refused before ONNX Runtime saw it, of the class that ONNX Runtime's has."""
+    if errors.ort_error(error) is not None:
+        return errors.translate(error)
+    if isinstance(model, bytes):
+        return error if model else errors.failure(2, str(error))
+    code = 3 if isinstance(error, FileNotFoundError) else 7 if os.path.isdir(model) else 1
+    return errors.failure(code, f"Load model from {model} failed: {error}")
+
+
+def _call_back(
+    callback: Callable[..., object], user_data: object, caller: int, future: Future[list[Value | None]]
+) -> None:
+    """Hands the end of a run to a caller's function, never on the caller's thread, which may hold a lock."""
+    if get_ident() == caller:
+        # The run ended before the callback was registered.
+        Thread(target=_call_back, args=(callback, user_data, 0, future), name="zrt-callback").start()
+        return
+    error = future.exception()
+    if error is None:
+        callback([feeds.result(value) for value in future.result()], user_data, "")
+    else:
+        callback([], user_data, error.ort_message if isinstance(error, OrtError) else str(error))

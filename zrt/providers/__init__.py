@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING, Any
 from zrt.providers import known
 
 if TYPE_CHECKING:
-    from zrt.providers.appending import append as append
-    from zrt.providers.appending import usable as usable
     from zrt.providers.base import Provider as Provider
-    from zrt.providers.choice import ProviderLike as ProviderLike
-    from zrt.providers.choice import parse as parse
-    from zrt.providers.choice import parse_all as parse_all
-    from zrt.providers.choice import prefer_gpu as prefer_gpu
-    from zrt.providers.library_providers import available_providers as available_providers
-    from zrt.providers.library_providers import full_name as full_name
+    from zrt.providers.base import append as append
+    from zrt.providers.base import available_providers as available_providers
+    from zrt.providers.base import full_name as full_name
+    from zrt.providers.base import usable as usable
+    from zrt.providers.selection import ProviderLike as ProviderLike
+    from zrt.providers.selection import parse as parse
+    from zrt.providers.selection import parse_all as parse_all
+    from zrt.providers.selection import prefer_gpu as prefer_gpu
     from zrt.providers.vendors.amd import ROCM as ROCM
     from zrt.providers.vendors.amd import MIGraphX as MIGraphX
     from zrt.providers.vendors.amd import VitisAI as VitisAI
     from zrt.providers.vendors.apple import CoreML as CoreML
-    from zrt.providers.vendors.azure import Azure as Azure
     from zrt.providers.vendors.cpu import CPU as CPU
     from zrt.providers.vendors.cuda import CUDA as CUDA
     from zrt.providers.vendors.cuda import CUDAPlugin as CUDAPlugin
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from zrt.providers.vendors.huawei import CANN as CANN
     from zrt.providers.vendors.intel import DNNL as DNNL
     from zrt.providers.vendors.intel import OpenVINO as OpenVINO
+    from zrt.providers.vendors.microsoft import DML as DML
+    from zrt.providers.vendors.microsoft import Azure as Azure
     from zrt.providers.vendors.qualcomm import QNN as QNN
     from zrt.providers.vendors.qualcomm import SNPE as SNPE
     from zrt.providers.vendors.tensorrt import NvTensorRTRTX as NvTensorRTRTX
@@ -45,18 +46,10 @@ if TYPE_CHECKING:
     from zrt.providers.vendors.web import JS as JS
     from zrt.providers.vendors.web import WebGPU as WebGPU
     from zrt.providers.vendors.web import WebNN as WebNN
-    from zrt.providers.vendors.windows import DML as DML
 
 _HOMES = {
-    "Provider": "base",
-    "ProviderLike": "choice",
-    "append": "appending",
-    "available_providers": "library_providers",
-    "full_name": "library_providers",
-    "parse": "choice",
-    "parse_all": "choice",
-    "prefer_gpu": "choice",
-    "usable": "appending",
+    **dict.fromkeys(("Provider", "append", "available_providers", "full_name", "usable"), "base"),
+    **dict.fromkeys(("ProviderLike", "parse", "parse_all", "prefer_gpu"), "selection"),
     **{kind: f"vendors.{home}" for home, kind in known.HOMES.values()},
 }
 

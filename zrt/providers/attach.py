@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from zrt._native import status
@@ -36,12 +37,10 @@ def to_pointer(key: str, written: str) -> Any:
         raise ArgumentError(f"{key}: {written!r} is no address") from None
 
 
-class ByKeys:
+def by_keys(options: Handle, name: str, settings: Mapping[str, str]) -> None:
     """By name and strings: the way of most providers."""
-
-    def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
-        # By the full name: ORT's own short names follow no rule.
-        status.check(api().SessionOptionsAppendExecutionProvider(options.pointer, name.encode(), *_entries(settings)))
+    # By the full name: ORT's own short names follow no rule.
+    status.check(api().SessionOptionsAppendExecutionProvider(options.pointer, name.encode(), *_entries(settings)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +57,32 @@ class ThroughObject:
     stream: bool = False
 
     def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
-        made = self.make(settings)
-        status.check(getattr(api(), self.append)(options.pointer, made.pointer))
+        provider_options = self.make(settings)
+        status.check(getattr(api(), self.append)(options.pointer, provider_options.pointer))
 
     def make(self, settings: Mapping[str, str]) -> Handle:
         """The object with these settings."""
-        made = Handle.make(self._function("Release{}"), [], self._function("Create{}"), self.kind)
+        handle = Handle.make(self._function("Release{}"), [], self._function("Create{}"), self.kind)
         plain = {key: value for key, value in settings.items() if not (self.stream and key == STREAM)}
         if plain:
-            status.check(self._function("Update{}")(made.pointer, *_entries(plain)))
+            status.check(self._function("Update{}")(handle.pointer, *_entries(plain)))
         if len(plain) < len(settings):
             # After the other settings: an update by strings resets the stream.
             pointer = to_pointer(STREAM, settings[STREAM])
-            status.check(self._function("Update{}WithValue")(made.pointer, STREAM.encode(), pointer))
-        return made
+            status.check(self._function("Update{}WithValue")(handle.pointer, STREAM.encode(), pointer))
+        return handle
 
     def read(self, settings: Mapping[str, str]) -> dict[str, str]:
         """All values that ORT reports for an object with these settings."""
-        made = self.make(settings)
+        handle = self.make(settings)
         allocator = default_allocator()
-        told = take_string(allocator, status.make(self._function("Get{}AsString"), "char", made.pointer, allocator))
-        found = dict(pair.partition("=")[::2] for pair in told.split(";") if pair)
+        text = take_string(allocator, status.make(self._function("Get{}AsString"), "char", handle.pointer, allocator))
+        # Values may have semicolons too: TensorRT's lists of libraries.
+        values = dict(re.findall(r"(\w+)=(.*?)(?=;\w+=|;?$)", text, re.DOTALL))
         if self.stream:
-            pointer = status.make(self._function("Get{}ByName"), "void", made.pointer, STREAM.encode())
-            found[STREAM] = str(address_of(pointer))
-        return found
+            pointer = status.make(self._function("Get{}ByName"), "void", handle.pointer, STREAM.encode())
+            values[STREAM] = str(address_of(pointer))
+        return values
 
     def _function(self, form: str) -> Any:
         return getattr(api(), form.format(f"{self.label}ProviderOptions"))
@@ -90,10 +90,23 @@ class ThroughObject:
 
 @dataclass(frozen=True, slots=True)
 class ByFunction:
-    """By a function that the library exports beside its table, with arguments made from the settings."""
+    """By a function that the library exports beside its table.
+
+    The function takes the session options, and with a `kind` one argument of that C type: the sum of the `bits` whose
+    keys are set.
+    """
 
     symbol: str
-    arguments: Callable[[Mapping[str, str]], tuple[Any, ...]]
+    kind: Any = None
+    bits: Mapping[str, int] = field(default_factory=dict)
+
+    def arguments(self, settings: Mapping[str, str]) -> list[Any]:
+        """The arguments that follow the session options."""
+        for key in settings:
+            if key not in self.bits:
+                raise ProviderError(f"it has no option {key!r}")
+        total = sum(bit for key, bit in self.bits.items() if settings.get(key, "0").lower() in ("1", "true"))
+        return [] if self.kind is None else [self.kind(total)]
 
     def __call__(self, options: Handle, name: str, settings: Mapping[str, str]) -> None:
         arguments = self.arguments(settings)

@@ -1,24 +1,87 @@
-"""`Provider`, the base of the typed providers."""
+"""`Provider`, the base of the typed providers: the providers that the library has, and adding one to options."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import ClassVar, TypeVar, dataclass_transform
 
 from zrt._common.arguments import entries
-from zrt._common.public import public_in
-from zrt._common.records import fields, record
+from zrt._common.installation import install_line
+from zrt._common.public import public, public_in
 from zrt._common.serialization import OptionData, data_field
+from zrt._native import ort_messages, status
+from zrt._native.cdata import from_buffer
+from zrt._native.handle import Handle
+from zrt._native.library import api
 from zrt.environment import cuda_parts
 from zrt.environment.environment import current
-from zrt.errors import ProviderError, UnsupportedError
-from zrt.providers.attach import Attach, ByKeys, ThroughObject
-from zrt.providers.library_providers import available_providers, explained, full_name
-from zrt.providers.option import Option, Route
+from zrt.environment.options import Option, Route, options_of
+from zrt.environment.pool_options import PoolOptions
+from zrt.errors import Error, ProviderError, UnsupportedError
+from zrt.providers import known
+from zrt.providers.attach import Attach, ThroughObject, by_keys
+
+Kind = TypeVar("Kind")
+
+
+@public
+def available_providers() -> list[str]:
+    """The full names of the providers that are compiled into the loaded library.
+
+    Compiled in does not mean usable: a GPU, a driver and its libraries may be missing (see `prefer_gpu`).
+    """
+    table = api()
+    names, count = status.fetch_array(table.GetAvailableProviders, "char *", count="int")
+    try:
+        return [status.string(names[i]) for i in range(count)]
+    finally:
+        status.check(table.ReleaseAvailableProviders(names, count))
 
 
 @public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+def full_name(name: str) -> str:
+    """ORT's name for a short or full name in any case; `ProviderError` where the library has no such provider."""
+    for candidate in available_providers():
+        if known.short(candidate) == known.short(name):
+            return candidate
+    kind = known.kind_of(name)
+    if kind and not kind.listed:
+        # ORT does not list it: adding it shows whether the library has it.
+        return kind.name
+    raise lacking(name)
+
+
+def lacking(name: str) -> ProviderError:
+    """The error about a provider that the library lacks: it names the library's own, and how to get the missing one."""
+    kind = known.kind_of(name)
+    advice = kind.comes_with if kind else known.GONE.get(known.short(name))
+    if kind and kind.installed_by:
+        advice = f"{advice}. To install it: {install_line(kind.installed_by)}"
+    has = f"provider {name!r} is not in this library, which has {', '.join(available_providers())}"
+    return ProviderError(f"{has}. {advice}" if advice else has)
+
+
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Raises errors from inside the ``with`` as a `ProviderError` that names the provider."""
+    try:
+        yield
+    except Error as error:
+        if isinstance(error, ProviderError) and name in str(error):
+            raise
+        raise ProviderError(f"{name}: {error}") from error
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def provider(kind: type[Kind]) -> type[Kind]:
+    """Makes a class the typed options of a provider: a frozen dataclass of `zrt.providers`."""
+    return public_in("zrt.providers")(dataclass(frozen=True, kw_only=True, repr=False, slots=True)(kind))
+
+
+@provider
 class Provider(OptionData):
     """The base of the typed providers.
 
@@ -35,7 +98,7 @@ class Provider(OptionData):
     """The file of ORT's source that reads its keys."""
     library: ClassVar[str] = ""
     """The file of a provider that needs CUDA."""
-    attach: ClassVar[Attach] = ByKeys()
+    attach: ClassVar[Attach] = by_keys
     """The way in which it is added to session options."""
     listed: ClassVar[bool] = True
     """Whether `available_providers` lists it where the library has it."""
@@ -43,14 +106,14 @@ class Provider(OptionData):
     extra: Mapping[str, str] = data_field(Mapping[str, str], default_factory=dict)
 
     def __repr__(self) -> str:
-        given = {name: getattr(self, name) for name in fields(self)}
-        shown = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None and value != {})
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        shown = ", ".join(f"{name}={value!r}" for name, value in values.items() if value is not None and value != {})
         return f"{type(self).__name__}({shown})"
 
     @classmethod
     def options(cls) -> dict[str, Option]:
         """The options by field name."""
-        return {name: item.metadata["option"] for name, item in fields(cls).items() if "option" in item.metadata}
+        return options_of(cls)
 
     @classmethod
     def by_key(cls) -> dict[str, tuple[str, Option]]:
@@ -85,13 +148,14 @@ class Provider(OptionData):
         Only for providers with an options object in ONNX Runtime: CUDA, TensorRT, CANN, oneDNN, ROCm. Raises
         `UnsupportedError` for others, `ProviderError` where the library does not have the provider.
         """
-        if not isinstance(self.attach, ThroughObject):
+        attach = type(self).attach
+        if not isinstance(attach, ThroughObject):
             raise UnsupportedError(f"{self.name}: ONNX Runtime does not tell what it makes of this provider's options")
         full_name(self.name)
         with explained(self.name):
             settings = routed(type(self), self.settings())[Route.PROVIDER]
             make_ready(type(self))
-            return self.attach.read(settings)
+            return attach.read(settings)
 
 
 def make_ready(kind: type[Provider] | None) -> None:
@@ -105,10 +169,59 @@ def make_ready(kind: type[Provider] | None) -> None:
 def routed(kind: type[Provider] | None, settings: Mapping[str, str]) -> dict[Route, dict[str, str]]:
     """A provider's settings by `Route`. Raises `ProviderError` for a setting that ORT drops."""
     known = kind.by_key() if kind else {}
-    found: dict[Route, dict[str, str]] = {Route.PROVIDER: {}, Route.SESSION: {}}
+    routes: dict[Route, dict[str, str]] = {Route.PROVIDER: {}, Route.SESSION: {}}
     for key, value in settings.items():
         route = known[key][1].route if key in known else Route.PROVIDER
         if kind and route is Route.DROPPED:
             raise ProviderError(f"{kind.name} option {key!r} has no effect: the C API of ONNX Runtime drops it")
-        found[route][key] = value
-    return found
+        routes[route][key] = value
+    return routes
+
+
+@public_in("zrt.providers")
+def append(options: PoolOptions, name: str, settings: Mapping[str, str]) -> None:
+    """Adds a provider to session options through the C function that its class names."""
+    kind = known.kind_of(name)
+    with explained(name):
+        routes = routed(kind, settings)
+        # Before the provider is added: some read the config entries at that time.
+        for key, value in routes[Route.SESSION].items():
+            options.add_config_entry(key, value.encode())
+        make_ready(kind)
+        attach = kind.attach if kind else by_keys
+        try:
+            attach(options, name, routes[Route.PROVIDER])
+        except Error as error:
+            if kind and not kind.listed and ort_messages.NOT_IN_BUILD.matches(error):
+                raise lacking(name) from error
+            raise
+
+
+# y = Identity(x) on one float (IR version 8, opset 13): the smallest model that a provider must take.
+_IDENTITY = bytes.fromhex(
+    "080812003a370a100a017812017922084964656e746974791201675a0f0a0178120a0a08080112040a020801"
+    "620f0a0179120a0a08080112040a02080142040a00100d"
+)
+
+
+@cache
+def usable(name: str) -> str | None:
+    """The reason why a provider cannot be used on this machine; None if a session on it can be made."""
+    try:
+        full = full_name(name)
+        table = api()
+        options = PoolOptions.make(table.ReleaseSessionOptions, [], table.CreateSessionOptions, "OrtSessionOptions")
+        append(options, full, {})
+        Handle.make(
+            table.ReleaseSession,
+            [options],
+            table.CreateSessionFromArray,
+            "OrtSession",
+            current().pointer,
+            from_buffer(_IDENTITY),
+            len(_IDENTITY),
+            options.pointer,
+        )
+    except Error as error:
+        return str(error)
+    return None

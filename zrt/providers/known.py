@@ -24,7 +24,7 @@ HOMES: dict[str, tuple[str, str]] = {
     "QNNExecutionProvider": ("qualcomm", "QNN"),
     "SNPEExecutionProvider": ("qualcomm", "SNPE"),
     "CoreMLExecutionProvider": ("apple", "CoreML"),
-    "DmlExecutionProvider": ("windows", "DML"),
+    "DmlExecutionProvider": ("microsoft", "DML"),
     "WebGpuExecutionProvider": ("web", "WebGPU"),
     "WebNNExecutionProvider": ("web", "WebNN"),
     "JsExecutionProvider": ("web", "JS"),
@@ -33,7 +33,7 @@ HOMES: dict[str, tuple[str, str]] = {
     "ACLExecutionProvider": ("embedded", "ACL"),
     "RknpuExecutionProvider": ("embedded", "RKNPU"),
     "VSINPUExecutionProvider": ("embedded", "VSINPU"),
-    "AzureExecutionProvider": ("azure", "Azure"),
+    "AzureExecutionProvider": ("microsoft", "Azure"),
 }
 
 # Providers of earlier versions.
@@ -52,6 +52,7 @@ def kind_of(name: str) -> type[Provider] | None:
     """The typed options of the provider with that short or full name, in any case; None if there are none."""
     for full, (home, kind) in HOMES.items():
         if short(full) == short(name):
-            found: type[Provider] = getattr(importlib.import_module(f"zrt.providers.vendors.{home}"), kind)
-            return found
+            # By name: all classes together take 30 ms to import.
+            provider: type[Provider] = getattr(importlib.import_module(f"zrt.providers.vendors.{home}"), kind)
+            return provider
     return None

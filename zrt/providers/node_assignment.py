@@ -6,17 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zrt._common.arguments import boolean, text, wrong_type
+from zrt._common.arguments import boolean, texts
 from zrt._common.config_keys import SessionConfigKey
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ArgumentError, ProviderError
-from zrt.providers.config_entries import add_entry
 from zrt.providers.vendors.cpu import CPU
 
-RECORD = SessionConfigKey.RECORD_EP_GRAPH_ASSIGNMENT_INFO.encode()
+RECORD = SessionConfigKey.RECORD_EP_GRAPH_ASSIGNMENT_INFO
 
 # The readable name of ONNX's own domain, whose real name is empty.
 ONNX_DOMAIN = "ai.onnx"
@@ -58,7 +57,7 @@ class Assignment:
 
 def record(options: PoolOptions) -> None:
     """Makes a session that is loaded with these options record the assignment."""
-    add_entry(options, RECORD, b"1")
+    options.add_config_entry(RECORD, b"1")
 
 
 def read(session: Handle) -> tuple[Assignment, ...]:
@@ -114,25 +113,23 @@ class Strictness:
         """Raises a `ProviderError` that names the nodes on the CPU; `subject` is the model's name in messages."""
         if not self.asked:
             return
-        fell = [
+        on_cpu = [
             node
             for assignment in read(session)
             if assignment.provider == CPU.name
             for node in assignment.nodes
             if not self.allow & {node.op_type, f"{node.domain}::{node.op_type}"}
         ]
-        if fell:
-            named = ", ".join(map(str, fell[:NAMED]))
-            more = f" and {len(fell) - NAMED} more" if len(fell) > NAMED else ""
+        if on_cpu:
+            named = ", ".join(map(str, on_cpu[:NAMED]))
+            more = f" and {len(on_cpu) - NAMED} more" if len(on_cpu) > NAMED else ""
             raise ProviderError(
-                f"{subject}: strict: of its nodes {len(fell)} would run on {CPU.name}, though "
+                f"{subject}: strict: of its nodes {len(on_cpu)} would run on {CPU.name}, though "
                 f"{', '.join(self.asked)} was asked for: {named}{more}"
             )
 
 
 def _operators(allow: Iterable[str]) -> frozenset[str]:
-    if isinstance(allow, str) or not isinstance(allow, Iterable):
-        raise wrong_type("allow", "a list of operators", allow)
-    names = [text(name, "allow").decode() for name in allow]
+    names = texts(allow, "allow", "a list of operators", Iterable)
     # "::Shape" is "ai.onnx::Shape".
     return frozenset(ONNX_DOMAIN + name if name.startswith("::") else name for name in names)

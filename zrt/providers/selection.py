@@ -1,35 +1,29 @@
-"""The `providers` of a session: providers, devices, or a policy that chooses among the devices."""
+"""The `providers` of a session: providers as objects, names or pairs, devices, or a policy that chooses devices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from zrt._common.arguments import entries
-from zrt._common.public import public
+from zrt._common.arguments import entries, shown, text, wrong_type
+from zrt._common.public import public, public_in
 from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, as_callback_error, callback, describe
 from zrt._native.cdata import strings
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import provider_libraries
+from zrt.environment.devices import EpDevice
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
 from zrt.errors import ArgumentError, DTypeError, Error, ProviderError
 from zrt.memory.allocators import read_pairs
-from zrt.providers import node_assignment
-from zrt.providers.appending import append
-from zrt.providers.base import Provider
-from zrt.providers.choice import ProviderLike, parse_all
-from zrt.providers.config_entries import read_entries
+from zrt.providers import known, node_assignment
+from zrt.providers.base import Provider, append, full_name, usable
 from zrt.providers.default_selection import DefaultSelection
 from zrt.providers.vendors.cpu import CPU
-
-if TYPE_CHECKING:
-    from zrt.environment.devices import EpDevice
 
 # The names of the option with which providers capture a run and replay it.
 CAPTURE = ("enable_cuda_graph", "trt_cuda_graph_enable", "enableGraphCapture", "enable_graph_capture")
@@ -52,21 +46,81 @@ class DevicePolicy(IntEnum):
     MIN_OVERALL_POWER = 6
 
 
+ProviderLike: TypeAlias = "Provider | str | tuple[str, Mapping[str, str]]"
 Chooser: TypeAlias = "Callable[[Sequence[EpDevice], Mapping[str, str]], Iterable[EpDevice]]"
 ChosenDevice: TypeAlias = "EpDevice | tuple[EpDevice, Mapping[str, str]]"
 ProvidersLike: TypeAlias = "Iterable[ProviderLike | ChosenDevice] | DevicePolicy | Chooser | DefaultSelection | None"
 
 
-@dataclass(frozen=True, slots=True)
-class Devices:
-    """Devices of one provider, and the options for it."""
+def as_data(provider: ProviderLike, naming: Callable[[str], str]) -> tuple[str, dict[str, str]]:
+    """A provider's name as `naming` makes it of the caller's, and its options as strings by ORT's keys."""
+    if isinstance(provider, Provider):
+        return naming(provider.name), provider.settings()
+    if isinstance(provider, str):
+        return naming(provider), {}
+    if isinstance(provider, tuple) and len(provider) == 2 and isinstance(provider[0], str):
+        name, options = provider
+        if not isinstance(options, Mapping):
+            raise wrong_type(f"provider {name!r}", "a dict of options", options)
+        full = naming(name)
+        kind = known.kind_of(full)
+        fields = kind.by_key() if kind else {}
+        settings = {}
+        for option, value in options.items():
+            key = text(option, f"provider {name!r}").decode()
+            if value is None:
+                continue
+            if isinstance(value, bool) and key in fields:
+                # Providers differ in how they write True and False.
+                settings[key] = fields[key][1].write(value, f"provider {name!r} option {key!r}")
+            else:
+                settings[key] = text(str(value), f"provider {name!r} option {key!r}").decode()
+        return full, settings
+    raise DTypeError(f"providers: {shown(provider)} is neither a provider, a name nor a (name, options) pair")
+
+
+@public_in("zrt.providers")
+def parse(provider: ProviderLike) -> tuple[str, dict[str, str]]:
+    """A provider's full name and its options, checked against the library."""
+    return as_data(provider, full_name)
+
+
+@public_in("zrt.providers")
+def parse_all(providers: Iterable[ProviderLike] | None) -> list[tuple[str, dict[str, str]]]:
+    """The providers of a session in their order, each once; None means only the CPU execution provider."""
+    parts = [] if providers is None else _grouped(Part(*parse(item)) for item in _items(providers))
+    return [(part.name, dict(part.options)) for part in parts]
+
+
+def _items(providers: Any) -> list[Any]:
+    # The names of a dict are iterable, and its options would be lost.
+    if isinstance(providers, (str, Provider, Mapping)) or not isinstance(providers, Iterable):
+        one = str(providers) if is_device(providers) else shown(providers)
+        raise DTypeError(f"providers: expected a list, got {one} alone")
+    return list(providers)
+
+
+@public
+def prefer_gpu() -> list[Provider]:
+    """CUDA and then the CPU where a session on CUDA can be made on this machine, otherwise only the CPU."""
+    # Deferred, as in `known.kind_of`.
+    from zrt.providers.vendors.cuda import CUDA
+
+    return [CPU()] if usable(CUDA.name) else [CUDA(), CPU()]
+
+
+class Part(NamedTuple):
+    """A provider with its options, which runs on the `devices` if there are any."""
 
     name: str
     options: Mapping[str, str]
-    devices: tuple[EpDevice, ...]
+    devices: tuple[EpDevice, ...] = ()
 
     def append(self, options: PoolOptions) -> None:
-        """Adds the devices to session options."""
+        """Adds the provider or its devices to session options."""
+        if not self.devices:
+            append(options, self.name, self.options)
+            return
         opened = [device._open() for device in self.devices]
         try:
             status.check(
@@ -93,33 +147,31 @@ class _Asking(Carrier):
         self._handle = self.handle()
         self.selector = ffi.new("zrt_selector *", {"api": api(), "python": self._handle, "ask": lib.zrt_policy_asked})
 
-    def ask(self, devices: Sequence[Any], model: Any, room: int) -> list[Any]:
-        """The pointers that the policy chooses, at most `room` of the pointers `devices`."""
-        from zrt.environment.devices import EpDevice
-
+    def ask(self, devices: Sequence[Any], model: Any, most: int) -> list[Any]:
+        """The pointers that the policy chooses, at most `most` of the pointers `devices`."""
         with provider_libraries.lock:
             offered = {EpDevice._read(pointer): pointer for pointer in devices}
         answer = self.choose(tuple(offered), read_pairs(model))
         if isinstance(answer, EpDevice) or not isinstance(answer, Iterable):
             raise DTypeError(f"a policy returns a list of devices, not {answer!r:.80}")
-        given = list(answer)
-        for device in given:
+        selected = list(answer)
+        for device in selected:
             if not isinstance(device, EpDevice):
                 raise DTypeError(f"a policy returns devices, not {device!r:.80}")
             if device not in offered:
                 raise ArgumentError(f"a policy returns some of the devices that it is given, and not {device}")
-        if not 1 <= len(given) <= room:
-            raise ArgumentError(f"a policy returns between 1 and {room} devices, not {len(given)}")
-        return [offered[device] for device in given]
+        if not 1 <= len(selected) <= most:
+            raise ArgumentError(f"a policy returns between 1 and {most} devices, not {len(selected)}")
+        return [offered[device] for device in selected]
 
 
 @callback()
 def zrt_policy_asked(
-    python: Any, devices: Any, count: int, model: Any, chosen: Any, room: int, chosen_count: Any
+    python: Any, devices: Any, count: int, model: Any, selected: Any, most: int, selected_count: Any
 ) -> int:
-    pointers = ffi.from_handle(python).ask(ffi.unpack(devices, count), model, room)
-    chosen[0 : len(pointers)] = pointers
-    chosen_count[0] = len(pointers)
+    pointers = ffi.from_handle(python).ask(ffi.unpack(devices, count), model, most)
+    selected[0 : len(pointers)] = pointers
+    selected_count[0] = len(pointers)
     return 0
 
 
@@ -130,24 +182,21 @@ class Selection(DefaultSelection):
 
     changes_options = True
 
-    parts: tuple[tuple[str, Mapping[str, str]] | Devices, ...]
-    """The providers in their order, by name with options or by devices; empty where a policy chooses."""
+    parts: Sequence[Part]
+    """The providers in their order; empty where a policy chooses."""
 
-    def __init__(self, parts: Sequence[tuple[str, Mapping[str, str]] | Devices], policy: Any = None) -> None:
+    def __init__(self, parts: Sequence[Part], policy: Any = None) -> None:
         super().__init__()
-        self.parts = tuple(parts)
+        self.parts = parts
         self._policy = policy
         self._asking = None if policy is None or isinstance(policy, DevicePolicy) else _Asking(policy)
 
     def apply(self, options: PoolOptions) -> PoolOptions:
         table = api()
-        kept = self._hold()
+        libraries = provider_libraries.hold(device._pointer.library for part in self.parts for device in part.devices)
         if self._policy is None:
             for part in self.parts:
-                if isinstance(part, Devices):
-                    part.append(options)
-                else:
-                    append(options, *part)
+                part.append(options)
         elif self._asking is None:
             status.check(table.SessionOptionsSetEpSelectionPolicy(options.pointer, int(self._policy)))
         else:
@@ -161,19 +210,15 @@ class Selection(DefaultSelection):
             # The recorded assignment is the only source of the chosen providers.
             node_assignment.record(options)
         self.captures = self._enables_capture(options)
-        return options.holding(kept)
+        return options.holding(libraries)
 
-    def _enables_capture(self, options: Handle) -> bool:
+    def _enables_capture(self, options: PoolOptions) -> bool:
         """Whether graph capture is on in the options by name, or in the config entries, which hold devices' options."""
-        given = list(read_entries(options).items())
+        entries = list(options.config_entries().items())
         for part in self.parts:
-            if not isinstance(part, Devices):
-                given += part[1].items()
-        return any(key.rpartition(".")[2] in CAPTURE and value.lower() in ("1", "true") for key, value in given)
-
-    def _hold(self) -> Handle:
-        devices = [device for part in self.parts if isinstance(part, Devices) for device in part.devices]
-        return provider_libraries.hold(device._pointer.library for device in devices)
+            if not part.devices:
+                entries += part.options.items()
+        return any(key.rpartition(".")[2] in CAPTURE and value.lower() in ("1", "true") for key, value in entries)
 
     def loading(self, options: PoolOptions) -> AbstractContextManager[Handle]:
         return super().loading(options) if self._policy is None else self._choosing()
@@ -193,7 +238,7 @@ class Selection(DefaultSelection):
                     self._asking.take()
 
     def asked(self) -> list[str]:
-        return [part.name if isinstance(part, Devices) else part[0] for part in self.parts]
+        return [part.name for part in self.parts]
 
     def all_names(self, session: Handle) -> tuple[str, ...]:
         policy = self._policy is not None
@@ -201,66 +246,49 @@ class Selection(DefaultSelection):
         return (*dict.fromkeys(name for name in names if name != CPU.name), CPU.name)
 
 
-def parse(given: ProvidersLike) -> Selection:
+def selection_of(providers: ProvidersLike) -> Selection:
     """`default_selection.parse` for all that is not None and not parsed yet."""
-    if isinstance(given, DevicePolicy) or (callable(given) and not isinstance(given, (type, Provider))):
-        return Selection([], given)
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
-        if is_device(given):
-            raise DTypeError(f"providers: expected a list, got {given} alone")
-        return Selection(parse_all(given))  # type: ignore[arg-type]  # `parse_all` refuses other types
-    items = list(given)
-    others: list[Any] = [item for item in items if not is_device(item)]
-    named = iter(parse_all(others))
-    parts: list[tuple[str, Mapping[str, str]] | Devices] = []
-    for item in items:
-        parts.append(_devices(item) if is_device(item) else next(named))
-    return Selection(_grouped(parts))
+    if isinstance(providers, DevicePolicy) or (callable(providers) and not isinstance(providers, (type, Provider))):
+        return Selection([], providers)
+    return Selection(_grouped(_devices(item) if is_device(item) else Part(*parse(item)) for item in _items(providers)))
 
 
 def is_device(item: Any) -> bool:
     """Whether an item of `providers` is a device, alone or with options."""
-    first = item[0] if isinstance(item, tuple) and item else item
-    if first is None or isinstance(first, (str, Provider)):
-        return False
-    from zrt.environment.devices import EpDevice
-
-    return isinstance(first, EpDevice)
+    return isinstance(item[0] if isinstance(item, tuple) and item else item, EpDevice)
 
 
-def _devices(item: Any) -> Devices:
+def _devices(item: Any) -> Part:
     if not isinstance(item, tuple):
-        item._open()
-        return Devices(item.provider, {}, (item,))
+        item = (item, {})
     if len(item) != 2:
         raise DTypeError(f"providers: expected a device or a (device, options) pair, got {len(item)} items")
     device, options = item
     device._open()
     pairs = entries(options, f"options of {device}")
-    return Devices(device.provider, {key.decode(): value.decode() for key, value in pairs}, (device,))
+    return Part(device.provider, {key.decode(): value.decode() for key, value in pairs}, (device,))
 
 
-def _grouped(parts: Iterable[Any]) -> list[tuple[str, Mapping[str, str]] | Devices]:
+def _grouped(parts: Iterable[Part]) -> list[Part]:
     """The parts with all devices of a provider in one, at the place of the first: a session has each provider once."""
-    grouped: dict[str, Any] = {}
+    grouped: dict[str, Part] = {}
     for part in parts:
-        name = part.name if isinstance(part, Devices) else part[0]
-        before = grouped.get(name)
+        before = grouped.get(part.name)
         if before is None:
-            grouped[name] = part
-        elif isinstance(before, Devices) and isinstance(part, Devices):
-            grouped[name] = _joined(before, part)
+            grouped[part.name] = part
+        elif before.devices and part.devices:
+            grouped[part.name] = _joined(before, part)
         else:
-            raise ArgumentError(f"provider {name!r} is given twice")
+            raise ArgumentError(f"provider {part.name!r} is given twice")
     if CPU.name in list(grouped)[:-1]:
         raise ArgumentError("the CPU provider takes every node, so providers after it would get none: put it last")
     return list(grouped.values())
 
 
-def _joined(first: Devices, second: Devices) -> Devices:
+def _joined(first: Part, second: Part) -> Part:
     if second.devices[0] in first.devices:
         raise ArgumentError(f"providers: {second.devices[0]} is given twice")
     for key, value in second.options.items():
         if first.options.get(key, value) != value:
             raise ArgumentError(f"provider {first.name!r}: its devices share their options, and {key!r} differs")
-    return Devices(first.name, {**first.options, **second.options}, first.devices + second.devices)
+    return Part(first.name, {**first.options, **second.options}, first.devices + second.devices)

@@ -45,8 +45,8 @@ def _reach(address: str) -> None:
     """Raises unless somebody listens at the address: Ray itself would try for a long time."""
     if address in ("auto", "local"):
         return
-    host, found, port = address.removeprefix("ray://").rpartition(":")
-    if not (found and host and port.isdecimal() and int(port) < 1 << 16):
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not (colon and host and port.isdecimal() and int(port) < 1 << 16):
         raise ArgumentError(
             f"{address!r} is no address of a cluster: expected HOST:PORT, ray://HOST:PORT, auto or local"
         )

@@ -10,7 +10,7 @@ import io
 import logging
 import pickle
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,8 @@ from zrt.loading.session_options import SessionOptions
 from zrt.providers import ProviderLike
 from zrt.ray.scorer import Scorer
 from zrt.scoring.blocks import CHUNK_ROWS, Chunk
-from zrt.scoring.score import Result, needed
+from zrt.scoring.results import Result
+from zrt.scoring.score import needed
 from zrt.scoring.sources import Piece, Source, open_source
 from zrt.session.spec import SessionSpec
 
@@ -83,15 +84,15 @@ def actors_for(
     if number is not None and lanes is not None:
         # A cluster may grow on demand.
         return Actors(spec, number, lanes)
-    found = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
-    cpus = [each for each in found if each]
+    counts = [int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]]
+    cpus = [each for each in counts if each]
     if not cpus:
         raise ArgumentError("no node of the cluster has a CPU: give the numbers of actors and of lanes")
     lanes = min(cpus) if lanes is None else lanes
-    room = sum(each // lanes for each in cpus)
-    if not room:
+    actors = sum(each // lanes for each in cpus)
+    if not actors:
         raise ArgumentError(f"no node of the cluster has {lanes} CPUs for the lanes of an actor")
-    return Actors(spec, room if number is None else number, lanes)
+    return Actors(spec, actors if number is None else number, lanes)
 
 
 def results(
@@ -105,7 +106,7 @@ def results(
     batch: int,
     keep: Sequence[str] = (),
     skip_bad: bool = False,
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """The results of the rows from number `first` on, in order, from the cluster that this process is connected to.
 
     Raises the errors of the workers, and `ConnectionError` where the cluster itself fails.
@@ -143,11 +144,14 @@ def results(
             concurrency=actors.number,
         )
         try:
-            for table in scored.iter_batches(batch_format="pyarrow", batch_size=None, prefetch_batches=1):
-                for found in _unpack(table):
-                    if isinstance(found, Failure):
-                        raise found.error
-                    yield from found
+            # Not `iter_batches`: its threads may outlive the iteration, and Ray ends a process, with status 1, in which
+            # a thread uses a connection that is shut down.
+            for bundle in scored.iter_internal_ref_bundles():
+                for table in ray.get(bundle.block_refs):
+                    for results in _unpack(table):
+                        if isinstance(results, Failure):
+                            raise results.error
+                        yield from results
         except ray.exceptions.RayError as error:
             # The last line of a worker's traceback is the error itself.
             raise ConnectionError(f"the cluster of Ray fails: {str(error).strip().splitlines()[-1]}") from error

@@ -14,7 +14,7 @@ from zrt.environment import cpu_limits
 from zrt.errors import ArgumentError, ShapeError
 from zrt.scoring.blocks import Chunk, no_rows
 from zrt.scoring.columns import Array, storable
-from zrt.scoring.files import joined
+from zrt.scoring.results import Result, joined
 from zrt.scoring.score import Lanes
 from zrt.scoring.scorer import Scorer as Batches
 from zrt.scoring.scorer import check_columns
@@ -58,11 +58,11 @@ class Scorer:
     ) -> None:
         if not isinstance(spec, SessionSpec):
             raise wrong_type("spec", "a SessionSpec", spec)
-        given = {} if inputs is None else inputs
-        if not isinstance(given, Mapping):
+        by_input = {} if inputs is None else inputs
+        if not isinstance(by_input, Mapping):
             raise wrong_type("inputs", "a mapping of inputs to columns", inputs)
         boolean(skip_bad, "skip_bad")
-        self._columns = {name: _names(given[name], f"inputs[{name!r}]") for name in given}
+        self._columns = {name: _names(columns, f"inputs[{name!r}]") for name, columns in by_input.items()}
         self._keep = _names(keep, "keep")
         self._skip_bad = skip_bad
         self._session = spec.shared()
@@ -85,30 +85,33 @@ class Scorer:
         check_columns(self._lanes.scorer, self._columns, list(opened.columns), self._keep)
         if opened.kind == "numpy" and self._skip_bad:
             self._check_nulls()
-        outputs, null = self._run(opened)
+        result = self._run(opened)
         if opened.kind == "pyarrow":
             from zrt.scoring.arrow import table_of
 
-            return table_of(outputs, opened.size, null, {name: opened.columns[name] for name in self._keep})
+            return table_of(result)
         if opened.kind == "pandas":
-            return _frame(outputs, null, {name: batch[name] for name in self._keep}, batch.index)
-        if null is not None:
-            for array in outputs.values():
-                array[null] = np.nan
-        return {name: opened.columns[name] for name in self._keep} | outputs
+            return _frame(result, {name: batch[name] for name in self._keep}, batch.index)
+        if result.null is not None:
+            for array in result.outputs.values():
+                array[result.null] = np.nan
+        return {**result.columns, **result.outputs}
 
-    def _run(self, batch: _Batch) -> tuple[dict[str, Array], Array | None]:
-        """The outputs of all rows, and which rows have none."""
+    def _run(self, batch: _Batch) -> Result:
+        """The result of all rows."""
+        columns = {name: batch.columns[name] for name in self._keep}
         if not batch.size:
-            return no_rows(self._lanes.scorer), None
-        found: list[tuple[int, dict[str, Array], Array | None, dict[str, Any]]] = []
+            return Result(0, no_rows(self._lanes.scorer), columns=columns)
+        results = []
         for result in self._lanes.results([Chunk(0, batch.size, batch.columns)]):
             if result.bad and not self._skip_bad:
                 row, reason = result.bad[0]
                 raise ArgumentError(f"row {row} of the batch cannot be fed: {reason}")
-            found.append((result.covered, result.outputs, result.null, {}))
-        _, outputs, null, _ = joined(found)
-        return {name: storable(array) for name, array in outputs.items()}, null
+            # All rows have a place in the results: the whole columns serve.
+            results.append(result._replace(columns={}))
+        whole = joined(results)
+        outputs = {name: storable(array) for name, array in whole.outputs.items()}
+        return whole._replace(outputs=outputs, columns=columns)
 
     def _check_nulls(self) -> None:
         for info in self._session.outputs:
@@ -148,25 +151,26 @@ def _array(series: Any) -> Array:
     return np.asarray(objects.where(series.notna(), None) if series.hasnans else series)
 
 
-def _frame(outputs: Mapping[str, Array], null: Array | None, kept: Mapping[str, Any], index: Any) -> Any:
+def _frame(result: Result, columns: dict[str, Any], index: Any) -> Any:
+    # Deferred: only pandas' batches need it.
     import pandas
 
-    columns = dict(kept)
-    for name, array in outputs.items():
-        if array.ndim == 1 and null is None:
+    null = np.zeros(result.size, bool) if result.null is None else result.null
+    for name, array in result.outputs.items():
+        if array.ndim == 1 and result.null is None:
             columns[name] = array
         else:
-            rows = [None if null is not None and null[place] else row for place, row in enumerate(array)]
+            rows = [None if without else row for without, row in zip(null, array, strict=True)]
             columns[name] = pandas.Series(rows, index, dtype=object)
     return pandas.DataFrame(columns, index)
 
 
-def _names(given: Any, subject: str) -> list[str]:
+def _names(names: Any, subject: str) -> list[str]:
     """One name or several as a list."""
-    names = [given] if isinstance(given, str) else given
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise wrong_type(subject, "a str or a sequence of str", given)
-    return list(names)
+    several = [names] if isinstance(names, str) else names
+    if not isinstance(several, Sequence) or not all(isinstance(name, str) for name in several):
+        raise wrong_type(subject, "a str or a sequence of str", names)
+    return list(several)
 
 
 def _given_cpus() -> int:

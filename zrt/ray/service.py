@@ -6,8 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from contextlib import suppress
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import ray
 from ray import serve
@@ -45,8 +46,8 @@ class Http(NamedTuple):
     def options(self) -> dict[str, Any]:
         """The options for ``serve.start``."""
         timeout = None if self.timeout is None else self.timeout + PROXY_SLACK_S
-        given = {"host": self.host, "port": self.port, "request_timeout_s": timeout}
-        return {name: value for name, value in given.items() if value is not None}
+        options = {"host": self.host, "port": self.port, "request_timeout_s": timeout}
+        return {name: value for name, value in options.items() if value is not None}
 
 
 class Service:
@@ -60,7 +61,7 @@ class Service:
         self.route_prefix = route_prefix
         self._started_serve = False
         self._deployed = False
-        self._running: _Call[Any] | None = None
+        self._running: Future[Any] | None = None
         # Ray Serve logs each step there.
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
 
@@ -80,8 +81,9 @@ class Service:
             _check_address(http)
         self._deployed = True
         target = deployment.bind()
-        running = self._running = _Call(lambda: serve.run(target, name=self.name, route_prefix=self.route_prefix))
-        while not running.wait(POLL_S):
+        running = _start(lambda: serve.run(target, name=self.name, route_prefix=self.route_prefix))
+        self._running = running
+        while not wait([running], POLL_S).done:
             if stop.is_set():
                 return []
             if time.monotonic() > until:
@@ -109,7 +111,7 @@ class Service:
             if self._running is not None:
                 # After a failed start it asks Ray Serve once a second, which ends with the first error. If this process
                 # had left the cluster by then, Ray would connect it anew.
-                self._running.wait(END_S)
+                wait([self._running], END_S)
 
     def _delete(self) -> None:
         # It waits for a minute at most, and the deletion goes on.
@@ -123,61 +125,47 @@ class Service:
         return " ".join(_last_line(message) for message in messages)
 
     def _addresses(self) -> list[str]:
-        chosen = _get_global_client().http_config
-        hosts = {str(chosen.host)}
-        if chosen.host in WILDCARDS:
+        config = _get_global_client().http_config
+        hosts = {str(config.host)}
+        if config.host in WILDCARDS:
             proxies = _answer(serve.status).proxies
             hosts = {node["NodeManagerAddress"] for node in ray.nodes() if node["NodeID"] in proxies}
         path = self.route_prefix.rstrip("/")
-        return sorted(f"http://{f'[{host}]' if ':' in host else host}:{chosen.port}{path}" for host in hosts)
+        return sorted(f"http://{f'[{host}]' if ':' in host else host}:{config.port}{path}" for host in hosts)
 
 
 def _check_address(http: Http) -> None:
     """Raises if Ray Serve runs and listens elsewhere."""
-    chosen = _get_global_client().http_config
+    config = _get_global_client().http_config
     for name in ("host", "port"):
-        wanted, found = getattr(http, name), getattr(chosen, name)
-        if wanted not in (None, found):
+        wanted, current = getattr(http, name), getattr(config, name)
+        if wanted not in (None, current):
             raise ServiceError(
-                f"Ray Serve runs on this cluster already, at {chosen.host}, port {chosen.port}: {name} {wanted} is not "
+                f"Ray Serve runs on this cluster already, at {config.host}, port {config.port}: {name} {wanted} is not "
                 "possible"
             )
 
 
 def _answer(call: Callable[[], Value], seconds: float = ANSWER_S) -> Value:
     """The value of a call to Ray Serve, which may have no time limit, while the cluster may be gone."""
-    running = _Call(call)
-    if not running.wait(seconds):
-        raise ServiceError(f"the cluster did not answer in {seconds:g} seconds")
-    return running.result()
+    try:
+        return _start(call).result(seconds)
+    except TimeoutError:
+        raise ServiceError(f"the cluster did not answer in {seconds:g} seconds") from None
 
 
-class _Call(Generic[Value]):
-    """A call on a thread, which does not hinder the end of the process."""
+def _start(call: Callable[[], Value]) -> Future[Value]:
+    """Begins a call on a thread of its own, which does not hinder the end of the process."""
+    future: Future[Value] = Future()
 
-    def __init__(self, call: Callable[[], Value]) -> None:
-        self._call = call
-        self._value: Value | None = None
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="zrt-ray-serve", daemon=True)
-        start_thread(self._thread)
-
-    def _run(self) -> None:
+    def run() -> None:
         try:
-            self._value = self._call()
+            future.set_result(call())
         except Exception as error:
-            self._error = error
+            future.set_exception(ServiceError(_last_line(str(error))))
 
-    def wait(self, seconds: float) -> bool:
-        """Whether it ended within that time."""
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
-
-    def result(self) -> Value:
-        """Its value, after its end."""
-        if self._error is not None:
-            raise ServiceError(_last_line(str(self._error))) from self._error
-        return cast(Value, self._value)
+    start_thread(threading.Thread(target=run, name="zrt-ray-serve", daemon=True))
+    return future
 
 
 def _last_line(text: str) -> str:

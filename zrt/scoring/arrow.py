@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from zrt.errors import ArgumentError
 from zrt.scoring.columns import Array, Rows, Wanted, fit, fit_each, storable
+from zrt.scoring.results import Result
 
 # The texts that become numbers. Identifiers such as 007, and those of more digits than a number keeps, stay texts.
 INTEGER = "^(0|-?[1-9][0-9]{0,17})$"
@@ -93,12 +94,13 @@ def _plain(column: Any) -> Array | None:
     return flat.reshape(sizes)
 
 
-def table_of(results: Mapping[str, Array], count: int, null: Array | None, kept: Mapping[str, Any]) -> Any:
-    """The results of `count` rows as a table: kept columns, then outputs. `null` marks rows without results."""
-    columns = {name: _column(each, None) if isinstance(each, np.ndarray) else each for name, each in kept.items()}
-    for name, array in results.items():
-        columns[name] = _column(array, null)
-    return pa.table(columns)
+def table_of(result: Result) -> Any:
+    """Results as a table: the columns that were copied, then the outputs."""
+    columns = {
+        name: _column(column, None) if isinstance(column, np.ndarray) else column
+        for name, column in result.columns.items()
+    }
+    return pa.table(columns | {name: _column(array, result.null) for name, array in result.outputs.items()})
 
 
 def _column(array: Array, null: Array | None) -> Any:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from zrt.scoring.columns import Array, Rows, Wanted, fit, fit_each, stack
+from zrt.scoring.columns import Array, Rows, Wanted, blank, fit, fit_each, matches, stack
+from zrt.scoring.results import Result
 from zrt.scoring.scorer import Scorer
 
 # The rows that are read and converted at once.
@@ -27,14 +28,12 @@ class Chunk(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Consecutive rows for one thread: those that can be fed, and what is known of the others."""
+    """Consecutive rows for one thread."""
 
-    covered: int
     feeds: dict[str, Array]
-    null: Array | None
-    """With `skip_bad`, which rows get no results; None for none."""
-    kept: dict[str, Any]
-    bad: list[tuple[int, str]]
+    """Those that can be fed; empty for none."""
+    result: Result
+    """Their result but for the outputs."""
 
 
 class Pace:
@@ -70,48 +69,43 @@ def _rows_of(column: Any, subject: str, wanted: Wanted) -> Rows:
     return fit(subject, column, wanted)
 
 
-def reasons_of(inputs: Mapping[str, Rows]) -> dict[int, str]:
-    """Why rows cannot be fed, by their place in the chunk; of several reasons for a row the first."""
-    reasons: dict[int, str] = {}
-    for rows in inputs.values():
-        reasons = {**rows.bad, **reasons}
-    return reasons
-
-
 def blocks(
     chunk: Chunk, inputs: Mapping[str, Rows], keep: Sequence[str], scorer: Scorer, pace: Pace, skip_bad: bool
 ) -> Iterator[Block]:
     """The rows of a chunk, cut into blocks whose rows have the same shapes."""
-    reasons = reasons_of(inputs)
+    # By their place in the chunk; of several reasons for a row the first.
+    reasons = {row: reason for rows in reversed(list(inputs.values())) for row, reason in rows.bad.items()}
     start = 0
     while start < chunk.size:
         end = _end_of_shape(inputs, reasons, start, min(start + pace.rows, chunk.size))
-        bad = [(chunk.first + row, reasons[row]) for row in range(start, end) if row in reasons] if reasons else []
-        if not bad:
-            feeds = {name: _slice(rows.values, start, end) for name, rows in inputs.items()}
-            kept = {name: chunk.columns[name][start:end] for name in keep}
-            yield Block(end - start, feeds, None, kept, [])
-        else:
-            good = [row for row in range(start, end) if row not in reasons]
-            null = np.array([row in reasons for row in range(start, end)])
-            feeds = {name: _pick(rows.values, good) for name, rows in inputs.items()} if good else {}
-            if skip_bad and not good:
-                # A made-up row tells the shapes of the nulls.
-                feeds = _made_up(scorer)
-            picked = list(range(start, end)) if skip_bad else good
-            kept = {name: chunk.columns[name].take(picked) for name in keep}
-            yield Block(end - start, feeds, null if skip_bad else None, kept, bad)
+        every: Sequence[int] = range(start, end)
+        bad = [(chunk.first + row, reasons[row]) for row in every if row in reasons] if reasons else []
+        good = [row for row in every if row not in reasons] if bad else every
+        null = np.array([row in reasons for row in every]) if bad and skip_bad else None
+        feeds = {name: _pick(rows.values, good) for name, rows in inputs.items()} if good else {}
+        if null is not None and not good:
+            # A made-up row tells the shapes of the nulls.
+            feeds = _made_up(scorer, inputs)
+        columns = {name: _pick(chunk.columns[name], every if skip_bad else good) for name in keep}
+        yield Block(feeds, Result(end - start, null=null, columns=columns, bad=bad))
         start = end
 
 
 def no_rows(scorer: Scorer) -> dict[str, Array]:
-    """The outputs for no rows, with the shapes that a row of zeros gives them."""
-    return {name: array[:0] for name, array in scorer.run(_made_up(scorer)).items()}
+    """The outputs for no rows, with the shapes that a made-up row gives them."""
+    return {name: array[:0] for name, array in scorer.run(_made_up(scorer, {})).items()}
 
 
-def _made_up(scorer: Scorer) -> dict[str, Array]:
-    """A row of zeros."""
-    return {wanted.name: np.zeros((1, *[size or 1 for size in wanted.row]), wanted.dtype) for wanted in scorer.wanted}
+def _made_up(scorer: Scorer, inputs: Mapping[str, Rows]) -> dict[str, Array]:
+    """A blank row: its open sizes are those of the rows around it, or 1."""
+    feeds = {}
+    for wanted in scorer.wanted:
+        rows = inputs[wanted.name].values if wanted.name in inputs else ()
+        shapes = (np.shape(row) for row in rows if row is not None)
+        near = next((shape for shape in shapes if matches(shape, wanted.row)), None)
+        made_up = [size or 1 for size in wanted.row]
+        feeds[wanted.name] = blank((1, *(made_up if near is None else near)), wanted.dtype)
+    return feeds
 
 
 def _end_of_shape(inputs: Mapping[str, Rows], bad: Mapping[int, str], start: int, end: int) -> int:
@@ -130,11 +124,11 @@ def _end_of_shape(inputs: Mapping[str, Rows], bad: Mapping[int, str], start: int
     return end
 
 
-def _slice(values: Array | list[Array | None], start: int, end: int) -> Array:
-    return np.stack(values[start:end]) if isinstance(values, list) else values[start:end]  # type: ignore[arg-type]
-
-
-def _pick(values: Array | list[Array | None], rows: Sequence[int]) -> Array:
+def _pick(values: Any, rows: Sequence[int]) -> Any:
+    """Some rows of an array, of a list of arrays, or of a column of pyarrow's."""
     if isinstance(values, list):
-        return np.stack([values[row] for row in rows])  # type: ignore[misc]
-    return values[list(rows)]
+        return np.stack([values[row] for row in rows])
+    # A slice copies nothing.
+    if isinstance(rows, range):
+        return values[rows.start : rows.stop]
+    return values[rows] if isinstance(values, np.ndarray) else values.take(rows)

@@ -11,7 +11,7 @@ from zrt.errors import DTypeError
 
 Array = np.ndarray[Any, Any]
 
-# `numpy.dtype.isbuiltin` of such a type.
+# The value of `numpy.dtype.isbuiltin` for types that libraries add to numpy's, such as bfloat16.
 ADDED = 2
 
 TOO_LARGE = "a number is too large"
@@ -59,18 +59,18 @@ def fit(subject: str, array: Array, wanted: Wanted) -> Rows:
 
 def fit_each(subject: str, values: Sequence[Any], wanted: Wanted) -> Rows:
     """Rows of Python objects: numbers, texts, lists of them, None."""
-    made: list[Array | None] = []
+    arrays: list[Array | None] = []
     bad: dict[int, str] = {}
     for index, value in enumerate(values):
-        found = _one(value, wanted)
-        if isinstance(found, str):
-            bad[index] = f"{subject}: {found}"
-        made.append(None if isinstance(found, str) else found)
-    shapes = {array.shape for array in made if array is not None}
+        row = _one(value, wanted)
+        if isinstance(row, str):
+            bad[index] = f"{subject}: {row}"
+        arrays.append(None if isinstance(row, str) else row)
+    shapes = {array.shape for array in arrays if array is not None}
     if len(shapes) > 1:
-        return Rows(made, bad)
-    filler = np.zeros(shapes.pop() if shapes else [size or 0 for size in wanted.row], wanted.dtype)
-    return Rows(np.stack([filler if array is None else array for array in made]), bad)
+        return Rows(arrays, bad)
+    filler = blank(shapes.pop() if shapes else [size or 0 for size in wanted.row], wanted.dtype)
+    return Rows(np.stack([filler if array is None else array for array in arrays]), bad)
 
 
 def _one(value: Any, wanted: Wanted) -> Array | str:
@@ -89,14 +89,14 @@ def _one(value: Any, wanted: Wanted) -> Array | str:
             if all(isinstance(number, int) for number in array.ravel()):
                 return TOO_LARGE
             return "it has a null or lists of different lengths"
-        found = fit("", array[None], wanted)
+        rows = fit("", array[None], wanted)
     except (ValueError, OverflowError):
         return f"{str(value)[:40]!r} is no {wanted.dtype}"
     except DTypeError:
         return f"{array.dtype} cannot be fed as {wanted.dtype}"
-    if found.bad:
-        return found.bad[0].removeprefix(": ")
-    return np.asarray(found.values[0])
+    if rows.bad:
+        return rows.bad[0].removeprefix(": ")
+    return np.asarray(rows.values[0])
 
 
 def stack(parts: Sequence[Rows], wanted: Wanted) -> Rows:
@@ -105,8 +105,13 @@ def stack(parts: Sequence[Rows], wanted: Wanted) -> Rows:
     for part in reversed(parts):
         bad.update(part.bad)
     stacked = np.stack([np.asarray(part.values) for part in parts], axis=1)
-    found = fit("columns side by side", stacked, wanted)
-    return Rows(found.values, {**found.bad, **bad})
+    rows = fit("columns side by side", stacked, wanted)
+    return Rows(rows.values, {**rows.bad, **bad})
+
+
+def blank(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """An array of zeros, or of empty texts."""
+    return np.full(shape, "" if dtype.kind == "O" else 0, dtype)
 
 
 def storable(array: Array) -> Array:
@@ -116,9 +121,7 @@ def storable(array: Array) -> Array:
 
 def matches(row: Sequence[int], wanted: Sequence[int | None]) -> bool:
     """Whether a row's shape is what an input takes."""
-    return len(row) == len(wanted) and all(
-        size is None or size == given for given, size in zip(row, wanted, strict=True)
-    )
+    return len(row) == len(wanted) and all(size is None or size == own for own, size in zip(row, wanted, strict=True))
 
 
 def _shape(row: Sequence[int | None]) -> str:

@@ -39,17 +39,17 @@ class Manifest:
     def read(cls, path: Path) -> Manifest | None:
         """The manifest in a file, None without the file; raises `FileError` for a file that is none."""
         try:
-            found = json.loads(path.read_text("utf-8"))
+            data = json.loads(path.read_text("utf-8"))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(f"{str(path)!r} cannot be read: {error}") from None
-        if not isinstance(found, dict) or found.keys() != {each.name for each in fields(cls)}:
+        if not isinstance(data, dict) or data.keys() != {each.name for each in fields(cls)}:
             raise FileError(f"{str(path)!r} is not the manifest of a run")
-        problem = _problem(found)
+        problem = _problem(data)
         if problem:
             raise FileError(f"{str(path)!r} is damaged: {problem}")
-        return cls(**found)
+        return cls(**data)
 
     def write(self, path: Path) -> None:
         """Replaces the manifest in a file; raises `FileError`."""
@@ -60,27 +60,27 @@ class Manifest:
         return sorted(name for name in recipe.keys() | self.recipe.keys() if recipe.get(name) != self.recipe.get(name))
 
 
-def _problem(found: Mapping[str, Any]) -> str:
+def _problem(data: Mapping[str, Any]) -> str:
     """The first value that no run writes; empty without one."""
-    if not isinstance(found["recipe"], dict) or not isinstance(found["finished"], bool):
+    if not isinstance(data["recipe"], dict) or not isinstance(data["finished"], bool):
         return "a value has the wrong type"
-    if not (_count(found["done"]) and _count(found["bad_count"])):
+    if not (_count(data["done"]) and _count(data["bad_count"])):
         return "a number of rows is none"
-    if not isinstance(found["parts"], list) or not isinstance(found["bad"], list):
+    if not isinstance(data["parts"], list) or not isinstance(data["bad"], list):
         return "a list is none"
     at = 0
-    for name in found["parts"]:
+    for name in data["parts"]:
         match = PART.fullmatch(name) if isinstance(name, str) else None
         if match is None:
             return f"{str(name)[:80]!r} is no name of a part"
         first, end = map(int, match.groups())
-        if not at <= first <= end <= found["done"]:
+        if not at <= first <= end <= data["done"]:
             return f"the rows of {name!r} do not follow those before them"
         at = end
-    for row in found["bad"]:
+    for row in data["bad"]:
         if not (isinstance(row, list) and len(row) == 2 and _count(row[0]) and isinstance(row[1], str)):
             return f"{str(row)[:80]!r} is no bad row"
-    shapes = found["shapes"]
+    shapes = data["shapes"]
     if shapes is not None and not (
         isinstance(shapes, dict)
         and all(isinstance(shape, list) and all(map(_count, shape)) for shape in shapes.values())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace as changed
 from pathlib import Path
@@ -19,9 +19,9 @@ from typing import Any
 from zrt._common.files import lock_folder, take_permissions
 from zrt.errors import ArgumentError, FileError
 from zrt.scoring import files
-from zrt.scoring.columns import Array
 from zrt.scoring.manifest import PART, Manifest
 from zrt.scoring.manifest import replace as _replace
+from zrt.scoring.results import Result, joined
 
 MANIFEST = "_zrt.json"
 WORK = "_zrt.parts"
@@ -68,9 +68,7 @@ class Parts:
         self._folder = work_folder(target, single)
         self._close = weakref.finalize(self, os.close, _locked(self._folder))
         self._manifest = Manifest(recipe)
-        self._waiting: list[
-            tuple[int, Mapping[str, Array], Array | None, Mapping[str, Any], Sequence[tuple[int, str]]]
-        ] = []
+        self._waiting: list[Result] = []
         self._bytes = 0
         try:
             self._begin(resume)
@@ -82,60 +80,60 @@ class Parts:
     def _begin(self, resume: bool) -> None:
         """Finds the state that an earlier run has left, and goes on from there."""
         recipe = self._manifest.recipe
-        found = Manifest.read(self._folder / MANIFEST)
-        if found is None:
+        state = _manifest_in(self._folder)
+        if state is None:
             _require_nothing(self._folder, {f"_{MANIFEST}.new"})
-        elif self._gone(found) or not (found.done or found.finished):
+        elif self._gone(state) or not (state.done or state.finished):
             # Its result was removed, or it had none: nothing is lost.
-            found = None
-        if found is not None:
+            state = None
+        if state is not None:
             if not resume:
                 raise ArgumentError(
                     f"{str(self._folder)!r} has the results of an interrupted run: --resume goes on, or remove it"
                 )
-            _require_same(self._folder, found, recipe)
-        record = None if self._single else self._record(found)
-        if found is None and record is not None and resume and not record.other_than(recipe):
+            _require_same(self._folder, state, recipe)
+        record = None if self._single else self._record(state)
+        if state is None and record is not None and resume and not record.other_than(recipe):
             # That run is finished.
-            found = record
+            state = record
         elif record is not None and not self._overwrite:
             if resume:
                 _require_same(self._target, record, recipe)
             raise ArgumentError(f"OUTPUT: {str(self._target)!r} has the results of a run: --overwrite replaces them")
-        placed = found is not None and found.finished and not (self._folder / JOINED).exists()
+        placed = state is not None and state.finished and not (self._folder / JOINED).exists()
         if self._single and self._target.exists() and not (placed or self._overwrite):
             raise ArgumentError(f"OUTPUT: {str(self._target)!r} exists: --overwrite replaces it")
-        if found is None:
+        if state is None:
             self._manifest.write(self._folder / MANIFEST)
         else:
-            self._manifest = found
+            self._manifest = state
         self._sweep()
         for file in [] if self._single and placed else self.files:
             if not file.is_file():
-                raise FileError(f"{str(file)!r} is missing, and the manifest beside it names it: remove {self._at()!r}")
+                folder = self._folder if self._folder.exists() else self._target
+                raise FileError(
+                    f"{str(file)!r} is missing, and the manifest beside it names it: remove {str(folder)!r}"
+                )
 
-    def _gone(self, found: Manifest) -> bool:
+    def _gone(self, state: Manifest) -> bool:
         """Whether a finished run's only file was removed."""
-        return self._single and found.finished and not (self._folder / JOINED).exists() and not self._target.exists()
+        return self._single and state.finished and not (self._folder / JOINED).exists() and not self._target.exists()
 
-    def _at(self) -> str:
-        return str(self._folder if self._folder.exists() else self._target)
-
-    def _record(self, found: Manifest | None) -> Manifest | None:
+    def _record(self, state: Manifest | None) -> Manifest | None:
         """The manifest of the finished run whose results the target has; raises for files that are none of a run."""
-        record = Manifest.read(self._target / MANIFEST)
+        record = _manifest_in(self._target)
         named = {MANIFEST, WORK, *(record.parts if record else [])}
-        _require_nothing(self._target, named | set(found.parts if found and found.finished else []))
+        _require_nothing(self._target, named | set(state.parts if state and state.finished else []))
         return record
 
     def _sweep(self) -> None:
         """Removes files that an interrupted run was writing: no manifest names them."""
         manifest = self._manifest
-        kept = {*manifest.parts, MANIFEST} | ({JOINED} if manifest.finished else set())
+        named = {*manifest.parts, MANIFEST} | ({JOINED} if manifest.finished else set())
         for file in list(self._folder.iterdir()):
             name = file.name
             scratch = name.startswith("_") and name.endswith(".new")
-            if name not in kept and (PART.fullmatch(name) or name == JOINED or scratch):
+            if name not in named and (PART.fullmatch(name) or name == JOINED or scratch):
                 file.unlink()
 
     @property
@@ -168,18 +166,11 @@ class Parts:
         file = self._folder / name
         return self._target / name if self.finished and not self._single and not file.exists() else file
 
-    def add(
-        self,
-        covered: int,
-        results: Mapping[str, Array],
-        null: Array | None,
-        kept: Mapping[str, Any],
-        bad: Sequence[tuple[int, str]],
-    ) -> None:
-        """Adds the results of the next `covered` rows of the data set, some of which may have none."""
+    def add(self, result: Result) -> None:
+        """Adds the results of the next rows of the data set."""
         # One append: an interrupt cannot separate the results from the number of their rows.
-        self._waiting.append((covered, results, null, kept, bad))
-        self._bytes += sum(array.nbytes for array in results.values())
+        self._waiting.append(result)
+        self._bytes += sum(array.nbytes for array in result.outputs.values())
         if self._bytes >= PART_BYTES or time.monotonic() - self._written >= self._checkpoint:
             self.flush()
 
@@ -187,20 +178,22 @@ class Parts:
         """Writes what waits as a part."""
         if not self._waiting:
             return
-        done = self.done + sum(one[0] for one in self._waiting)
-        bad = [list(row) for one in self._waiting for row in one[4]]
-        filled = [(len(next(iter(one[1].values()))), *one[1:4]) for one in self._waiting if one[1]]
-        manifest = changed(
-            self._manifest, done=done, bad_count=self.bad_count + len(bad), bad=(self._manifest.bad + bad)[:NAMED]
-        )
-        if filled:
+        result = joined(self._waiting)
+        done = self.done + result.covered
+        bad = (self._manifest.bad + [list(row) for row in result.bad])[:NAMED]
+        manifest = changed(self._manifest, done=done, bad_count=self.bad_count + len(result.bad), bad=bad)
+        if result.outputs:
             name = f"part-{self.done:012d}-{done:012d}.{self._kind}"
-            count, results, null, kept = files.joined(filled)
-            kept |= {column: kept[column].cast(kind) for column, kind in self._kept_types.items() if column in kept}
-            shapes = {output: list(array.shape[1:]) for output, array in results.items()}
+            types = self._kept_types
+            columns = {
+                column: values.cast(types[column]) if column in types else values
+                for column, values in result.columns.items()
+            }
+            shapes = {output: list(array.shape[1:]) for output, array in result.outputs.items()}
             if (manifest.shapes or shapes) != shapes:
                 raise ArgumentError(f"the rows of outputs have different shapes: {manifest.shapes} and {shapes}")
-            _replace(self._folder / name, lambda path: files.write(path, self._kind, count, results, null, kept))
+            typed = result._replace(columns=columns)
+            _replace(self._folder / name, lambda path: files.write(path, self._kind, typed))
             manifest = changed(manifest, shapes=shapes, parts=[*manifest.parts, name])
         manifest.write(self._folder / MANIFEST)
         self._manifest, self._waiting, self._bytes = manifest, [], 0
@@ -234,7 +227,7 @@ class Parts:
             self._mark()
         if not (self._folder / MANIFEST).exists():
             return
-        before = Manifest.read(self._target / MANIFEST)
+        before = _manifest_in(self._target)
         for name in before.parts if before else []:
             # One of the same name may be a new one.
             if name not in self._manifest.parts:
@@ -280,8 +273,16 @@ def _locked(folder: Path) -> int:
         raise FileError(f"{str(folder)!r} cannot be written: {error}") from error
 
 
-def _require_same(folder: Path, found: Manifest, recipe: Mapping[str, Any]) -> None:
-    differs = found.other_than(recipe)
+def _manifest_in(folder: Path) -> Manifest | None:
+    """The manifest in a folder, None without one; raises `FileError` for a file that is none."""
+    try:
+        return Manifest.read(folder / MANIFEST)
+    except FileError as error:
+        raise FileError(f"{error}: remove {str(folder)!r} to begin anew") from None
+
+
+def _require_same(folder: Path, manifest: Manifest, recipe: Mapping[str, Any]) -> None:
+    differs = manifest.other_than(recipe)
     if differs:
         raise ArgumentError(f"{str(folder)!r} has the results of another run, which differs in {', '.join(differs)}")
 

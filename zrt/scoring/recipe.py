@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from zrt._common.files import reading
 from zrt._native.library import library
-from zrt.errors import FileError
 from zrt.loading.model_contents import model_files
 from zrt.loading.model_source import Source
 from zrt.providers import ProviderLike
-from zrt.providers.choice import as_data
 from zrt.providers.known import short
+from zrt.providers.selection import as_data
 
 # Options that tell about a session, and do not change its results.
 SILENT = ("logid", "log_severity_level", "log_verbosity_level", "logger", "profile_file_prefix", "record_placement")
@@ -33,10 +33,12 @@ def recipe(
     `options` are those of the session as data. `source` are the files of the data set, in their order, `modules` those
     of ``--import``, `run` the other flags. Each file is read once. Raises `FileError` for a file that cannot be read.
     """
+    with Source(model) as opened:
+        files = model_files(opened, options.get("config_entries", {}))
     settings = {name: value for name, value in options.items() if name not in SILENT}
     libraries = settings.pop("custom_op_libraries", [])
     return {
-        "MODEL": [digest(file) for file in files_of_model(model, options)],
+        "MODEL": [digest(Path(file)) for file in files],
         "INPUT": [digest(file) for file in source],
         "--options or --threads": settings,
         "custom operators": [digest(Path(file)) for file in libraries] + [_module(name) for name in modules],
@@ -48,17 +50,8 @@ def recipe(
 
 def digest(path: Path) -> str:
     """The SHA-256 of a file's contents."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise FileError(f"{str(path)!r} cannot be read: {error}") from None
-
-
-def files_of_model(model: Path, options: Mapping[str, Any]) -> list[Path]:
-    """The model's own file, and those of its weights."""
-    with Source(model) as source:
-        return [Path(file) for file in model_files(source, options.get("config_entries", {}))]
+    with reading(path, OSError), open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _module(name: str) -> str:

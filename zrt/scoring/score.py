@@ -7,29 +7,17 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, NamedTuple
-
-import numpy as np
 
 from zrt.errors import Error
 from zrt.scoring.blocks import CHUNK_ROWS, Block, Chunk, Pace, blocks, feed, no_rows
-from zrt.scoring.columns import Array
+from zrt.scoring.columns import Array, blank
 from zrt.scoring.parts import Parts
+from zrt.scoring.results import Result
 from zrt.scoring.scorer import Scorer
 from zrt.scoring.sources import Source
 
 # The blocks that wait or run for each thread.
 AHEAD = 2
-
-
-class Result(NamedTuple):
-    """The results of consecutive rows: what `Parts.add` takes."""
-
-    covered: int
-    outputs: dict[str, Array]
-    null: Array | None
-    kept: dict[str, Any]
-    bad: list[tuple[int, str]]
 
 
 class Lanes:
@@ -62,7 +50,7 @@ class Lanes:
 
         def first() -> Result:
             block, future = running[0]
-            result = Result(block.covered, future.result(), block.null, block.kept, block.bad)
+            result = block.result._replace(outputs=future.result())
             running.popleft()
             return result
 
@@ -89,7 +77,7 @@ class Lanes:
         start = time.perf_counter()
         outputs = self.scorer.run(block.feeds)
         self._pace.ran(len(next(iter(block.feeds.values()))), time.perf_counter() - start)
-        return outputs if block.null is None else _spread(outputs, block.null)
+        return outputs if block.result.null is None else _spread(outputs, block.result.null)
 
 
 def score(
@@ -125,7 +113,7 @@ def gather(results: Iterator[Result], scorer: Scorer, parts: Parts, progress: Ca
     done = parts.done
     try:
         for result in results:
-            parts.add(*result)
+            parts.add(result)
             done += result.covered
             progress(done)
     finally:
@@ -133,15 +121,15 @@ def gather(results: Iterator[Result], scorer: Scorer, parts: Parts, progress: Ca
     if not parts.files:
         # Results of no rows, so that there is a file.
         with suppress(Error):
-            parts.add(0, no_rows(scorer), None, {}, [])
+            parts.add(Result(0, no_rows(scorer)))
             parts.flush()
 
 
 def _spread(results: Mapping[str, Array], null: Array) -> dict[str, Array]:
-    """Results with a row, of zeros, for each row that has none."""
+    """Results with a blank row for each row that has none."""
     spread = {}
     for name, array in results.items():
-        whole = np.zeros((len(null), *array.shape[1:]), array.dtype)
+        whole = blank((len(null), *array.shape[1:]), array.dtype)
         if not null.all():
             whole[~null] = array
         spread[name] = whole

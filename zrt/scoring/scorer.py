@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from zrt.errors import ArgumentError, ShapeError, UnsupportedError
+from zrt.lanes.rows import padded_rows, write_rows
 from zrt.scoring.columns import Array, Wanted
 from zrt.session.session import Session
 from zrt.types import ValueKind
@@ -18,8 +19,8 @@ from zrt.types import ValueKind
 class Scorer:
     """Runs blocks of rows in batches; any number of threads may use it at once.
 
-    Where the model fixes its first size, that is the batch; else `batch` is. A batch that is not full is filled up with
-    its first row, and the result is cut.
+    Where the model fixes its first size, that is the batch; else `batch` is. In a batch that is not full the last row
+    repeats, and the result is cut.
     """
 
     def __init__(self, session: Session, batch: int) -> None:
@@ -60,7 +61,7 @@ class Scorer:
         for start in range(0, count, self.batch):
             part = {name: array[start : start + self.batch] for name, array in feeds.items()}
             size = min(self.batch, count - start)
-            for name, array in run(part, size, shapes).items():
+            for name, array in run(part, shapes).items():
                 if array.ndim == 0 or len(array) != self.batch:
                     raise ShapeError(
                         f"output {name!r}: shape {list(array.shape)} does not have a row for each of {self.batch}"
@@ -73,31 +74,28 @@ class Scorer:
                 results[name][start : start + size] = array[:size]
         return results
 
-    def _run_lane(self, feeds: Mapping[str, Array], size: int, shapes: Mapping[str, Any]) -> Mapping[str, Array]:
+    def _run_lane(self, feeds: Mapping[str, Array], shapes: Mapping[str, Any]) -> Mapping[str, Array]:
         key = tuple(shapes.values())
         if getattr(self._local, "key", None) != key:
             lane = self._session.lane(shapes)
             self._local.inputs = {name: lane.inputs[name] for name in shapes}
             self._local.lane, self._local.key = lane, key
         lane = self._local.lane
-        for name, target in self._local.inputs.items():
-            array = feeds[name]
-            target[:size] = array
-            if size < len(target):
-                target[size:] = array[0]
+        for name, memory in self._local.inputs.items():
+            write_rows(memory, [feeds[name]])
         lane.run()
         return {name: lane.outputs[name] for name in self._session.output_names}
 
-    def _run_session(self, feeds: Mapping[str, Array], size: int, shapes: Mapping[str, Any]) -> Mapping[str, Array]:
-        fed = dict(feeds)
-        if size < self.batch:
-            for name, array in feeds.items():
-                fed[name] = np.concatenate([array, np.repeat(array[:1], self.batch - size, axis=0)])
-        return dict(zip(self._session.output_names, self._session.run(fed), strict=True))
+    def _run_session(self, feeds: Mapping[str, Array], shapes: Mapping[str, Any]) -> Mapping[str, Array]:
+        full = {
+            name: array if len(array) == self.batch else padded_rows([array], self.batch)
+            for name, array in feeds.items()
+        }
+        return dict(zip(self._session.output_names, self._session.run(full), strict=True))
 
 
 def check_columns(
-    scorer: Scorer, columns: Mapping[str, list[str]], given: Sequence[str], keep: Sequence[str] = ()
+    scorer: Scorer, columns: Mapping[str, list[str]], available: Sequence[str], keep: Sequence[str] = ()
 ) -> None:
     """Raises unless each input of the model has columns, and the data set has all columns that are named."""
     names = [wanted.name for wanted in scorer.wanted]
@@ -105,15 +103,15 @@ def check_columns(
         if name not in names:
             raise ArgumentError(f"the model has no input {name!r}; it has {', '.join(map(repr, names))}")
     for source in [*keep, *(source for sources in columns.values() for source in sources)]:
-        if source not in given:
-            raise ArgumentError(f"the data set has no column {source!r}; it has {', '.join(map(repr, given))}")
+        if source not in available:
+            raise ArgumentError(f"the data set has no column {source!r}; it has {', '.join(map(repr, available))}")
     for column in keep:
         if column in scorer.outputs:
             raise ArgumentError(f"column {column!r} cannot be kept: an output of the model has its name")
     for wanted in scorer.wanted:
         name, row = wanted.name, wanted.row
         if name not in columns:
-            raise ArgumentError(f"input {name!r} has no column; the data set has {', '.join(map(repr, given))}")
+            raise ArgumentError(f"input {name!r} has no column; the data set has {', '.join(map(repr, available))}")
         count = len(columns[name])
         # One column may have lists; and one size may be open, but columns are a row without any other.
         if count > 1 and (len(row) != 1 if None in row else math.prod(size or 0 for size in row) != count):

@@ -11,7 +11,6 @@ from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public_in
 from zrt.errors import ArgumentError
 from zrt.loading.model_source import Model
-from zrt.serving import settings
 from zrt.serving.settings import Settings
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
@@ -43,9 +42,9 @@ class Application:
     no model was given as a `Session`.
     """
 
-    def __init__(self, models: dict[str, Versions], chosen: Settings) -> None:
+    def __init__(self, models: dict[str, Versions], settings: Settings) -> None:
         self._models = models
-        self._settings = chosen
+        self._settings = settings
         # A signal handler may call `close` while its own thread loads.
         self._lock = threading.RLock()
         self._loaded: Loaded | None = None
@@ -64,8 +63,8 @@ class Application:
     @property
     def capacity(self) -> int:
         """The most requests that it holds at the same time: those that wait, and those in shared runs."""
-        chosen = self._settings
-        return sum(map(len, self._models.values())) * (chosen.max_queue + chosen.lanes * chosen.max_batch)
+        settings = self._settings
+        return sum(map(len, self._models.values())) * (settings.max_queue + settings.lanes * settings.max_batch)
 
     def load(self) -> None:
         """Loads the models now, and starts their threads; a second call does nothing.
@@ -111,11 +110,11 @@ class Application:
 def application(
     models: Mapping[str, Served | Mapping[str, Served]],
     *,
-    max_batch: int = settings.MAX_BATCH,
-    max_wait: int = settings.MAX_WAIT,
-    lanes: int = settings.LANES,
-    max_queue: int = settings.MAX_QUEUE,
-    max_body: int = settings.MAX_BODY,
+    max_batch: int = 1,
+    max_wait: int = 0,
+    lanes: int = 2,
+    max_queue: int = 256,
+    max_body: int = 64 << 20,
     timeout: float | None = None,
 ) -> Application:
     """An ASGI application that serves models by the Open Inference Protocol.
@@ -124,9 +123,9 @@ def application(
     ``onnx.ModelProto``), or a `Session`, which stays the caller's. Instead of one model there may be a dict of
     versions; requests without a version get the last of them.
 
-    Requests of a model whose first axis is open in every input and output share runs of at most `max_batch` rows. A
-    request waits at most `max_wait` microseconds for others to share its run. `lanes` is the number of runs of a model
-    at the same time.
+    With a `max_batch` above 1, requests of a model whose first axis is open in every input and output share runs of at
+    most that many rows. A request waits at most `max_wait` microseconds for others to share its run. `lanes` is the
+    number of runs of a model at the same time.
 
     At most `max_queue` requests of a model wait; further ones are refused (status 503). A body has at most `max_body`
     bytes (413). A request that has no answer after `timeout` seconds is refused (504); a request may ask for less.
@@ -139,29 +138,22 @@ def application(
     if not models:
         raise ArgumentError("models: there are none")
     sources = {_name(name, "models"): _versions(name, source) for name, source in models.items()}
-    chosen = Settings.checked(
-        max_batch=max_batch,
-        max_wait=max_wait,
-        lanes=lanes,
-        max_queue=max_queue,
-        max_body=max_body,
-        timeout=timeout,
-    )
+    settings = Settings(max_batch, max_wait, lanes, max_queue, max_body, timeout)
     for package in NEEDED:
         installation.require(package, "serve", "serving")
-    return Application(sources, chosen)
+    return Application(sources, settings)
 
 
-def _versions(name: str, given: Any) -> Versions:
-    if not isinstance(given, Mapping):
-        return {ONLY_VERSION: _source(given)}
-    if not given:
+def _versions(name: str, source: Any) -> Versions:
+    if not isinstance(source, Mapping):
+        return {ONLY_VERSION: _source(source)}
+    if not source:
         raise ArgumentError(f"models[{name!r}]: there are no versions")
-    return {_name(version, f"models[{name!r}]"): _source(source) for version, source in given.items()}
+    return {_name(version, f"models[{name!r}]"): _source(one) for version, one in source.items()}
 
 
-def _source(given: Any) -> SessionSpec | Session:
-    return given if isinstance(given, (SessionSpec, Session)) else SessionSpec(given)
+def _source(source: Any) -> SessionSpec | Session:
+    return source if isinstance(source, (SessionSpec, Session)) else SessionSpec(source)
 
 
 def _name(name: Any, subject: str) -> str:

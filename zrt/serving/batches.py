@@ -9,11 +9,9 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
-import numpy as np
-
+from zrt.serving.parse import Array
 from zrt.serving.request_error import UNAVAILABLE, RequestError
 
-Array: TypeAlias = "np.ndarray[Any, Any]"
 Results: TypeAlias = "dict[str, Array]"
 
 clock = time.perf_counter

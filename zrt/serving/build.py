@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from zrt.serving.parse import InferRequest
+from zrt.serving.parse import Array, InferRequest
 from zrt.serving.request_error import BAD_REQUEST, RequestError
 from zrt.serving.signature import DATATYPES, Signature
 from zrt.types import ElementType
 
-Array: TypeAlias = "np.ndarray[Any, Any]"
-
 _LENGTH = struct.Struct("<I")
 
 
-def build(
-    name: str, version: str, signature: Signature, request: InferRequest, results: Mapping[str, Array]
-) -> tuple[bytes, int | None]:
-    """The body of the response, and the number of its bytes of JSON where binary data follow."""
+class Answer(NamedTuple):
+    """The body of a response."""
+
+    body: bytes
+    json_size: int | None
+    """The bytes of its JSON where binary data follow."""
+
+
+def build(name: str, version: str, signature: Signature, request: InferRequest, results: Mapping[str, Array]) -> Answer:
+    """The answer to a request of a model that gave these results."""
     outputs = []
     blocks: list[bytes] = []
     for output, binary in request.outputs.items():
@@ -40,7 +44,7 @@ def build(
         document["id"] = request.id
     document["outputs"] = outputs
     text = json.dumps(document, separators=(",", ":")).encode()
-    return (b"".join((text, *blocks)), len(text)) if blocks else (text, None)
+    return Answer(b"".join((text, *blocks)), len(text)) if blocks else Answer(text, None)
 
 
 def _to_json(array: Array, element_type: ElementType, output: str) -> list[Any]:

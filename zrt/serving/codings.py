@@ -1,4 +1,4 @@
-"""Content codings of HTTP bodies: gzip and deflate, read within a limit of size."""
+"""Content codings of requests: gzip and deflate, read within a limit of size."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from zrt.serving.request_error import BAD_REQUEST, TOO_LARGE, UNSUPPORTED_CODING
 # zlib's argument for each coding: the format of gzip, that of zlib, and deflate without a format around it.
 _WBITS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 _BARE_DEFLATE = -15
-
-# Tensors compress badly: more work makes them hardly smaller.
-_LEVEL = 1
 
 
 def decode(body: bytes, coding: str, limit: int) -> bytes:
@@ -40,18 +37,3 @@ def decode(body: bytes, coding: str, limit: int) -> bytes:
 def too_large(limit: int) -> RequestError:
     """The answer to a body beyond the limit."""
     return RequestError(TOO_LARGE, f"the body has more than {limit} bytes")
-
-
-def accepted(header: str) -> str | None:
-    """The coding for a response that an ``Accept-Encoding`` allows; None for none."""
-    for part in header.lower().split(","):
-        coding, _, quality = part.partition(";")
-        if coding.strip() in ("gzip", "deflate") and quality.replace(" ", "").rstrip("0") not in ("q=", "q=0."):
-            return coding.strip()
-    return None
-
-
-def encode(body: bytes, coding: str) -> bytes:
-    """A response's body in a coding that `accepted` chose."""
-    writer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WBITS[coding])
-    return writer.compress(body) + writer.flush()

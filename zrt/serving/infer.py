@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
-from zrt.errors import Error
+from zrt.errors import ArgumentError, DTypeError, Error, InvalidArgumentError
 from zrt.serving import codings
-from zrt.serving.batches import Results, clock
-from zrt.serving.build import build
+from zrt.serving.asgi import Receive, Scope, Send
+from zrt.serving.batches import clock
+from zrt.serving.build import Answer, build
 from zrt.serving.loaded import Loaded
 from zrt.serving.model import ServedModel
 from zrt.serving.parse import InferRequest, parse, timeout
-from zrt.serving.request_error import BAD_REQUEST, FAILED, UNAVAILABLE, RequestError, of_error
-from zrt.serving.settings import COMPRESS_FROM, Settings
-
-Scope: TypeAlias = "MutableMapping[str, Any]"
-Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
-Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
+from zrt.serving.request_error import BAD_REQUEST, FAILED, UNAVAILABLE, RequestError
+from zrt.serving.settings import Settings
 
 logger = logging.getLogger("zrt.serving")
 
@@ -39,14 +36,6 @@ WATCH_S = 0.1
 
 # The most digits of a header's number.
 LONGEST = 18
-
-
-class Answer(NamedTuple):
-    """The body of a response."""
-
-    body: bytes
-    json_size: int | None
-    coding: str | None
 
 
 class Infer:
@@ -78,29 +67,28 @@ class Infer:
         else:
             headers.append((b"content-type", b"application/octet-stream"))
             headers.append((JSON_SIZE.lower().encode(), str(answer.json_size).encode()))
-        if answer.coding is not None:
-            headers.append((b"content-encoding", answer.coding.encode()))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body})
         model.metrics.answered(200, clock() - begin)
 
     async def _answer(self, model: ServedModel, headers: Headers, receive: Receive) -> Answer:
-        loop = asyncio.get_running_loop()
-        arrived = loop.time()
+        arrived = clock()
         limit = self._settings.max_body
         body = await _read(receive, headers.get("content-length"), limit)
-        decoding = headers.get("content-encoding", "")
+        coding = headers.get("content-encoding", "")
         json_size = _number(headers, JSON_SIZE)
-        read = partial(_parse, body, decoding, limit, json_size, model)
+
+        def read() -> InferRequest:
+            return parse(codings.decode(body, coding, limit), json_size, model.signature)
+
         # Binary numbers are not read but borrowed, however many there are; strings are read one by one.
         to_read = len(body) if json_size is None or not model.signature.lanes else json_size
-        request = await asyncio.to_thread(read) if decoding or to_read >= LARGE else read()
+        request = await asyncio.to_thread(read) if coding or to_read >= LARGE else read()
         allowed = [request.timeout, timeout(_number(headers, TIMEOUT)), self._settings.timeout]
         soonest = min((seconds for seconds in allowed if seconds is not None), default=None)
-        coding = codings.accepted(headers.get("accept-encoding", ""))
         answering = model.answer(
             request.feeds,
-            partial(_finish, model, request, coding),
+            partial(build, model.name, model.version, model.signature, request),
             None if soonest is None else arrived + soonest,
         )
         return await _unless_gone(answering, receive)
@@ -138,18 +126,6 @@ async def _unless_gone(answering: Coroutine[Any, Any, Answer], receive: Receive)
             watching.cancel()
 
 
-def _parse(body: bytes, coding: str, limit: int, json_size: int | None, model: ServedModel) -> InferRequest:
-    return parse(codings.decode(body, coding, limit), json_size, model.signature)
-
-
-def _finish(model: ServedModel, request: InferRequest, coding: str | None, results: Results) -> Answer:
-    """Writes the response; a thread of the model's calls it."""
-    body, json_size = build(model.name, model.version, model.signature, request, results)
-    if coding is None or len(body) < COMPRESS_FROM:
-        return Answer(body, json_size, None)
-    return Answer(codings.encode(body, coding), json_size, coding)
-
-
 async def _read(receive: Receive, declared: str | None, limit: int) -> bytes:
     """The body of a request, at most `limit` bytes."""
     if declared is not None and declared.isdecimal() and (len(declared) > LONGEST or int(declared) > limit):
@@ -183,7 +159,9 @@ def _number(headers: Headers, name: str) -> int | None:
 def failure(error: Exception) -> Response:
     """The response to a request that failed."""
     if isinstance(error, Error):
-        error = of_error(error)
+        # The request is at fault, or the model.
+        is_of_request = isinstance(error, (ArgumentError, DTypeError, InvalidArgumentError))
+        error = RequestError(BAD_REQUEST if is_of_request else FAILED, str(error))
     if not isinstance(error, RequestError):
         logger.error("a request failed", exc_info=error)
         error = RequestError(FAILED, "the server failed: its log has the reason")

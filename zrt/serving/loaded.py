@@ -48,7 +48,7 @@ class Loaded:
         """The versions of a model."""
         return list(self._models[name])
 
-    def chosen(self, name: str | None, version: str | None) -> list[ServedModel]:
+    def select(self, name: str | None, version: str | None) -> list[ServedModel]:
         """One version of a model, all of them, or without a name all models. Raises `RequestError` if there is none."""
         if name is None:
             return self._each()

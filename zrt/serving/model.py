@@ -10,8 +10,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from zrt._native.thread_start import start_thread
-from zrt.serving.batches import Array, Batches, Job, Results, clock
+from zrt.serving.batches import Batches, Job, Results, clock
 from zrt.serving.metrics import ModelMetrics
+from zrt.serving.parse import Array
 from zrt.serving.request_error import TOO_LATE, RequestError
 from zrt.serving.runner import Batching, Runner
 from zrt.serving.settings import Settings
@@ -85,7 +86,7 @@ class ServedModel:
         return document
 
     async def answer(self, feeds: dict[str, Array], finish: Callable[[Results], Any], deadline: float | None) -> Any:
-        """The value of `finish` for the results; raises `RequestError` after `deadline`, a time of the event loop."""
+        """The value of `finish` for the results; raises `RequestError` after `deadline`, a time of `clock`."""
         loop = asyncio.get_running_loop()
         rows, key = self._batch_key(feeds)
         job = Job(feeds, finish, loop.create_future(), rows, key)
@@ -95,7 +96,7 @@ class ServedModel:
             # After the requests that the loop has read at the same time: these can share a run.
             self._waking = loop
             loop.call_soon(self._wake)
-        timer = None if deadline is None else loop.call_at(deadline, self._expire, job)
+        timer = None if deadline is None else loop.call_later(deadline - clock(), self._expire, job, deadline)
         try:
             return await job.future
         except asyncio.CancelledError:
@@ -120,8 +121,12 @@ class ServedModel:
         self._waking = None
         self.batches.wake()
 
-    def _expire(self, job: Job) -> None:
-        if not job.future.done():
+    def _expire(self, job: Job, deadline: float) -> None:
+        left = deadline - clock()
+        if left > 0:
+            # A loop that counts in milliseconds may call this early.
+            job.future.get_loop().call_later(max(left, 0.001), self._expire, job, deadline)
+        elif not job.future.done():
             job.future.set_exception(RequestError(TOO_LATE, "the deadline passed before the answer was there"))
             self._abandon(job)
 

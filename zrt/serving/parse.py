@@ -8,6 +8,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
+from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,8 +26,6 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 _LENGTH = struct.Struct("<I")
 
-_FLOATS = (ElementType.FLOAT16, ElementType.BFLOAT16, ElementType.FLOAT, ElementType.DOUBLE)
-
 # The most elements of a shape. Its length is checked first: Python multiplies as many digits as it gets.
 MOST_ELEMENTS = 2**63 - 1
 
@@ -34,8 +33,13 @@ MOST_ELEMENTS = 2**63 - 1
 # before any other thread goes on.
 MOST_LISTS = 1 << 20
 
-# By the kinds of numpy's types.
-_EXPECTED = {"b": "true and false", "iu": "whole numbers", "iuf": "numbers"}
+# By the kinds of numpy's types (V: that of bfloat16): the elements that JSON must have, in words and as Python's types.
+_EXPECTED: tuple[tuple[str, tuple[str, set[type]]], ...] = (
+    ("b", ("true and false", {bool})),
+    ("iu", ("whole numbers", {int})),
+    ("fV", ("numbers", {int, float, NoneType})),
+    ("O", ("strings", {str})),
+)
 
 
 @dataclass(slots=True)
@@ -69,15 +73,15 @@ def parse(body: bytes, json_size: int | None, signature: Signature) -> InferRequ
         raise _bad(f"the request's JSON cannot be read: {error}") from None
     if not isinstance(document, dict):
         raise _bad("the request's JSON is no object")
-    given = document.get("id")
-    if given is not None and not isinstance(given, str):
-        raise _bad(f"id: expected a string, got {shown(given)}")
+    request_id = document.get("id")
+    if request_id is not None and not isinstance(request_id, str):
+        raise _bad(f"id: expected a string, got {shown(request_id)}")
     parameters = _parameters(document, "the request")
     if parameters.get("sequence_id"):
         raise _bad("sequence_id: the server has no sequences, each request stands alone")
     binary = memoryview(body)[len(body) if json_size is None else json_size :]
     return InferRequest(
-        given,
+        request_id,
         _feeds(document.get("inputs"), binary, signature),
         _outputs(document.get("outputs"), _flag(parameters, "binary_data_output", "the request"), signature),
         timeout(parameters.get("timeout")),
@@ -154,20 +158,20 @@ def _outputs(wanted: Any, binary: bool, signature: Signature) -> dict[str, bool]
         return dict.fromkeys(signature.outputs, binary)
     if not isinstance(wanted, list):
         raise _bad(f"outputs: expected a list, got {shown(wanted)}")
-    chosen: dict[str, bool] = {}
+    outputs: dict[str, bool] = {}
     for output in wanted:
         name = output.get("name") if isinstance(output, dict) else None
         if not isinstance(name, str) or name not in signature.outputs:
             names = ", ".join(map(repr, signature.outputs))
             raise _bad(f"outputs: the model has no output {shown(name)}; it has {names}")
         subject = f"output {name!r}"
-        if name in chosen:
+        if name in outputs:
             raise _bad(f"{subject} is there twice")
         parameters = _parameters(output, subject)
         if parameters.get("classification"):
             raise _bad(f"{subject}: classification is not supported")
-        chosen[name] = _flag(parameters, "binary_data", subject, binary)
-    return chosen
+        outputs[name] = _flag(parameters, "binary_data", subject, binary)
+    return outputs
 
 
 def _parameters(holder: Mapping[str, Any], subject: str) -> Mapping[str, Any]:
@@ -205,22 +209,22 @@ def _from_bytes(data: memoryview, info: ValueInfo, shape: tuple[int, ...], subje
 
 def _texts(data: memoryview, count: int, subject: str) -> list[str]:
     """The `count` strings of binary data: before each one stands its length in four bytes."""
-    found: list[str] = []
+    texts: list[str] = []
     begin = 0
     while begin < len(data):
-        if len(found) == count:
+        if len(texts) == count:
             raise _bad(f"{subject}: the shape has {count} elements, got more")
         start = begin + _LENGTH.size
         if start > len(data):
-            raise _bad(f"{subject}: the data end within the length of string {len(found)}")
+            raise _bad(f"{subject}: the data end within the length of string {len(texts)}")
         begin = start + _LENGTH.unpack_from(data, start - _LENGTH.size)[0]
         if begin > len(data):
-            raise _bad(f"{subject}: the data end within string {len(found)}")
+            raise _bad(f"{subject}: the data end within string {len(texts)}")
         try:
-            found.append(str(data[start:begin], "utf-8"))
+            texts.append(str(data[start:begin], "utf-8"))
         except UnicodeDecodeError as error:
-            raise _bad(f"{subject}: string {len(found)} is no UTF-8: {error.reason}") from None
-    return found
+            raise _bad(f"{subject}: string {len(texts)} is no UTF-8: {error.reason}") from None
+    return texts
 
 
 def _text_array(texts: list[str], shape: tuple[int, ...], subject: str) -> Array:
@@ -241,29 +245,32 @@ def _shaped(array: Array, shape: tuple[int, ...], subject: str) -> Array:
 
 def _from_json(data: Any, info: ValueInfo, shape: tuple[int, ...], subject: str) -> Array:
     """Data of JSON, nested as the shape says or flat."""
-    wanted = info.element_type
-    if wanted is not ElementType.STRING and str in _types(data):
-        # numpy would give every element the room of the longest string.
-        raise _bad(f"{subject}: expected {_EXPECTED[_kinds(wanted)]} for {DATATYPES[wanted]}, got strings")
-    elements = _elements(data, shape, subject)
+    wanted, elements = info.element_type, _elements(data, shape, subject)
+    words, types = next(expected for kinds, expected in _EXPECTED if wanted.dtype.kind in kinds)
+    # Checked here: numpy would make numbers of booleans, and give each number the width of a long string among them.
+    strange = set(map(type, elements)) - types
+    if strange:
+        example = next(each for each in elements if type(each) in strange)
+        raise _bad(f"{subject}: expected {words} for {DATATYPES[wanted]}, got {shown(example)}")
     if wanted is ElementType.STRING:
-        return _text_array(_json_texts(elements, subject), shape, subject)
+        try:
+            "".join(elements).encode()
+        except UnicodeEncodeError as error:
+            raise _bad(f"{subject}: a string cannot be written as UTF-8: {error.reason}") from None
+        return _text_array(elements, shape, subject)
     if len(elements) != math.prod(shape):
         raise _bad(f"{subject}: shape {list(shape)} has {math.prod(shape)} elements, got {len(elements)}")
+    if types == {int} and elements:
+        limits, low, high = np.iinfo(wanted.dtype), min(elements), max(elements)
+        if low < limits.min or high > limits.max:
+            raise _bad(f"{subject}: {shown(low if low < limits.min else high)} does not fit {DATATYPES[wanted]}")
     try:
-        raw = np.array(elements)
-        if raw.dtype == object and wanted in _FLOATS:
-            # null stands for NaN.
-            raw = np.array(elements, np.float64)
-        elif raw.dtype.kind == "f" and wanted is ElementType.UINT64 and all(type(each) is int for each in elements):
-            # numpy makes floats of integers on both sides of 2**63.
-            raw = np.array(elements, np.uint64)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise _bad(f"{subject}: the data are no tensor: {error}") from None
-    if raw.size:
-        _check_kind(raw, wanted, subject)
+        # As float64 first: numpy has no float16 and bfloat16 of null, which stands for NaN.
+        array = np.array(elements, np.float64 if float in types else wanted.dtype)
+    except OverflowError as error:
+        raise _bad(f"{subject}: {error}") from None
     with np.errstate(over="ignore"):
-        return _shaped(raw.astype(wanted.dtype), shape, subject)
+        return _shaped(array.astype(wanted.dtype, copy=False), shape, subject)
 
 
 def _elements(data: Any, shape: tuple[int, ...], subject: str) -> list[Any]:
@@ -280,47 +287,6 @@ def _elements(data: Any, shape: tuple[int, ...], subject: str) -> list[Any]:
     if not fits or list in map(type, level):
         raise _bad(f"{subject}: the data are not nested as the shape {list(shape)} says")
     return level
-
-
-def _types(data: Any) -> set[type]:
-    """The types of the elements of nested lists."""
-    found: set[type] = set()
-    level = [data]
-    while level:
-        types = set(map(type, level))
-        found |= types
-        lists = level if types == {list} else [each for each in level if type(each) is list] if list in types else []
-        level = list(chain.from_iterable(lists))
-    return found
-
-
-def _kinds(wanted: ElementType) -> str:
-    """The kinds of numpy's types that an element type takes from JSON."""
-    return "b" if wanted is ElementType.BOOL else "iuf" if wanted in _FLOATS else "iu"
-
-
-def _check_kind(raw: Array, wanted: ElementType, subject: str) -> None:
-    """Raises if numbers of JSON do not fit the element type."""
-    name, kinds = DATATYPES[wanted], _kinds(wanted)
-    if raw.dtype.kind not in kinds:
-        raise _bad(f"{subject}: expected {_EXPECTED[kinds]} for {name}, got {shown(raw.item(0))} and the like")
-    if kinds == "iu":
-        limits = np.iinfo(wanted.dtype)
-        low, high = int(raw.min()), int(raw.max())
-        if low < limits.min or high > limits.max:
-            raise _bad(f"{subject}: {low if low < limits.min else high} does not fit {name}")
-
-
-def _json_texts(elements: list[Any], subject: str) -> list[str]:
-    """Elements of JSON that are strings."""
-    for each in elements:
-        if not isinstance(each, str):
-            raise _bad(f"{subject}: expected strings for BYTES, got {shown(each)}")
-    try:
-        "".join(elements).encode()
-    except UnicodeEncodeError as error:
-        raise _bad(f"{subject}: a string cannot be written as UTF-8: {error.reason}") from None
-    return elements
 
 
 def _raw(body: bytes, signature: Signature) -> InferRequest:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from zrt.errors import ArgumentError, DTypeError, Error, InvalidArgumentError
-
 BAD_REQUEST = 400
 NOT_FOUND = 404
 TOO_LARGE = 413
@@ -20,9 +18,3 @@ class RequestError(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
-
-
-def of_error(error: Error) -> RequestError:
-    """The answer to a request for which zrt or ONNX Runtime raised an error: the request's fault, or the model's."""
-    asked_wrongly = isinstance(error, (ArgumentError, DTypeError, InvalidArgumentError))
-    return RequestError(BAD_REQUEST if asked_wrongly else FAILED, str(error))

@@ -18,7 +18,6 @@ from zrt.serving.loaded import Loaded
 from zrt.serving.model import ServedModel
 from zrt.serving.request_error import NOT_IMPLEMENTED, UNAVAILABLE, RequestError
 from zrt.serving.settings import Settings
-from zrt.serving.statistics import statistics
 from zrt.version import __version__
 
 EXTENSIONS = ["binary_tensor_data", "model_configuration", "statistics"]
@@ -110,7 +109,8 @@ class Routes:
         """The counters of a version of a model, of all its versions, or of all models."""
         loaded = await self.loaded()
         path = request.path_params
-        return JSONResponse(statistics(loaded.metrics, loaded.chosen(path.get("model"), path.get("version"))))
+        models, samples = loaded.select(path.get("model"), path.get("version")), loaded.metrics.samples()
+        return JSONResponse({"model_stats": [model.metrics.statistics(samples) for model in models]})
 
     async def index(self, _: Request) -> Response:
         """Every version of every model, and whether it takes requests."""
@@ -119,7 +119,7 @@ class Routes:
         return JSONResponse(
             [
                 {"name": model.name, "version": model.version, "state": state, "reason": reason}
-                for model in loaded.chosen(None, None)
+                for model in loaded.select(None, None)
             ]
         )
 

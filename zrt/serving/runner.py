@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from zrt.errors import Error, TerminatedError
 from zrt.lanes.dynamic_runtime import DynamicRuntime
+from zrt.lanes.rows import write_rows
 from zrt.loading.run_options import RunOptions
-from zrt.serving.batches import Array, Job, Results, clock
+from zrt.serving.batches import Job, Results, clock
+from zrt.serving.parse import Array
 from zrt.serving.signature import Signature
 from zrt.session.session import Session
 from zrt.values.symbolic_shapes import Shape
@@ -56,13 +59,15 @@ class _NotSharedError(Exception):
     """A run showed that the requests of the model cannot share runs."""
 
 
-class _Made(NamedTuple):
-    """The outputs of a run, the number of its rows, and the seconds of its copies and of ONNX Runtime."""
+class _Run(NamedTuple):
+    """A run that has ended."""
 
     outputs: Results
     rows: int
     copying: float
+    """The seconds of its copies."""
     running: float
+    """Those of ONNX Runtime."""
 
 
 class Runner:
@@ -127,37 +132,37 @@ class Runner:
         if job.future.done():
             return None
         try:
-            made = self._compute([job], job.rows, exact=True)
+            run = self._compute([job], job.rows, exact=True)
         except Error as error:
             return error
-        return self._finished([job], [made.outputs], made)[0]
+        return self._finished([job], [run.outputs], run)[0]
 
     def _together(self, jobs: Sequence[Job]) -> list[Any]:
         """The values of jobs that share a run."""
         rows = sum(job.rows for job in jobs)
         proven = self._batching.proven
-        made = self._compute(jobs, bucket_size(rows, self._max_batch) if proven else rows)
-        for name, array in made.outputs.items():
-            if array.shape[:1] != (made.rows,):
-                raise _NotSharedError(f"output {name!r} has shape {list(array.shape)} after a run of {made.rows} rows")
-        results, begin = [], 0
-        for job in jobs:
-            end = begin + job.rows
-            results.append({name: array[begin:end] for name, array in made.outputs.items()})
-            begin = end
+        run = self._compute(jobs, bucket_size(rows, self._max_batch) if proven else rows)
+        for name, array in run.outputs.items():
+            if array.shape[:1] != (run.rows,):
+                raise _NotSharedError(f"output {name!r} has shape {list(array.shape)} after a run of {run.rows} rows")
+        ends = list(accumulate(job.rows for job in jobs))
+        results = [
+            {name: array[end - job.rows : end] for name, array in run.outputs.items()}
+            for job, end in zip(jobs, ends, strict=True)
+        ]
         if not proven:
-            # Of rows that depend on those before or after them, one of these differs.
+            # If rows depend on those before or after them, the first or the last request differs.
             for place in (0, -1):
                 self._prove(jobs[place], results[place])
             self._batching.proven = True
-        return self._finished(jobs, results, made)
+        return self._finished(jobs, results, run)
 
-    def _finished(self, jobs: Sequence[Job], results: Sequence[Results], made: _Made) -> list[Any]:
+    def _finished(self, jobs: Sequence[Job], results: Sequence[Results], run: _Run) -> list[Any]:
         """The value of each job's `finish` for its results, or its exception."""
         begin = clock()
         values = [_value(job, each) for job, each in zip(jobs, results, strict=True)]
         rows = sum(job.rows for job, value in zip(jobs, values, strict=True) if not isinstance(value, Exception))
-        self._metrics.computed(rows, made.copying, made.running, clock() - begin)
+        self._metrics.computed(rows, run.copying, run.running, clock() - begin)
         return values
 
     def _prove(self, job: Job, shared: Results) -> None:
@@ -167,7 +172,7 @@ class Runner:
             if not same(shared[name], np.asarray(array)):
                 raise _NotSharedError(f"output {name!r} of a request has other values when the request shares a run")
 
-    def _compute(self, jobs: Sequence[Job], size: int, exact: bool = False) -> _Made:
+    def _compute(self, jobs: Sequence[Job], size: int, exact: bool = False) -> _Run:
         """Runs the rows of all jobs; on a lane these are `size` rows, at whose end the last one repeats.
 
         With `exact` the one job has its own shapes.
@@ -180,17 +185,18 @@ class Runner:
                 shapes = {name: array.shape if exact else (size, *array.shape[1:]) for name, array in feeds.items()}
                 lane, hit = self._lane(shapes)
                 if lane is not None:
-                    _fill(lane.inputs, jobs)
+                    for name in feeds:
+                        write_rows(lane.inputs[name], [job.feeds[name] for job in jobs])
                     copied = clock()
                     lane.run_with(self._options)
                     outputs = {name: np.asarray(lane.outputs[name]) for name in self._outputs}
-                    return _Made(outputs, size, copied - begin, clock() - copied)
+                    return _Run(outputs, size, copied - begin, clock() - copied)
             if len(jobs) > 1:
                 feeds = {name: np.concatenate([job.feeds[name] for job in jobs]) for name in feeds}
             copied = clock()
             results = self._session.run(feeds, self._outputs, self._options)
             outputs = dict(zip(self._outputs, map(np.asarray, results), strict=True))
-            return _Made(outputs, sum(job.rows for job in jobs), copied - begin, clock() - copied)
+            return _Run(outputs, sum(job.rows for job in jobs), copied - begin, clock() - copied)
         finally:
             self._metrics.ran(sum(job.rows for job in jobs), clock() - begin, hit)
 
@@ -221,18 +227,6 @@ def _value(job: Job, results: Results) -> Any:
         return job.finish(results)
     except Exception as error:
         return error
-
-
-def _fill(inputs: Any, jobs: Sequence[Job]) -> None:
-    """Writes the rows of all jobs into a lane's inputs, and repeats the last row in the room after them."""
-    for name, first in jobs[0].feeds.items():
-        memory: Array = inputs[name]
-        if memory.shape == first.shape:
-            memory[...] = first
-            continue
-        rows = sum(job.rows for job in jobs)
-        np.concatenate([job.feeds[name] for job in jobs], out=memory[:rows])
-        memory[rows:] = memory[rows - 1]
 
 
 def bucket_size(rows: int, most: int) -> int:

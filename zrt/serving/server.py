@@ -18,8 +18,20 @@ from zrt.serving.asgi import Application
 BACKLOG = 2048
 
 
-class _TerminatedError(BaseException):
-    """SIGTERM came outside of uvicorn's own care for it."""
+class _Server(uvicorn.Server):
+    """uvicorn's server, which a signal also ends that came before uvicorn took care of signals."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.received: set[int] = set()
+
+    def receive(self, number: int, _: FrameType | None) -> None:
+        # No exception, which Python would drop inside a destructor.
+        self.received.add(number)
+
+    async def main_loop(self) -> None:
+        if not self.received:
+            await super().main_loop()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -66,18 +78,15 @@ def serve(
 
     `started` is called before the first request. SIGINT raises `KeyboardInterrupt` at the end, as it does elsewhere.
     """
-
-    def terminated(_: int, __: FrameType | None) -> None:
-        raise _TerminatedError
-
-    config = configuration(application, grace, access_log)
-    before = signal.signal(signal.SIGTERM, terminated)
+    server = _Server(configuration(application, grace, access_log))
+    before = {number: signal.signal(number, server.receive) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         started()
-        # uvicorn sends itself the signal again after it has handled it.
-        uvicorn.Server(config).run(sockets=[listening])
-    except _TerminatedError:
-        pass
+        # uvicorn sends itself a signal again after it has handled it.
+        server.run(sockets=[listening])
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         listening.close()
+    if signal.SIGINT in server.received:
+        raise KeyboardInterrupt

@@ -1,439 +1,396 @@
-"""Asynchronous runs: `Session.run_async` for asyncio, `Session.submit` for a future."""
+"""Runs in the background: `Session.run_async` for asyncio, `Session.submit` for a future.
+
+A few threads named ``zrt-run`` take the runs from a queue, first in, first out. Each runs as `Session.run` does. Then
+it completes the future, or hands the results to the event loop that waits for them.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import atexit
+import contextlib
+import math
 import os
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from itertools import count
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from zrt._common.arguments import seconds
-from zrt._native import bridge, ffi, lib, status
-from zrt._native.cdata import NULL, new_array
-from zrt._native.handle import Handle
-from zrt._native.library import api
+from zrt._native import bridge, callback_errors, lib, status
+from zrt._native.thread_start import start_thread
 from zrt.environment import cpu_limits
 from zrt.errors import AllocationError, UnsupportedError
 from zrt.loading.run_options import RunOptions
-from zrt.session.call import Call, Result
+from zrt.session.call import Result
+
+if TYPE_CHECKING:
+    import asyncio
 
 # The seconds for which the exiting interpreter waits for the runs that it has terminated.
 EXIT_PATIENCE = 5.0
 
-# Python cannot handle Ctrl-C while C waits: wait in slices of this many seconds.
-_SLICE = 0.05
+# A run whose feeds are checked. It takes its options and its end, which is that of `deadlines.end_of`.
+Work: TypeAlias = Callable[[RunOptions, int], list[Result]]
 
-# How many ended runs an event loop takes at a time.
-_ROOM = 64
+_MOST_WORKERS = cpu_limits.cpus()
 
-# A call, its inputs and the handles that own them: the arguments of `Call.run`, checked.
-Ready: TypeAlias = tuple[Call, Any, Sequence[Handle] | None]
-Settle: TypeAlias = Callable[[list[Result] | None, BaseException | None], None]
+# The runs that are not complete; those of them that no worker has taken are in the queue too.
+_under_way: set[Run] = set()
+_queue: SimpleQueue[Run] = SimpleQueue()
 
-_drop = lib.zrt_run_drop
-_new = lib.zrt_run_new
-_start = lib.zrt_run_start
+_workers: list[threading.Thread] = []
 
-# By their keys, the runs that have started and are not complete. It keeps alive all that they read and write.
-_under_way: dict[int, Run] = {}
-_keys = count()
-_inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[Inbox]] = weakref.WeakKeyDictionary()
-_registered = False
+# When the thread `zrt-expiry` looks for late runs by itself; a message wakes it for a run that ends sooner.
+_looks_at = math.inf
+_sooner: SimpleQueue[None] = SimpleQueue()
+_expiry: threading.Thread | None = None
+
+# Guards the start of threads, and for each run its options and which thread completes it. It is reentrant, since a
+# signal handler may submit or cancel a run while its own thread does.
+_lock = threading.RLock()
 _ended = False
 
-if lib.zrt_run_open(cpu_limits.cpus()):
-    raise AllocationError("no memory for the fork handlers of asynchronous runs")
+
+class _ThisThread(threading.local):
+    # Whether the thread completes a run, and so may be in a callback of the caller's.
+    completes = False
 
 
-class Inbox:
-    """Completes the runs of one event loop, on the loop's thread.
-
-    Only the loop holds it, by `add_reader`. So it is freed when the loop is closed or dropped; the results of that
-    loop's runs are dropped then.
-    """
-
-    __slots__ = ("__weakref__", "_close", "_ended", "_room", "handle")
-
-    def __init__(self, handle: Handle, loop: asyncio.AbstractEventLoop) -> None:
-        self._close = lib.zrt_inbox_close
-        self._ended: deque[int] = deque()
-        self._room = new_array("uint64_t", _ROOM)
-        self.handle = handle
-        loop.add_reader(handle.pointer.readable, self._take)
-
-    def _take(self) -> None:
-        handle, room, ended = self.handle, self._room, self._ended
-        # The traceback of an error keeps this frame, which must not keep the inbox.
-        del self
-        try:
-            ended.extend(ffi.unpack(room, lib.zrt_inbox_take(handle.pointer, room, _ROOM)))
-            while ended:
-                _complete(ended[0])
-                ended.popleft()
-        except BaseException:
-            # An interrupt: the loop takes the others when it runs again.
-            os.write(handle.pointer.writable, b"\0")
-            raise
-
-    def __del__(self) -> None:
-        self._close(self.handle.pointer)
-
-
-def _inbox_of(loop: asyncio.AbstractEventLoop) -> Handle | None:
-    """The ``zrt_inbox`` of the loop; None for a loop that cannot watch a file descriptor."""
-    known = _inboxes.get(loop)
-    inbox = None if known is None else known()
-    if inbox is None:
-        _set_up()
-        handle = Handle.make(ffi.addressof(lib, "zrt_inbox_free"), [], lib.zrt_inbox_new, "zrt_inbox", api())
-        try:
-            inbox = Inbox(handle, loop)
-        except NotImplementedError:
-            return None
-        _inboxes[loop] = weakref.ref(inbox)
-    return inbox.handle
+_this_thread = _ThisThread()
 
 
 class Run:
-    """One asynchronous run; calls `settle` once with its results or its error.
+    """One run in the background. A thread of zrt's calls `_settle` once with its results or its error.
 
-    The thread of the loop that `inbox` belongs to does that. Without an inbox it is the bridge's thread, or one that
-    waits for the run. A child process that is forked during the run calls `forget` instead.
+    In a child process that is forked during the run `_forget` is called instead.
     """
 
-    __slots__ = (
-        "_block",
-        "_call",
-        "_claims",
-        "_end",
-        "_feeds",
-        "_inbox",
-        "_inputs",
-        "_made",
-        "_options",
-        "_places",
-        "_results",
-        "_settle",
-        "_terminated",
-        "forget",
-    )
+    _taken = False
+    _terminated = False
 
-    def __init__(
-        self,
-        ready: Ready,
-        options: RunOptions | None,
-        settle: Settle,
-        forget: Callable[[], None],
-        inbox: Handle | None = None,
-        end: int = 0,
-    ) -> None:
-        self._call, self._inputs, self._feeds = ready
-        RunOptions.opened(options, self._call.session)
-        self._settle = settle
-        self._inbox = inbox
-        self._end = end
-        self.forget = forget
-        # By the keys of the attempts, the threads that complete them.
-        self._claims: dict[int, int] = {}
-        # A copy, so that terminating this run does not terminate other runs with the options; C creates missing ones.
+    def _prepare(self, work: Work, options: RunOptions | None, end: int) -> None:
+        self._work: Work | None = work
+        # A copy, so that terminating this run does not terminate other runs with the options.
         self._options = None if options is None else options.twin()
-        self._terminated = False
+        self._end = end
 
-    def start(self) -> None:
-        """Starts an attempt, under a key of its own: the first, or one more (see `Call.prepare_retry`)."""
-        call = self._call
-        options = RunOptions.opened(self._options, call.session)
-        key = next(_keys)
-        self._results, places, made = call.arrays()
-        self._places, self._made = places, made
-        block = _new(
-            call.reference,
-            key,
-            NULL if options is None else options.pointer,
-            self._inputs,
-            self._feeds is not None,
-            places,
-            NULL if made is None else made.pointer,
-            NULL if self._inbox is None else self._inbox.reference,
-            self._end,
-        )
-        if not block:
-            raise AllocationError("no memory for a run")
-        self._block = block = ffi.gc(block, _drop)
-        code = block.code
-        if code:
-            block.code = 0
-            raise status.to_error(code)
-        if self._terminated:
-            self.terminate()
+    def _settle(self, results: list[Result], error: BaseException | None) -> None:
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        pass
+
+    def _start(self) -> None:
+        """Puts the run into the queue."""
         try:
-            _under_way[key] = self
+            _under_way.add(self)
             if _ended:
                 raise UnsupportedError("the interpreter is ending: no run can begin")
-            _start(block)
+            _queue.put(self)
+            if len(_under_way) > len(_workers):
+                # No worker may be free.
+                if len(_workers) < _MOST_WORKERS:
+                    _add_worker()
+                if self._end:
+                    _expire_at(self._end)
         except BaseException:
-            # An interrupt: a run that has started stays registered until it ends.
-            if not block.started:
-                _under_way.pop(key, None)
+            # An interrupt may come when a worker has taken the run, which it completes then.
+            if self._take():
+                _under_way.discard(self)
             raise
 
-    def terminate(self) -> None:
+    def _take(self) -> bool:
+        """Whether the caller is to complete the run: the first that asks."""
+        with _lock:
+            taken, self._taken = self._taken, True
+        return not taken
+
+    def _terminate(self) -> None:
         """Ends the run as soon as the current operator is done."""
-        self._terminated = True
-        # It owns the options: another thread may start the next attempt meanwhile.
-        block = self._block
-        status.check(api().RunOptionsSetTerminate(block.run_options))
+        with _lock:
+            self._terminated = True
+            if self._options is not None:
+                self._options.terminate()
 
-    def wait(self, seconds: float) -> int | None:
-        """Waits for the attempt's end; returns its key for `claim`, or None. Who gets a key claims it or reports."""
-        block = self._block
-        return block.key if lib.zrt_run_wait(block, seconds) else None
-
-    def report(self) -> None:
-        """Has the bridge's thread complete the ended attempt, unless a thread claims it."""
-        lib.zrt_run_report(self._block)
-
-    def claim(self, key: int) -> bool:
-        """Whether it is for this thread to complete the ended attempt of that key: the first that asks."""
-        here = threading.get_ident()
-        # One operation, so that the claim is kept where an interrupt follows.
-        return self._claims.setdefault(key, here) == here
-
-    @property
-    def claimed_here(self) -> bool:
-        """Whether `claim` chose this thread for the latest attempt."""
-        return self._claims.get(self._block.key) == threading.get_ident()
-
-    def drop(self) -> None:
-        """Keeps nothing alive for the attempt any more."""
-        _under_way.pop(self._block.key, None)
-
-    def complete(self) -> None:
-        """Hands the results or the error to `settle`, or runs again (see `Call.prepare_retry`)."""
-        self.drop()
-        try:
-            block, call, made = self._block, self._call, self._made
-            code = block.code
-            if code:
-                block.code = 0
-                call.prepare_retry(code, made)
-                self.start()
+    def _execute(self, own: RunOptions) -> None:
+        """Runs and completes the run; `own` are the worker's options, for a run without any."""
+        with _lock:
+            if self._taken:
                 return
-            results = self._results
-            if made is not None:
-                waiting = lib.zrt_made_arrays(made.pointer, id(results))
-                results = call.collect(waiting, results, made, self._feeds or ())
+            self._taken = True
+            if self._options is None:
+                self._options = own
+                # An earlier run with them may have been terminated.
+                if own.terminated:
+                    own.reset()
+            if self._terminated:
+                self._options.terminate()
+        results: list[Result] = []
+        error = None
+        try:
+            assert self._work is not None
+            results = self._work(self._options, self._end)
+        except BaseException as raised:
+            error = raised
+        # From now on `_terminate` does not end the worker's next run.
+        self._options = None
+        self._complete(results, error)
+        # The error's traceback keeps this frame.
+        del self, results, error
+
+    def _complete(self, results: list[Result], error: BaseException | None) -> None:
+        """Hands over the results or the error; the caller has taken the run."""
+        # The future does not keep the feeds.
+        self._work = None
+        _this_thread.completes = True
+        try:
+            self._settle(results, error)
+        except BaseException:
+            callback_errors.report()
+        _this_thread.completes = False
+        _under_way.discard(self)
+
+
+def _add_worker() -> None:
+    with _lock:
+        if len(_workers) >= _MOST_WORKERS:
+            return
+        if not _workers:
+            # atexit is last-in, first-out: register after the bridge, which delivers the log of the runs that
+            # `_at_exit` ends.
+            bridge.start()
+            atexit.unregister(_at_exit)
+            atexit.register(_at_exit)
+        thread = threading.Thread(target=_execute_runs, args=(_queue,), name="zrt-run", daemon=True)
+        _workers.append(thread)
+        try:
+            start_thread(thread)
         except BaseException as error:
-            self._settle(None, error)
-        else:
-            self._settle(results, None)
+            if thread.ident is None:
+                _workers.remove(thread)
+            if not isinstance(error, RuntimeError):
+                raise
+            if not _workers:
+                raise AllocationError(f"no thread for runs in the background: {error}") from error
 
 
-def _complete(key: int) -> None:
-    run = _under_way.get(key)
-    if run is not None and run.claim(key):
-        run.complete()
+def _execute_runs(queue: SimpleQueue[Run]) -> None:
+    own = RunOptions()
+    # After a fork inside a run this thread goes on in the child, which has another queue.
+    while queue is _queue:
+        # Between two runs a worker keeps nothing of the first.
+        queue.get()._execute(own)
 
 
-class RunFuture(Future[list[Result]]):
-    """The future of a run; `cancel` ends the run.
+def _expire_at(end: int) -> None:
+    """Has a run that waits for a worker completed at its deadline."""
+    global _expiry
+    with _lock:
+        if _expiry is None:
+            thread = threading.Thread(target=_complete_late_runs, args=(_sooner,), name="zrt-expiry", daemon=True)
+            start_thread(thread)
+            _expiry = thread
+    if end < _looks_at:
+        _sooner.put(None)
 
-    A thread that waits for the result completes the future itself, and so waits for no other thread. If there are
-    callbacks, the bridge's thread does, which calls them.
-    """
 
-    def __init__(self) -> None:
+def _complete_late_runs(sooner: SimpleQueue[None]) -> None:
+    global _looks_at
+    while sooner is _sooner:
+        # A run that is added from here on wakes the thread, which may not see it now.
+        _looks_at = math.inf
+        now = lib.zrt_clock()
+        later = math.inf
+        for run in list(_under_way):
+            if 0 < run._end <= now:
+                if run._take():
+                    run._complete([], status.to_error(status.TIMEOUT))
+            elif run._end and not run._taken:
+                later = min(later, run._end)
+            del run
+        _looks_at = later
+        with contextlib.suppress(Empty):
+            sooner.get(timeout=None if later == math.inf else (later - now) / 1e9)
+
+
+def _open_gate(future: Any) -> None:
+    """Lets the threads go on that wait for a `RunFuture`."""
+    try:
+        future._gate.release()
+    except RuntimeError:
+        # It is open already.
+        return
+
+
+class RunFuture(Run, Future[list[Result]]):
+    """The future of a run; `cancel` ends the run."""
+
+    def __init__(self, work: Work, options: RunOptions | None, end: int) -> None:
         super().__init__()
-        self.run: Run | None = None
-        self._calls_back = False
-        # Its methods are C, so that an interrupt cannot leave it locked, unlike the future's own `Condition`.
-        self._completion = threading.RLock()
+        self._prepare(work, options, end)
+        # Open when the future is done. Waiting for it is one call of C, which an interrupt cannot leave half done,
+        # unlike that of the future's own `Condition`.
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        self.add_done_callback(_open_gate)
 
     def result(self, timeout: float | None = None) -> list[Result]:
-        """Returns the run's results or raises its error; `UnsupportedError` on the thread that completes runs."""
-        return super().result(self._wait(timeout))
+        """Returns the run's results or raises its error; `UnsupportedError` in a callback of another run."""
+        self._wait(timeout)
+        return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Returns the run's error or None; raises `UnsupportedError` on the thread that completes runs."""
-        return super().exception(self._wait(timeout))
+        """Returns the run's error or None; raises `UnsupportedError` in a callback of another run."""
+        self._wait(timeout)
+        return super().exception(0)
 
-    def add_done_callback(self, fn: Callable[[Future[list[Result]]], object]) -> None:
-        """Has `fn` called on the thread that completes runs, or at once if the future is done."""
-        with self._completion:
-            self._calls_back = True
-        super().add_done_callback(fn)
-
-    def _wait(self, timeout: float | None) -> float | None:
-        """Completes the future here if its run ends in time; returns the seconds that are left to wait otherwise."""
-        if timeout is None and self.run is not None:
-            _refuse_here()
-        # As in Python's own futures a negative time is over at once.
-        limit = None if timeout is None else seconds(timeout, "timeout", -threading.TIMEOUT_MAX)
-        end = None if limit is None else time.monotonic() + limit
-        while (run := self.run) is not None and not self._calls_back:
-            left = _SLICE if end is None else min(_SLICE, end - time.monotonic())
-            try:
-                key = run.wait(max(left, 0.0))
-                if key is not None and not self._complete(run, key):
-                    break
-            except BaseException as error:
-                # An interrupt.
-                if run.claimed_here:
-                    run.drop()
-                    if not self.done():
-                        self.set_exception(error)
-                else:
-                    run.report()
-                raise
-            if left <= 0:
-                break
-        return None if end is None else max(end - time.monotonic(), 0.0)
-
-    def _complete(self, run: Run, key: int) -> bool:
-        """Completes the ended attempt; False if another thread does."""
-        with self._completion:
-            if not self._calls_back and run.claim(key):
-                run.complete()
-                return True
-        run.report()
-        return False
+    def _wait(self, timeout: float | None) -> None:
+        if timeout is None:
+            limit = -1.0
+            if _this_thread.completes and not self.done():
+                _refuse()
+        else:
+            # As in Python's own futures a negative time is over at once.
+            limit = max(0.0, seconds(timeout, "timeout", -threading.TIMEOUT_MAX))
+        try:
+            opened = self._gate.acquire(timeout=limit)
+        except BaseException:
+            if self.done():
+                _open_gate(self)
+            raise
+        if opened:
+            _open_gate(self)
 
     def cancel(self) -> bool:
         """Cancels the future at once, and ends the run as soon as the current operator is done."""
         try:
             return super().cancel()
         finally:
-            run = self.run
-            if run is not None and self.cancelled():
-                run.terminate()
-                # No thread is to wait for the run any more.
-                self.run = None
+            if self.cancelled():
+                self._terminate()
 
-    def settle(self, results: list[Result] | None, error: BaseException | None) -> None:
-        """Completes the future at the end of the run, unless it was cancelled or an interrupt completed it."""
-        self.run = None
-        if self.done() and not self.cancelled():
-            return
-        if not self.set_running_or_notify_cancel():
-            return
-        if error is not None:
-            self.set_exception(error)
-        else:
-            self.set_result(results or [])
+    def _settle(self, results: list[Result], error: BaseException | None) -> None:
+        try:
+            if error is None:
+                self.set_result(results)
+            else:
+                self.set_exception(error)
+        except InvalidStateError:
+            # `concurrent.futures.wait` waits for the end of a cancelled run.
+            if self.cancelled():
+                _open_gate(self)
+                self.set_running_or_notify_cancel()
 
-    def forget(self) -> None:
-        """Completes the future with an error in a forked child.
-
-        Initializes it again first: a thread that the child does not have may hold its locks.
-        """
-        super().__init__()
-        self.run = None
-        self._completion = threading.RLock()
+    def _forget(self) -> None:
+        # A thread that the child does not have may hold the lock of the future.
+        Future.__init__(self)
+        self._gate = threading.Lock()
         self.set_exception(UnsupportedError("the run goes on in the process that this one was forked from"))
 
 
-def _refuse_here() -> None:
-    """Raises on the thread that completes runs: waiting for a run there would be a deadlock."""
-    if bridge.is_here():
-        raise UnsupportedError("a callback or a log handler cannot wait for a run: it keeps the run's end from coming")
+def _refuse() -> NoReturn:
+    raise UnsupportedError("a callback of a run cannot wait for another run, which may need its thread")
 
 
-def submit(ready: Ready, options: RunOptions | None, end: int = 0) -> Future[list[Result]]:
-    """Starts a run and returns its future; `end` is that of `deadlines.end_of`."""
-    _set_up()
-    future = RunFuture()
-    future.run = run = Run(ready, options, future.settle, future.forget, end=end)
-    run.start()
+def submit(work: Work, options: RunOptions | None, end: int = 0) -> Future[list[Any]]:
+    """Starts a run and returns its future."""
+    future = RunFuture(work, options, end)
+    future._start()
     return future
 
 
-async def wait(ready: Ready, options: RunOptions | None, end: int = 0) -> list[Result]:
-    """Starts a run and waits for it on the running loop; ends the run if the waiting task is cancelled."""
-    _refuse_here()
-    loop = asyncio.get_running_loop()
-    inbox = _inbox_of(loop)
-    if inbox is None:
-        future = submit(ready, options, end)
+class _Inbox:
+    """The ended runs that one event loop has to complete; it takes all there are at once."""
+
+    __slots__ = ("__weakref__", "_called", "_ended")
+
+    def __init__(self) -> None:
+        self._ended: deque[tuple[asyncio.Future[list[Result]], list[Result], BaseException | None]] = deque()
+        # Whether the loop will call `_take`.
+        self._called = False
+
+    def put(self, waiter: asyncio.Future[list[Result]], results: list[Result], error: BaseException | None) -> None:
+        self._ended.append((waiter, results, error))
+        if not self._called:
+            self._called = True
+            loop = waiter.get_loop()
+            # A closed loop drops the results.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._take, loop)
+
+    def _take(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._called = False
         try:
-            return await asyncio.wrap_future(future)
-        finally:
-            future.cancel()
-    waiter: asyncio.Future[list[Result]] = loop.create_future()
+            while self._ended:
+                waiter, results, error = self._ended[0]
+                if not waiter.done():
+                    if error is None:
+                        waiter.set_result(results)
+                    else:
+                        waiter.set_exception(error)
+                self._ended.popleft()
+        except BaseException:
+            # An interrupt: the loop takes the others when it runs again.
+            loop.call_soon(self._take, loop)
+            raise
 
-    def settle(results: list[Result] | None, error: BaseException | None) -> None:
-        if waiter.done():
-            return
-        if error is not None:
-            waiter.set_exception(error)
-        else:
-            waiter.set_result(results or [])
 
-    # A forked child has no running loop, so `forget` has nothing to do.
-    run = Run(ready, options, settle, lambda: None, inbox, end)
-    run.start()
+_inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Inbox] = weakref.WeakKeyDictionary()
+
+
+class LoopRun(Run):
+    """A run that a task of this loop awaits."""
+
+    def __init__(self, work: Work, options: RunOptions | None, end: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._prepare(work, options, end)
+        self.waiter: asyncio.Future[list[Result]] = loop.create_future()
+        inbox = _inboxes.get(loop)
+        self._inbox = _inboxes.setdefault(loop, _Inbox()) if inbox is None else inbox
+
+    def _settle(self, results: list[Result], error: BaseException | None) -> None:
+        self._inbox.put(self.waiter, results, error)
+
+
+async def wait(work: Work, options: RunOptions | None, end: int = 0) -> list[Result]:
+    """Starts a run and waits for it on the running loop; ends the run if the waiting task is cancelled."""
+    # Deferred: a task that awaits has imported asyncio, which would add 20 ms to a first session.
+    import asyncio
+
+    if _this_thread.completes:
+        _refuse()
+    run = LoopRun(work, options, end, asyncio.get_running_loop())
+    run._start()
     try:
-        return await waiter
+        return await run.waiter
     finally:
         # The task was cancelled or dropped.
-        if waiter.cancelled() or not waiter.done():
-            run.terminate()
-
-
-def _set_up() -> None:
-    global _registered
-    bridge.receive(lib.ZRT_MESSAGE_RUN, _KIND)
-    if not _registered:
-        _registered = True
-        # atexit is last-in, first-out: register after the bridge so that this runs before it.
-        atexit.register(_at_exit)
-
-
-def _read(message: Any) -> tuple[int, bool]:
-    run = ffi.cast("zrt_run *", message)
-    return run.key, bool(run.inbox)
-
-
-def _deliver(ended: tuple[int, bool]) -> None:
-    key, of_loop = ended
-    if of_loop:
-        # The loop is gone.
-        _under_way.pop(key, None)
-    else:
-        _complete(key)
-
-
-def _leave(ended: tuple[int, bool]) -> None:
-    """Leaves the run as it is: the interpreter is ending."""
-
-
-_KIND = bridge.Kind(_read, _deliver, _leave)
+        if run.waiter.cancelled() or not run.waiter.done():
+            run._terminate()
 
 
 def _at_exit() -> None:
     global _ended
     _ended = True
-    for run in list(_under_way.values()):
-        run.terminate()
+    for run in list(_under_way):
+        run._terminate()
     end = time.monotonic() + EXIT_PATIENCE
-    while lib.zrt_run_count() and time.monotonic() < end:
+    while _under_way and time.monotonic() < end:
         time.sleep(0.001)
-    if lib.zrt_run_count():
-        # Keep what the runs read and write to the end of the process.
-        lib.zrt_handle_object(id(list(_under_way.values())))
 
 
 def _forked() -> None:
-    runs = list(_under_way.values())
+    global _expiry, _lock, _looks_at, _queue, _sooner
+    _lock = threading.RLock()
+    _queue, _sooner, _expiry, _looks_at = SimpleQueue(), SimpleQueue(), None, math.inf
+    _workers.clear()
+    runs = list(_under_way)
     _under_way.clear()
     for run in runs:
-        run.forget()
+        run._forget()
 
 
 os.register_at_fork(after_in_child=_forked)

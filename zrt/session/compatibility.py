@@ -45,17 +45,15 @@ def compatibility_info(model: model_source.Model, provider: str) -> str | None:
     table = api()
     allocator = default_allocator()
     with model_source.Source(model) as source:
+        if source.path is not None:
+            call: tuple[Any, ...] = (table.GetCompatibilityInfoFromModel, "char", source.path)
+        else:
+            call = table.GetCompatibilityInfoFromModelBytes, "char", source.data, sizeof(source.data)
         try:
-            if source.path is not None:
-                found = status.make(table.GetCompatibilityInfoFromModel, "char", source.path, name, allocator)
-            else:
-                data = source.data
-                found = status.make(
-                    table.GetCompatibilityInfoFromModelBytes, "char", data, sizeof(data), name, allocator
-                )
+            information = status.make(*call, name, allocator)
         except Error as error:
             raise status.about(source.subject, error) from error
-    return take_string(allocator, found) if found else None
+    return take_string(allocator, information) if information else None
 
 
 @public

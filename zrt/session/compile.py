@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt._common.arguments import boolean, choose, integer, path_bytes, text, wrong_type
-from zrt._common.files import replacing
+from zrt._common.files import plain_name, replacing
 from zrt._common.public import public
 from zrt._native import ffi, lib, status
 from zrt._native.callback_errors import Carrier, callback
@@ -21,14 +21,13 @@ from zrt._native.later import later
 from zrt._native.library import api, library
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import AllocationError, ArgumentError, ClosedError, Error, UnsupportedError
+from zrt.errors import ArgumentError, ClosedError, Error, UnsupportedError
 from zrt.loading import model_source
 from zrt.loading.initializers import Initializer
 from zrt.loading.load import data_of, load_error, load_model, prepare_options, settle_threads
 from zrt.loading.model_contents import model_files
 from zrt.loading.session_options import SessionOptions
-from zrt.memory.allocators import default_allocator
-from zrt.providers.config_entries import read_entries
+from zrt.memory.allocators import allocation_block, default_allocator
 from zrt.providers.default_selection import parse
 from zrt.providers.selection import ProvidersLike
 from zrt.types import ElementType, GraphOptimizationLevel, nbytes
@@ -38,8 +37,8 @@ Writer: TypeAlias = "Callable[[bytes], Any]"
 Locator: TypeAlias = "Callable[[Initializer, Read], tuple[str, int] | None]"
 Output: TypeAlias = "str | os.PathLike[str] | Writer | None"
 
-# ``OrtCompileApiFlags``.
-NO_NODES_COMPILED, OUTPUT_FILE_EXISTS = 1, 2
+# Of ``OrtCompileApiFlags``. ONNX Runtime writes beside the output file, so whether that exists is checked here.
+NO_NODES_COMPILED = 1
 
 
 @public
@@ -96,16 +95,17 @@ def compile(
         work.set("SetGraphOptimizationLevel", int(level))
     if embed_compiled_data_into_model is not None:
         work.set("SetEpContextEmbedMode", boolean(embed_compiled_data_into_model, "embed_compiled_data_into_model"))
-    flags = NO_NODES_COMPILED if boolean(error_if_no_nodes_compiled, "error_if_no_nodes_compiled") else 0
-    if boolean(error_if_output_file_exists, "error_if_output_file_exists"):
-        flags |= OUTPUT_FILE_EXISTS
-    if flags:
-        work.set("SetFlags", flags)
+    if boolean(error_if_no_nodes_compiled, "error_if_no_nodes_compiled"):
+        work.set("SetFlags", NO_NODES_COMPILED)
+    boolean(error_if_output_file_exists, "error_if_output_file_exists")
     beside = []
     if external_initializers_file is not None:
         if get_initializer_location_func is not None:
             raise ArgumentError("external_initializers_file: with get_initializer_location_func it is not asked for")
-        beside.append(_plain_name(external_initializers_file, output))
+        text(external_initializers_file, "external_initializers_file")
+        if not isinstance(output, (str, os.PathLike)):
+            raise ArgumentError("external_initializers_file: it lies beside the output, which must be a path for that")
+        beside.append(plain_name(external_initializers_file, output, "external_initializers_file"))
         threshold = integer(external_initializers_size_threshold, "external_initializers_size_threshold", 0, 2**63 - 1)
         work.set("SetOutputModelExternalInitializersFile", os.fsencode(external_initializers_file), threshold)
     alignment = integer(external_initializers_alignment, "external_initializers_alignment", 0, 2**62)
@@ -133,21 +133,8 @@ def compile(
     return work.result
 
 
-def _plain_name(name: Any, output: Any) -> str:
-    """Checks the name of a file beside the output."""
-    text(name, "external_initializers_file")
-    if not isinstance(output, (str, os.PathLike)):
-        raise ArgumentError("external_initializers_file: it lies beside the output, which must be a path for that")
-    if os.path.basename(name) != name or name in ("", ".", "..", os.path.basename(os.path.abspath(output))):
-        raise ArgumentError(f"external_initializers_file: {name!r}: expected a file's plain name, not the output's")
-    return str(name)
-
-
-def _folder_and_name(given: Any) -> tuple[bytes, bytes]:
-    try:
-        folder, name = given
-    except (TypeError, ValueError):
-        raise wrong_type("ep_context_binaries", "a folder and a name", given) from None
+def _folder_and_name(binaries: Any) -> tuple[bytes, bytes]:
+    folder, name = _pair(binaries, "ep_context_binaries", "a folder and a name")
     where = path_bytes(folder, "ep_context_binaries")
     if not os.path.isdir(where):
         raise ArgumentError(f"ep_context_binaries: there is no folder {os.fsdecode(where)!r}")
@@ -155,6 +142,22 @@ def _folder_and_name(given: Any) -> tuple[bytes, bytes]:
         raise ArgumentError("ep_context_binaries: the model's name is empty")
     # ORT needs a separator at the end to recognize a folder.
     return os.path.join(where, b""), name.encode()
+
+
+def _location(place: Any, subject: str) -> tuple[bytes, int]:
+    file, offset = _pair(place, subject, "a file's name and an offset")
+    path = path_bytes(file, subject)
+    if not path:
+        raise ArgumentError(f"{subject}: the file's name is empty")
+    return path, integer(offset, f"{subject}: offset", 0, 2**63 - 1)
+
+
+def _pair(value: Any, subject: str, wanted: str) -> tuple[Any, Any]:
+    try:
+        first, second = value
+    except (TypeError, ValueError):
+        raise wrong_type(subject, wanted, value) from None
+    return first, second
 
 
 @contextmanager
@@ -176,7 +179,7 @@ def _writing(
             raise ArgumentError(f"output: {target!r}: ONNX Runtime wants a name with an extension, such as .onnx")
         if new and os.path.exists(target):
             raise ArgumentError(f"output: {target!r} is there already")
-        kept = model_files(source, read_entries(settings))
+        kept = model_files(source, settings.config_entries())
         with replacing(target, *beside, subject="output", inputs=kept) as (written, *_):
             work.set("SetOutputModelPath", os.fsencode(written))
             yield
@@ -219,12 +222,9 @@ class _Compilation(Carrier):
     def into_memory(self) -> None:
         """Stores the model in `result`."""
         allocator = default_allocator()
-        room = lib.zrt_allocation_empty(api(), allocator)
-        if not room:
-            raise AllocationError("no memory for the model")
-        # Frees the memory that ONNX Runtime stores there, also if the compilation fails.
-        self._memory = Handle.own(room, lib.zrt_allocation_free)
-        self.set("SetOutputModelBuffer", allocator, ffi.addressof(room, "data"), ffi.addressof(room, "bytes"))
+        self._memory = allocation_block(allocator)
+        memory = self._memory.pointer
+        self.set("SetOutputModelBuffer", allocator, ffi.addressof(memory, "data"), ffi.addressof(memory, "bytes"))
 
     def into(self, writer: Writer) -> None:
         """Passes the model to the caller's function in pieces."""
@@ -275,8 +275,8 @@ class _Compilation(Carrier):
             raise load_error(source, error) from error
         self._settle_all(settings, source.subject)
         if self._memory is not None:
-            made = self._memory.pointer
-            self.result = bytes(buffer_at(made.data, made.bytes))
+            model = self._memory.pointer
+            self.result = bytes(buffer_at(model.data, model.bytes))
             self._memory = None
 
     def _settle_all(self, settings: PoolOptions, subject: str) -> None:
@@ -299,11 +299,11 @@ class _Compilation(Carrier):
         assert self._locator is not None
         weight = _Weight(status.string(name), value, there)
         try:
-            found = self._locator(weight.info, weight.read)
+            place = self._locator(weight.info, weight.read)
         finally:
             weight.end()
-        if found is not None:
-            file, offset = _location(found, weight.info.name)
+        if place is not None:
+            file, offset = _location(place, f"weight {weight.info.name!r}")
             status.check(api().CreateExternalInitializerInfo(file, offset, weight.info.nbytes, placed))
 
 
@@ -342,28 +342,16 @@ class _Weight:
         """Returns a copy of the weight."""
         info = self.info
         packed = info.element_type.packed
-        made: np.ndarray[Any, Any] = np.empty(
-            info.nbytes if packed else info.shape, np.uint8 if packed else info.element_type.dtype
-        )
+        shape, dtype = (info.nbytes, np.uint8) if packed else (info.shape, info.element_type.dtype)
+        copy: np.ndarray[Any, Any] = np.empty(shape, dtype)
         with self._lock:
             if self._value is None:
                 raise ClosedError(f"weight {info.name!r} can be read during the call that gave it alone")
             data = status.fetch(api().GetTensorData, "const void *", self._value)
-            ffi.memmove(from_buffer(made), data, info.nbytes)
-        return made
+            ffi.memmove(from_buffer(copy), data, info.nbytes)
+        return copy
 
     def end(self) -> None:
         """Makes `read` raise: the memory is no longer valid."""
         with self._lock:
             self._value = None
-
-
-def _location(found: Any, name: str) -> tuple[bytes, int]:
-    try:
-        file, offset = found
-    except (TypeError, ValueError):
-        raise wrong_type(f"weight {name!r}", "a file's name and an offset", found) from None
-    path = path_bytes(file, f"weight {name!r}")
-    if not path:
-        raise ArgumentError(f"weight {name!r}: the file's name is empty")
-    return path, integer(offset, f"weight {name!r}: offset", 0, 2**63 - 1)

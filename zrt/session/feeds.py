@@ -31,38 +31,32 @@ def by_name(
     a method `__zrt_feed__`, such as an `OrtValue` of the drop-in, stands for the feed that this method returns.
     """
     if isinstance(feeds, Mapping):
-        given = as_dict(feeds)
+        named = as_dict(feeds)
     elif isinstance(feeds, Sequence) and not isinstance(feeds, (str, bytes, memoryview)):
         each = list(feeds)
         if len(each) != len(inputs):
             raise ArgumentError(f"feeds: the model has {len(inputs)} inputs ({names_of(inputs)}), got {len(each)}")
-        given = {info.name: feed for info, feed in zip(inputs, each, strict=True)}
+        named = {info.name: feed for info, feed in zip(inputs, each, strict=True)}
     else:
         raise wrong_type("feeds", "a dict or a list of arrays", feeds)
     known = {info.name for info in (*inputs, *initializers)}
-    for name in given:
+    for name in named:
         if name not in known:
             raise UnknownNameError(f"feeds: the model has no input {shown(name)}; it has {names_of(inputs)}")
     optional = {info.name for info in inputs if info.kind is ValueKind.OPTIONAL}
-    missing = [info for info in inputs if info.name not in given and info.name not in optional]
+    missing = [info for info in inputs if info.name not in named and info.name not in optional]
     if missing:
         raise ArgumentError(f"feeds: input {names_of(missing)} is missing")
     return [
-        (info, _adopted(info, given[info.name]))
+        (info, _adopted(info, named[info.name]))
         for info in (*inputs, *initializers)
-        if info.name in given and not (given[info.name] is None and info.name in optional)
+        if info.name in named and not (named[info.name] is None and info.name in optional)
     ]
 
 
 def as_dict(feeds: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of the feeds by name. Any other mapping than a dict is read item by item, as its class defines them."""
     return dict(feeds) if type(feeds) is dict else {name: feeds[name] for name in feeds}
-
-
-def aligned(feeds: Feeds) -> bool:
-    """Whether the memory of every array in `feeds` is aligned."""
-    arrays = feeds.values() if isinstance(feeds, Mapping) else feeds
-    return all(array.flags.aligned for array in arrays)
 
 
 def _adopted(info: ValueInfo, feed: Any) -> Any:
@@ -102,9 +96,11 @@ def right_array(info: ValueInfo, feed: Any) -> np.ndarray[Any, Any]:
     array = as_array(info, feed, subject)
     symbolic_shapes.check(info, array.shape, subject)
     try:
-        return arrays.native(array)
+        array = arrays.native(array)
     except MemoryError as error:
         raise AllocationError(f"{subject}: {error}") from error
+    # C compares the dtype objects, of which numpy may have several for one type.
+    return array if array.dtype is info.element_type.dtype else array.view(info.element_type.dtype)
 
 
 def need_values(fed: Sequence[tuple[ValueInfo, Any]]) -> bool:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NamedTuple, Self
 from weakref import WeakKeyDictionary
 
@@ -13,7 +10,8 @@ import numpy as np
 
 from zrt._common.arguments import integer, shown, wrong_type
 from zrt._common.public import public
-from zrt._native import lib, ort_messages, status
+from zrt._native import builtin, lib, ort_messages, status
+from zrt._native.builtin import set_builtin
 from zrt._native.busy import claimed
 from zrt._native.cdata import new_array, strings
 from zrt._native.forks import SessionHandle
@@ -40,10 +38,11 @@ from zrt.values import Value, as_value
 from zrt.values.symbolic_shapes import check, fits
 from zrt.values.type_info import Dim, ValueInfo, format_type, is_plain, phrase
 
-run_lane = lib.zrt_lane_run
-bind_array = lib.zrt_bind_array
 bind_address = lib.zrt_bind_address
-bind_left = lib.zrt_bind_left
+bind_memory = lib.zrt_bind_memory
+
+bind_array = builtin.bind_array
+"""The builtin of bind.h."""
 
 
 def writable_value(info: ValueInfo, place: np.ndarray[Any, Any] | Value | Buffer, subject: str) -> Value:
@@ -73,30 +72,16 @@ READERS_KEPT = 16
 ADDRESS = (None,)
 
 
-class _Left(NamedTuple):
-    """Stands in a table of `_Bound` for an output that ORT makes: in each run, or once for all if it is `lasting`."""
+class _OnMemory(NamedTuple):
+    """Stands in a table of `_Bound` for an output that ORT allocates: in each run, or once for all if it is `lasting`.
+
+    The last field is the memory, as the last one of other entries is the object that owns theirs.
+    """
 
     pointer: Any
     handle: Handle
     lasting: bool
     memory: MemoryInfo
-
-    @classmethod
-    def on(cls, memory: MemoryInfo, lasting: bool) -> _Left:
-        handle = handle_of(memory)
-        return cls(handle.pointer, handle, lasting, memory)
-
-
-def _left(memory: MemoryInfo, lasting: bool) -> _Left:
-    return _left_on_host(lasting) if memory is CPU else _Left.on(memory, lasting)
-
-
-@cache
-def _left_on_host(lasting: bool) -> _Left:
-    return _Left.on(CPU, lasting)
-
-
-os.register_at_fork(after_in_child=_left_on_host.cache_clear)
 
 
 def _is_settled(shape: tuple[Dim, ...] | None, sizes: set[Dim]) -> bool:
@@ -107,42 +92,18 @@ def _is_settled(shape: tuple[Dim, ...] | None, sizes: set[Dim]) -> bool:
 class _Ports:
     """The inputs and outputs of a session, as its bindings need them."""
 
-    __slots__ = (
-        "direct_inputs",
-        "direct_outputs",
-        "inputs",
-        "optional",
-        "outputs",
-        "readers",
-        "required",
-        "settled",
-        "sharing",
-    )
-
-    inputs: dict[str, ValueInfo]
-    """The inputs, and the initializers that a run may override."""
-    outputs: dict[str, ValueInfo]
-    required: frozenset[str]
-    """The inputs without which no run is possible."""
-    optional: frozenset[str]
-    """The outputs that may be absent."""
-    sharing: frozenset[str]
-    """The outputs that may lie in the memory of any input, such as sequences."""
-    settled: frozenset[str]
-    """The tensors of numbers among the outputs whose shapes follow from those of the inputs, and that are no inputs."""
-    direct_inputs: frozenset[str]
-    """The inputs to which memory is bound without a `Value`: nothing is on a device or needs one later."""
-    direct_outputs: frozenset[str]
-    """The outputs of that kind."""
-
     def __init__(self, session: Session) -> None:
+        # The inputs, and the initializers that a run may override.
         self.inputs = {info.name: info for info in (*session.inputs, *session.initializers)}
         self.outputs = {info.name: info for info in session.outputs}
-        absent = frozenset(info.name for info in session.inputs if info.kind is ValueKind.OPTIONAL)
+        absent = {info.name for info in session.inputs if info.kind is ValueKind.OPTIONAL}
+        # The inputs without which no run is possible, and the outputs that may be absent.
         self.required = frozenset(session.input_names) - absent
         self.optional = frozenset(info.name for info in session.outputs if info.kind is ValueKind.OPTIONAL)
+        # The outputs that may lie in the memory of any input, such as sequences.
         self.sharing = frozenset(info.name for info in session.outputs if not is_plain(info))
         sizes = {dim for info in session.inputs for dim in info.shape or ()}
+        # The tensors of numbers among the outputs whose shapes follow from those of the inputs, and that are no inputs.
         self.settled = frozenset(
             info.name
             for info in session.outputs
@@ -150,6 +111,7 @@ class _Ports:
         )
         valued = absent or self.sharing or len(session.providers) > 1
         plain = {name for name, info in self.inputs.items() if is_plain(info)}
+        # The ports to which memory is bound without a `Value`: nothing is on a device or needs one later.
         self.direct_inputs = frozenset() if valued else frozenset(plain - self.outputs.keys())
         self.direct_outputs = frozenset() if valued else frozenset(self.outputs.keys() - self.inputs.keys())
         # Where all outputs are plain, by the names of those that ORT makes, or None for others.
@@ -167,40 +129,43 @@ class _Ports:
 _ports: WeakKeyDictionary[Session, _Ports] = WeakKeyDictionary()
 
 
-@dataclass(slots=True)
 class _Bound:
     """The state of an open binding, in one attribute of `IoBinding`: `close` must not affect a run in another thread.
 
     An interrupt within a method never leaves anything bound that is not kept alive.
     """
 
-    session: Session
-    ports: _Ports
-    owner: SessionHandle
-    binding: Handle
-    block: Handle
-    reference: Any
-    # By name, the objects that keep the bound memory alive. The last one is the handle of a value, the memory of an
-    # array, or None (`ADDRESS`); a `_Left` ends with the memory on which ORT makes the output. Guarded by the flag of
-    # `block`. `binding` owns a reference to both tables: ORT frees a value on a device by the allocator of the value's
-    # own session, which must be there until ORT's binding lets the value go.
-    inputs: dict[str, tuple[Any, ...]]
-    outputs: dict[str, tuple[Any, ...]]
-    # The types and shapes of arrays that fit the declarations of the inputs.
-    fitting: dict[str, tuple[Any, Any]] = field(default_factory=dict)
-    left: Any = None
-    # Reads the outputs that ORT makes, while the lane has this version.
-    reader: tuple[int, BoundOutputs] | None = None
-    counted: bool = False
-
-    def __post_init__(self) -> None:
+    def __init__(self, session: Session, owner: SessionHandle) -> None:
+        self.counted = False
+        table = api()
+        self.session = session
+        self.ports = _Ports.of(session)
+        self.owner = owner
+        # By name, the objects that keep the bound memory alive. The last one is the handle of a value, the memory of an
+        # array, or None (`ADDRESS`); or it is an `_OnMemory`. The flag of `block` guards both. `binding` owns them:
+        # ORT frees a value on a device by the allocator of the value's own session, which must be there until ORT's
+        # binding lets the value go.
+        self.inputs: dict[str, tuple[Any, ...]] = {}
+        self.outputs: dict[str, tuple[Any, ...]] = {}
+        parents = [owner, Handle.pin((self.inputs, self.outputs))]
+        create = table.CreateIoBinding
+        self.binding = Handle.make(table.ReleaseIoBinding, parents, create, "OrtIoBinding", owner.pointer)
+        self.block = lane_block(owner, self.binding, session._run_options, synchronize=len(session.providers) > 1)
+        self.block.pointer.incomplete = 1
+        self.address = self.block.address
+        # The types and shapes of arrays that fit the declarations of the inputs.
+        self.fitting: dict[str, tuple[Any, Any]] = {}
+        # The names and memories of the outputs that each run returns to ORT.
+        self.allocated: Any = None
+        # Reads the outputs that ORT allocates, while the lane has this version.
+        self.reader: tuple[int, BoundOutputs] | None = None
         # GC may finalize `binding` before this object, whose `__del__` needs it.
         lib.zrt_handle_ref(self.binding.reference)
         self.counted = True
 
     def __del__(self) -> None:
         """Unbinds everything: a value that this binding made, and that is bound here, would keep the binding alive."""
-        if getattr(self, "counted", False):
+        if self.counted:
             # A forked child never releases what its parent made.
             if not self.owner.table.lost:
                 table = api()
@@ -250,8 +215,7 @@ class _Bound:
         """
         if name not in self.ports.direct_inputs:
             return False
-        request = self.inputs, name, array
-        code = bind_array(self.reference, id(request))
+        code = bind_array(self.address, self.inputs, name, array)
         return not code or self._bound(False, name, code)
 
     def bind_fitting(self, name: str, array: np.ndarray[Any, Any]) -> bool:
@@ -275,27 +239,29 @@ class _Bound:
         if name not in (ports.direct_outputs if is_output else ports.direct_inputs):
             return False
         request = self.outputs if is_output else self.inputs, name, ADDRESS
-        code = bind_address(self.reference, id(request), is_output, address, shape, len(shape), *kind)
+        code = bind_address(self.block.reference, id(request), is_output, address, shape, len(shape), *kind)
         return not code or self._bound(is_output, name, code)
 
     def leave_on_host(self, name: str, lasting: bool) -> bool:
         """`leave` for an output that lies on the host in any case; returns False for others."""
         if name not in self.ports.direct_outputs:
             return False
-        left = _left_on_host(lasting)
-        request = self.outputs, name, left
-        code = bind_left(self.reference, id(request), left.pointer)
-        return not code or self._bound(True, name, code)
+        self.leave(name, CPU, lasting)
+        return True
 
     def leave(self, name: str, memory: MemoryInfo, lasting: bool = False) -> None:
-        """Lets ORT make an output, in each run or with `lasting` once; releases that of the last run."""
-        left = _left(memory, lasting)
-        request = self.outputs, name, left
-        self._bound(True, name, bind_left(self.reference, id(request), left.pointer))
+        """Lets ORT allocate an output, in each run or with `lasting` once; releases that of the last run."""
+        entry = self.outputs.get(name)
+        if not isinstance(entry, _OnMemory) or (entry.lasting, entry.memory) != (lasting, memory):
+            # The same entry again leaves the binding complete.
+            handle = handle_of(memory)
+            entry = _OnMemory(handle.pointer, handle, lasting, memory)
+        request = self.outputs, name, entry
+        self._bound(True, name, bind_memory(self.block.reference, id(request), entry.pointer))
 
     def lasting(self) -> set[str]:
         """The outputs that ORT makes once."""
-        return {name for name, kept in tuple(self.outputs.items()) if isinstance(kept, _Left) and kept.lasting}
+        return {name for name, entry in tuple(self.outputs.items()) if isinstance(entry, _OnMemory) and entry.lasting}
 
     @staticmethod
     def _bound(is_output: bool, name: str, code: Any) -> bool:
@@ -314,22 +280,21 @@ class _Bound:
             raise ArgumentError(f"input {', '.join(map(repr, missing))} is not bound")
         if not self.outputs:
             raise ArgumentError("no output is bound")
-        self._leave()
-        self.block.pointer.incomplete = 0
-
-    def _leave(self) -> None:
-        """Makes each run return the outputs that ORT allocates to ORT first (see lane.h)."""
+        # Each run returns the outputs that ORT allocates to ORT first (see lane.h).
         places = {
-            name: kept.handle for name, kept in self.outputs.items() if isinstance(kept, _Left) and not kept.lasting
+            name: entry.handle
+            for name, entry in self.outputs.items()
+            if isinstance(entry, _OnMemory) and not entry.lasting
         }
         names = strings(places)
         memories = new_array("const OrtMemoryInfo *", [place.pointer for place in places.values()])
         lane = self.block.pointer
         # With a count of 0 an interrupt between these lines leaves no pointer in use that is not kept alive.
         lane.output_count = 0
-        self.left = (names, memories, places)
+        self.allocated = (names, memories, places)
         lane.output_names, lane.output_memories = names, memories
         lane.output_count = len(places)
+        lane.incomplete = 0
 
     def clear_inputs(self) -> None:
         api().ClearBoundInputs(self.binding.pointer)
@@ -358,47 +323,38 @@ class _Bound:
         These are the outputs of the same names; and sequences, which may share the tensors of any input.
         """
         for name in (*names, *self.ports.sharing):
-            kept = self.outputs.get(name)
-            if isinstance(kept, _Left):
-                status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), kept.pointer))
+            entry = self.outputs.get(name)
+            if isinstance(entry, _OnMemory):
+                status.check(api().BindOutputToDevice(self.binding.pointer, name.encode(), entry.pointer))
 
-    def values(self) -> dict[str, Any]:
-        """The bound outputs that exist, each as a `Value`."""
-        return self._read(arrays=False)
-
-    def views(self) -> dict[str, Any]:
-        """As `values`, but with an array in place of a tensor of numbers on the host."""
-        return self._read(arrays=True)
-
-    def _read(self, *, arrays: bool) -> dict[str, Any]:
+    def read(self, arrays: bool) -> dict[str, Any]:
+        """The bound outputs that exist, each as a `Value`; with `arrays` tensors of numbers on the host as arrays."""
         version = self.block.pointer.version
         if self.reader is None or self.reader[0] != version:
             self.reader = version, self._new_reader()
-        made = self.reader[1].read(self.binding, arrays=arrays)
-        if all(one is not None for one in made):
-            return dict(zip(self.outputs, made, strict=True))
+        objects = self.reader[1].read(self.binding, arrays=arrays)
+        if all(each is not None for each in objects):
+            return dict(zip(self.outputs, objects, strict=True))
         named: dict[str, Any] = {}
-        for (name, kept), one in zip(self.outputs.items(), made, strict=True):
-            place = kept[-1]
-            if isinstance(place, Handle):
-                value = Value(place)
-                one = value.numpy() if arrays and is_plain(self.ports.outputs[name]) and value.memory.is_host else value
-            if one is not None or name in self.ports.optional:
-                named[name] = one
+        for (name, entry), each in zip(self.outputs.items(), objects, strict=True):
+            if isinstance(entry[-1], Handle):
+                each = Value(entry[-1])
+                if arrays and is_plain(self.ports.outputs[name]) and each.memory.is_host:
+                    each = each.numpy()
+            if each is not None or name in self.ports.optional:
+                named[name] = each
         return named
 
     def _new_reader(self) -> BoundOutputs:
         ports = self.ports
-        places = [kept[-1] for kept in self.outputs.values()]
-        held = [isinstance(place, Handle) for place in places]
-        names = list(self.outputs)
-        outputs = [
-            (ports.outputs[name], None if is_held else place or CPU)
-            for name, is_held, place in zip(names, held, places, strict=True)
-        ]
-        if ports.direct_outputs.issuperset(names):
+        # The memory on which ORT allocates an output, and None for one that is bound to a value.
+        places = {
+            name: None if isinstance(entry[-1], Handle) else entry[-1] or CPU for name, entry in self.outputs.items()
+        }
+        outputs = [(ports.outputs[name], place) for name, place in places.items()]
+        if ports.direct_outputs.issuperset(places):
             # The values that ORT makes keep their memory alive by themselves.
-            key = tuple(None if is_held else name for name, is_held in zip(names, held, strict=True))
+            key = tuple(None if place is None else name for name, place in places.items())
             reader = ports.readers.get(key)
             if reader is None:
                 if len(ports.readers) >= READERS_KEPT:
@@ -407,12 +363,12 @@ class _Bound:
             return reader
         # An output that is also an input shares the input's memory, and a sequence may share the tensors of any input.
         # Keep no other inputs: a loop that feeds its outputs back would keep those of all its runs.
-        shares = not ports.sharing.isdisjoint(names)
+        shares = not ports.sharing.isdisjoint(places)
         keepers = [
-            place if isinstance(place, Handle) else Handle.pin(place)
-            for name, kept in self.inputs.items()
-            if shares or name in self.outputs
-            for place in kept
+            owner if isinstance(owner, Handle) else Handle.pin(owner)
+            for name, entry in self.inputs.items()
+            if shares or name in places
+            for owner in entry
         ]
         return BoundOutputs(self.binding, outputs, keepers, self.inputs)
 
@@ -427,7 +383,8 @@ class IoBinding(Owner, guarded=False):
 
     __slots__ = ("_bound",)
 
-    _bound: _Bound | None
+    # The address of the ``zrt_lane`` that `_Bound` keeps alive, for the builtin `run`.
+    _bound: tuple[int, _Bound] | None
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         binding = super().__new__(cls)
@@ -438,22 +395,16 @@ class IoBinding(Owner, guarded=False):
     def __init__(self, session: Session) -> None:
         if not isinstance(session, Session):
             raise wrong_type("session", "a Session", session)
-        table = api()
         owner = session._open()
-        inputs: dict[str, tuple[Any, ...]] = {}
-        outputs: dict[str, tuple[Any, ...]] = {}
-        parents = [owner, Handle.pin((inputs, outputs))]
-        binding = Handle.make(table.ReleaseIoBinding, parents, table.CreateIoBinding, "OrtIoBinding", owner.pointer)
-        self._handle = lane_block(owner, binding, session._run_options, synchronize=len(session.providers) > 1)
-        self._handle.pointer.incomplete = 1
-        block = self._handle
-        self._bound = _Bound(session, _Ports.of(session), owner, binding, block, block.reference, inputs, outputs)
+        bound = _Bound(session, owner)
+        self._handle = bound.block
+        self._bound = bound.address, bound
 
     def _opened(self) -> _Bound:
         bound = self._bound
         if bound is None:
             raise ClosedError("this IoBinding is closed")
-        return bound
+        return bound[1]
 
     def close(self) -> None:
         """Closes the binding and releases the bound memory; a run in progress releases it when it ends."""
@@ -512,7 +463,7 @@ class IoBinding(Owner, guarded=False):
     def _views(self) -> dict[str, Any]:
         """The outputs of the last run: tensors of numbers on the host as numpy views, others as values."""
         bound = self._opened()
-        views: dict[str, Any] = bound.claimed(bound.views)
+        views: dict[str, Any] = bound.claimed(bound.read, True)
         return views
 
     def clear_inputs(self) -> None:
@@ -542,23 +493,27 @@ class IoBinding(Owner, guarded=False):
         is not bound; an output that is not bound is not computed. `timeout` is that of `Session.run`.
         """
         bound = self._opened()
-        block = bound.block.reference
-        plain = options is None and timeout is None
-        code = run_lane(block) if plain else run_limited(bound.block, bound.owner, options, timeout)
-        while code == status.INCOMPLETE:
-            bound.claimed(bound.require_complete)
-            code = run_lane(block) if plain else run_limited(bound.block, bound.owner, options, timeout)
+        code = run_limited(bound.block, bound.owner, options, timeout)
         if code:
-            error = status.to_error(code, "IoBinding")
-            if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
-                raise ShapeError(
-                    f"an output comes in another shape than is bound (without memory, ORT makes it anew): {error}"
-                ) from error
-            if ort_messages.SPARSE_OUTPUT.matches(error):
-                raise UnsupportedError(
-                    f"an output is sparse, and dense memory is bound (without memory, ORT makes it): {error}"
-                ) from error
-            raise error
+            self._run_failed(code, options, timeout)
+
+    def _run_failed(self, code: int, options: RunOptions | None = None, timeout: float | None = None) -> None:
+        """Runs it once more if it may be complete now; else raises the error of a run."""
+        if code == status.INCOMPLETE:
+            bound = self._opened()
+            bound.claimed(bound.require_complete)
+            self.run(options, timeout)
+            return
+        error = status.to_error(code, "IoBinding")
+        if ort_messages.WRONG_OUTPUT_SHAPE.matches(error):
+            raise ShapeError(
+                f"an output comes in another shape than is bound (without memory, ORT makes it anew): {error}"
+            ) from error
+        if ort_messages.SPARSE_OUTPUT.matches(error):
+            raise UnsupportedError(
+                f"an output is sparse, and dense memory is bound (without memory, ORT makes it): {error}"
+            ) from error
+        raise error
 
     def prime(self, runs: int = 1) -> None:
         """Runs it `runs` times before serving, so that ORT plans and allocates its memory for these shapes."""
@@ -571,12 +526,15 @@ class IoBinding(Owner, guarded=False):
         An absent output of optional type is None.
         """
         bound = self._opened()
-        values: dict[str, Any] = bound.claimed(bound.values)
+        values: dict[str, Any] = bound.claimed(bound.read, False)
         return values
 
     def numpy(self) -> dict[str, Any]:
         """The outputs of the last run as numpy views; raises for an output on a device, or of another kind."""
         return {name: one.numpy() if isinstance(one, Value) else one for name, one in self._views().items()}
+
+
+set_builtin(IoBinding, "run", lib.ZRT_BINDING_RUN, "_bound", "options=None, timeout=None")
 
 
 def _find(name: str, infos: Mapping[str, ValueInfo], role: str, session: Session) -> ValueInfo:

@@ -1,4 +1,4 @@
-"""The outputs of a run: their names, `Wanted` for each, `MadeOutputs` for those that ONNX Runtime allocates."""
+"""The outputs of a run: their names, `Wanted` for each, and the objects for those that ONNX Runtime allocates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zrt._common.arguments import shown, wrong_type
-from zrt._native import lib
+from zrt._native import builtin, lib
 from zrt._native.cdata import NULL, address_of, new_array, pointer_to
 from zrt._native.handle import Handle
 from zrt._native.library import api
@@ -23,8 +23,8 @@ from zrt.values.type_info import ValueInfo, is_plain, is_text
 if TYPE_CHECKING:
     from zrt.values import Value
 
-if lib.zrt_arrays_open(id(np.ndarray), id(np.empty)):
-    raise AllocationError("no memory for the type of the memory of outputs")
+OwnedMemory: type = builtin.OwnedMemory
+"""The type of a result that owns a value of which Python makes another object than an array."""
 
 
 class Wanted:
@@ -38,13 +38,13 @@ class Wanted:
         self.info = info
         self.dtype = kind.dtype if plain or is_text(info) else None
         if plain and shape is not None and nbytes(kind, shape) > sys.maxsize:
-            raise AllocationError(f"output {info.name!r}: no memory has room for {list(shape)}")
+            raise AllocationError(f"output {info.name!r}: no memory can hold {list(shape)}")
         # An output that is also a fed input: ORT returns the feed and writes nothing.
         self.passes_through = passes_through
         self.shape = shape if plain and not passes_through else None
 
 
-def chosen(outputs: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...] | None:
+def checked_names(outputs: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...] | None:
     """The names of the outputs to compute, checked; None for all. `known` are those that the model has."""
     if outputs is None:
         return None
@@ -87,84 +87,59 @@ def resolved(
     ]
 
 
-class MadeOutputs:
-    """Room for the values of one run's outputs that ORT allocated (``zrt_made``).
+def allocated_outputs(outputs: Sequence[Wanted | None], parents: Sequence[Handle] = ()) -> Handle:
+    """The ``zrt_allocated`` for outputs of which ORT allocates all but those that are None.
 
-    C puts the arrays of plain outputs into the list of results. One run at a time uses the room; an interrupted run
-    drops it, with the values in it.
+    The objects of these outputs keep `parents` alive.
     """
+    references = new_array("zrt_handle *", [parent.reference for parent in parents])
+    table = new_array("zrt_output", len(outputs))
+    for row, output in zip(table, outputs, strict=True):
+        if output is not None:
+            row.allocated = 1
+            row.shared = output.passes_through
+            row.type = int(output.info.element_type)
+            row.dtype = NULL if output.dtype is None else pointer_to(id(output.dtype))
+    block = Handle.block("zrt_allocated", [*parents, Handle.pin((references, table, outputs))])
+    allocated = block.pointer
+    allocated.api = api()
+    allocated.parents, allocated.parent_count = references, len(parents)
+    allocated.count, allocated.outputs = len(outputs), table
+    return block
 
-    __slots__ = ("_outputs", "_session", "binds", "handle", "layout", "pointer")
 
-    binds: bool
-    """Whether other outputs of the run are bound to arrays."""
-    layout: tuple[tuple[Shape | None, Any], ...]
-    """For each output the shape and dtype of its array; a shape of None leaves the output to ORT."""
+def take_value(
+    owned: object,
+    session: Handle | None,
+    parents: Sequence[Handle] = (),
+    memory: MemoryInfo = CPU,
+    writeable: bool = True,
+) -> Value:
+    """The value that an `OwnedMemory` owns; it keeps `parents` alive, and the session if that has to free its memory.
 
-    def __init__(
-        self,
-        session: Handle | None,
-        outputs: Sequence[Wanted],
-        layout: tuple[tuple[Shape | None, Any], ...],
-        parents: Sequence[Handle] = (),
-    ) -> None:
-        """The arrays keep `parents` alive, and the other outputs' values `session`, which tensors on the host do not
-        need.
-        """
-        pointer = lib.zrt_made_new(api(), len(outputs))
-        if not pointer:
-            raise AllocationError("no memory for the outputs of a run")
-        references = new_array("zrt_handle *", [parent.reference for parent in parents])
-        kept = [*parents] if session is None else [session, *parents]
-        self.handle = Handle.own(pointer, lib.zrt_made_free, kept, (references,))
-        self.pointer = pointer
-        self.binds = False
-        self.layout = layout
-        self._session = session
-        self._outputs = outputs
-        pointer.parents, pointer.parent_count = references, len(parents)
-        for row, wanted, (shape, _) in zip(pointer.rows[0 : len(outputs)], outputs, layout, strict=True):
-            if shape is not None:
-                self.binds = True
-                continue
-            row.left = 1
-            row.shared = wanted.passes_through
-            if wanted.dtype is not None:
-                row.type = int(wanted.info.element_type)
-                row.dtype = pointer_to(id(wanted.dtype))
+    `memory` is the place of other than tensors. A value that shares the memory of a feed is not `writeable`: the feed
+    may be read-only.
+    """
+    # Deferred: most runs return arrays only.
+    from zrt.values import Value
 
-    def waits(self, index: int) -> bool:
-        """Whether an output of the last run has a value, and no array."""
-        return bool(self.pointer.rows[index].value)
+    handle = Handle.own(NULL, api().ReleaseValue, parents)
+    lib.zrt_owned_move(id(owned), handle.reference)
+    handle.pointer = pointer_to(address_of(handle.reference.pointer), "OrtValue")
+    value = Value(handle, writeable, memory)
+    if session is not None:
+        value._hold(session)
+    return value
 
-    def kind(self, index: int) -> ValueKind:
-        """The kind of an output that waits."""
-        return ValueKind(self.pointer.rows[index].seen.kind)
 
-    def take(self, index: int, parents: Sequence[Handle], memory: MemoryInfo = CPU, writeable: bool = True) -> Value:
-        """The value of an output that waits; it keeps `parents` alive. `memory` is the place of other than tensors.
-
-        A value that shares the memory of a feed is not `writeable`: the feed may be read-only.
-        """
-        # Deferred: most runs return arrays only.
-        from zrt.values import Value
-
-        handle = Handle.own(NULL, api().ReleaseValue, parents)
-        lib.zrt_made_move(self.pointer, index, handle.reference)
-        handle.pointer = pointer_to(address_of(handle.reference.pointer), "OrtValue")
-        value = Value(handle, writeable, memory)
-        if self._session is not None:
-            value._hold(self._session)
-        return value
-
-    def collect(self, results: list[Any], feeds: Sequence[Handle]) -> None:
-        """Puts the objects of the outputs that are no arrays into `results`; `feeds` own the values that were fed."""
-        for index, wanted in enumerate(self._outputs):
-            if self.waits(index):
-                shared = wanted.passes_through
-                # A sequence may share the tensors of a sequence that was fed.
-                value = self.take(index, feeds if shared or wanted.dtype is None else ())
-                results[index] = _object(value, shared)
+def put_objects(results: list[Any], outputs: Sequence[Wanted], session: Handle, feeds: Sequence[Handle]) -> None:
+    """Replaces each `OwnedMemory` among the results by the object for its value; `feeds` own the fed values."""
+    for index, output in enumerate(outputs):
+        if type(results[index]) is OwnedMemory:
+            shared = output.passes_through
+            # A sequence may share the tensors of a sequence that was fed.
+            value = take_value(results[index], session, feeds if shared or output.dtype is None else ())
+            results[index] = _object(value, shared)
 
 
 def _object(value: Value, shared: bool) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -69,10 +70,7 @@ class Placement:
     @property
     def providers(self) -> dict[str, int]:
         """The number of nodes that each provider runs."""
-        counts: dict[str, int] = {}
-        for node in self.nodes:
-            counts[node.provider] = counts.get(node.provider, 0) + 1
-        return counts
+        return dict(Counter(node.provider for node in self.nodes))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dicts and lists, for JSON; `nodes` is None if they were not recorded."""
@@ -142,12 +140,11 @@ def read(
 def _ports(
     session: Handle, infos: Sequence[ValueInfo], where: Any, device: Any, only: str | None
 ) -> tuple[PortPlacement, ...]:
-    placed = []
-    for info, memory, found in zip(
-        infos, session_memories(where, session, len(infos)), _devices(device, session, len(infos)), strict=True
-    ):
-        placed.append(PortPlacement(info.name, memory, found.provider if found else only, found))
-    return tuple(placed)
+    memories, devices = session_memories(where, session, len(infos)), _devices(device, session, len(infos))
+    return tuple(
+        PortPlacement(info.name, memory, place.provider if place else only, place)
+        for info, memory, place in zip(infos, memories, devices, strict=True)
+    )
 
 
 def _devices(function: Any, session: Handle, count: int) -> list[EpDevice | None]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from zrt._common.arguments import integer
 from zrt._common.public import public
-from zrt._native.cdata import NULL, new_array
+from zrt._native import lib
+from zrt._native.builtin import set_builtin
+from zrt._native.cdata import address_of
 from zrt._native.handle import Handle, Owner
 from zrt.errors import ClosedError, DTypeError
 from zrt.loading.run_options import RunOptions
-from zrt.session.call import LEFT, Call, Result, run_values
+from zrt.session.call import Call, Result
 from zrt.session.deadlines import end_of
-from zrt.values import Value
+
+Prepared: TypeAlias = tuple[int, Call, int, Any, Sequence[Handle]]
 
 
 @public
@@ -29,42 +32,40 @@ class PreparedRun(Owner, guarded=False):
     output_names: tuple[str, ...]
     """The outputs' names, in the order in which `run` returns them."""
 
-    _prepared: tuple[Call, Any, list[Handle]] | None
+    _prepared: Prepared | None
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        made = super().__new__(cls)
-        made._handle = made._prepared = None
-        made.output_names = ()
-        return made
+        prepared_run = super().__new__(cls)
+        prepared_run._handle = prepared_run._prepared = None
+        prepared_run.output_names = ()
+        return prepared_run
 
-    def __init__(self, call: Call, feeds: Sequence[Value]) -> None:
+    def __init__(self, call: Call, inputs: Any, feeds: Sequence[Handle]) -> None:
+        """`inputs` is a C array of ``OrtValue *``, which `feeds` own."""
         if not isinstance(call, Call):
             raise DTypeError("a PreparedRun is made by Session.prepare")
-        handles: list[Handle] = [value._open() for value in feeds]
-        pointers = new_array("OrtValue *", [handle.pointer for handle in handles])
         self._handle = call.handle
-        self.output_names = tuple(wanted.info.name for wanted in call.outputs)
-        # One attribute for all three: `close` in one thread must not leave a part of them to a run in another.
-        self._prepared = (call, pointers, handles)
+        self.output_names = tuple(output.info.name for output in call.outputs)
+        # One attribute for all: `close` in one thread must not leave a part of them to a run in another. The builtin
+        # `run` reads it too.
+        self._prepared = call.address, call, address_of(inputs), inputs, feeds
 
     def run(self, options: RunOptions | None = None, timeout: float | None = None) -> list[Result]:
         """One inference over the feeds as they are now; returns a fresh array for each output.
 
         `timeout` is that of `Session.run`.
         """
-        prepared = self._prepared
-        if prepared is None:
+        if self._prepared is None:
             raise ClosedError("this PreparedRun is closed")
-        call, inputs, feeds = prepared
-        if options is not None or timeout is not None:
-            return call.run(inputs, feeds, options, end_of(timeout))
-        # `Call.run` with one call less.
-        results, places, made = call.arrays()
-        code = run_values(call.reference, NULL, inputs, places, NULL if made is None else made.pointer, id(results))
-        if code and code != LEFT:
-            call.prepare_retry(code, made)
-            return call.run(inputs, feeds)
-        return results if made is None else call.collect(code, results, made, feeds)
+        _, call, _, inputs, feeds = self._prepared
+        return call.run(inputs, feeds, options, end_of(timeout))
+
+    @staticmethod
+    def _complete(answer: tuple[int, list[Result], Call], prepared: Prepared) -> list[Result]:
+        """The results of a run for which the builtin needs Python's help (call.h)."""
+        code, results, call = answer
+        *_, inputs, feeds = prepared
+        return results if call.settle(code, results, feeds) else call.run(inputs, feeds)
 
     def run_named(self, options: RunOptions | None = None, timeout: float | None = None) -> dict[str, Result]:
         """As `run`, with the outputs by name."""
@@ -79,3 +80,6 @@ class PreparedRun(Owner, guarded=False):
         """Releases the feeds; closing twice is fine."""
         super().close()
         self._prepared = None
+
+
+set_builtin(PreparedRun, "run", lib.ZRT_PREPARED_RUN, "_prepared", "options=None, timeout=None")

@@ -280,14 +280,14 @@ def _entries(text: str, name: str) -> list[Any]:
 
 def _is_escaped(text: str) -> bool:
     """Whether a trace's names are escaped. A backslash may be one or begin an escape: the library in use decides."""
-    names = [found[2] for found in _NAME.finditer(text)]
+    names = [match[2] for match in _NAME.finditer(text)]
     if not all(map(_ESCAPED.fullmatch, names)):
         return False
     return not any("\\" in name for name in names) or library().api_version >= ESCAPES_SINCE
 
 
-def _escape(found: re.Match[str]) -> str:
-    return f"{found[1]}{json.dumps(found[2])[1:-1]}{found[3]}"
+def _escape(match: re.Match[str]) -> str:
+    return f"{match[1]}{json.dumps(match[2])[1:-1]}{match[3]}"
 
 
 def _events(entries: Iterable[Any], name: str) -> Iterable[ProfileEvent]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from zrt._common.arguments import boolean, entries, integer, path_bytes, text, wrong_type
 from zrt._common.config_keys import SessionConfigKey
-from zrt._common.files import replacing
+from zrt._common.files import plain_name, replacing
 from zrt._common.public import public
 from zrt.errors import ArgumentError
 from zrt.loading import model_source
@@ -51,17 +51,16 @@ def save_optimized(
     chosen = options or SessionOptions(graph_optimization_level=GraphOptimizationLevel.ENABLE_EXTENDED)
     if chosen.optimized_model_filepath is not None:
         raise ArgumentError("options: they have an optimized_model_filepath of their own; path says where it goes")
-    name = os.path.basename(os.path.abspath(target))
     settings = {key.decode(): entry.decode() for key, entry in entries(chosen.config_entries, "config_entries")}
-    in_ort_format = name.lower().endswith(ORT_SUFFIX)
+    in_ort_format = os.path.abspath(target).lower().endswith(ORT_SUFFIX)
     settings[SessionConfigKey.SAVE_MODEL_FORMAT] = "ORT" if in_ort_format else "ONNX"
     if weights_file is not None:
         text(weights_file, "weights_file")
-        if in_ort_format or os.path.basename(weights_file) != weights_file or weights_file in ("", ".", "..", name):
-            reason = (
-                "a model in ONNX Runtime's own format keeps its weights" if in_ort_format else "a file's plain name"
+        if in_ort_format:
+            raise ArgumentError(
+                f"weights_file: {weights_file!r}: a model in ONNX Runtime's own format keeps its weights"
             )
-            raise ArgumentError(f"weights_file: {weights_file!r}: expected {reason}")
+        plain_name(weights_file, target, "weights_file")
         settings[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_FILE_NAME] = weights_file
         smallest = str(integer(weights_from, "weights_from"))
         settings[SessionConfigKey.OPTIMIZED_MODEL_EXTERNAL_INITIALIZERS_MIN_SIZE_IN_BYTES] = smallest
@@ -69,12 +68,12 @@ def save_optimized(
     if boolean(in_place, "in_place"):
         target = os.path.realpath(target)
     else:
-        found = dict(settings)
+        entries_of_load = dict(settings)
         if external_data_dir is not None:
             folder = os.fsdecode(path_bytes(external_data_dir, "external_data_dir"))
-            found[SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH] = folder
+            entries_of_load[SessionConfigKey.MODEL_EXTERNAL_INITIALIZERS_FILE_FOLDER_PATH] = folder
         with model_source.Source(model) as source:
-            kept = model_files(source, found)
+            kept = model_files(source, entries_of_load)
     beside = [] if weights_file is None else [weights_file]
     with replacing(target, *beside, inputs=kept) as (written, *_):
         writing = replace(chosen, optimized_model_filepath=written, config_entries=settings)

@@ -1,16 +1,16 @@
-"""`Session`: a model loaded into ONNX Runtime."""
+"""`Session`: a model loaded into ONNX Runtime; `infer`: one that is loaded, run once and released."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack, overload
-from weakref import WeakValueDictionary
 
 from zrt._common.arguments import entries, integer
 from zrt._common.public import not_made, public
-from zrt._native import lib, status
-from zrt._native.cdata import NULL, from_buffer, strings
+from zrt._native import status
+from zrt._native.cdata import address_of, strings
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
@@ -21,10 +21,11 @@ from zrt.loading.run_options import RunOptions, default_run_options
 from zrt.loading.session_options import SessionOptions
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, cpu_memory
 from zrt.providers.default_selection import DefaultSelection, parse
-from zrt.session.call import LEFT, Call, Result, key_of
+from zrt.session import async_runs
+from zrt.session.call import Call, Owners, Result, find_call, limits, run_feeds
 from zrt.session.deadlines import end_of
-from zrt.session.feeds import Feeds, aligned, as_dict, by_name, need_values, right_array
-from zrt.session.outputs import chosen, resolved
+from zrt.session.feeds import Feeds, by_name, need_values, right_array
+from zrt.session.outputs import checked_names, resolved
 from zrt.values import symbolic_shapes
 from zrt.values.type_info import ValueInfo, read_session
 
@@ -37,16 +38,12 @@ if TYPE_CHECKING:
     from zrt.lanes.state_ports import StateLike
     from zrt.lanes.stateful_lane import StatefulLane
     from zrt.providers.selection import ProvidersLike
-    from zrt.session import async_runs
     from zrt.session.io_binding import IoBinding
     from zrt.session.placement import Placement
     from zrt.session.prepared_run import PreparedRun
     from zrt.session.profile import Profile
     from zrt.values import Value
     from zrt.values.model_metadata import ModelMetadata
-
-OTHER = status.OTHER
-run_feeds = lib.zrt_feed_run
 
 # The number of combinations of names and shapes for which a session keeps a prepared call.
 CALLS_KEPT = 64
@@ -80,15 +77,10 @@ class Session(Owner):
         "_calls",
         "_captures",
         "_distrusted",
-        "_known",
-        "_latest",
-        "_latest_named",
-        "_layouts",
         "_memory",
         "_metadata",
         "_opsets",
         "_run_options",
-        "_trials",
         "initializers",
         "input_names",
         "inputs",
@@ -123,53 +115,45 @@ class Session(Owner):
     ) -> None:
         self._handle = None
         with model_source.Source(model) as source:
-            chosen = parse(providers)
+            selection = parse(providers)
             strictness = None
             if strict is not False or allow != ():
                 from zrt.providers.node_assignment import Strictness
 
-                strictness = Strictness.of(strict, allow, chosen.asked())
-            settings = prepare_options(options, chosen, external_data_dir, shared=strictness is None)
+                strictness = Strictness.of(strict, allow, selection.asked())
+            settings = prepare_options(options, selection, external_data_dir, shared=strictness is None)
             if strictness is not None:
                 strictness.record(settings)
-            with chosen.loading(settings) as kept:
+            with selection.loading(settings) as load_options:
                 handle = load_model(source, settings, options)
-                if kept is not settings:
-                    handle = handle.holding(kept)
+                if load_options is not settings:
+                    handle = handle.holding(load_options)
             if strictness is not None:
                 strictness.check(handle, source.subject)
             opsets = source.opsets()
-        self._adopt(handle, chosen, opsets)
+        self._adopt(handle, selection, opsets)
 
     @classmethod
-    def _owning(cls, handle: SessionHandle, chosen: ProvidersLike) -> Session:
-        """A session that owns an ``OrtSession``, which another module of zrt loaded on the `chosen` providers."""
+    def _owning(cls, handle: SessionHandle, selection: ProvidersLike) -> Session:
+        """A session that owns an ``OrtSession``, which another module of zrt loaded on the `selection` providers."""
         session = cls.__new__(cls)
         session._handle = None
-        session._adopt(handle, parse(chosen))
+        session._adopt(handle, parse(selection))
         return session
 
     def _adopt(
-        self, handle: SessionHandle, chosen: DefaultSelection, opsets: Callable[[], dict[str, int]] = dict
+        self, handle: SessionHandle, selection: DefaultSelection, opsets: Callable[[], dict[str, int]] = dict
     ) -> None:
         """Takes ownership of a loaded ``OrtSession``."""
         self._metadata: ModelMetadata | None = None
         self._opsets = opsets
-        self.providers = chosen.all_names(handle)
+        self.providers = selection.all_names(handle)
         self._run_options = default_run_options()
         self._memory = cpu_memory()
-        self._captures = chosen.captures
-        self._calls: dict[Any, Call] = {}
-        # The calls of the latest runs for all outputs, and for outputs that the caller named.
-        self._latest: Call | None = None
-        self._latest_named: Call | None = None
-        # The calls of earlier runs, by the outputs and the feeds' shapes as the caller gave them.
-        self._known: dict[Any, Call] = {}
+        self._captures = selection.captures
+        # The address of each call and the call, the latest first, as the builtins of `call` take them.
+        self._calls: tuple[Any, ...] = ()
         self._distrusted: set[str] = set()
-        # The output shapes that runs have shown to be right, for lanes.
-        self._trials: dict[Any, Any] = {}
-        # The layouts of states that lanes and states have.
-        self._layouts: WeakValueDictionary[Any, Any] = WeakValueDictionary()
         self._handle = handle
 
     if not TYPE_CHECKING:
@@ -219,9 +203,7 @@ class Session(Owner):
             _ = self.metadata, self.inputs
         super().close()
         # Prepared calls keep the OrtSession alive too.
-        self._latest = self._latest_named = None
-        self._known = {}
-        self._calls = {}
+        self._calls = ()
 
     def run(
         self,
@@ -247,99 +229,37 @@ class Session(Owner):
         sequences as a list, maps as a dict, sparse tensors as a `SparseTensor`, an absent optional as None, packed
         types as a `Value`.
         """
-        if options is not None or timeout is not None:
-            return self._run_known(feeds, outputs, options, end_of(timeout))
-        call = self._latest if outputs is None else self._named(feeds, outputs)
-        while call is not None:
-            results: list[Any] = []
-            request = feeds, results
-            made = None if call.settled is not None else call.made_outputs()
-            code = run_feeds(call.reference, id(request), NULL if made is None else made.pointer)
-            if not code or code == LEFT:
-                return results if made is None else call.collect(code, results, made)
-            if code != OTHER:
-                call.prepare_retry(code, made)
-                break
-            if made is not None:
-                call.spare(made)
-            if type(feeds) is not dict and isinstance(feeds, Mapping):
-                feeds = as_dict(feeds)
-            else:
-                call = self._other_call(call, feeds, outputs)
-        return self._run_known(feeds, outputs, options)
-
-    def _named(self, feeds: Feeds, outputs: Sequence[str]) -> Call | None:
-        """The call of the latest run for named outputs if these are the names, else that of an earlier run."""
-        call = self._latest_named
-        names = list(outputs) if type(outputs) is tuple else outputs
-        try:
-            latest = call is not None and type(names) is list and names == call.output_names
-        except Exception:  # of a name's own comparison: the checks refuse such a name
-            return None
-        return call if latest else self._other_call(None, feeds, outputs)
-
-    def _other_call(self, tried: Call | None, feeds: Feeds, outputs: Sequence[str] | None) -> Call | None:
-        """The call of an earlier run for these outputs and for feeds of these shapes; None if it is `tried`."""
-        call = self._known.get(key_of(feeds, outputs))
-        if call is not None:
-            self._remember(call, outputs is not None)
-        return None if call is tried else call
-
-    def _remember(self, call: Call, named: bool) -> None:
-        """Makes this call the latest one, for all outputs or for `named` ones. A closed session keeps no call."""
-        if named:
-            self._latest_named = call
+        if options is None and timeout is None:
+            answer, end = run_feeds(self._calls, feeds, outputs), 0
         else:
-            self._latest = call
-        if self._handle is None:
-            self.close()
-
-    def _run_known(
-        self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None, end: int = 0
-    ) -> list[Result]:
-        """`run` for arrays of types and shapes that an earlier run with these outputs had; else with every check."""
-        call = self._other_call(None, feeds, outputs)
-        memory = None if call is None else call.memory_of(feeds)
-        if call is None or memory is None:
-            return self._run_checked(feeds, outputs, options, end)
-        try:
-            return call.run(memory, None, options, end)
-        except status.MisalignedError:
-            return self._run_checked(feeds, outputs, options, end)
-
-    def _run_checked(
-        self, given: Feeds, outputs: Sequence[str] | None, options: RunOptions | None, end: int
-    ) -> list[Result]:
-        """`run` with every check: it converts the feeds or raises a precise error. It keeps the call for later runs."""
+            limit = limits(options, end_of(timeout), self._open())
+            end = limit.end
+            answer = run_feeds(self._calls, feeds, outputs, address_of(limit.options), end)
+        if type(answer) is list:
+            return answer
+        if answer is not None:
+            code, results, call = answer
+            if call.settle(code, results):
+                return results
         self._check_replay(options)
-        key = key_of(given, outputs)
-        call, memory, handles = self._checked(given, outputs)
-        if key is not None and (handles is None or call.takes_arrays) and not self._captures:
-            self._keep("_known", key, call)
-        return call.run(memory, handles, options, end)
+        return Call.run(*self._checked(feeds, outputs), options, end)
 
     def _check_replay(self, options: RunOptions | None) -> None:
         """Raises if the session captures graphs: a replay would ignore the memory of this run's feeds."""
         if self._captures and not (isinstance(options, RunOptions) and options.gpu_graph_id == -1):
             raise UnsupportedError(f"{REPLAYS}; RunOptions(gpu_graph_id=-1) runs without")
 
-    def _checked(self, given: Feeds, outputs: Sequence[str] | None) -> tuple[Call, list[Any], list[Handle] | None]:
-        """The arguments of `Call.run` before the options: the call, its inputs, and the handles that own values."""
-        wanted = chosen(outputs, self.output_names)
-        fed = by_name(given, self.inputs, self.initializers)
+    def _checked(self, feeds: Feeds, outputs: Sequence[str] | None) -> tuple[Call, Any, list[Handle] | None]:
+        """A call and its inputs for `Call.run`: converts the feeds or raises a precise error."""
+        wanted = checked_names(outputs, self.output_names)
+        fed = by_name(feeds, self.inputs, self.initializers)
         if need_values(fed):
-            from zrt.session.value_feeds import check_reach, made_value
+            # Deferred: the modules of values take some 3 ms, and most processes run over arrays alone.
+            from zrt.session.value_feeds import over_values, value_of
 
-            owner = self._open()
-            values = [made_value(info, feed) for info, feed in fed]
-            for (info, _), value in zip(fed, values, strict=True):
-                check_reach(self, owner, value, f"input {info.name!r}")
-            handles = [value._open() for value in values]
-            call = self._call([(info, value.shape) for (info, _), value in zip(fed, values, strict=True)], wanted)
-            return call, [handle.pointer for handle in handles], handles
-        checked = [right_array(info, feed) for info, feed in fed]
-        call = self._call([(info, array.shape) for (info, _), array in zip(fed, checked, strict=True)], wanted)
-        return call, [from_buffer(array) for array in checked], None
+            return over_values(self, fed, [value_of(info, feed) for info, feed in fed], wanted)
+        arrays = {info.name: right_array(info, feed) for info, feed in fed}
+        return self._call([(info, arrays[info.name].shape) for info, _ in fed], wanted), arrays, None
 
     def run_values(
         self,
@@ -354,11 +274,11 @@ class Session(Owner):
         the types and the shapes, and raises its own errors. An input that is not fed is absent. `outputs` may name an
         output twice.
         """
-        from zrt.session import value_runs
+        from zrt.session.value_feeds import prepare
 
         self._check_replay(options)
         end = end_of(timeout)
-        return Call.run(*value_runs.prepare(self, feeds, outputs), options, end)
+        return Call.run(*prepare(self, feeds, outputs), options, end)
 
     async def run_async(
         self,
@@ -374,8 +294,6 @@ class Session(Owner):
         also while the run waits for a thread. Runs are on a few threads of zrt's, at most one for each CPU that the
         process may use.
         """
-        from zrt.session import async_runs
-
         end = end_of(timeout)
         return await async_runs.wait(self._ready(feeds, outputs, options), options, end)
 
@@ -390,11 +308,8 @@ class Session(Owner):
 
         Wrong arguments raise here; the future raises the errors of the run. `cancel` cancels the future at once, and
         ends the run as soon as the current operator is done. `timeout` counts from this call. A future may be dropped:
-        its run continues to the end. One thread calls the callbacks of all futures and log handlers, so they should be
-        short.
+        its run continues to the end. The thread of the run calls the callbacks, so they should be short.
         """
-        from zrt.session import async_runs
-
         end = end_of(timeout)
         return async_runs.submit(self._ready(feeds, outputs, options), options, end)
 
@@ -406,45 +321,47 @@ class Session(Owner):
         timeout: float | None = None,
     ) -> Future[list[Value | None]]:
         """`run_values` as a future, as `submit` is for `run`."""
-        from zrt.session import async_runs, value_runs
+        from zrt.session.value_feeds import prepare
 
         self._check_replay(options)
         end = end_of(timeout)
-        return async_runs.submit(value_runs.prepare(self, feeds, outputs), options, end)
+        RunOptions.opened(options, self._open())
+        return async_runs.submit(partial(Call.run, *prepare(self, feeds, outputs)), options, end)
 
-    def _ready(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> async_runs.Ready:
-        self._check_replay(options)
-        self._open()
-        latest = self._latest if outputs is None else self._named(feeds, outputs)
-        memory = None if latest is None else latest.memory_of(feeds)
-        if latest is None or memory is None or not aligned(feeds):
-            return self._checked(feeds, outputs)
-        return latest, memory, None
+    def _ready(self, feeds: Feeds, outputs: Sequence[str] | None, options: RunOptions | None) -> async_runs.Work:
+        """A run whose feeds are checked, for another thread."""
+        session = self._open()
+        if options is not None or self._captures:
+            self._check_replay(options)
+            RunOptions.opened(options, session)
+        call = find_call(self._calls, feeds, outputs)
+        if call is None:
+            return partial(Call.run, *self._checked(feeds, outputs))
+        # A copy, since the caller may put other arrays into the dict or the list.
+        return partial(call.run, dict(feeds) if isinstance(feeds, Mapping) else list(feeds), None)
 
     def _call(self, inputs: Sequence[tuple[ValueInfo, symbolic_shapes.Shape]], wanted: tuple[str, ...] | None) -> Call:
-        """The prepared call for these inputs and outputs, from the cache if it is there."""
-        handle = self._open()
-        key = (wanted, tuple((info.name, shape) for info, shape in inputs))
-        call = self._calls.get(key)
+        """The prepared call for these inputs and outputs: that of an earlier run, or a new one."""
+        key = wanted, tuple((info.name, shape) for info, shape in inputs)
+        call = self._known_call(key)
         if call is None:
             outputs = resolved(self.outputs, wanted or self.output_names, inputs, self._distrusted)
-            options = self._run_options
-            call = Call(handle, options, self._memory, inputs, outputs, self.input_names, self._distrusted)
-            self._keep("_calls", key, call)
-        if not self._captures:
-            self._remember(call, wanted is not None)
+            call = Call(key, self._owners(), inputs, outputs, self.input_names, wanted, self._distrusted)
+            self._keep(call)
         return call
 
-    def _keep(self, cache: str, key: Any, call: Call) -> None:
-        """Keeps a prepared call in the cache of that name."""
-        calls = getattr(self, cache)
-        if len(calls) >= CALLS_KEPT:
-            # Replace the dictionary: another thread may be reading the old one.
-            calls = {}
-            setattr(self, cache, calls)
-        calls[key] = call
+    def _owners(self) -> Owners:
+        return Owners(self._open(), self._run_options, self._memory)
+
+    def _known_call(self, key: Any) -> Call | None:
+        return next((call for call in self._calls[1::2] if call.key == key), None)
+
+    def _keep(self, call: Call) -> None:
+        """Keeps a call for later runs. A session that captures graphs keeps none: each of its runs is checked."""
+        if not self._captures:
+            self._calls = (call.address, call, *self._calls[: 2 * CALLS_KEPT - 2])
         if self._handle is None:
-            # Another thread closed the session meanwhile: the cached call must not keep the OrtSession alive.
+            # Another thread closed the session meanwhile: the call must not keep the OrtSession alive.
             self.close()
 
     def prepare(self, feeds: Feeds) -> PreparedRun:
@@ -453,17 +370,12 @@ class Session(Owner):
         A feed that would need a copy raises `ArgumentError` or `DTypeError`.
         """
         from zrt.session.prepared_run import PreparedRun
-        from zrt.session.value_feeds import check_reach, right_value
+        from zrt.session.value_feeds import over_values, right_value
 
         if self._captures:
             raise UnsupportedError(REPLAYS)
         fed = by_name(feeds, self.inputs, self.initializers)
-        owner = self._open()
-        values = [right_value(info, feed) for info, feed in fed]
-        for (info, _), value in zip(fed, values, strict=True):
-            check_reach(self, owner, value, f"input {info.name!r}")
-        inputs = [(info, value.shape) for (info, _), value in zip(fed, values, strict=True)]
-        return PreparedRun(self._call(inputs, None), values)
+        return PreparedRun(*over_values(self, fed, [right_value(info, feed) for info, feed in fed], None))
 
     def allocator(self, memory: MemoryInfo = CPU) -> Allocator:
         """The session's allocator for a memory, by default that of the CPU."""
@@ -570,3 +482,20 @@ class Session(Owner):
             return "Session(closed)"
         inputs, outputs = (", ".join(map(str, infos)) for infos in (self.inputs, self.outputs))
         return f"Session({inputs} -> {outputs}; {', '.join(self.providers)})"
+
+
+@public
+def infer(
+    model: model_source.Model,
+    feeds: Feeds,
+    outputs: Sequence[str] | None = None,
+    options: SessionOptions | None = None,
+    providers: ProvidersLike = None,
+    *,
+    external_data_dir: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    allow: Iterable[str] = (),
+) -> list[Result]:
+    """Loads a model, runs it once and releases it: `Session` and `Session.run` in one."""
+    with Session(model, options, providers, external_data_dir=external_data_dir, strict=strict, allow=allow) as session:
+        return session.run(feeds, outputs)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from zrt._common.arguments import boolean, choose, path_bytes, text, wrong_type
+from zrt._common.arguments import boolean, choose, path_bytes, texts, wrong_type
 from zrt._common.public import guarded, public
 from zrt.errors import ArgumentError, BusyError, UnsupportedError
 from zrt.loading.model_source import Model, plain_model
 from zrt.loading.session_options import SessionOptions
-from zrt.providers.choice import as_data
 from zrt.providers.known import kind_of
-from zrt.providers.selection import DevicePolicy, is_device
+from zrt.providers.selection import DevicePolicy, as_data, is_device
 from zrt.session.session import Session
 
 if TYPE_CHECKING:
@@ -22,19 +22,6 @@ if TYPE_CHECKING:
 
 
 _Providers: TypeAlias = "tuple[tuple[str, tuple[tuple[str, str], ...]], ...]"
-
-
-class _Content(NamedTuple):
-    """All that a recipe says, in types that compare and hash by content."""
-
-    model: str | bytes
-    options: str
-    """The session's options as JSON."""
-    providers: _Providers | str | None
-    """The providers with their options, or the name of a policy."""
-    external_data_dir: str | None
-    strict: bool
-    allow: tuple[str, ...]
 
 
 class _Load:
@@ -54,13 +41,9 @@ class _Load:
         return self.error is not None or (self.session is not None and self.session.closed)
 
 
-# The loads of `SessionSpec.shared` in this process, by content.
-_loads: dict[_Content, _Load] = {}
-_lock = threading.RLock()
-
-
 @public
 @guarded
+@dataclass(frozen=True, init=False, repr=False, slots=True, weakref_slot=True)
 class SessionSpec:
     """The recipe of a session: plain data that can be pickled, compared and hashed, and never changes.
 
@@ -73,9 +56,18 @@ class SessionSpec:
     factory, a device, a function), and names it.
     """
 
-    __slots__ = ("__weakref__", "_content")
-
-    _content: _Content
+    model: str | bytes
+    """The model's absolute path, or its bytes."""
+    _options: str
+    """The session's options as JSON."""
+    _providers: _Providers | str | None
+    """The providers with their options, or the name of a policy."""
+    external_data_dir: str | None
+    """The absolute path of the folder with the external weights; None means beside the model."""
+    strict: bool
+    """Whether a node that would fall back to the CPU is an error."""
+    allow: tuple[str, ...]
+    """The operators that `strict` exempts, sorted."""
 
     def __init__(
         self,
@@ -94,57 +86,36 @@ class SessionSpec:
             raise ArgumentError("model: the path is empty")
         if options is not None and not isinstance(options, SessionOptions):
             raise wrong_type("options", "SessionOptions", options)
-        given = options or SessionOptions()
+        chosen = options or SessionOptions()
         # Wrong values are refused here and not by another process.
-        given._check()
-        settings = given.to_dict()
+        chosen._check()
+        settings = chosen.to_dict()
         settings["custom_op_libraries"] = [os.path.abspath(file) for file in settings["custom_op_libraries"]]
-        operators = _operators(allow)
-        object.__setattr__(
-            self,
-            "_content",
-            _Content(
-                os.path.abspath(source) if isinstance(source, str) else source,
-                json.dumps(settings, sort_keys=True),
-                providers.name if isinstance(providers, DevicePolicy) else _as_data(providers),
-                None if external_data_dir is None else _absolute(external_data_dir, "external_data_dir"),
-                boolean(strict, "strict"),
-                operators,
-            ),
+        if external_data_dir is not None:
+            external_data_dir = os.path.abspath(os.fsdecode(path_bytes(external_data_dir, "external_data_dir")))
+        content = (
+            os.path.abspath(source) if isinstance(source, str) else source,
+            json.dumps(settings, sort_keys=True),
+            providers.name if isinstance(providers, DevicePolicy) else _as_data(providers),
+            external_data_dir,
+            boolean(strict, "strict"),
+            tuple(sorted(set(texts(allow, "allow", "a list of operators", Iterable)))),
         )
-
-    @property
-    def model(self) -> str | bytes:
-        """The model's absolute path, or its bytes."""
-        return self._content.model
+        for item, value in zip(fields(self), content, strict=True):
+            object.__setattr__(self, item.name, value)
 
     @property
     def options(self) -> SessionOptions:
         """The session's options; each read returns a new object."""
-        return SessionOptions.from_json(self._content.options)
+        return SessionOptions.from_json(self._options)
 
     @property
     def providers(self) -> list[tuple[str, dict[str, str]]] | DevicePolicy | None:
         """The providers, best first, each with its options by ORT's keys, or the policy; None means the CPU alone."""
-        providers = self._content.providers
+        providers = self._providers
         if isinstance(providers, str):
             return DevicePolicy[providers]
         return None if providers is None else [(name, dict(settings)) for name, settings in providers]
-
-    @property
-    def external_data_dir(self) -> str | None:
-        """The absolute path of the folder with the external weights; None means beside the model."""
-        return self._content.external_data_dir
-
-    @property
-    def strict(self) -> bool:
-        """Whether a node that would fall back to the CPU is an error."""
-        return self._content.strict
-
-    @property
-    def allow(self) -> tuple[str, ...]:
-        """The operators that `strict` exempts, sorted."""
-        return self._content.allow
 
     def load(self) -> Session:
         """A new session. Raises the errors of `Session`."""
@@ -166,12 +137,12 @@ class SessionSpec:
 
         Raises `BusyError` in a signal handler that interrupted the load of the same session.
         """
-        load = _loads.get(self._content)
+        load = _loads.get(self)
         if load is None or load.gone():
             with _lock:
-                load = _loads.get(self._content)
+                load = _loads.get(self)
                 if load is None or load.gone():
-                    load = _loads[self._content] = _Load()
+                    load = _loads[self] = _Load()
         if load.session is None:
             with load.lock:
                 if load.loading:
@@ -192,68 +163,42 @@ class SessionSpec:
         finally:
             load.loading = False
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a SessionSpec does not change: {name!r} cannot be set")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a SessionSpec does not change: {name!r} cannot be deleted")
-
-    def __eq__(self, other: object) -> bool:
-        return self._content == other._content if isinstance(other, SessionSpec) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self._content)
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, tuple(self._content)
+        return _restored, tuple(getattr(self, item.name) for item in fields(self))
 
     def __repr__(self) -> str:
         model = repr(self.model) if isinstance(self.model, str) else f"<{len(self.model)} bytes>"
-        given = {
-            **_changed(self.options, SessionOptions()),
+        default = SessionOptions().to_dict()
+        arguments = {
+            **{name: value for name, value in self.options.to_dict().items() if default.get(name) != value},
             "providers": self.providers,
             "external_data_dir": self.external_data_dir,
             "strict": self.strict or None,
             "allow": self.allow or None,
         }
-        shown = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        shown = [f"{name}={value!r}" for name, value in arguments.items() if value is not None]
         return f"SessionSpec({', '.join([model, *shown])})"
+
+
+# The loads of `SessionSpec.shared` in this process.
+_loads: dict[SessionSpec, _Load] = {}
+_lock = threading.RLock()
 
 
 def _restored(*content: Any) -> SessionSpec:
     """The recipe of a pickle of any version of zrt. Raises for a part that this version does not know."""
-    if len(content) != len(_Content._fields):
-        raise ArgumentError(f"SessionSpec: this recipe has {len(content)} parts, not {len(_Content._fields)}")
+    if len(content) != len(fields(SessionSpec)):
+        raise ArgumentError(f"SessionSpec: this recipe has {len(content)} parts, not {len(fields(SessionSpec))}")
     model, options, providers, external_data_dir, strict, allow = content
-    if not isinstance(options, str):
-        raise wrong_type("options", "JSON", options)
-    SessionOptions.from_json(options)
     if isinstance(providers, str):
-        providers = choose(DevicePolicy, providers, "providers: policy").name
+        providers = choose(DevicePolicy, providers, "providers: policy")
     elif providers is not None:
         try:
-            pairs = [(name, dict(settings)) for name, settings in providers]
+            providers = [(name, dict(settings)) for name, settings in providers]
         except (TypeError, ValueError):
             raise wrong_type("providers", "pairs of a name and its options", providers) from None
-        providers = _as_data(pairs)
-    checked = _Content(
-        plain_model(model),
-        options,
-        providers,
-        None if external_data_dir is None else os.fsdecode(path_bytes(external_data_dir, "external_data_dir")),
-        boolean(strict, "strict"),
-        _operators(allow),
-    )
-    spec = SessionSpec.__new__(SessionSpec)
-    object.__setattr__(spec, "_content", checked)
-    return spec
-
-
-def _operators(allow: Any) -> tuple[str, ...]:
-    """The operators that `strict` exempts, sorted."""
-    if isinstance(allow, (str, bytes)) or not isinstance(allow, Iterable):
-        raise wrong_type("allow", "a list of operators", allow)
-    return tuple(sorted({text(operator, "allow").decode() for operator in allow}))
+    settings = SessionOptions.from_json(options)
+    return SessionSpec(model, settings, providers, external_data_dir=external_data_dir, strict=strict, allow=allow)
 
 
 def _as_data(providers: Any) -> _Providers | None:
@@ -281,16 +226,6 @@ def _known_name(name: str) -> str:
     """The full name of a provider that zrt knows; any other name as it is."""
     kind = kind_of(name)
     return name if kind is None else kind.name
-
-
-def _changed(options: SessionOptions, default: SessionOptions) -> dict[str, Any]:
-    """The data of the options that are not the default's."""
-    before = default.to_dict()
-    return {name: value for name, value in options.to_dict().items() if before.get(name) != value}
-
-
-def _absolute(path: str | os.PathLike[str], subject: str) -> str:
-    return os.path.abspath(os.fsdecode(path_bytes(path, subject)))
 
 
 def _forked() -> None:

@@ -1,20 +1,28 @@
-"""The feeds of a run as values: those that are values already, and those of inputs that take no plain array."""
+"""Runs over values: the feeds as values, checked and converted by zrt, or as they are and checked by ONNX Runtime."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from zrt._common.arguments import text, texts, wrong_type
+from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
 from zrt.errors import DTypeError, UnsupportedError
 from zrt.memory.allocators import has_device
 from zrt.memory.buffers import Buffer
+from zrt.session.call import Call, Owners
 from zrt.session.feeds import as_array, check_kind, check_type, right_array
+from zrt.session.outputs import Wanted, take_value
 from zrt.types import ElementType, ValueKind, pack
 from zrt.values import Value, as_value, symbolic_shapes
 from zrt.values.type_info import ValueInfo, content, format_type, is_plain, phrase
 
 if TYPE_CHECKING:
     from zrt.session.session import Session
+
+# Tensors have memory of their own unless they are fed under the same name. Containers may share tensors of any feed.
+_APART = ValueKind.TENSOR, ValueKind.SPARSE_TENSOR
 
 
 def right_value(info: ValueInfo, feed: Any) -> Value:
@@ -35,28 +43,28 @@ def right_value(info: ValueInfo, feed: Any) -> Value:
     return value
 
 
-def made_value(info: ValueInfo, feed: Any) -> Value:
+def value_of(info: ValueInfo, feed: Any) -> Value:
     """The feed as a value, with a copy if it needs one: any feed for any kind of input."""
     if isinstance(feed, (Value, Buffer)):
         return right_value(info, feed)
     subject = f"input {info.name!r}"
     wanted = content(info)
     if is_plain(wanted):
-        made = Value.from_array(right_array(wanted, feed), subject)
+        value = Value.from_array(right_array(wanted, feed), subject)
     elif wanted.kind is ValueKind.TENSOR and wanted.element_type is ElementType.STRING:
-        made = Value.from_strings(feed, None, subject)
+        value = Value.from_strings(feed, None, subject)
     elif wanted.kind is ValueKind.TENSOR:
         array = as_array(wanted, feed, subject)
-        made = Value.from_packed(pack(array, wanted.element_type), wanted.element_type, array.shape, subject)
+        value = Value.from_packed(pack(array, wanted.element_type), wanted.element_type, array.shape, subject)
     elif wanted.kind is ValueKind.SPARSE_TENSOR:
-        made = Value.from_sparse(feed, subject=subject)
+        value = Value.from_sparse(feed, subject=subject)
     elif wanted.kind is ValueKind.SEQUENCE:
-        made = Value.from_sequence(feed, wanted.element_type, wanted.key_type or None, subject)
+        value = Value.from_sequence(feed, wanted.element_type, wanted.key_type or None, subject)
     elif wanted.kind is ValueKind.MAP:
-        made = Value.from_map(feed, wanted.key_type, wanted.element_type, subject)
+        value = Value.from_map(feed, wanted.key_type, wanted.element_type, subject)
     else:
         raise UnsupportedError(f"{subject} is {phrase(wanted.kind)}, of which no value can be made")
-    return right_value(info, made)
+    return right_value(info, value)
 
 
 def check_reach(session: Session, owner: Handle, value: Value, subject: str) -> None:
@@ -67,3 +75,76 @@ def check_reach(session: Session, owner: Handle, value: Value, subject: str) -> 
             f"{subject} lies on {where.name}:{where.device_id}, and this session has nothing on a device: zrt.copy "
             "brings it to the host"
         )
+
+
+def over_values(
+    session: Session, fed: Sequence[tuple[ValueInfo, Any]], values: Sequence[Value], wanted: tuple[str, ...] | None
+) -> tuple[Call, Any, list[Handle]]:
+    """The call over these values for the inputs of `fed`, and its inputs for `Call.run`."""
+    owner = session._open()
+    for (info, _), value in zip(fed, values, strict=True):
+        check_reach(session, owner, value, f"input {info.name!r}")
+    call = session._call([(info, value.shape) for (info, _), value in zip(fed, values, strict=True)], wanted)
+    return call, *pointers([value._open() for value in values])
+
+
+def pointers(handles: list[Handle]) -> tuple[Any, list[Handle]]:
+    """The values of these handles as a C array, and the handles."""
+    return new_array("OrtValue *", [handle.pointer for handle in handles]), handles
+
+
+def _handles(session: Session, owner: Handle, feeds: Mapping[str, Value]) -> list[Handle]:
+    """The handles of the feeds' values."""
+    if not isinstance(feeds, Mapping):
+        raise wrong_type("feeds", "a dict of values", feeds)
+    handles = []
+    for name, value in feeds.items():
+        text(name, "the name of a feed")
+        subject = f"input {name!r}"
+        if not isinstance(value, Value):
+            raise wrong_type(subject, "a Value", value)
+        handles.append(value._open())
+        check_reach(session, owner, value, subject)
+    return handles
+
+
+def _unknown(name: str) -> ValueInfo:
+    return ValueInfo(name, ValueKind.UNKNOWN, ElementType.UNDEFINED, None)
+
+
+class ValueCall(Call):
+    """The call of all runs with feeds and outputs of the same names, of which ORT allocates every output."""
+
+    __slots__ = ("_fed",)
+
+    def __init__(self, key: Any, owners: Owners, fed: tuple[str, ...], outputs: Sequence[str]) -> None:
+        super().__init__(
+            key, owners, [(_unknown(name), ()) for name in fed], [Wanted(_unknown(name), None) for name in outputs]
+        )
+        self._fed = fed
+
+    def put_objects(self, results: list[Any], feeds: Sequence[Handle]) -> None:
+        """Puts a `Value` for each output into the results, None for an absent optional."""
+        for index, output in enumerate(self.outputs):
+            if results[index] is not None:
+                passed = output.info.name in self._fed
+                value = take_value(results[index], self.session, feeds if passed else (), writeable=not passed)
+                if not passed and value.kind not in _APART:
+                    value._handle = value._open().holding(*feeds)
+                results[index] = value
+
+
+def prepare(
+    session: Session, feeds: Mapping[str, Value], outputs: Sequence[str] | None
+) -> tuple[Call, Any, list[Handle]]:
+    """The call, and the arguments of `Call.run` before the options."""
+    owners = session._owners()
+    handles = _handles(session, owners.session, feeds)
+    names = session.output_names if outputs is None else tuple(texts(outputs, "outputs"))
+    fed = tuple(feeds)
+    key = ValueCall, fed, names
+    call = session._known_call(key)
+    if call is None:
+        call = ValueCall(key, owners, fed, names)
+        session._keep(call)
+    return call, *pointers(handles)

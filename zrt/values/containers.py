@@ -15,7 +15,7 @@ from zrt.errors import ArgumentError, DTypeError, Error, UnsupportedError
 from zrt.memory import arrays
 from zrt.memory.allocators import default_allocator
 from zrt.memory.buffers import Buffer
-from zrt.types import ElementType, ValueKind
+from zrt.types import ElementType, ValueKind, require_tensors
 from zrt.values import empty_sequence
 from zrt.values.type_info import phrase, type_name
 from zrt.values.value import Value, as_value
@@ -30,27 +30,20 @@ def _names(types: Sequence[ElementType]) -> str:
 
 def _make(kind: ValueKind, parts: Sequence[Handle], parents: Sequence[Handle], subject: str) -> Value:
     table = api()
+    arguments = ([part.pointer for part in parts], len(parts), int(kind))
     try:
-        made = Handle.make(
-            table.ReleaseValue,
-            parents,
-            table.CreateValue,
-            "OrtValue",
-            [part.pointer for part in parts],
-            len(parts),
-            int(kind),
-        )
+        handle = Handle.make(table.ReleaseValue, parents, table.CreateValue, "OrtValue", *arguments)
     except Error as error:
         raise status.about(subject, error) from error
-    return Value(made)
+    return Value(handle)
 
 
-def mapping(given: Mapping[Any, Any], key_type: Any, value_type: Any, subject: str) -> Value:
+def mapping(entries: Mapping[Any, Any], key_type: Any, value_type: Any, subject: str) -> Value:
     """See `Value.from_map`."""
-    if not isinstance(given, Mapping):
-        raise wrong_type(subject, "a dict", given)
+    if not isinstance(entries, Mapping):
+        raise wrong_type(subject, "a dict", entries)
     # Read all items at once: another thread may change the dict between two reads.
-    items = list(given.items())
+    items = list(entries.items())
     if not items and (key_type is None or value_type is None):
         raise ArgumentError(f"{subject}: an empty dict needs a key_type and a value_type")
     keys = _column([key for key, _ in items], key_type, KEYS, f"{subject}, keys")
@@ -99,13 +92,13 @@ def _fits(item: Any, element_type: ElementType) -> bool:
     return whole if element_type is ElementType.INT64 else whole or isinstance(item, (float, np.floating))
 
 
-def sequence(given: Sequence[Any], element_type: Any, key_type: Any, subject: str) -> Value:
+def sequence(content: Sequence[Any], element_type: Any, key_type: Any, subject: str) -> Value:
     """See `Value.from_sequence`."""
-    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
-        raise wrong_type(subject, "a list", given)
+    if isinstance(content, (str, bytes)) or not isinstance(content, Sequence):
+        raise wrong_type(subject, "a list", content)
     wanted = None if element_type is None else ElementType.of(element_type)
     keys = None if key_type is None else ElementType.of(key_type) or None
-    items = list(given)
+    items = list(content)
     if not items:
         if wanted is None:
             raise ArgumentError(f"{subject}: an empty list needs an element_type")
@@ -151,8 +144,8 @@ def _check(element_type: ElementType, key_type: ElementType, subject: str) -> No
     elif element_type.packed:
         # ORT's copy of an element reads and writes beyond the memory of the packed bytes.
         raise UnsupportedError(f"{subject}: ONNX Runtime cannot read back sequences of {type_name(element_type)}")
-    elif element_type.refused:
-        raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
+    else:
+        require_tensors(element_type, subject)
 
 
 def _element(thing: Any, element_type: ElementType | None, key_type: ElementType | None, subject: str) -> Value:

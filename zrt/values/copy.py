@@ -9,12 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zrt._common.arguments import wrong_type
+from zrt._common.installation import install_line
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import NULL
 from zrt._native.handle import Handle
 from zrt._native.library import api
-from zrt.environment import provider_libraries
+from zrt.environment import cuda_parts, provider_libraries
 from zrt.environment.environment import current
 from zrt.environment.streams import SyncStream
 from zrt.errors import ArgumentError, ClosedError, DTypeError, NotImplementedByOrtError, ShapeError, UnsupportedError
@@ -163,13 +164,8 @@ def register_cuda(*memories: MemoryInfo) -> str:
     with provider_libraries.lock:
         if _CUDA in provider_libraries.registered():
             return ""
-        # Deferred: most processes copy on the host.
-        from zrt.environment import cuda_parts
-
         provider = cuda_parts.provider_file()
         if not os.path.exists(provider):
-            from zrt._common.installation import install_line
-
             return f"CUDA's provider library is not there: {provider}. To install it: {install_line('cuda')}"
         provider_libraries.register(current().pointer, _CUDA, provider)
         return ""

@@ -40,31 +40,22 @@ DEVICE_OF_MEMORY: Final = {
 """The device type of each memory of ONNX Runtime, by its name."""
 
 CODES: Final = {
-    ElementType.INT2: 0,
-    ElementType.INT4: 0,
-    ElementType.INT8: 0,
-    ElementType.INT16: 0,
-    ElementType.INT32: 0,
-    ElementType.INT64: 0,
-    ElementType.UINT2: 1,
-    ElementType.UINT4: 1,
-    ElementType.UINT8: 1,
-    ElementType.UINT16: 1,
-    ElementType.UINT32: 1,
-    ElementType.UINT64: 1,
-    ElementType.FLOAT16: 2,
-    ElementType.FLOAT: 2,
-    ElementType.DOUBLE: 2,
-    ElementType.BFLOAT16: 4,
-    ElementType.COMPLEX64: 5,
-    ElementType.COMPLEX128: 5,
-    ElementType.BOOL: 6,
-    ElementType.FLOAT8E4M3FN: 10,
-    ElementType.FLOAT8E4M3FNUZ: 11,
-    ElementType.FLOAT8E5M2: 12,
-    ElementType.FLOAT8E5M2FNUZ: 13,
-    ElementType.FLOAT8E8M0: 14,
-    ElementType.FLOAT4E2M1: 17,
+    ElementType[name]: code
+    for code, names in {
+        0: "INT2 INT4 INT8 INT16 INT32 INT64",
+        1: "UINT2 UINT4 UINT8 UINT16 UINT32 UINT64",
+        2: "FLOAT16 FLOAT DOUBLE",
+        4: "BFLOAT16",
+        5: "COMPLEX64 COMPLEX128",
+        6: "BOOL",
+        10: "FLOAT8E4M3FN",
+        11: "FLOAT8E4M3FNUZ",
+        12: "FLOAT8E5M2",
+        13: "FLOAT8E5M2FNUZ",
+        14: "FLOAT8E8M0",
+        17: "FLOAT4E2M1",
+    }.items()
+    for name in names.split()
 }
 """DLPack's type code of each element type; the code and the number of bits identify a type."""
 
@@ -132,10 +123,10 @@ def check_stream(device: int, stream: Any) -> None:
         raise ArgumentError(f"stream: DLPack does not allow {number} on device type {device}")
 
 
-def pair(given: Any, subject: str) -> tuple[int, int]:
+def pair(thing: Any, subject: str) -> tuple[int, int]:
     """Two ints: a version, or a device type and number."""
     try:
-        first, second = given
+        first, second = thing
     except (TypeError, ValueError):
-        raise wrong_type(subject, "two ints", given) from None
+        raise wrong_type(subject, "two ints", thing) from None
     return integer(int(first) if isinstance(first, IntEnum) else first, subject), integer(second, subject)

@@ -52,9 +52,9 @@ class ModelMetadata(_Opsets):
 
 def with_opsets(read: Callable[[], dict[str, int]], *fields: Any) -> ModelMetadata:
     """Metadata with these fields; `read` returns the opsets."""
-    made = ModelMetadata(*fields)
-    object.__setattr__(made, "_read", read)
-    return made
+    metadata = ModelMetadata(*fields)
+    object.__setattr__(metadata, "_read", read)
+    return metadata
 
 
 def read_metadata(session: Any, opsets: Callable[[], dict[str, int]]) -> ModelMetadata:

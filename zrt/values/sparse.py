@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from zrt._common import installation
 from zrt._common.arguments import choose, wrong_type
 from zrt._common.public import public
-from zrt._common.records import record
 from zrt._native import cdata, ffi, lib, status
 from zrt._native.cdata import NULL, address_of, from_buffer, new_array
 from zrt._native.handle import Handle
@@ -18,7 +19,7 @@ from zrt._native.library import api
 from zrt.errors import ArgumentError, DTypeError, Error, ShapeError, UnsupportedError
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU, default_allocator
-from zrt.types import ElementType, SparseFormat, creation_code, nbytes
+from zrt.types import ElementType, SparseFormat, as_shape, nbytes, new_tensor
 from zrt.values import strings
 from zrt.values.type_info import read_shape
 
@@ -26,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 
 @public
-@record(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, slots=True)
 class SparseTensor:
     """A sparse tensor in numpy arrays: `shape` is the dense one, and elements without a value are 0.
 
@@ -80,26 +81,23 @@ class SparseTensor:
         try:
             from scipy import sparse
         except ImportError:
-            # Deferred: only this error needs it.
-            from zrt._common import installation
-
             raise installation.missing("scipy", "sparse", "an array of SciPy") from None
-        given = checked(self, "sparse tensor")
-        if len(given.shape) != 2:
-            raise UnsupportedError(f"SciPy's sparse arrays are matrices, and this has the shape {given.shape}")
-        values, indices = given.values, given.indices
+        tensor = checked(self, "sparse tensor")
+        if len(tensor.shape) != 2:
+            raise UnsupportedError(f"SciPy's sparse arrays are matrices, and this has the shape {tensor.shape}")
+        values, indices = tensor.values, tensor.indices
         try:
-            if given.format is SparseFormat.COO:
-                places = np.unravel_index(indices, given.shape) if indices.ndim == 1 else tuple(indices.T)
-                return sparse.coo_array((values, places), given.shape)
-            if given.format is SparseFormat.CSR:
-                return sparse.csr_array((values, indices, given.indptr), given.shape)
+            if tensor.format is SparseFormat.COO:
+                places = np.unravel_index(indices, tensor.shape) if indices.ndim == 1 else tuple(indices.T)
+                return sparse.coo_array((values, places), tensor.shape)
+            if tensor.format is SparseFormat.CSR:
+                return sparse.csr_array((values, indices, tensor.indptr), tensor.shape)
             if not values.size:
-                return sparse.bsr_array(given.shape, dtype=values.dtype)
+                return sparse.bsr_array(tensor.shape, dtype=values.dtype)
             order = np.lexsort((indices[1], indices[0]))
-            starts = np.searchsorted(indices[0][order], np.arange(given.shape[0] // values.shape[0] + 1))
+            starts = np.searchsorted(indices[0][order], np.arange(tensor.shape[0] // values.shape[0] + 1))
             blocks = values.transpose(2, 0, 1)[order]
-            return sparse.bsr_array((blocks, indices[1][order], starts), given.shape)
+            return sparse.bsr_array((blocks, indices[1][order], starts), tensor.shape)
         except (TypeError, ValueError) as error:
             raise UnsupportedError(f"SciPy has no such sparse array: {error}") from error
 
@@ -114,16 +112,16 @@ def is_scipy(thing: object) -> bool:
     return scipy is not None and bool(scipy.issparse(thing))
 
 
-def checked(given: SparseTensor, subject: str) -> SparseTensor:
+def checked(tensor: SparseTensor, subject: str) -> SparseTensor:
     """Checks a sparse tensor, and converts its fields to the types that ORT takes.
 
     The indices are private copies, so that they stay valid after the check.
     """
-    form = choose(SparseFormat, given.format, f"{subject}: format")
-    shape = arrays.check_dims(given.shape, subject)
+    form = choose(SparseFormat, tensor.format, f"{subject}: format")
+    shape = as_shape(tensor.shape, subject)
     if math.prod(shape) >= 1 << 63:
         raise ShapeError(f"{subject}: the shape {shape} has more than 2**63 - 1 places")
-    values = _array(given.values, f"{subject}: values")
+    values = _array(tensor.values, f"{subject}: values")
     element_type = arrays.element_type_of(values, f"{subject}: values")
     if element_type.refused or element_type.packed:
         reason = element_type.refused or "ONNX Runtime has no sparse tensors of packed types"
@@ -132,31 +130,31 @@ def checked(given: SparseTensor, subject: str) -> SparseTensor:
         values = arrays.native(values)
     if form is not SparseFormat.COO and len(shape) != 2:
         raise ShapeError(f"{subject}: {form.name} is for matrices, and the shape is {shape}")
-    if (form is SparseFormat.CSR) != (given.indptr is not None):
+    if (form is SparseFormat.CSR) != (tensor.indptr is not None):
         raise ArgumentError(f"{subject}: indptr is for CSR and for CSR alone, and the format is {form.name}")
     if form is SparseFormat.BLOCK_SPARSE:
-        return _checked_blocks(given, shape, values, subject)
+        return _checked_blocks(tensor, shape, values, subject)
     if values.ndim != 1:
         raise ShapeError(f"{subject}: values of {form.name} are [n], not {list(values.shape)}")
     if form is SparseFormat.COO:
-        return SparseTensor(form, shape, values, _checked_coo(given, shape, len(values), subject))
-    indices, indptr = _checked_csr(given, shape, len(values), subject)
+        return SparseTensor(form, shape, values, _checked_coo(tensor, shape, len(values), subject))
+    indices, indptr = _checked_csr(tensor, shape, len(values), subject)
     return SparseTensor(form, shape, values, indices, indptr)
 
 
-def _array(given: Any, subject: str) -> Array:
-    arrays.check_unmasked(given, subject)
-    if isinstance(given, np.ndarray):
-        return given
+def _array(thing: Any, subject: str) -> Array:
+    arrays.check_unmasked(thing, subject)
+    if isinstance(thing, np.ndarray):
+        return thing
     try:
-        return np.asarray(given)
+        return np.asarray(thing)
     except (TypeError, ValueError, OverflowError) as error:
         raise DTypeError(f"{subject}: {error}") from error
 
 
-def _index(given: Any, dtype: Any, subject: str) -> Array:
+def _index(thing: Any, dtype: Any, subject: str) -> Array:
     """A private copy of an array of indices."""
-    array = _array(given, subject)
+    array = _array(thing, subject)
     if array.dtype.kind not in "iu" and array.size:
         raise DTypeError(f"{subject}: expected integers, got {array.dtype}")
     copied = np.array(array, np.int64, order="C")
@@ -176,9 +174,9 @@ def _inside(indices: Array, size: int, subject: str) -> None:
         raise ArgumentError(f"{subject}: {indices[wrong][0]} is not between 0 and {size - 1}")
 
 
-def _checked_coo(given: SparseTensor, shape: tuple[int, ...], count: int, subject: str) -> Array:
+def _checked_coo(tensor: SparseTensor, shape: tuple[int, ...], count: int, subject: str) -> Array:
     subject = f"{subject}: indices"
-    indices = _index(given.indices, np.int64, subject)
+    indices = _index(tensor.indices, np.int64, subject)
     if not count and not indices.size:
         return np.empty((0, 2) if len(shape) == 2 else (0,), np.int64)
     if indices.shape == (count, 2) and len(shape) == 2:
@@ -192,9 +190,9 @@ def _checked_coo(given: SparseTensor, shape: tuple[int, ...], count: int, subjec
     return indices
 
 
-def _checked_csr(given: SparseTensor, shape: tuple[int, ...], count: int, subject: str) -> tuple[Array, Array]:
-    indices = _index(given.indices, np.int64, f"{subject}: indices")
-    starts = _index(given.indptr, np.int64, f"{subject}: indptr")
+def _checked_csr(tensor: SparseTensor, shape: tuple[int, ...], count: int, subject: str) -> tuple[Array, Array]:
+    indices = _index(tensor.indices, np.int64, f"{subject}: indices")
+    starts = _index(tensor.indptr, np.int64, f"{subject}: indptr")
     if indices.shape != (count,):
         raise ShapeError(f"{subject}: indices: expected [{count}] for {count} values, got {list(indices.shape)}")
     if starts.shape != (shape[0] + 1,):
@@ -205,9 +203,9 @@ def _checked_csr(given: SparseTensor, shape: tuple[int, ...], count: int, subjec
     return indices, starts
 
 
-def _checked_blocks(given: SparseTensor, shape: tuple[int, ...], values: Array, subject: str) -> SparseTensor:
+def _checked_blocks(tensor: SparseTensor, shape: tuple[int, ...], values: Array, subject: str) -> SparseTensor:
     form = SparseFormat.BLOCK_SPARSE
-    indices = _index(given.indices, np.int32, f"{subject}: indices")
+    indices = _index(tensor.indices, np.int32, f"{subject}: indices")
     if not values.size and not indices.size:
         return SparseTensor(form, shape, values.reshape(-1), np.empty((2, 0), np.int32))
     if values.ndim != 3 or not values.size:
@@ -224,15 +222,15 @@ def _checked_blocks(given: SparseTensor, shape: tuple[int, ...], values: Array, 
 
 def to_dense(matrix: Any, subject: str) -> Array:
     """The array of a `SparseTensor` or of SciPy's."""
-    given = checked(SparseTensor.from_scipy(matrix) if is_scipy(matrix) else matrix, subject)
-    values, indices = given.values, given.indices
-    dense = np.zeros(given.shape, values.dtype)
-    if given.format is SparseFormat.BLOCK_SPARSE:
+    tensor = checked(SparseTensor.from_scipy(matrix) if is_scipy(matrix) else matrix, subject)
+    values, indices = tensor.values, tensor.indices
+    dense = np.zeros(tensor.shape, values.dtype)
+    if tensor.format is SparseFormat.BLOCK_SPARSE:
         for block, (row, column) in zip(values.T, indices.T, strict=True):
             width, height = block.shape
             dense[row * height : (row + 1) * height, column * width : (column + 1) * width] = block.T
-    elif given.indptr is not None:
-        rows = np.repeat(np.arange(given.shape[0]), np.diff(given.indptr))
+    elif tensor.indptr is not None:
+        rows = np.repeat(np.arange(tensor.shape[0]), np.diff(tensor.indptr))
         dense[rows, indices] = values
     elif indices.ndim == 2:
         dense[tuple(indices.T)] = values
@@ -251,77 +249,62 @@ def wrap(matrix: Any, copy: bool, subject: str) -> tuple[Handle, bool]:
         if not is_scipy(matrix):
             raise wrong_type(subject, "a SparseTensor or a sparse matrix of SciPy", matrix)
         matrix = SparseTensor.from_scipy(matrix)
-    given = checked(matrix, subject)
-    element_type = arrays.element_type_of(given.values, subject)
+    tensor = checked(matrix, subject)
+    element_type = arrays.element_type_of(tensor.values, subject)
     try:
         if copy or element_type is ElementType.STRING:
-            return _filled(given, element_type, subject), True
-        return _borrowed(given, element_type), bool(given.values.flags.writeable)
+            return _filled(tensor, element_type, subject), True
+        return _borrowed(tensor, element_type), bool(tensor.values.flags.writeable)
     except Error as error:
         raise status.about(subject, error) from error
 
 
-def _int64(indices: Array | None) -> tuple[Any, int]:
-    """The address and the number of indices as C takes them."""
-    return (NULL, 0) if indices is None or not indices.size else (from_buffer("int64_t[]", indices), indices.size)
+# The functions of the table that add the indices of a format to borrowed values, and that copy values and indices.
+_USE_AND_FILL: dict[SparseFormat | str, tuple[str, str]] = {
+    SparseFormat.COO: ("UseCooIndices", "FillSparseTensorCoo"),
+    SparseFormat.CSR: ("UseCsrIndices", "FillSparseTensorCsr"),
+    SparseFormat.BLOCK_SPARSE: ("UseBlockSparseIndices", "FillSparseTensorBlockSparse"),
+}
 
 
-def _csr_starts(given: SparseTensor) -> Array | None:
-    # ORT expects no row starts for a matrix without values.
-    return given.indptr if given.values.size else None
+def _indices_for_c(tensor: SparseTensor) -> tuple[Any, ...]:
+    """The indices of a checked tensor, as the functions of its format take them."""
+    if tensor.format is SparseFormat.BLOCK_SPARSE:
+        if not tensor.values.size:
+            return _dims((0,)), 1, NULL
+        return _dims(tensor.indices.shape), 2, from_buffer("int32_t[]", tensor.indices)
+    lists = [tensor.indices]
+    if tensor.indptr is not None:
+        # ORT expects no row starts for a matrix without values.
+        lists.append(tensor.indptr if tensor.values.size else tensor.indices[:0])
+    arguments: list[Any] = []
+    for indices in lists:
+        arguments += (from_buffer("int64_t[]", indices), indices.size) if indices.size else (NULL, 0)
+    return tuple(arguments)
 
 
-def _block_index(given: SparseTensor) -> tuple[Any, int, Any]:
-    """The shape of the blocks' indices as ORT takes it, its rank and its address."""
-    if not given.values.size:
-        return _dims((0,)), 1, NULL
-    return _dims(given.indices.shape), 2, from_buffer("int32_t[]", given.indices)
-
-
-def _borrowed(given: SparseTensor, element_type: ElementType) -> Handle:
+def _borrowed(tensor: SparseTensor, element_type: ElementType) -> Handle:
     """A value that borrows the memory of the values, and of our copy of the indices."""
     table = api()
     where = CPU.handle()
-    values = from_buffer(given.values)
-    handle = Handle.make(
-        table.ReleaseValue,
-        [Handle.pin((values, given.indices, given.indptr))],
-        table.CreateSparseTensorWithValuesAsOrtValue,
-        "OrtValue",
-        where.pointer,
-        values if given.values.size else NULL,
-        _dims(given.shape),
-        len(given.shape),
-        _dims(given.values.shape),
-        given.values.ndim,
-        creation_code(element_type),
-    )
-    if given.format is SparseFormat.COO:
-        status.check(table.UseCooIndices(handle.pointer, *_int64(given.indices)))
-    elif given.format is SparseFormat.CSR:
-        status.check(table.UseCsrIndices(handle.pointer, *_int64(given.indices), *_int64(_csr_starts(given))))
-    else:
-        status.check(table.UseBlockSparseIndices(handle.pointer, *_block_index(given)))
+    values = from_buffer(tensor.values)
+    place = (where.pointer, values if tensor.values.size else NULL, _dims(tensor.shape), len(tensor.shape))
+    owner = Handle.pin((values, tensor.indices, tensor.indptr))
+    make = table.CreateSparseTensorWithValuesAsOrtValue
+    handle = new_tensor(make, place, tensor.values.shape, element_type, [owner])
+    use, _ = _USE_AND_FILL[tensor.format]
+    status.check(getattr(table, use)(handle.pointer, *_indices_for_c(tensor)))
     return handle
 
 
-def _filled(given: SparseTensor, element_type: ElementType, subject: str) -> Handle:
+def _filled(tensor: SparseTensor, element_type: ElementType, subject: str) -> Handle:
     """A value in memory that ORT owns."""
     table = api()
     where = CPU.handle()
-    handle = Handle.make(
-        table.ReleaseValue,
-        [],
-        table.CreateSparseTensorAsOrtValue,
-        "OrtValue",
-        default_allocator(),
-        _dims(given.shape),
-        len(given.shape),
-        creation_code(element_type),
-    )
+    handle = new_tensor(table.CreateSparseTensorAsOrtValue, (default_allocator(),), tensor.shape, element_type)
     if element_type is ElementType.STRING:
         named = f"{subject}: values"
-        encoded = strings.encode(strings.array_of(given.values, named), named)
+        encoded = strings.encode(strings.array_of(tensor.values, named), named)
         for index, text in enumerate(encoded):
             if b"\0" in text:
                 raise ArgumentError(
@@ -329,14 +312,10 @@ def _filled(given: SparseTensor, element_type: ElementType, subject: str) -> Han
                 )
         values: Any = cdata.strings(encoded)
     else:
-        values = from_buffer(given.values)
-    head = (handle.pointer, where.pointer, _dims(given.values.shape), given.values.ndim, values)
-    if given.format is SparseFormat.COO:
-        status.check(table.FillSparseTensorCoo(*head, *_int64(given.indices)))
-    elif given.format is SparseFormat.CSR:
-        status.check(table.FillSparseTensorCsr(*head, *_int64(given.indices), *_int64(_csr_starts(given))))
-    else:
-        status.check(table.FillSparseTensorBlockSparse(*head, *_block_index(given)))
+        values = from_buffer(tensor.values)
+    _, fill = _USE_AND_FILL[tensor.format]
+    content = (_dims(tensor.values.shape), tensor.values.ndim, values, *_indices_for_c(tensor))
+    status.check(getattr(table, fill)(handle.pointer, where.pointer, *content))
     return handle
 
 
@@ -370,28 +349,28 @@ def _read_index(handle: Handle, which: int, element_type: ElementType) -> Array:
     return arrays.view(handle, address_of(place[0]), shape, element_type, False)
 
 
-def _read_indices(handle: Handle, found: SparseFormat) -> list[Array]:
+def _read_indices(handle: Handle, layout: SparseFormat) -> list[Array]:
     """The indices of that format; for CSR the row starts follow."""
-    return [_read_index(handle, which, element_type) for which, element_type in _INDICES[found]]
+    return [_read_index(handle, which, element_type) for which, element_type in _INDICES[layout]]
 
 
 def read(handle: Handle, element_type: ElementType, shape: tuple[int, ...], writeable: bool) -> SparseTensor:
     """The content of a sparse ``OrtValue``, as views."""
     table = api()
-    found = form(handle)
+    layout = form(handle)
     dims = _described(table.GetSparseTensorValuesTypeAndShape, handle.pointer)
     if element_type is ElementType.STRING:
         values = strings.read(handle, dims)
     else:
         place = status.fetch(table.GetSparseTensorValues, "const void *", handle.pointer)
         values = arrays.view(handle, address_of(place), dims, element_type, writeable)
-    indices, *starts = _read_indices(handle, found)
-    if found is SparseFormat.COO:
-        return SparseTensor(found, shape, values, indices if values.size or len(shape) == 2 else np.empty(0, np.int64))
-    if found is SparseFormat.CSR:
+    indices, *starts = _read_indices(handle, layout)
+    if layout is SparseFormat.COO:
+        return SparseTensor(layout, shape, values, indices if values.size or len(shape) == 2 else np.empty(0, np.int64))
+    if layout is SparseFormat.CSR:
         (indptr,) = starts
-        return SparseTensor(found, shape, values, indices, indptr if indptr.size else np.zeros(shape[0] + 1, np.int64))
-    return SparseTensor(found, shape, values, indices if values.size else np.empty((2, 0), np.int32))
+        return SparseTensor(layout, shape, values, indices, indptr if indptr.size else np.zeros(shape[0] + 1, np.int64))
+    return SparseTensor(layout, shape, values, indices if values.size else np.empty((2, 0), np.int32))
 
 
 def size(handle: Handle, element_type: ElementType) -> int:

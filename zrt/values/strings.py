@@ -9,13 +9,12 @@ import numpy as np
 
 from zrt._common.arguments import wrong_type
 from zrt._native import lib, status
-from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, DTypeError, Error, ShapeError
 from zrt.memory import arrays
 from zrt.memory.allocators import default_allocator
-from zrt.types import ElementType
+from zrt.types import ElementType, as_shape, new_tensor
 
 
 def array_of(texts: Any, subject: str) -> np.ndarray[Any, Any]:
@@ -53,22 +52,11 @@ def _utf8(text: Any, index: int, subject: str) -> bytes:
 def tensor(texts: Any, shape: Any, subject: str) -> Handle:
     """A new tensor of strings; None as `shape` means the shape of `texts`."""
     array = array_of(texts, subject)
-    wanted = array.shape if shape is None else arrays.check_dims(shape, subject)
+    wanted = array.shape if shape is None else as_shape(shape, subject)
     if math.prod(wanted) != array.size:
-        raise ShapeError(f"{subject}: shape {wanted} has room for {math.prod(wanted)} strings, got {array.size}")
-    table = api()
-    dims = new_array("int64_t", wanted)
+        raise ShapeError(f"{subject}: shape {wanted} is that of {math.prod(wanted)} strings, got {array.size}")
     try:
-        handle = Handle.make(
-            table.ReleaseValue,
-            [],
-            table.CreateTensorAsOrtValue,
-            "OrtValue",
-            default_allocator(),
-            dims,
-            len(wanted),
-            int(ElementType.STRING),
-        )
+        handle = new_tensor(api().CreateTensorAsOrtValue, (default_allocator(),), wanted, ElementType.STRING)
     except Error as error:
         raise AllocationError(f"{subject}: {error}") from error
     write(handle.pointer, array, subject)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from zrt._common.records import record
 from zrt.errors import ShapeError
 from zrt.values.type_info import ValueInfo, format_shape
 
@@ -56,19 +56,18 @@ def solve(info: ValueInfo, sizes: Mapping[str, int], open_size: int | None = Non
 
 
 def complete(
-    infos: Sequence[ValueInfo], given: Mapping[str, Shape], open_size: int | None = None
+    infos: Sequence[ValueInfo], shapes: Mapping[str, Shape], open_size: int | None = None
 ) -> list[Shape | None]:
-    """The shape of each input: the given one, or the declared one with the sizes that it shares with given shapes.
+    """The shape of each input: that in `shapes`, or the declared one with the sizes that it shares with those.
 
     Every other size is `open_size`. None stands for a shape with an open size, or of unknown rank.
     """
-    known = [info for info in infos if info.name in given]
-    sizes = bind(known, [given[info.name] for info in known])
-    return [given[info.name] if info.name in given else solve(info, sizes, open_size) for info in infos]
+    known = [info for info in infos if info.name in shapes]
+    sizes = bind(known, [shapes[info.name] for info in known])
+    return [shapes[info.name] if info.name in shapes else solve(info, sizes, open_size) for info in infos]
 
 
-@record(frozen=True)
-class Contradiction:
+class Contradiction(NamedTuple):
     """Two inputs that give one symbolic dimension different sizes."""
 
     dim: str
@@ -90,7 +89,7 @@ def contradictions(infos: Iterable[ValueInfo], shapes: Iterable[Shape]) -> list[
 
     An input that gives a dimension two sizes by itself has no say in it: the model uses that name loosely.
     """
-    given: dict[str, dict[int, str]] = {}
+    sizes_of: dict[str, dict[int, str]] = {}
     for info, shape in zip(infos, shapes, strict=True):
         own: dict[str, set[int]] = {}
         for dim, size in zip(info.shape or (), shape, strict=False):
@@ -98,11 +97,11 @@ def contradictions(infos: Iterable[ValueInfo], shapes: Iterable[Shape]) -> list[
                 own.setdefault(dim, set()).add(size)
         for dim, its in own.items():
             if len(its) == 1:
-                given.setdefault(dim, {}).setdefault(its.pop(), info.name)
-    found = []
-    for dim, by_size in given.items():
+                sizes_of.setdefault(dim, {}).setdefault(its.pop(), info.name)
+    conflicts = []
+    for dim, by_size in sizes_of.items():
         sizes = sorted(by_size, key=lambda size: size == 1)[:2]
         if len(sizes) == 2:
             first, second = sizes
-            found.append(Contradiction(dim, (by_size[first], by_size[second]), (first, second)))
-    return sorted(found, key=lambda contradiction: contradiction.broadcasts)
+            conflicts.append(Contradiction(dim, (by_size[first], by_size[second]), (first, second)))
+    return sorted(conflicts, key=lambda contradiction: contradiction.broadcasts)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from zrt._common.public import public
-from zrt._common.records import record
 from zrt._native import ffi, lib, status
 from zrt._native.cdata import buffer_at, new_array, numbers
 from zrt._native.library import api
@@ -16,7 +16,7 @@ Dim: TypeAlias = "int | str | None"
 
 
 @public
-@record(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ValueInfo:
     """One input, output or overridable initializer as the model declares it."""
 

@@ -1,4 +1,7 @@
-"""`Value`: a tensor or another kind of value of ONNX Runtime's, over a caller's memory or over memory of ORT's."""
+"""`Value`: a tensor or another kind of value of ONNX Runtime's, over a caller's memory or over memory of ORT's.
+
+Functions here import `containers` and `dlpack_export`, which make values themselves: the cycle has no other cut.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ import numpy as np
 from zrt._common.arguments import shown, wrong_type
 from zrt._common.public import public
 from zrt._native import status
-from zrt._native.cdata import address_of, from_buffer, new_array, numbers, pointer_to, sizeof
+from zrt._native.cdata import address_of, from_buffer, numbers, pointer_to, sizeof
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.errors import AllocationError, ArgumentError, ClosedError, DTypeError, Error, ShapeError, UnsupportedError
 from zrt.memory import arrays
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, handle_of
 from zrt.memory.buffers import Buffer
-from zrt.types import ElementType, ValueKind, creation_code, nbytes
+from zrt.types import ElementType, ValueKind, as_shape, nbytes, new_tensor, require_tensors
 from zrt.types import unpack as unpack_bytes
 from zrt.values import sparse, strings
 from zrt.values.type_info import ValueInfo, format_type, phrase, read_type
@@ -28,10 +31,6 @@ if TYPE_CHECKING:
 
 # numpy's NPY_MAXDIMS, which has no name in Python.
 MOST_DIMENSIONS = 64
-
-
-def _dims(shape: tuple[int, ...]) -> Any:
-    return new_array("int64_t", shape)
 
 
 def over(
@@ -44,23 +43,11 @@ def over(
     memory: MemoryInfo = CPU,
 ) -> Handle:
     """A tensor over existing memory, by default the host's."""
-    if element_type.refused:
-        raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
-    table = api()
+    require_tensors(element_type, subject)
     where = handle_of(memory)
     try:
-        return Handle.make(
-            table.ReleaseValue,
-            parents,
-            table.CreateTensorWithDataAsOrtValue,
-            "OrtValue",
-            where.pointer,
-            address,
-            size,
-            _dims(shape),
-            len(shape),
-            creation_code(element_type),
-        )
+        place = (where.pointer, address, size)
+        return new_tensor(api().CreateTensorWithDataAsOrtValue, place, shape, element_type, parents)
     except Error as error:
         raise status.about(subject, error) from error
 
@@ -76,6 +63,15 @@ def at_address(
     size = nbytes(element_type, shape)
     handle = over(pointer_to(address), size, shape, element_type, parents, f"memory at {address:#x}", memory)
     return Value(handle, memory=memory)
+
+
+def _usable(array: np.ndarray[Any, Any], subject: str) -> np.ndarray[Any, Any]:
+    """A plain array for one that may be of a subclass, which may override attributes; it must need no copy."""
+    array = arrays.plain(array, subject)
+    reason = arrays.needs_copy(array)
+    if reason:
+        raise ArgumentError(f"{subject}: {reason}, and is to be used without a copy")
+    return array
 
 
 @public
@@ -100,17 +96,17 @@ class Value(Owner):
             raise DTypeError(f"a Value is made by from_array, from_packed, from_buffer or allocate, not of a {came}")
         self._handle = handle
         self._writeable = writeable
-        found = status.describe(handle.pointer)
-        self._kind = ValueKind(found.kind)
+        description = status.describe(handle.pointer)
+        self._kind = ValueKind(description.kind)
         self._element_type = self._key_type = ElementType.UNDEFINED
         self._shape: tuple[int, ...] = ()
         self._memory = memory
         self._nbytes: int | None = None
         if self._kind in (ValueKind.TENSOR, ValueKind.SPARSE_TENSOR):
-            self._shape = numbers(found.dims, found.rank)
-            self._element_type = ElementType(found.type)
+            self._shape = numbers(description.dims, description.rank)
+            self._element_type = ElementType(description.type)
         if self._kind is ValueKind.TENSOR:
-            self._memory = MemoryInfo._read(found.memory)
+            self._memory = MemoryInfo._read(description.memory)
             if self._element_type is ElementType.STRING:
                 self._nbytes = strings.size(handle)
         elif self._kind is ValueKind.SPARSE_TENSOR:
@@ -141,19 +137,13 @@ class Value(Owner):
         """
         if not isinstance(array, np.ndarray):
             raise wrong_type(subject, "a numpy array", array)
-        # A subclass may override attributes, so read a plain array; but keep the object, which may own more.
-        owner, array = array, arrays.plain(array, subject)
-        reason = arrays.needs_copy(array)
-        if reason:
-            raise ArgumentError(f"{subject}: {reason}, and is to be used without a copy")
+        owner, array = array, _usable(array, subject)
         element_type = arrays.element_type_of(array, subject)
         if element_type is ElementType.STRING:
             raise UnsupportedError(f"{subject}: a tensor of strings cannot be over numpy's memory; see from_strings")
         if element_type.packed:
             raise DTypeError(f"{subject}: ONNX Runtime packs {element_type.name}; give the packed bytes to from_packed")
-        memory = from_buffer(array)
-        handle = over(memory, sizeof(memory), array.shape, element_type, [Handle.pin((memory, owner))], subject)
-        return cls(handle, array.flags.writeable)
+        return cls._borrow(array, owner, array.shape, element_type, subject)
 
     @classmethod
     def from_packed(
@@ -170,19 +160,23 @@ class Value(Owner):
         if not isinstance(packed, np.ndarray) or packed.dtype != np.uint8:
             came = shown(getattr(packed, "dtype", packed))
             raise DTypeError(f"{subject}: packed bytes are a uint8 array, not {came}")
-        owner, packed = packed, arrays.plain(packed, subject)
-        reason = arrays.needs_copy(packed)
-        if reason:
-            raise ArgumentError(f"{subject}: {reason}, and is to be used without a copy")
-        shape = arrays.check_dims(shape, subject)
+        owner, packed = packed, _usable(packed, subject)
+        shape = as_shape(shape, subject)
         size = nbytes(element_type, shape)
         if packed.nbytes != size:
             raise ShapeError(
                 f"{subject}: {element_type.name} of shape {shape} takes {size} bytes, the array has {packed.nbytes}"
             )
-        memory = from_buffer(packed)
-        handle = over(memory, size, shape, element_type, [Handle.pin((memory, owner))], subject)
-        return cls(handle, packed.flags.writeable)
+        return cls._borrow(packed, owner, shape, element_type, subject)
+
+    @classmethod
+    def _borrow(
+        cls, array: np.ndarray[Any, Any], owner: object, shape: tuple[int, ...], element_type: ElementType, subject: str
+    ) -> Value:
+        """A tensor over the memory of an array, whose `owner` it keeps alive."""
+        memory = from_buffer(array)
+        handle = over(memory, sizeof(memory), shape, element_type, [Handle.pin((memory, owner))], subject)
+        return cls(handle, array.flags.writeable)
 
     @classmethod
     def from_buffer(cls, buffer: Buffer, subject: str = "buffer") -> Value:
@@ -205,29 +199,18 @@ class Value(Owner):
         if not isinstance(allocator, Allocator):
             raise wrong_type(subject, "an Allocator", allocator)
         element_type = ElementType.of(dtype)
-        if element_type.refused:
-            raise UnsupportedError(f"{subject}: {element_type.name} tensors: {element_type.refused}")
-        shape = arrays.check_dims(shape, subject)
+        require_tensors(element_type, subject)
+        shape = as_shape(shape, subject)
         if nbytes(element_type, shape) >= 1 << 63:
             raise AllocationError(f"{subject}: no memory for {element_type.name} of shape {shape}")
         source = allocator._open()
-        table = api()
         try:
-            made = Handle.make(
-                table.ReleaseValue,
-                [source],
-                table.CreateTensorAsOrtValue,
-                "OrtValue",
-                source.pointer,
-                _dims(shape),
-                len(shape),
-                creation_code(element_type),
-            )
+            handle = new_tensor(api().CreateTensorAsOrtValue, (source.pointer,), shape, element_type, [source])
         except Error as error:
             raise AllocationError(
                 f"{subject}: {element_type.name} of shape {shape} on {allocator.memory.name}: {error}"
             ) from error
-        return cls(made)
+        return cls(handle)
 
     @classmethod
     def from_strings(cls, texts: Any, shape: Any = None, subject: str = "strings") -> Value:

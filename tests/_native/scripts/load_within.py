@@ -9,26 +9,29 @@ import threading
 
 import zrt
 from tests.support import models
-from zrt._native import library
+from zrt._native import early_start, library
 
+# The first use of the name opens the library too, on a thread of its own.
+Session = zrt.Session
+early_start.wait()
 # Ends a process that waits for itself.
 signal.alarm(60)
-find = library._find
+find = library.find
 loading, forked = threading.Event(), threading.Event()
 
 
 def load() -> None:
-    zrt.Session(models.add(["n"])).close()
+    Session(models.add(["n"])).close()
 
 
 def in_a_handler() -> None:
     def interrupted():
-        library._find = find
+        library.find = find
         signal.raise_signal(signal.SIGUSR1)
         return find()
 
     signal.signal(signal.SIGUSR1, lambda *_: load())
-    library._find = interrupted
+    library.find = interrupted
     load()
 
 
@@ -38,14 +41,14 @@ def in_a_child() -> None:
         forked.wait(60)
         return find()
 
-    library._find = slowly
+    library.find = slowly
     thread = threading.Thread(target=load)
     thread.start()
     loading.wait()
     child = os.fork()
     if child == 0:
         signal.alarm(60)
-        library._find = find
+        library.find = find
         load()
         os._exit(0)
     forked.set()

@@ -4,10 +4,7 @@ import resource
 from pathlib import Path
 
 from tests.support.log_queue import log, number, received
-from zrt._native import bridge, ffi, lib, preload
-
-# Its thread maps memory, which malloc then has: 64 MiB.
-preload.wait()
+from zrt._native import bridge, ffi, lib
 
 # Allow little more memory than the process has already.
 pages = int(Path("/proc/self/statm").read_text().split()[0])

@@ -11,7 +11,7 @@ mask = os.sched_getaffinity(0)
 same = zrt.SessionOptions(log_severity_level="FATAL")
 
 
-def made(options: zrt.SessionOptions | None) -> int:
+def threads_of_a_session(options: zrt.SessionOptions | None) -> int:
     before = tasks.count()
     with zrt.Session(models.add(["n"]), options):
         return tasks.count() - before
@@ -20,8 +20,8 @@ def made(options: zrt.SessionOptions | None) -> int:
 zrt.Session(models.add(["n"]), zrt.SessionOptions(intra_op_num_threads=1))
 for options in (None, same):
     os.sched_setaffinity(0, mask)
-    free = made(options)
+    free = threads_of_a_session(options)
     os.sched_setaffinity(0, sorted(mask)[:1])
-    assert made(options) == 0
+    assert threads_of_a_session(options) == 0
     os.sched_setaffinity(0, mask)
-    assert made(options) == free
+    assert threads_of_a_session(options) == free

@@ -38,7 +38,7 @@ def join_cgroup() -> Path | None:
     return folder
 
 
-def made(**options: int) -> int:
+def threads_of_a_session(**options: int) -> int:
     """The threads that a session makes."""
     before = tasks.count()
     with zrt.Session(models.add(["n"]), zrt.SessionOptions(**options)):
@@ -51,10 +51,10 @@ def main() -> None:
         zrt.Environment(threading=zrt.ThreadingOptions())
         assert tasks.count() == before, tasks.count() - before
         return
-    made(intra_op_num_threads=1)
-    assert made() == 0
-    assert made(execution_mode="parallel") == 0
-    assert made(intra_op_num_threads=3) == 2
+    threads_of_a_session(intra_op_num_threads=1)
+    assert threads_of_a_session() == 0
+    assert threads_of_a_session(execution_mode="parallel") == 0
+    assert threads_of_a_session(intra_op_num_threads=3) == 2
     assert zrt.SessionOptions().intra_op_num_threads == 0
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import zrt
 from zrt._native import lib
-from zrt.errors import ArgumentError, DTypeError
+from zrt.errors import ArgumentError
 
 records: list[logging.LogRecord] = []
 handler = logging.Handler()
@@ -31,7 +31,7 @@ FIVE = [np.ones((1, 5), np.float32)]
 def environment_logger():
     environment = zrt.Environment("server", "info", "ort")
     assert environment.logger is logging.getLogger("ort")
-    print(environment)
+    assert repr(environment) == "Environment(log_id='server', log_severity=INFO, logger='ort')"
     zrt.Session(WARNS).run(FIVE)
     assert environment.flush_log(60)
     assert {record.levelname for record in records} == {"INFO", "WARNING"}
@@ -56,10 +56,6 @@ def change_of_the_level():
     assert levels(zrt.Session(WARNS)) == set()
     environment.log_severity = zrt.LogSeverity.VERBOSE
     assert levels(zrt.Session(WARNS)) >= {"INFO", "WARNING"}
-    for bad in ("loud", 9, None):
-        with pytest.raises(ArgumentError, match="log_severity"):
-            environment.log_severity = bad
-    assert environment.log_severity is zrt.LogSeverity.VERBOSE
     # The settings at creation decide which environment is asked for, not the level of now.
     assert zrt.Environment(logger="ort") is environment
 
@@ -67,13 +63,10 @@ def change_of_the_level():
 def another_logger():
     zrt.Environment(logger="ort")
     assert zrt.Environment(logger=logging.getLogger("ort")) is zrt.Environment("zrt", "warning", "ort")
-    for keywords in ({}, {"logger": "other"}):
-        with pytest.raises(ArgumentError) as refused:
+    there = r"as Environment\(log_id='zrt', log_severity=WARNING, logger='ort'\); 'zrt' at WARNING"
+    for keywords, more in (({}, ""), ({"logger": "other"}, ", logger='other'")):
+        with pytest.raises(ArgumentError, match=f"{there}{more} cannot be a second one"):
             zrt.Environment(**keywords)
-        print(refused.value)
-    with pytest.raises(DTypeError) as wrong:
-        zrt.Environment(logger=5)
-    print(wrong.value)
 
 
 def slow_handler_at_exit():

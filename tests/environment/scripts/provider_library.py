@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import sys
 
 import numpy as np
@@ -18,16 +17,6 @@ MODEL = onnx.parser.parse_model(
     '<ir_version: 10, opset_import: ["" : 21]> test (float[n] x) => (float[n] y) { y = Neg(x) }'
 )
 environment = zrt.Environment()
-
-
-def unregister_with_an_unreachable_session(library):
-    gc.disable()
-    environment.register_provider_library("mine", library)
-    cycle = [zrt.Session(MODEL, providers=[zrt.ep_devices()[-1]])]
-    cycle.append(cycle)
-    del cycle
-    environment.unregister_provider_library("mine")
-    assert environment.provider_libraries == {}
 
 
 def exit_with_a_session_and_a_stream(library):

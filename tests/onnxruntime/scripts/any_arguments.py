@@ -13,9 +13,9 @@ import sys
 import tempfile
 
 import numpy as np
-import onnx
 
 import zrt.onnxruntime as ort
+from tests.onnxruntime.models import identity
 from zrt.onnxruntime.capi import onnxruntime_pybind11_state as state
 
 seed, calls = map(int, sys.argv[1:])
@@ -46,9 +46,7 @@ class Text(str):
     """A text of another class."""
 
 
-model = onnx.parser.parse_model(
-    '<ir_version: 10, opset_import: ["" : 21]> test (float[n] x) => (float[n] y) { y = Abs(x) }'
-).SerializeToString()
+model = identity("float")
 session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
 array = np.ones(3, np.float32)
 value = ort.OrtValue.ortvalue_from_numpy(array)

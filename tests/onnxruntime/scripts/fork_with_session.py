@@ -1,4 +1,4 @@
-"""A forked child runs the session of its parent, and one of its own; both end without a crash."""
+"""A forked child runs sessions of its parent that have no threads, and sessions of its own; others raise an error."""
 
 from __future__ import annotations
 
@@ -6,33 +6,37 @@ import os
 import sys
 from typing import Any
 
-import numpy as np
-
 import zrt.onnxruntime as ort
-from tests.onnxruntime.models import model
+from tests.onnxruntime.models import FEEDS, TWOS, model
+from zrt.errors import ForkedError
 
-FEEDS = {name: np.ones((2, 4), np.float32) for name in "xy"}
 
-
-def load() -> Any:
+def load(threads: int, parallel: bool = False) -> Any:
     options = ort.SessionOptions()
-    # The child has no threads but its own.
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
+    if parallel:
+        options.execution_mode = ort.ExecutionMode.ORT_PARALLEL
     return ort.InferenceSession(model(), options)
 
 
-def check(session: Any) -> None:
+def check(session: Any, refused: bool = False) -> None:
     for feeds in (FEEDS, {name: array.tolist() for name, array in FEEDS.items()}):
-        assert session.run(None, feeds)[0].tolist() == [[2] * 4] * 2
+        try:
+            assert session.run(None, feeds)[0].tolist() == TWOS
+        except ForkedError:
+            assert refused
+        else:
+            assert not refused
 
 
-session = load()
-check(session)
+alone, *threaded = load(1), load(2), load(1, parallel=True)
+check(alone)
 child = os.fork()
+check(alone)
+for session in threaded:
+    check(session, refused=child == 0)
 if child == 0:
-    check(session)
-    check(load())
+    check(load(1))
+    check(load(2))
     sys.exit(0)
-_, status = os.waitpid(child, 0)
-check(session)
-sys.exit(os.waitstatus_to_exitcode(status))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

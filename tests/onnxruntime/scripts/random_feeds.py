@@ -12,7 +12,7 @@ import zrt
 import zrt.onnxruntime as ort
 from tests.onnxruntime import models
 from zrt.onnxruntime import errors
-from zrt.onnxruntime.state.values import OrtValue
+from zrt.onnxruntime.values import OrtValue
 
 PROMISED = (RuntimeError, TypeError, ValueError, errors.InvalidArgument, errors.Fail)
 
@@ -76,7 +76,7 @@ def load(data: bytes) -> Any:
 
 
 def value() -> Any:
-    return ort.OrtValue(OrtValue._of(random.choice(VALUES)()))
+    return OrtValue._of(random.choice(VALUES)())
 
 
 def array() -> Any:

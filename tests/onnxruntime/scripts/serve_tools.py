@@ -5,9 +5,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import onnx
 
 import zrt.onnxruntime as ours
+from tests.support import models
 
 ours.install()
 
@@ -29,17 +29,15 @@ assert callable(make_dynamic_shape_fixed_helper)
 assert callable(OnnxModel)
 
 weights = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
-graph = onnx.helper.make_graph(
-    [onnx.helper.make_node("MatMul", ["x", "w"], ["y"])],
-    "product",
-    [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 8])],
-    [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2, 4])],
-    [onnx.numpy_helper.from_array(weights, "w")],
+model = models.build(
+    [models.node("MatMul", ["x", "w"], ["y"])],
+    [models.tensor("x", models.FLOAT, [2, 8])],
+    [models.tensor("y", models.FLOAT, [2, 4])],
+    {"w": weights},
 )
-model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
 with tempfile.TemporaryDirectory() as folder:
     plain, small = f"{folder}/plain.onnx", f"{folder}/small.onnx"
-    onnx.save(model, plain)
+    Path(plain).write_bytes(model)
     quantization.quantize_dynamic(plain, small)
     x = np.ones((2, 8), np.float32)
     [exact], [close] = (onnxruntime.InferenceSession(path).run(None, {"x": x}) for path in (plain, small))

@@ -50,12 +50,12 @@ class TestForms:
 
 class TestPresets:
     @pytest.mark.parametrize(
-        "made", [CUDA.performance(), CUDA.low_memory(2**28), CUDA.performance(prefer_nhwc=True)], ids=repr
+        "preset", [CUDA.performance(), CUDA.low_memory(2**28), CUDA.performance(prefer_nhwc=True)], ids=repr
     )
-    def test_results_equal_the_cpu_s(self, build, made):
+    def test_results_equal_the_cpu_s(self, build, preset):
         feeds = {"x": np.ones((1, 3, 8, 8), np.float32), "w": np.ones((4, 3, 3, 3), np.float32)}
         [wanted] = zrt.Session(build(CONV)).run(feeds)
-        [got] = zrt.Session(build(CONV), providers=[made], strict=True).run(feeds)
+        [got] = zrt.Session(build(CONV), providers=[preset], strict=True).run(feeds)
         np.testing.assert_allclose(got, wanted, rtol=1e-2)
 
     def test_cuda_graph_makes_a_session(self, build):
@@ -102,17 +102,17 @@ class TestPointers:
         assert runtime.cudaStreamDestroy(stream) == 0
 
     def test_a_stream(self, build, stream):
-        made = CUDA(user_compute_stream=stream)
-        assert made.effective()["user_compute_stream"] == str(stream)
-        with zrt.Session(build(RELU), providers=[made]) as session:
+        provider = CUDA(user_compute_stream=stream)
+        assert provider.effective()["user_compute_stream"] == str(stream)
+        with zrt.Session(build(RELU), providers=[provider]) as session:
             assert session.run([X])[0].tolist() == [0, 2]
 
     def test_an_arena_s_configuration(self, build):
         table = api()
         pointer = status.make(table.CreateArenaCfg, "OrtArenaCfg", 2**28, 1, -1, -1)
         arena = Handle.own(pointer, table.ReleaseArenaCfg)
-        made = CUDA(default_memory_arena_cfg=int(ffi.cast("uintptr_t", arena.pointer)))
-        with zrt.Session(build(RELU), providers=[made], strict=True) as session:
+        provider = CUDA(default_memory_arena_cfg=int(ffi.cast("uintptr_t", arena.pointer)))
+        with zrt.Session(build(RELU), providers=[provider], strict=True) as session:
             assert session.run([X])[0].tolist() == [0, 2]
 
 

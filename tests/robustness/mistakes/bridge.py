@@ -8,8 +8,8 @@ from typing import Any
 
 import zrt
 from tests.robustness.bad import COPIED_FEEDS, OUTPUT_NAMES, RUN_OPTIONS, TIMEOUT, VALUE_FEEDS, VALUE_OUTPUTS
-from tests.robustness.vocabulary import INSIDE, Bad, Kind, Single, Take, World
-from zrt.errors import ArgumentError, DTypeError
+from tests.robustness.vocabulary import INSIDE, Bad, Kind, Take, World, wrong_types
+from zrt.errors import ArgumentError
 
 
 def submitted(w: World, *arguments: Any, **keywords: Any) -> object:
@@ -49,9 +49,8 @@ def values(w: World) -> dict[str, zrt.Value]:
 
 
 LOGGER = [
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "logger", "int 5"),
-    Bad(Kind.WRONG_TYPE, lambda w: b"name", DTypeError, "logger", "bytes"),
-    Bad(Kind.WRONG_TYPE, lambda w: print, DTypeError, "logger", "print"),
+    *wrong_types("logger", 5, b"name"),
+    Bad(Kind.WRONG_TYPE, lambda w: print, "logger", "print"),
 ]
 
 
@@ -59,7 +58,7 @@ def set_severity(value: Any) -> None:
     zrt.Environment().log_severity = value
 
 
-TAKES: list[Take] = [
+TAKES = [
     *over_values("Session.run_values", lambda w, *arguments, **keywords: w.session.run_values(*arguments, **keywords)),
     *over_values("Session.submit_values", submitted_values),
     *running("Session.submit", submitted),
@@ -70,19 +69,26 @@ TAKES: list[Take] = [
     ("Session.__init__", "logger", LOGGER, lambda w, bad: zrt.Session(w.model, zrt.SessionOptions(logger=bad))),
 ]
 
-SINGLE: list[Single] = [
-    ("Environment.__new__", Kind.WRONG_VALUE, lambda w: zrt.Environment(logger="a"), ArgumentError, ("'a'", "second")),
-    ("Environment.log_severity", Kind.WRONG_VALUE, lambda w: set_severity(9), ArgumentError, ("log_severity", "9")),
-    ("Environment.log_severity", Kind.WRONG_VALUE, lambda w: set_severity("loud"), ArgumentError, ("'loud'",)),
-    ("Environment.log_severity", Kind.WRONG_TYPE, lambda w: set_severity(None), ArgumentError, ("None",)),
-]
+SINGLE = {
+    "Environment.__new__": [Bad(Kind.WRONG_VALUE, lambda w: zrt.Environment(logger="a"), "'a'", "second")],
+    "Environment.log_severity": [
+        Bad(Kind.WRONG_VALUE, lambda w: set_severity(9), "log_severity", "9"),
+        Bad(Kind.WRONG_VALUE, lambda w: set_severity("loud"), "'loud'"),
+        Bad(Kind.WRONG_TYPE, lambda w: set_severity(None), "None", error=ArgumentError),
+    ],
+}
 
-CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
+CLOSED_SELF = {
     "Session.submit": lambda w, it: it.submit(w.feeds),
     "Session.run_async": lambda w, it: asyncio.run(it.run_async(w.feeds)),
     "Session.run_values": lambda w, it: it.run_values(values(w)),
     "Session.submit_values": lambda w, it: it.submit_values(values(w)),
-    "RunOptions.twin": lambda w, it: it.twin(),
 }
 
-CANNOT_FAIL: dict[str, str] = {"RunOptions.settings": INSIDE}
+CLOSED_ALONE = {
+    "RunOptions": "twin",
+}
+
+CANNOT_FAIL = {
+    INSIDE: "RunOptions.settings",
+}

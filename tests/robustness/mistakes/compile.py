@@ -6,8 +6,8 @@ from typing import Any
 
 import zrt
 from tests.robustness.bad import loading
-from tests.robustness.vocabulary import QUIET, Bad, Kind, Single, Take, World
-from zrt.errors import ArgumentError, CallbackError, DTypeError, FailError
+from tests.robustness.vocabulary import QUIET, Bad, Kind, World, each, wrong_types
+from zrt.errors import ArgumentError, CallbackError, FailError
 
 
 def compiled(**keywords: Any) -> Any:
@@ -23,40 +23,36 @@ def raising(*_: object) -> Any:
 
 
 OUTPUTS = [
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "output", "int"),
-    Bad(Kind.WRONG_TYPE, lambda w: [], DTypeError, "output", "list"),
-    Bad(Kind.WRONG_VALUE, lambda w: "", ArgumentError, "output", "''"),
-    Bad(Kind.WRONG_VALUE, lambda w: "a\0.onnx", ArgumentError, "output", "NUL"),
-    Bad(Kind.WRONG_VALUE, lambda w: w.folder / "name", ArgumentError, "output", "extension"),
-    Bad(Kind.WRONG_VALUE, lambda w: raising, CallbackError, "output", "LookupError: mine alone"),
-    Bad(Kind.WRONG_VALUE, lambda w: lambda: None, CallbackError, "output", "TypeError"),
-    Bad(Kind.MISSING_FILE, lambda w: w.folder / "none" / "a.onnx", ArgumentError, "output", "No such file"),
-    Bad(Kind.DIRECTORY, lambda w: _folder(w, "a.onnx"), ArgumentError, "output", "directory"),
+    *wrong_types("output", 5, []),
+    Bad(Kind.WRONG_VALUE, lambda w: "", "output", "''"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0.onnx", "output", "NUL"),
+    Bad(Kind.WRONG_VALUE, lambda w: w.folder / "name", "output", "extension"),
+    Bad(Kind.WRONG_VALUE, lambda w: raising, "output", "LookupError: mine alone", error=CallbackError),
+    Bad(Kind.WRONG_VALUE, lambda w: lambda: None, "output", "TypeError", error=CallbackError),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "none" / "a.onnx", "output", "No such file", error=ArgumentError),
+    Bad(Kind.DIRECTORY, lambda w: _folder(w, "a.onnx"), "output", "directory", error=ArgumentError),
 ]
 
 WEIGHT_FILES = [
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "external_initializers_file", "int"),
-    Bad(Kind.WRONG_VALUE, lambda w: "", ArgumentError, "external_initializers_file", "''"),
-    Bad(Kind.WRONG_VALUE, lambda w: "..", ArgumentError, "external_initializers_file", "'..'"),
-    Bad(Kind.WRONG_VALUE, lambda w: "a/b", ArgumentError, "external_initializers_file", "'a/b'"),
-    Bad(Kind.WRONG_VALUE, lambda w: "a.onnx", ArgumentError, "external_initializers_file", "'a.onnx'"),
-    Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "external_initializers_file", "NUL"),
+    *wrong_types("external_initializers_file", 5),
+    *each(Kind.WRONG_VALUE, "external_initializers_file", "", "..", "a/b", "a.onnx"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", "external_initializers_file", "NUL"),
 ]
 
 LOCATORS = [
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "get_initializer_location_func", "int"),
-    Bad(Kind.WRONG_VALUE, lambda w: raising, CallbackError, "get_initializer_location_func", "mine alone"),
-    Bad(Kind.WRONG_VALUE, lambda w: lambda *_: 5, CallbackError, "weight 'w'", "5"),
-    Bad(Kind.WRONG_VALUE, lambda w: lambda *_: ("a", 1.5), CallbackError, "weight 'w'", "1.5"),
-    Bad(Kind.NEGATIVE, lambda w: lambda *_: ("a", -1), CallbackError, "weight 'w'", "-1"),
+    *wrong_types("get_initializer_location_func", 5),
+    Bad(Kind.WRONG_VALUE, lambda w: raising, "get_initializer_location_func", "mine alone", error=CallbackError),
+    Bad(Kind.WRONG_VALUE, lambda w: lambda *_: 5, "weight 'w'", "5", error=CallbackError),
+    Bad(Kind.WRONG_VALUE, lambda w: lambda *_: ("a", 1.5), "weight 'w'", "1.5", error=CallbackError),
+    Bad(Kind.NEGATIVE, lambda w: lambda *_: ("a", -1), "weight 'w'", "-1", error=CallbackError),
 ]
 
 BINARIES = [
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "ep_context_binaries", "5"),
-    Bad(Kind.WRONG_TYPE, lambda w: (5, "a"), DTypeError, "ep_context_binaries", "5"),
-    Bad(Kind.WRONG_TYPE, lambda w: (w.folder, 5), DTypeError, "ep_context_binaries", "5"),
-    Bad(Kind.WRONG_VALUE, lambda w: (w.folder, ""), ArgumentError, "ep_context_binaries", "empty"),
-    Bad(Kind.MISSING_FILE, lambda w: (w.folder / "none", "a"), ArgumentError, "ep_context_binaries", "none"),
+    *wrong_types("ep_context_binaries", 5),
+    Bad(Kind.WRONG_TYPE, lambda w: (5, "a"), "ep_context_binaries", "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: (w.folder, 5), "ep_context_binaries", "5"),
+    Bad(Kind.WRONG_VALUE, lambda w: (w.folder, ""), "ep_context_binaries", "empty"),
+    Bad(Kind.MISSING_FILE, lambda w: (w.folder / "none", "a"), "ep_context_binaries", "none", error=ArgumentError),
 ]
 
 
@@ -65,54 +61,42 @@ def _folder(w: World, name: str) -> Any:
     return w.folder / name
 
 
-TAKES: list[Take] = [
+def located(w: World, locator: Any) -> Any:
+    return zrt.compile(w.outside(16384), options=QUIET, get_initializer_location_func=locator)
+
+
+TAKES = [
     *loading("compile", lambda model, *given, **named: zrt.compile(model, None, *given, **named)),
     ("compile", "output", OUTPUTS, lambda w, bad: zrt.compile(w.model, bad, QUIET)),
-    (
-        "compile",
-        "external_initializers_file",
-        WEIGHT_FILES,
-        lambda w, bad: compiled_to("a.onnx", external_initializers_file=bad)(w),
-    ),
-    (
-        "compile",
-        "get_initializer_location_func",
-        LOCATORS,
-        lambda w, bad: zrt.compile(w.outside(16384), options=QUIET, get_initializer_location_func=bad),
-    ),
+    ("compile", "weights", WEIGHT_FILES, lambda w, bad: compiled_to("a.onnx", external_initializers_file=bad)(w)),
+    ("compile", "locator", LOCATORS, lambda w, bad: located(w, bad)),
     ("compile", "ep_context_binaries", BINARIES, lambda w, bad: compiled(ep_context_binaries=bad)(w)),
 ]
 
-SINGLE: list[Single] = [
-    ("compile", Kind.WRONG_VALUE, compiled(graph_optimization_level="most"), ArgumentError, ("level", "most")),
-    ("compile", Kind.WRONG_TYPE, compiled(embed_compiled_data_into_model=1), DTypeError, ("embed",)),
-    ("compile", Kind.WRONG_TYPE, compiled(error_if_no_nodes_compiled=1), DTypeError, ("error_if_no_nodes",)),
-    ("compile", Kind.WRONG_TYPE, compiled(error_if_output_file_exists="no"), DTypeError, ("error_if_output",)),
-    ("compile", Kind.WRONG_VALUE, compiled(error_if_no_nodes_compiled=True), FailError, ("compile any nodes",)),
-    ("compile", Kind.WRONG_VALUE, compiled(external_initializers_file="w"), ArgumentError, ("must be a path",)),
-    (
-        "compile",
-        Kind.NEGATIVE,
-        compiled_to("a.onnx", external_initializers_file="w", external_initializers_size_threshold=-1),
-        ArgumentError,
-        ("external_initializers_size_threshold", "-1"),
-    ),
-    (
-        "compile",
-        Kind.WRONG_VALUE,
-        compiled_to("a.onnx", external_initializers_file="w", get_initializer_location_func=raising),
-        ArgumentError,
-        ("external_initializers_file", "get_initializer_location_func"),
-    ),
-    (
-        "compile",
-        Kind.WRONG_VALUE,
-        lambda w: compiled_to("a.onnx", ep_context_binaries=(w.folder, "a"))(w),
-        ArgumentError,
-        ("ep_context_binaries",),
-    ),
-]
-
-APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
-    "outputs": (OUTPUTS, {Kind.MISSING_FILE, Kind.DIRECTORY}),
+SINGLE = {
+    "compile": [
+        Bad(Kind.WRONG_VALUE, compiled(graph_optimization_level="most"), "level", "most"),
+        Bad(Kind.WRONG_TYPE, compiled(embed_compiled_data_into_model=1), "embed"),
+        Bad(Kind.WRONG_TYPE, compiled(error_if_no_nodes_compiled=1), "error_if_no_nodes"),
+        Bad(Kind.WRONG_TYPE, compiled(error_if_output_file_exists="no"), "error_if_output"),
+        Bad(Kind.WRONG_VALUE, compiled(error_if_no_nodes_compiled=True), "compile any nodes", error=FailError),
+        Bad(Kind.WRONG_VALUE, compiled(external_initializers_file="w"), "must be a path"),
+        Bad(
+            Kind.NEGATIVE,
+            compiled_to("a.onnx", external_initializers_file="w", external_initializers_size_threshold=-1),
+            "external_initializers_size_threshold",
+            "-1",
+        ),
+        Bad(
+            Kind.WRONG_VALUE,
+            compiled_to("a.onnx", external_initializers_file="w", get_initializer_location_func=raising),
+            "external_initializers_file",
+            "get_initializer_location_func",
+        ),
+        Bad(
+            Kind.WRONG_VALUE,
+            lambda w: compiled_to("a.onnx", ep_context_binaries=(w.folder, "a"))(w),
+            "ep_context_binaries",
+        ),
+    ],
 }

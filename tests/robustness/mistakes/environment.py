@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import zrt
 from tests.robustness.bad import FLAG, MEMORY
-from tests.robustness.vocabulary import NOTHING, Bad, Kind, Single, Take, World, closed
+from tests.robustness.vocabulary import NOTHING, Bad, Kind, World, closed, wrong_types
 from zrt.errors import (
     AllocationError,
     ArgumentError,
     CallbackError,
-    ClosedError,
     DTypeError,
     Error,
     ModelLoadCanceledError,
@@ -34,7 +32,7 @@ def forgets(work: object) -> str:
 
 THREADS = [
     *(
-        Bad(kind, lambda w, count=count: count, error, *words)
+        Bad(kind, lambda w, count=count: count, *words, error=error)
         for kind, count, error, words in (
             (Kind.NEGATIVE, -1, ArgumentError, ["-1"]),
             (Kind.HUGE, 2**31, ArgumentError, [str(2**31)]),
@@ -47,41 +45,39 @@ THREADS = [
 
 # Affinities for three threads, the first of which is the caller's.
 AFFINITY = [
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "5"),
-    Bad(Kind.WRONG_TYPE, lambda w: [1, 2], DTypeError, "list"),
-    Bad(Kind.WRONG_VALUE, lambda w: "", ArgumentError, "1 groups"),
-    Bad(Kind.WRONG_VALUE, lambda w: "1", ArgumentError, "1 groups", "3 threads"),
-    Bad(Kind.WRONG_VALUE, lambda w: "1;1;1", ArgumentError, "3 groups", "3 threads"),
-    Bad(Kind.WRONG_VALUE, lambda w: "1;a", ArgumentError, "'a'"),
-    Bad(Kind.WRONG_VALUE, lambda w: "1;0", ArgumentError, "'0'"),
-    Bad(Kind.WRONG_VALUE, lambda w: "1\0;1", ArgumentError, "NUL"),
-    Bad(Kind.HUGE, lambda w: "1;99999", ArgumentError, "'99999'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: [1, 2], "list"),
+    Bad(Kind.WRONG_VALUE, lambda w: "", "1 groups"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1", "1 groups", "3 threads"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1;1;1", "3 groups", "3 threads"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1;a", "'a'"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1;0", "'0'"),
+    Bad(Kind.WRONG_VALUE, lambda w: "1\0;1", "NUL"),
+    Bad(Kind.HUGE, lambda w: "1;99999", "'99999'"),
 ]
 
 FACTORY = [
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "thread_factory", "int"),
-    Bad(Kind.WRONG_TYPE, lambda w: "threading.Thread", DTypeError, "thread_factory", "str"),
+    *wrong_types("thread_factory", 5, "threading.Thread"),
 ]
 
 # With thread factories that fail only when ONNX Runtime asks for a thread.
 ASKED_FACTORY = [
     *FACTORY,
-    Bad(Kind.WRONG_VALUE, lambda w: raises, CallbackError, "model in memory", "ValueError: no more threads"),
-    Bad(Kind.WRONG_VALUE, lambda w: on_the_spot, CallbackError, "model in memory", "another thread"),
-    Bad(Kind.WRONG_VALUE, lambda w: forgets, CallbackError, "model in memory", "dropped the work"),
-    Bad(Kind.WRONG_VALUE, lambda w: lambda: None, CallbackError, "model in memory", "TypeError"),
+    Bad(Kind.WRONG_VALUE, lambda w: raises, "model in memory", "ValueError: no more threads", error=CallbackError),
+    Bad(Kind.WRONG_VALUE, lambda w: on_the_spot, "model in memory", "another thread", error=CallbackError),
+    Bad(Kind.WRONG_VALUE, lambda w: forgets, "model in memory", "dropped the work", error=CallbackError),
+    Bad(Kind.WRONG_VALUE, lambda w: lambda: None, "model in memory", "TypeError", error=CallbackError),
 ]
 
 CANCELLATION = [
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "load_cancellation", "int"),
-    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "load_cancellation", "bool"),
-    Bad(Kind.WRONG_TYPE, lambda w: zrt.LoadCancellation, DTypeError, "load_cancellation", "type"),
-    Bad(Kind.CLOSED, lambda w: closed(zrt.LoadCancellation()), ClosedError, "this LoadCancellation is closed"),
+    *wrong_types("load_cancellation", 5, True),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.LoadCancellation, "load_cancellation", "type"),
+    Bad(Kind.CLOSED, lambda w: closed(zrt.LoadCancellation()), "this LoadCancellation is closed"),
 ]
 
 ARENA = [
     *(
-        Bad(kind, lambda w, field=field, value=value: zrt.ArenaConfig(**{field: value}), error, field)
+        Bad(kind, lambda w, field=field, value=value: zrt.ArenaConfig(**{field: value}), field, error=error)
         for field, least in (
             ("max_mem", 0),
             ("initial_chunk_size_bytes", 0),
@@ -99,45 +95,37 @@ ARENA = [
             (Kind.WRONG_TYPE, 1.5, DTypeError),
         )
     ),
-    Bad(Kind.WRONG_VALUE, lambda w: zrt.ArenaConfig(arena_extend_strategy="twice"), ArgumentError, "'twice'"),
-    Bad(
-        Kind.WRONG_VALUE,
-        lambda w: zrt.ArenaConfig(arena_extend_strategy=2),
-        ArgumentError,
-        "arena_extend_strategy",
-        "2",
-    ),
-    Bad(Kind.WRONG_TYPE, lambda w: zrt.ArenaConfig(use_cuda_mempool=1), DTypeError, "use_cuda_mempool", "1"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.ArenaConfig(arena_extend_strategy="twice"), "'twice'"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.ArenaConfig(arena_extend_strategy=2), "arena_extend_strategy", "2"),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.ArenaConfig(use_cuda_mempool=1), "use_cuda_mempool", "1"),
 ]
 
-ARENA_TO_REGISTER = [*ARENA, Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "arena", "int")]
+ARENA_TO_REGISTER = [*ARENA, *wrong_types("arena", 5)]
 
 MEMORY_TO_REGISTER = [
     *(bad for bad in MEMORY if bad.kind != Kind.UNKNOWN_NAME),
-    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo("Nope"), UnsupportedError, "'Nope'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo(""), UnsupportedError, "''"),
-    Bad(Kind.WRONG_VALUE, lambda w: zrt.MemoryInfo.of("Other", "NPU"), UnsupportedError, "'Other'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo("Nope"), "'Nope'", error=UnsupportedError),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo(""), "''", error=UnsupportedError),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.MemoryInfo.of("Other", "NPU"), "'Other'", error=UnsupportedError),
 ]
 
 MEMORY_TO_UNREGISTER = [
     *MEMORY,
-    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo.cpu(), ArgumentError, "'Cpu'", "No allocator"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo.of("Other", "NPU"), ArgumentError, "'Other'", "No allocator"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo.cpu(), "'Cpu'", "No allocator", error=ArgumentError),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.MemoryInfo.of("Other", "NPU"), "'Other'", "No allocator", error=ArgumentError),
 ]
 
 NBYTES = [
-    Bad(Kind.NEGATIVE, lambda w: -1, ArgumentError, "nbytes", "-1"),
-    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "nbytes", "0"),
-    Bad(Kind.HUGE, lambda w: 2**64, ArgumentError, "nbytes", str(2**64)),
-    Bad(Kind.HUGE, lambda w: 2**63 + 1, AllocationError, str(2**63 + 1)),
-    Bad(Kind.HUGE, lambda w: 2**52, AllocationError, str(2**52)),
-    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "nbytes", "1.5"),
-    Bad(Kind.WRONG_TYPE, lambda w: "1", DTypeError, "nbytes", "'1'"),
-    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "nbytes", "True"),
+    Bad(Kind.NEGATIVE, lambda w: -1, "nbytes", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: 0, "nbytes", "0"),
+    Bad(Kind.HUGE, lambda w: 2**64, "nbytes", str(2**64)),
+    Bad(Kind.HUGE, lambda w: 2**63 + 1, str(2**63 + 1), error=AllocationError),
+    Bad(Kind.HUGE, lambda w: 2**52, str(2**52), error=AllocationError),
+    *wrong_types("nbytes", 1.5, "1", True),
 ]
 
 MEMORY_FIELDS = [
-    Bad(kind, lambda w, fields=fields: {"name": "Mine", "device_type": "NPU", **fields}, error, *words)
+    Bad(kind, lambda w, fields=fields: {"name": "Mine", "device_type": "NPU", **fields}, *words, error=error)
     for kind, fields, error, words in (
         (Kind.WRONG_TYPE, {"name": 5}, DTypeError, ["5"]),
         (Kind.WRONG_VALUE, {"name": "a\0"}, ArgumentError, ["NUL"]),
@@ -157,10 +145,9 @@ MEMORY_FIELDS = [
 ]
 
 SHRINK_ARENAS = [
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "shrink_arenas", "5"),
-    Bad(Kind.WRONG_TYPE, lambda w: "cpu:0", DTypeError, "shrink_arenas", "'cpu:0'"),
-    Bad(Kind.WRONG_TYPE, lambda w: ["cpu"], DTypeError, "shrink_arenas", "'cpu'"),
-    Bad(Kind.WRONG_VALUE, lambda w: [zrt.MemoryInfo.of("Mine", "NPU")], ArgumentError, "shrink_arenas", "'Mine'"),
+    *wrong_types("shrink_arenas", 5, "cpu:0"),
+    Bad(Kind.WRONG_TYPE, lambda w: ["cpu"], "shrink_arenas", "'cpu'"),
+    Bad(Kind.WRONG_VALUE, lambda w: [zrt.MemoryInfo.of("Mine", "NPU")], "shrink_arenas", "'Mine'"),
 ]
 
 
@@ -172,7 +159,7 @@ def pools(**fields: Any) -> object:
     return zrt.ThreadingOptions(**fields).handle()
 
 
-TAKES: list[Take] = [
+TAKES = [
     ("ThreadingOptions.handle", "intra_op_num_threads", THREADS, lambda w, bad: pools(intra_op_num_threads=bad)),
     ("ThreadingOptions.handle", "inter_op_num_threads", THREADS, lambda w, bad: pools(inter_op_num_threads=bad)),
     ("ThreadingOptions.handle", "allow_spinning", FLAG, lambda w, bad: pools(allow_spinning=bad)),
@@ -225,64 +212,46 @@ def on_a_device(w: World) -> zrt.Allocation:
     return there
 
 
-SINGLE: list[Single] = [
-    ("Environment.__new__", Kind.WRONG_TYPE, lambda w: zrt.Environment(5), DTypeError, ("log_id", "5")),
-    ("Environment.__new__", Kind.WRONG_VALUE, lambda w: zrt.Environment("other"), ArgumentError, ("'other'", "second")),
-    ("Environment.__new__", Kind.WRONG_VALUE, lambda w: zrt.Environment("a\0"), ArgumentError, ("log_id", "NUL")),
-    (
-        "Environment.__new__",
-        Kind.WRONG_VALUE,
-        lambda w: zrt.Environment("zrt", 9),
-        ArgumentError,
-        ("log_severity", "9"),
-    ),
-    ("Environment.__new__", Kind.WRONG_TYPE, lambda w: zrt.Environment(threading=5), DTypeError, ("threading", "int")),
-    (
-        "Environment.__new__",
-        Kind.WRONG_VALUE,
-        lambda w: zrt.Environment(threading=zrt.ThreadingOptions()),
-        ArgumentError,
-        ("ThreadingOptions", "second"),
-    ),
-    (
-        "Environment.__new__",
-        Kind.WRONG_TYPE,
-        lambda w: zrt.Environment(config_entries={"a": 5}),
-        DTypeError,
-        ("config_entries", "'a'"),
-    ),
-    (
-        "Environment.__new__",
-        Kind.WRONG_VALUE,
-        lambda w: zrt.Environment(config_entries={"a": "1"}),
-        ArgumentError,
-        ("config_entries", "second"),
-    ),
-    (
-        "Session.__init__",
-        Kind.WRONG_VALUE,
-        lambda w: zrt.Session(w.model, options(intra_op_num_threads=0, use_per_session_threads=False)),
-        ArgumentError,
-        ("use_per_session_threads", "ThreadingOptions"),
-    ),
-    (
-        "SessionOptions.handle",
-        Kind.WRONG_VALUE,
-        lambda w: options(use_per_session_threads=False).handle(),
-        ArgumentError,
-        ("intra_op_num_threads", "use_per_session_threads"),
-    ),
-    (
-        "Session.__init__",
-        Kind.WRONG_VALUE,
-        lambda w: zrt.Session(w.model, options(load_cancellation=canceled())),
-        ModelLoadCanceledError,
-        ("model in memory", "canceled"),
-    ),
-    ("Session.run", Kind.WRONG_VALUE, lambda w: shrunk(w), Error, ("arena",)),
-    ("Allocation.__init__", Kind.WRONG_TYPE, lambda w: zrt.Allocation(5, zrt.MemoryInfo.cpu()), DTypeError, ("int",)),
-    ("Allocation.numpy", Kind.WRONG_VALUE, lambda w: on_a_device(w).numpy(), UnsupportedError, ("Cuda",)),
-]
+SINGLE = {
+    "Environment.__new__": [
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.Environment(5), "log_id", "5"),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.Environment("other"), "'other'", "second"),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.Environment("a\0"), "log_id", "NUL"),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.Environment("zrt", 9), "log_severity", "9"),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.Environment(threading=5), "threading", "int"),
+        Bad(
+            Kind.WRONG_VALUE, lambda w: zrt.Environment(threading=zrt.ThreadingOptions()), "ThreadingOptions", "second"
+        ),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.Environment(config_entries={"a": 5}), "config_entries", "'a'"),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.Environment(config_entries={"a": "1"}), "config_entries", "second"),
+    ],
+    "Session.__init__": [
+        Bad(
+            Kind.WRONG_VALUE,
+            lambda w: zrt.Session(w.model, options(intra_op_num_threads=0, use_per_session_threads=False)),
+            "use_per_session_threads",
+            "ThreadingOptions",
+        ),
+        Bad(
+            Kind.WRONG_VALUE,
+            lambda w: zrt.Session(w.model, options(load_cancellation=canceled())),
+            "model in memory",
+            "canceled",
+            error=ModelLoadCanceledError,
+        ),
+    ],
+    "SessionOptions.handle": [
+        Bad(
+            Kind.WRONG_VALUE,
+            lambda w: options(use_per_session_threads=False).handle(),
+            "intra_op_num_threads",
+            "use_per_session_threads",
+        )
+    ],
+    "Session.run": [Bad(Kind.WRONG_VALUE, lambda w: shrunk(w), "arena", error=Error)],
+    "Allocation.__init__": [Bad(Kind.WRONG_TYPE, lambda w: zrt.Allocation(5, zrt.MemoryInfo.cpu()), "int")],
+    "Allocation.numpy": [Bad(Kind.WRONG_VALUE, lambda w: on_a_device(w).numpy(), "Cuda", error=UnsupportedError)],
+}
 
 
 def shrunk(w: World) -> object:
@@ -290,34 +259,22 @@ def shrunk(w: World) -> object:
     return w.session.run(w.feeds, options=zrt.RunOptions(shrink_arenas=[zrt.MemoryInfo.cuda(9)]))
 
 
-CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
+CLOSED_SELF = {
     "Allocator.allocate": lambda w, it: it.allocate(1),
-    "Allocation.address": lambda w, it: it.address,
-    "Allocation.nbytes": lambda w, it: it.nbytes,
-    "Allocation.numpy": lambda w, it: it.numpy(),
-    "Allocation.__enter__": lambda w, it: it.__enter__(),
-    "LoadCancellation.cancel": lambda w, it: it.cancel(),
-    "LoadCancellation.reset": lambda w, it: it.reset(),
-    "LoadCancellation.__enter__": lambda w, it: it.__enter__(),
 }
 
-CLOSABLE: dict[str, Callable[[World], Any]] = {
+CLOSED_ALONE = {
+    "Allocation": "address nbytes numpy",
+    "LoadCancellation": "cancel reset",
+}
+
+CLOSABLE = {
     "Allocation": lambda w: w.session.allocator().allocate(8),
     "LoadCancellation": lambda w: zrt.LoadCancellation(),
 }
 
-CANNOT_FAIL: dict[str, str] = {
-    "LoadCancellation.__init__": NOTHING,
-    "ThreadingOptions.__init__": "its arguments are checked where it is used: see ThreadingOptions.handle",
-    "ArenaConfig.__init__": "its arguments are checked where it is used: see ARENA",
-}
-
-APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
-    "threads": (THREADS, {Kind.NEGATIVE, Kind.HUGE}),
-    "affinity": (AFFINITY, {Kind.HUGE}),
-    "arena": (ARENA, {Kind.NEGATIVE, Kind.HUGE}),
-    "memory to register": (MEMORY_TO_REGISTER, {Kind.UNKNOWN_NAME}),
-    "memory to unregister": (MEMORY_TO_UNREGISTER, {Kind.UNKNOWN_NAME}),
-    "bytes": (NBYTES, {Kind.NEGATIVE, Kind.HUGE}),
-    "fields of a memory": (MEMORY_FIELDS, {Kind.UNKNOWN_NAME, Kind.NEGATIVE, Kind.HUGE}),
+CANNOT_FAIL = {
+    NOTHING: "LoadCancellation.__init__",
+    "its arguments are checked where it is used: see ThreadingOptions.handle": "ThreadingOptions.__init__",
+    "its arguments are checked where it is used: see ARENA": "ArenaConfig.__init__",
 }

@@ -11,11 +11,24 @@ from onnx import helper
 
 import zrt
 from tests.robustness.bad import MODEL, PROVIDERS, SESSION_OPTIONS
-from tests.robustness.vocabulary import A_FACT, A_RESULT, NOTHING, QUIET, Bad, Kind, Single, Take, World, closed, f32
+from tests.robustness.vocabulary import (
+    A_FACT,
+    A_RESULT,
+    NOTHING,
+    QUIET,
+    Bad,
+    Kind,
+    Take,
+    World,
+    closed,
+    each,
+    f32,
+    unsupported,
+    wrong_types,
+)
 from tests.support import models
 from zrt.errors import (
     ArgumentError,
-    ClosedError,
     DTypeError,
     Error,
     InvalidGraphError,
@@ -23,7 +36,6 @@ from zrt.errors import (
     ModelError,
     OutOfRangeError,
     ShapeError,
-    UnknownNameError,
     UnsupportedError,
 )
 
@@ -66,145 +78,121 @@ def changed(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
 
 
 BROKEN = [
-    Bad(Kind.WRONG_VALUE, lambda w: cyclic(), ModelError, "cycle", "'first'", "'second'"),
-    Bad(
-        Kind.WRONG_VALUE,
-        lambda w: changed(lambda model: model.graph.node[1].input.__setitem__(0, "q")),
-        ModelError,
-        "'q'",
-        "nothing produces",
-        "Relu",
-    ),
-    Bad(
-        Kind.WRONG_VALUE,
-        lambda w: changed(lambda model: setattr(model.graph.output[0], "name", "q")),
-        ModelError,
-        "output 'q'",
-        "nothing produces",
-    ),
-    Bad(
-        Kind.WRONG_VALUE,
-        lambda w: changed(lambda model: model.graph.node[1].output.__setitem__(0, "h")),
-        ModelError,
-        "'h' is defined twice",
-        "Neg",
-        "Relu",
+    Bad(Kind.WRONG_VALUE, lambda w: cyclic(), "cycle", "'first'", "'second'", error=ModelError),
+    *(
+        Bad(Kind.WRONG_VALUE, lambda w, change=change: changed(change), *words, error=ModelError)
+        for change, *words in (
+            (lambda model: model.graph.node[1].input.__setitem__(0, "q"), "'q'", "nothing produces", "Relu"),
+            (lambda model: setattr(model.graph.output[0], "name", "q"), "output 'q'", "nothing produces"),
+            (lambda model: model.graph.node[1].output.__setitem__(0, "h"), "'h' is defined twice", "Neg", "Relu"),
+        )
     ),
 ]
 
 NAMES = [
-    Bad(Kind.WRONG_VALUE, lambda w: "", ArgumentError, "empty"),
-    Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "NUL"),
-    Bad(Kind.WRONG_VALUE, lambda w: "\ud800", ArgumentError, "UTF-8"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "5"),
-    Bad(Kind.WRONG_TYPE, lambda w: [], DTypeError, "[]"),
+    Bad(Kind.WRONG_VALUE, lambda w: "", "empty"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", "NUL"),
+    Bad(Kind.WRONG_VALUE, lambda w: "\ud800", "UTF-8"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, "5"),
+    Bad(Kind.WRONG_TYPE, lambda w: [], "[]"),
 ]
 
 NEW_NAMES = [
     *NAMES,
-    Bad(Kind.WRONG_VALUE, lambda w: "x", ArgumentError, "'x'", "taken by an input"),
-    Bad(Kind.WRONG_VALUE, lambda w: "h", ArgumentError, "'h'", "taken by an output of node", "Neg"),
+    Bad(Kind.WRONG_VALUE, lambda w: "x", "'x'", "taken by an input"),
+    Bad(Kind.WRONG_VALUE, lambda w: "h", "'h'", "taken by an output of node", "Neg"),
 ]
 
 TYPES = [
-    Bad(Kind.WRONG_DTYPE, lambda w: ("nope", None), DTypeError, "'nope'"),
-    Bad(Kind.WRONG_DTYPE, lambda w: ("M8[s]", None), DTypeError, "datetime64"),
-    Bad(Kind.WRONG_DTYPE, lambda w: (zrt.ElementType.UNDEFINED, None), DTypeError, "not known"),
-    Bad(Kind.WRONG_TYPE, lambda w: (object(), None), DTypeError, "dtype"),
-    Bad(Kind.NEGATIVE, lambda w: ("float32", (-1,)), ShapeError, "-1"),
-    Bad(Kind.HUGE, lambda w: ("float32", (2**63,)), ShapeError, str(2**63)),
-    Bad(Kind.WRONG_TYPE, lambda w: ("float32", (1.5,)), ShapeError, "1.5"),
-    Bad(Kind.WRONG_TYPE, lambda w: ("float32", "n"), ShapeError, "'n'"),
-    Bad(Kind.WRONG_VALUE, lambda w: ("float32", ("a\0",)), ArgumentError, "NUL"),
-    Bad(Kind.WRONG_SHAPE, lambda w: (zrt.graph.TensorType("float32"), (3,)), ShapeError, "already has its shape"),
-    Bad(Kind.WRONG_TYPE, lambda w: (zrt.graph.SequenceType("float32"), None), DTypeError, "'float32'"),
-    Bad(Kind.WRONG_TYPE, lambda w: (None, (3,)), DTypeError, "type is missing"),
+    Bad(Kind.WRONG_DTYPE, lambda w: ("nope", None), "'nope'"),
+    Bad(Kind.WRONG_DTYPE, lambda w: ("M8[s]", None), "datetime64"),
+    Bad(Kind.WRONG_DTYPE, lambda w: (zrt.ElementType.UNDEFINED, None), "not known"),
+    Bad(Kind.WRONG_TYPE, lambda w: (object(), None), "dtype"),
+    Bad(Kind.NEGATIVE, lambda w: ("float32", (-1,)), "-1", error=ShapeError),
+    Bad(Kind.HUGE, lambda w: ("float32", (2**63,)), str(2**63), error=ShapeError),
+    Bad(Kind.WRONG_TYPE, lambda w: ("float32", (1.5,)), "1.5", error=ShapeError),
+    Bad(Kind.WRONG_TYPE, lambda w: ("float32", "n"), "'n'", error=ShapeError),
+    Bad(Kind.WRONG_VALUE, lambda w: ("float32", ("a\0",)), "NUL"),
+    Bad(Kind.WRONG_SHAPE, lambda w: (zrt.graph.TensorType("float32"), (3,)), "already has its shape"),
+    Bad(Kind.WRONG_TYPE, lambda w: (zrt.graph.SequenceType("float32"), None), "'float32'"),
+    Bad(Kind.WRONG_TYPE, lambda w: (None, (3,)), "type is missing"),
 ]
 
 # Bad values for arguments that take a value of this graph.
 VALUES = [
-    Bad(Kind.WRONG_VALUE, lambda w: fresh().value("x"), ArgumentError, "'x'", "another graph"),
-    Bad(Kind.WRONG_TYPE, lambda w: "h", DTypeError, "GraphValue", "'h'"),
-    Bad(Kind.WRONG_TYPE, lambda w: f32(4), DTypeError, "GraphValue", "ndarray"),
-    Bad(Kind.WRONG_TYPE, lambda w: w.value(), DTypeError, "GraphValue", "Value"),
+    Bad(Kind.WRONG_VALUE, lambda w: fresh().value("x"), "'x'", "another graph"),
+    *wrong_types("GraphValue", "h"),
+    Bad(Kind.WRONG_TYPE, lambda w: f32(4), "GraphValue", "ndarray"),
+    Bad(Kind.WRONG_TYPE, lambda w: w.value(), "GraphValue", "Value"),
 ]
 
 ARRAYS = [
-    Bad(Kind.WRONG_DTYPE, lambda w: np.array([object()]), DTypeError, "'w'", "objects"),
-    Bad(Kind.WRONG_DTYPE, lambda w: np.zeros(3, "M8[s]"), DTypeError, "'w'", "datetime64"),
-    Bad(Kind.WRONG_DTYPE, lambda w: np.zeros(3, [("f", "f4")]), DTypeError, "'w'", "dtype"),
-    Bad(Kind.WRONG_VALUE, lambda w: np.array(["\ud800"], object), ArgumentError, "'w'", "UTF-8"),
-    Bad(Kind.WRONG_TYPE, lambda w: [1.0], DTypeError, "'w'", "list"),
-    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "'w'", "NoneType"),
-    Bad(Kind.CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.array([object()]), "'w'", "objects"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.zeros(3, "M8[s]"), "'w'", "datetime64"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.zeros(3, [("f", "f4")]), "'w'", "dtype"),
+    Bad(Kind.WRONG_VALUE, lambda w: np.array(["\ud800"], object), "'w'", "UTF-8"),
+    *wrong_types("'w'", [1.0], None),
+    Bad(Kind.CLOSED, lambda w: closed(w.value()), "Value is closed"),
 ]
 
 BORROWED = [
-    Bad(Kind.WRONG_SHAPE, lambda w: f32(31), ArgumentError, "'w'", "124 bytes", "128"),
-    Bad(Kind.WRONG_VALUE, lambda w: f32(8, 8).T[1:], ArgumentError, "'w'", "contiguous"),
-    Bad(Kind.WRONG_VALUE, lambda w: np.zeros(64, ">f4"), ArgumentError, "'w'", "byte order"),
-    Bad(Kind.HUGE, lambda w: np.broadcast_to(np.float32(0), (2**46, 4)), ArgumentError, "'w'", "contiguous"),
-    Bad(Kind.WRONG_DTYPE, lambda w: np.full(64, "a"), UnsupportedError, "'w'", "strings"),
-    Bad(Kind.WRONG_DTYPE, lambda w: np.zeros(64, "M8[s]"), DTypeError, "'w'", "datetime64"),
-    Bad(Kind.WRONG_TYPE, lambda w: [1.0] * 64, DTypeError, "'w'", "list"),
-    Bad(Kind.CLOSED, lambda w: closed(w.value()), ClosedError, "Value is closed"),
+    Bad(Kind.WRONG_SHAPE, lambda w: f32(31), "'w'", "124 bytes", "128", error=ArgumentError),
+    Bad(Kind.WRONG_VALUE, lambda w: f32(8, 8).T[1:], "'w'", "contiguous"),
+    Bad(Kind.WRONG_VALUE, lambda w: np.zeros(64, ">f4"), "'w'", "byte order"),
+    Bad(Kind.HUGE, lambda w: np.broadcast_to(np.float32(0), (2**46, 4)), "'w'", "contiguous"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.full(64, "a"), "'w'", "strings", error=UnsupportedError),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.zeros(64, "M8[s]"), "'w'", "datetime64"),
+    Bad(Kind.WRONG_TYPE, lambda w: [1.0] * 64, "'w'", "list"),
+    Bad(Kind.CLOSED, lambda w: closed(w.value()), "Value is closed"),
 ]
 
 ATTRIBUTES = [
-    Bad(Kind.WRONG_TYPE, lambda w: {"alpha": "a"}, DTypeError, "'Gemm'", "'alpha'", "a float", "str 'a'"),
-    Bad(Kind.WRONG_TYPE, lambda w: {"alpha": [1.0]}, DTypeError, "'Gemm'", "'alpha'", "list"),
-    Bad(Kind.WRONG_TYPE, lambda w: {"alpha": object()}, DTypeError, "'alpha'"),
-    Bad(Kind.WRONG_VALUE, lambda w: {"alpha": 1e300}, ArgumentError, "'alpha'", "1e+300"),
-    Bad(Kind.WRONG_TYPE, lambda w: {"transA": 1.5}, DTypeError, "'transA'", "an int", "1.5"),
-    Bad(Kind.WRONG_VALUE, lambda w: {"transA": 2**63}, ArgumentError, "'transA'", str(2**63)),
-    Bad(
-        Kind.WRONG_TYPE,
-        lambda w: {"alpha": helper.make_attribute("alpha", 1)},
-        DTypeError,
-        "'alpha'",
-        "AttributeProto",
-        "INT",
-    ),
-    Bad(Kind.UNKNOWN_NAME, lambda w: {"gamma": 1.0}, UnknownNameError, "'gamma'", "'alpha'", "'transB'"),
-    Bad(Kind.WRONG_TYPE, lambda w: {5: 1.0}, DTypeError, "5"),
-    Bad(Kind.WRONG_TYPE, lambda w: [1.0], DTypeError, "attributes", "list"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"alpha": "a"}, "'Gemm'", "'alpha'", "a float", "str 'a'"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"alpha": [1.0]}, "'Gemm'", "'alpha'", "list"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"alpha": object()}, "'alpha'"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"alpha": 1e300}, "'alpha'", "1e+300"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"transA": 1.5}, "'transA'", "an int", "1.5"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"transA": 2**63}, "'transA'", str(2**63)),
+    Bad(Kind.WRONG_TYPE, lambda w: {"alpha": helper.make_attribute("alpha", 1)}, "'alpha'", "AttributeProto", "INT"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"gamma": 1.0}, "'gamma'", "'alpha'", "'transB'"),
+    Bad(Kind.WRONG_TYPE, lambda w: {5: 1.0}, "5"),
+    *wrong_types("attributes", [1.0]),
 ]
 
 OUTPUTS = [
-    Bad(Kind.WRONG_VALUE, lambda w: 2, ArgumentError, "'Relu'", "1 output", "2"),
-    Bad(Kind.WRONG_VALUE, lambda w: 0, OutOfRangeError, "'Relu'", "0"),
-    Bad(Kind.HUGE, lambda w: 2**70, OutOfRangeError, "'Relu'", str(2**70)),
-    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "outputs", "1.5"),
-    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "outputs", "True"),
-    Bad(Kind.WRONG_TYPE, lambda w: [], DTypeError, "outputs", "[]"),
-    Bad(Kind.WRONG_TYPE, lambda w: [5], DTypeError, "outputs", "5"),
+    Bad(Kind.WRONG_VALUE, lambda w: 2, "'Relu'", "1 output", "2"),
+    Bad(Kind.WRONG_VALUE, lambda w: 0, "'Relu'", "0", error=OutOfRangeError),
+    Bad(Kind.HUGE, lambda w: 2**70, "'Relu'", str(2**70), error=OutOfRangeError),
+    *wrong_types("outputs", 1.5, True, []),
+    Bad(Kind.WRONG_TYPE, lambda w: [5], "outputs", "5"),
     *(bad for bad in NEW_NAMES if bad.error is ArgumentError),
 ]
 
 PATHS = [
-    Bad(Kind.MISSING_FILE, lambda w: w.folder / "no" / "net.onnx", ArgumentError, "net.onnx", "cannot be written"),
-    Bad(Kind.DIRECTORY, lambda w: w.folder, ArgumentError, "cannot be written", "directory"),
-    Bad(Kind.WRONG_VALUE, lambda w: f"{w.folder}/", ArgumentError, "does not name a file"),
-    Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "NUL"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "path", "int"),
+    Bad(
+        Kind.MISSING_FILE, lambda w: w.folder / "no" / "net.onnx", "net.onnx", "cannot be written", error=ArgumentError
+    ),
+    Bad(Kind.DIRECTORY, lambda w: w.folder, "cannot be written", "directory", error=ArgumentError),
+    Bad(Kind.WRONG_VALUE, lambda w: f"{w.folder}/", "does not name a file"),
+    Bad(Kind.WRONG_VALUE, lambda w: "a\0", "NUL"),
+    *wrong_types("path", 5),
 ]
 
 LOCATIONS = [
-    Bad(Kind.WRONG_VALUE, lambda w: "../weights", ArgumentError, "location", "'../weights'"),
-    Bad(Kind.WRONG_VALUE, lambda w: "/weights", ArgumentError, "location"),
-    Bad(Kind.WRONG_VALUE, lambda w: "", ArgumentError, "location"),
-    Bad(Kind.WRONG_VALUE, lambda w: "net.onnx", ArgumentError, "location", "'net.onnx'"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "location", "5"),
+    *each(Kind.WRONG_VALUE, "location", "../weights", "net.onnx"),
+    Bad(Kind.WRONG_VALUE, lambda w: "/weights", "location"),
+    Bad(Kind.WRONG_VALUE, lambda w: "", "location"),
+    *wrong_types("location", 5),
 ]
 
 ENGINES = [
-    Bad(Kind.WRONG_VALUE, lambda w: "ort", ArgumentError, "engine", "'ort'", "'editor'"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, ArgumentError, "engine", "5"),
+    Bad(Kind.WRONG_VALUE, lambda w: "ort", "engine", "'ort'", "'editor'"),
+    Bad(Kind.WRONG_TYPE, lambda w: 5, "engine", "5", error=ArgumentError),
 ]
 
 # The onnx package reads these models first and raises.
 READ_MODEL = [
-    Bad(bad.kind, bad.make, ModelError) if bad.error is InvalidProtobufError else bad
+    Bad(bad.kind, bad.make, error=ModelError) if bad.error is InvalidProtobufError else bad
     for bad in MODEL
     # These mistakes are found later, by ONNX Runtime or by `check`.
     if bad.error is not InvalidGraphError and "ir_version" not in bad.words and bad.kind != Kind.TRUNCATED
@@ -250,7 +238,7 @@ def gemm(graph: zrt.Graph, **attributes: Any) -> object:
     return graph.op("Gemm", graph.value("h"), graph.value("x"), **attributes)
 
 
-TAKES: list[Take] = [
+TAKES = [
     ("Graph.__init__", "name", NAMES, lambda w, bad: zrt.Graph(name=bad)),
     ("Graph.from_onnx", "model", [*READ_MODEL, BROKEN[3]], lambda w, bad: zrt.Graph.from_onnx(bad)),
     ("GraphEdit.from_onnx", "model", [*READ_MODEL, BROKEN[3]], lambda w, bad: zrt.GraphEdit.from_onnx(bad)),
@@ -269,9 +257,9 @@ TAKES: list[Take] = [
     ("GraphEdit.finalize", "weights", OUTSIDE, lambda w, bad: zrt.edit(bad, QUIET).finalize()),
     ("GraphEdit.finalize", "engine", ENGINES, lambda w, bad: edited().finalize(engine=bad)),
     ("GraphEdit.opset", "domain", [
-        Bad(Kind.UNKNOWN_NAME, lambda w: "no.such", UnknownNameError, "'no.such'"),
-        Bad(Kind.WRONG_VALUE, lambda w: "a\0", ArgumentError, "NUL"),
-        Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "domain", "5"),
+        Bad(Kind.UNKNOWN_NAME, lambda w: "no.such", "'no.such'"),
+        Bad(Kind.WRONG_VALUE, lambda w: "a\0", "NUL"),
+        *wrong_types("domain", 5),
     ], lambda w, bad: edited().opset(bad)),
     *both("session", "engine", ENGINES, lambda w, graph, bad: graph.session(QUIET, engine=bad)),
     *both("input", "name", NEW_NAMES, lambda w, graph, bad: graph.input(bad, "float32")),
@@ -296,126 +284,99 @@ TAKES: list[Take] = [
 ]  # fmt: skip
 
 
-def single(
-    call: str, kind: Kind, do: Callable[[World, zrt.Graph], object], error: type[Error], *words: str
-) -> list[Single]:
-    """The row for a graph, and again for an edited model."""
-    return [
-        (f"Graph.{call}", kind, lambda w: do(w, fresh()), error, words),
-        (f"GraphEdit.{call}", kind, lambda w: do(w, edited()), error, words),
-    ]
+def on(make: Callable[[], zrt.Graph], bad: Bad) -> Bad:
+    """The mistake with a graph that this function makes."""
+    return Bad(bad.kind, lambda w: bad.make(make()), *bad.words, error=bad.error)
 
 
-SINGLE: list[Single] = [
-    ("Graph.__init__", Kind.MISSING_INPUT, lambda w: zrt.Graph({"com.microsoft": 1}), ArgumentError, ("opset", "''")),
-    ("Graph.__init__", Kind.WRONG_VALUE, lambda w: zrt.Graph(0), ArgumentError, ("opset", "0")),
-    ("Graph.__init__", Kind.WRONG_TYPE, lambda w: zrt.Graph("21"), DTypeError, ("opset", "'21'")),
-    ("Graph.session", Kind.MISSING_INPUT, lambda w: without_output().session(), ModelError, ("'net'", "no outputs")),
-    ("Graph.check", Kind.MISSING_INPUT, lambda w: without_output().check(), ModelError, ("'net'", "no outputs")),
-    (
-        "Graph.session",
-        Kind.UNKNOWN_NAME,
-        lambda w: unknown_to_ort(fresh()).session(QUIET),
-        Error,
-        ("'net'", "Nothing"),
-    ),
-    (
-        "Graph.session",
-        Kind.WRONG_VALUE,
-        lambda w: with_branch(fresh()).session(QUIET, engine="editor"),
-        UnsupportedError,
-        ("then_branch", "GRAPH"),
-    ),
-    ("GraphEdit.finalize", Kind.UNKNOWN_NAME, lambda w: unknown_to_ort(edited()).finalize(), Error, ("Nothing",)),
-    (
-        "GraphEdit.finalize",
-        Kind.MISSING_INPUT,
-        lambda w: without_input(edited()).finalize(),
-        ModelError,
-        ("'x'", "Neg"),
-    ),
-    (
-        "edit",
-        Kind.WRONG_TYPE,
-        lambda w: zrt.edit(w.model, QUIET, external_data_dir=5),
-        DTypeError,
-        ("external_data_dir",),
-    ),
-    *single("engine", Kind.MISSING_INPUT, lambda w, graph: without_input(graph).engine, ModelError, "'x'", "Neg"),
-    *single("to_onnx", Kind.MISSING_INPUT, lambda w, graph: without_input(graph).to_onnx(), ModelError, "'x'", "Neg"),
-    *single("to_bytes", Kind.MISSING_INPUT, lambda w, graph: without_input(graph).to_bytes(), ModelError, "'x'", "Neg"),
-    *single("check", Kind.MISSING_INPUT, lambda w, graph: without_input(graph).check(), ModelError, "'x'", "Neg"),
-    *single("session", Kind.MISSING_INPUT, lambda w, graph: without_input(graph).session(), ModelError, "'x'", "Neg"),
-    *single("input", Kind.WRONG_TYPE, lambda w, graph: graph.input("w"), DTypeError, "'w'", "type is missing"),
-    *single("op", Kind.UNKNOWN_NAME, lambda w, graph: graph.op("Rleu"), UnknownNameError, "'Rleu'", "'Relu'"),
-    *single("op", Kind.UNKNOWN_NAME, lambda w, graph: graph.op("RMSNormalization"), UnknownNameError, "opset 23"),
-    *single("op", Kind.WRONG_VALUE, lambda w, graph: graph.op("Upsample"), ArgumentError, "'Upsample'", "opset 10"),
-    *single("op", Kind.MISSING_INPUT, lambda w, graph: graph.op("Relu"), ArgumentError, "'Relu'", "1 input", "got 0"),
-    *single("op", Kind.MISSING_INPUT, lambda w, graph: graph.op("Relu", None), ArgumentError, "'Relu'", "left out"),
-    *single(
-        "op", Kind.MISSING_INPUT, lambda w, graph: graph.op("Cast", graph.value("h")), DTypeError, "'Cast'", "'to'"
-    ),
-    *single(
-        "op",
-        Kind.UNKNOWN_NAME,
-        lambda w, graph: graph.op("A", domain="no.such"),
-        ArgumentError,
-        "'no.such'",
-        "import_opset",
-    ),
-    *single(
-        "op",
-        Kind.WRONG_VALUE,
-        lambda w, graph: graph.op("Relu", graph.value("h"), name=fresh().to_onnx().graph.node[0].name),
-        ArgumentError,
-        "'Neg_0'",
-    ),
-    *single(
-        "op",
-        Kind.WRONG_VALUE,
-        lambda w, graph: graph.op("If", graph.value("x"), then_branch=fresh(), else_branch=fresh()),
-        ArgumentError,
-        "'then_branch'",
-        "subgraph()",
-    ),
-    *single(
-        "output", Kind.WRONG_VALUE, lambda w, graph: graph.output(graph.value("z")), ArgumentError, "'z'", "already"
-    ),
-    *single("output", Kind.WRONG_TYPE, lambda w, graph: graph.output(None), DTypeError, "None"),
-    *single("value", Kind.UNKNOWN_NAME, lambda w, graph: graph.value("q"), UnknownNameError, "'net'", "'q'"),
-    *single("value", Kind.WRONG_TYPE, lambda w, graph: graph.value(5), DTypeError, "5"),
-    *single(
-        "remove_input", Kind.UNKNOWN_NAME, lambda w, graph: graph.remove_input("q"), UnknownNameError, "'q'", "'x'"
-    ),
-    *single("remove_input", Kind.WRONG_TYPE, lambda w, graph: graph.remove_input(5), DTypeError, "5"),
-    *single(
-        "remove_output", Kind.UNKNOWN_NAME, lambda w, graph: graph.remove_output("x"), UnknownNameError, "'x'", "'z'"
-    ),
-    *single("import_opset", Kind.WRONG_VALUE, lambda w, graph: graph.import_opset("", 20), ArgumentError, "21", "20"),
-    *single("import_opset", Kind.WRONG_TYPE, lambda w, graph: graph.import_opset("a", "1"), DTypeError, "'1'"),
-    *single("describe", Kind.WRONG_TYPE, lambda w, graph: graph.describe(domain=5), DTypeError, "domain"),
-    *single("describe", Kind.WRONG_VALUE, lambda w, graph: graph.describe(version=-1), ArgumentError, "version", "-1"),
-    *single(
-        "describe",
-        Kind.WRONG_TYPE,
-        lambda w, graph: graph.describe(custom_metadata_map={"a": 1}),
-        DTypeError,
-        "custom_metadata_map",
-    ),
-    *single(
-        "subgraph", Kind.WRONG_VALUE, lambda w, graph: graph.subgraph("s").save("s"), ArgumentError, "'s'", "subgraph"
-    ),
-    ("Graph.op", Kind.WRONG_VALUE, lambda w: sealed().op("Neg"), ArgumentError, ("'then'", "cannot be changed")),
-    (
-        "Graph.initializer",
-        Kind.WRONG_VALUE,
-        lambda w: fresh().subgraph("s").initializer("w", f32(64), borrow=True),
-        UnsupportedError,
-        ("'w'", "subgraph"),
-    ),
-]
+# The mistakes that `Graph` and `GraphEdit` share; each gets a graph of its own.
+IN_BOTH = {
+    "engine": [Bad(Kind.MISSING_INPUT, lambda graph: without_input(graph).engine, "'x'", "Neg")],
+    "to_onnx": [Bad(Kind.MISSING_INPUT, lambda graph: without_input(graph).to_onnx(), "'x'", "Neg")],
+    "to_bytes": [Bad(Kind.MISSING_INPUT, lambda graph: without_input(graph).to_bytes(), "'x'", "Neg")],
+    "check": [Bad(Kind.MISSING_INPUT, lambda graph: without_input(graph).check(), "'x'", "Neg")],
+    "session": [Bad(Kind.MISSING_INPUT, lambda graph: without_input(graph).session(), "'x'", "Neg")],
+    "input": [Bad(Kind.WRONG_TYPE, lambda graph: graph.input("w"), "'w'", "type is missing")],
+    "op": [
+        Bad(Kind.UNKNOWN_NAME, lambda graph: graph.op("Rleu"), "'Rleu'", "'Relu'"),
+        Bad(Kind.UNKNOWN_NAME, lambda graph: graph.op("RMSNormalization"), "opset 23"),
+        Bad(Kind.WRONG_VALUE, lambda graph: graph.op("Upsample"), "'Upsample'", "opset 10"),
+        Bad(Kind.MISSING_INPUT, lambda graph: graph.op("Relu"), "'Relu'", "1 input", "got 0", error=ArgumentError),
+        Bad(Kind.MISSING_INPUT, lambda graph: graph.op("Relu", None), "'Relu'", "left out", error=ArgumentError),
+        Bad(Kind.MISSING_INPUT, lambda graph: graph.op("Cast", graph.value("h")), "'Cast'", "'to'", error=DTypeError),
+        Bad(
+            Kind.UNKNOWN_NAME,
+            lambda graph: graph.op("A", domain="no.such"),
+            "'no.such'",
+            "import_opset",
+            error=ArgumentError,
+        ),
+        Bad(
+            Kind.WRONG_VALUE,
+            lambda graph: graph.op("Relu", graph.value("h"), name=fresh().to_onnx().graph.node[0].name),
+            "'Neg_0'",
+        ),
+        Bad(
+            Kind.WRONG_VALUE,
+            lambda graph: graph.op("If", graph.value("x"), then_branch=fresh(), else_branch=fresh()),
+            "'then_branch'",
+            "subgraph()",
+        ),
+    ],
+    "output": [
+        Bad(Kind.WRONG_VALUE, lambda graph: graph.output(graph.value("z")), "'z'", "already"),
+        Bad(Kind.WRONG_TYPE, lambda graph: graph.output(None), "None"),
+    ],
+    "value": [
+        Bad(Kind.UNKNOWN_NAME, lambda graph: graph.value("q"), "'net'", "'q'"),
+        Bad(Kind.WRONG_TYPE, lambda graph: graph.value(5), "5"),
+    ],
+    "remove_input": [
+        Bad(Kind.UNKNOWN_NAME, lambda graph: graph.remove_input("q"), "'q'", "'x'"),
+        Bad(Kind.WRONG_TYPE, lambda graph: graph.remove_input(5), "5"),
+    ],
+    "remove_output": [Bad(Kind.UNKNOWN_NAME, lambda graph: graph.remove_output("x"), "'x'", "'z'")],
+    "import_opset": [
+        Bad(Kind.WRONG_VALUE, lambda graph: graph.import_opset("", 20), "21", "20"),
+        Bad(Kind.WRONG_TYPE, lambda graph: graph.import_opset("a", "1"), "'1'"),
+    ],
+    "describe": [
+        Bad(Kind.WRONG_TYPE, lambda graph: graph.describe(domain=5), "domain"),
+        Bad(Kind.WRONG_VALUE, lambda graph: graph.describe(version=-1), "version", "-1"),
+        Bad(Kind.WRONG_TYPE, lambda graph: graph.describe(custom_metadata_map={"a": 1}), "custom_metadata_map"),
+    ],
+    "subgraph": [Bad(Kind.WRONG_VALUE, lambda graph: graph.subgraph("s").save("s"), "'s'", "subgraph")],
+}
 
-CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
+
+SINGLE = {
+    "Graph.__init__": [
+        Bad(Kind.MISSING_INPUT, lambda w: zrt.Graph({"com.microsoft": 1}), "opset", "''", error=ArgumentError),
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.Graph(0), "opset", "0"),
+        Bad(Kind.WRONG_TYPE, lambda w: zrt.Graph("21"), "opset", "'21'"),
+    ],
+    "Graph.session": [
+        Bad(Kind.MISSING_INPUT, lambda w: without_output().session(), "'net'", "no outputs"),
+        Bad(Kind.UNKNOWN_NAME, lambda w: unknown_to_ort(fresh()).session(QUIET), "'net'", "Nothing", error=Error),
+        unsupported(lambda w: with_branch(fresh()).session(QUIET, engine="editor"), "then_branch", "GRAPH"),
+    ],
+    "Graph.check": [Bad(Kind.MISSING_INPUT, lambda w: without_output().check(), "'net'", "no outputs")],
+    "GraphEdit.finalize": [
+        Bad(Kind.UNKNOWN_NAME, lambda w: unknown_to_ort(edited()).finalize(), "Nothing", error=Error),
+        Bad(Kind.MISSING_INPUT, lambda w: without_input(edited()).finalize(), "'x'", "Neg"),
+    ],
+    "edit": [Bad(Kind.WRONG_TYPE, lambda w: zrt.edit(w.model, QUIET, external_data_dir=5), "external_data_dir")],
+    "Graph.op": [Bad(Kind.WRONG_VALUE, lambda w: sealed().op("Neg"), "'then'", "cannot be changed")],
+    "Graph.initializer": [
+        unsupported(lambda w: fresh().subgraph("s").initializer("w", f32(64), borrow=True), "'w'", "subgraph")
+    ],
+}
+
+for _name, _make in (("Graph", fresh), ("GraphEdit", edited)):
+    for _call, _bads in IN_BOTH.items():
+        SINGLE.setdefault(f"{_name}.{_call}", []).extend(on(_make, bad) for bad in _bads)
+
+CLOSED_SELF = {
     "GraphEdit.input": lambda w, it: it.input("w", "float32"),
     "GraphEdit.initializer": lambda w, it: it.initializer("w", f32(4)),
     "GraphEdit.op": lambda w, it: it.op("Relu", it.value("h")),
@@ -426,24 +387,19 @@ CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
     "GraphEdit.subgraph": lambda w, it: it.subgraph("s"),
     "GraphEdit.import_opset": lambda w, it: it.import_opset("com.microsoft", 1),
     "GraphEdit.describe": lambda w, it: it.describe(version=1),
-    "GraphEdit.opset": lambda w, it: it.opset(),
-    "GraphEdit.finalize": lambda w, it: it.finalize(),
-    "GraphEdit.__enter__": lambda w, it: it.__enter__(),
 }
 
-CLOSABLE: dict[str, Callable[[World], Any]] = {"GraphEdit": lambda w: edited()}
+CLOSED_ALONE = {
+    "GraphEdit": "opset finalize",
+}
 
-CANNOT_FAIL: dict[str, str] = {
-    **{f"{name}.{each}": NOTHING for name in ("Graph", "GraphEdit") for each in (
-        "inputs", "outputs", "name", "opsets", "metadata"
-    )},
-    "GraphValue.type": A_FACT,
-    "GraphValue.__init__": A_RESULT,
-}  # fmt: skip
+CLOSABLE = {"GraphEdit": lambda w: edited()}
 
-APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
-    "graph's types": (TYPES, {Kind.WRONG_DTYPE, Kind.NEGATIVE, Kind.HUGE}),
-    "graph's arrays": ([*ARRAYS, *BORROWED], {Kind.WRONG_DTYPE, Kind.WRONG_SHAPE, Kind.HUGE, Kind.CLOSED}),
-    "graph's models": (READ_MODEL, {Kind.CORRUPT, Kind.EMPTY, Kind.DIRECTORY, Kind.MISSING_FILE}),
-    "graph's paths": (PATHS, {Kind.MISSING_FILE, Kind.DIRECTORY}),
+CANNOT_FAIL = {
+    NOTHING: """
+        Graph.inputs Graph.outputs Graph.name Graph.opsets Graph.metadata GraphEdit.inputs GraphEdit.outputs
+        GraphEdit.name GraphEdit.opsets GraphEdit.metadata
+    """,
+    A_FACT: "GraphValue.type",
+    A_RESULT: "GraphValue.__init__",
 }

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import Callable
 from typing import IO, Any
 
 import numpy as np
 
 import zrt
 from tests.robustness.mistakes.devices import DEVICE, PAIRS, STREAM, device
-from tests.robustness.vocabulary import Bad, Kind, Single, Take, World
-from zrt.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from tests.robustness.vocabulary import Bad, Kind, Take, World, unsupported, wrong_types
+from zrt.errors import ArgumentError, ShapeError, UnsupportedError
 
 FD = zrt.ExternalMemoryType.VK_MEMORY_OPAQUE_FD
 SEMAPHORE_FD = zrt.ExternalSemaphoreType.VK_TIMELINE_SEMAPHORE_OPAQUE_FD
 BYTES = 64
+IMPORTER = "ExternalResourceImporter"
 
 
 @functools.cache
@@ -35,12 +35,16 @@ def processor() -> zrt.EpDevice:
     return next(each for each in zrt.ep_devices() if each.provider == "CPUExecutionProvider")
 
 
+def on_the_processor() -> zrt.ExternalResourceImporter:
+    return zrt.ExternalResourceImporter(processor())
+
+
 def importer(w: World) -> zrt.ExternalResourceImporter:
     return zrt.ExternalResourceImporter(device())
 
 
-def memory(w: World) -> zrt.ExternalMemory:
-    return importer(w).import_memory(FD, file(), BYTES)
+def import_memory(w: World, kind: Any = FD, handle: Any = ..., size: Any = BYTES, offset: Any = 0) -> Any:
+    return importer(w).import_memory(kind, file() if handle is ... else handle, size, offset)
 
 
 def semaphore(w: World) -> zrt.ExternalSemaphore:
@@ -51,54 +55,53 @@ def semaphore(w: World) -> zrt.ExternalSemaphore:
 NO_DEVICE = [bad for bad in DEVICE if bad.error is not UnsupportedError]
 
 KINDS = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: "vulkan_memory", ArgumentError, "kind", "vulkan_memory"),
-    Bad(Kind.WRONG_VALUE, lambda w: 9, ArgumentError, "kind", "9"),
-    Bad(Kind.NEGATIVE, lambda w: -1, ArgumentError, "kind", "-1"),
-    Bad(Kind.WRONG_TYPE, lambda w: None, ArgumentError, "kind", "None"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: "vulkan_memory", "kind", "vulkan_memory", error=ArgumentError),
+    Bad(Kind.WRONG_VALUE, lambda w: 9, "kind", "9"),
+    Bad(Kind.NEGATIVE, lambda w: -1, "kind", "-1"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, "kind", "None", error=ArgumentError),
 ]
 
 HANDLES = [
-    Bad(Kind.WRONG_TYPE, lambda w: "3", DTypeError, "handle", "str"),
-    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "handle", "NoneType"),
-    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "handle", "bool"),
-    Bad(Kind.NEGATIVE, lambda w: -1, ArgumentError, "handle", "-1"),
-    Bad(Kind.WRONG_VALUE, lambda w: 2**31 - 1, ArgumentError, "handle", "no open file"),
-    Bad(Kind.HUGE, lambda w: 2**64, ArgumentError, "handle", str(2**64)),
+    *wrong_types("handle", "3", None, True),
+    Bad(Kind.NEGATIVE, lambda w: -1, "handle", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: 2**31 - 1, "handle", "no open file"),
+    Bad(Kind.HUGE, lambda w: 2**64, "handle", str(2**64)),
 ]
 
 SIZES = [
-    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "size", "float"),
-    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "size", "0"),
-    Bad(Kind.NEGATIVE, lambda w: -64, ArgumentError, "size", "-64"),
-    Bad(Kind.HUGE, lambda w: 2**63, ArgumentError, "size", str(2**63)),
+    *wrong_types("size", 1.5),
+    Bad(Kind.WRONG_VALUE, lambda w: 0, "size", "0"),
+    Bad(Kind.NEGATIVE, lambda w: -64, "size", "-64"),
+    Bad(Kind.HUGE, lambda w: 2**63, "size", str(2**63)),
 ]
 
+BEYOND = Bad(Kind.WRONG_VALUE, lambda w: 64, "offset", "beyond the 64 bytes")
 OFFSETS = [
-    Bad(Kind.WRONG_TYPE, lambda w: "8", DTypeError, "offset", "str"),
-    Bad(Kind.NEGATIVE, lambda w: -8, ArgumentError, "offset", "-8"),
-    Bad(Kind.HUGE, lambda w: 2**63, ArgumentError, "offset", str(2**63)),
+    *wrong_types("offset", "8"),
+    Bad(Kind.NEGATIVE, lambda w: -8, "offset", "-8"),
+    Bad(Kind.HUGE, lambda w: 2**63, "offset", str(2**63)),
 ]
 
 SHAPES = [
-    Bad(Kind.WRONG_SHAPE, lambda w: (17,), ShapeError, "68", "64"),
-    Bad(Kind.HUGE, lambda w: (2**62, 2**62), ShapeError, "64"),
-    Bad(Kind.HUGE, lambda w: (2**63,), ShapeError, str(2**63)),
-    Bad(Kind.NEGATIVE, lambda w: (-1,), ShapeError, "-1"),
-    Bad(Kind.WRONG_TYPE, lambda w: "ab", ShapeError, "'a'"),
-    Bad(Kind.WRONG_TYPE, lambda w: None, ShapeError, "None"),
+    Bad(Kind.WRONG_SHAPE, lambda w: (17,), "68", "64"),
+    Bad(Kind.HUGE, lambda w: (2**62, 2**62), "64", error=ShapeError),
+    Bad(Kind.HUGE, lambda w: (2**63,), str(2**63), error=ShapeError),
+    Bad(Kind.NEGATIVE, lambda w: (-1,), "-1", error=ShapeError),
+    Bad(Kind.WRONG_TYPE, lambda w: "ab", "'a'", error=ShapeError),
+    Bad(Kind.WRONG_TYPE, lambda w: None, "None", error=ShapeError),
 ]
 
 TYPES = [
-    Bad(Kind.WRONG_DTYPE, lambda w: np.complex64, UnsupportedError, "COMPLEX64"),
-    Bad(Kind.WRONG_DTYPE, lambda w: str, UnsupportedError, "STRING"),
-    Bad(Kind.WRONG_DTYPE, lambda w: "nonesuch", DTypeError, "nonesuch"),
-    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "None"),
+    Bad(Kind.WRONG_DTYPE, lambda w: np.complex64, "COMPLEX64", error=UnsupportedError),
+    Bad(Kind.WRONG_DTYPE, lambda w: str, "STRING", error=UnsupportedError),
+    Bad(Kind.WRONG_DTYPE, lambda w: "nonesuch", "nonesuch"),
+    Bad(Kind.WRONG_TYPE, lambda w: None, "None"),
 ]
 
 VALUES = [
-    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "value", "float"),
-    Bad(Kind.NEGATIVE, lambda w: -1, ArgumentError, "value", "-1"),
-    Bad(Kind.HUGE, lambda w: 2**64, ArgumentError, "value", str(2**64)),
+    *wrong_types("value", 1.5),
+    Bad(Kind.NEGATIVE, lambda w: -1, "value", "-1"),
+    Bad(Kind.HUGE, lambda w: 2**64, "value", str(2**64)),
 ]
 
 
@@ -111,47 +114,17 @@ def asked(name: str) -> list[Take]:
     ]
 
 
-TAKES: list[Take] = [
+TAKES = [
     ("ExternalResourceImporter.__init__", "device", NO_DEVICE, lambda w, bad: zrt.ExternalResourceImporter(bad)),
-    (
-        "ExternalResourceImporter.import_memory",
-        "kind",
-        KINDS,
-        lambda w, bad: importer(w).import_memory(bad, file(), 64),
-    ),
-    (
-        "ExternalResourceImporter.import_memory",
-        "handle",
-        HANDLES,
-        lambda w, bad: importer(w).import_memory(FD, bad, 64),
-    ),
-    (
-        "ExternalResourceImporter.import_memory",
-        "size",
-        SIZES,
-        lambda w, bad: importer(w).import_memory(FD, file(), bad),
-    ),
-    (
-        "ExternalResourceImporter.import_memory",
-        "offset",
-        [*OFFSETS, Bad(Kind.WRONG_VALUE, lambda w: 64, ArgumentError, "offset", "beyond the 64 bytes")],
-        lambda w, bad: importer(w).import_memory(FD, file(), 64, bad),
-    ),
-    (
-        "ExternalResourceImporter.import_semaphore",
-        "kind",
-        KINDS,
-        lambda w, bad: importer(w).import_semaphore(bad, file()),
-    ),
-    (
-        "ExternalResourceImporter.import_semaphore",
-        "handle",
-        HANDLES,
-        lambda w, bad: importer(w).import_semaphore(SEMAPHORE_FD, bad),
-    ),
-    ("ExternalMemory.tensor", "shape", SHAPES, lambda w, bad: memory(w).tensor(bad, "float32")),
-    ("ExternalMemory.tensor", "dtype", TYPES, lambda w, bad: memory(w).tensor((1,), bad)),
-    ("ExternalMemory.tensor", "offset", OFFSETS, lambda w, bad: memory(w).tensor((1,), "float32", bad)),
+    (f"{IMPORTER}.import_memory", "kind", KINDS, lambda w, bad: import_memory(w, kind=bad)),
+    (f"{IMPORTER}.import_memory", "handle", HANDLES, lambda w, bad: import_memory(w, handle=bad)),
+    (f"{IMPORTER}.import_memory", "size", SIZES, lambda w, bad: import_memory(w, size=bad)),
+    (f"{IMPORTER}.import_memory", "offset", [*OFFSETS, BEYOND], lambda w, bad: import_memory(w, offset=bad)),
+    (f"{IMPORTER}.import_semaphore", "kind", KINDS, lambda w, bad: importer(w).import_semaphore(bad, file())),
+    (f"{IMPORTER}.import_semaphore", "handle", HANDLES, lambda w, bad: importer(w).import_semaphore(SEMAPHORE_FD, bad)),
+    ("ExternalMemory.tensor", "shape", SHAPES, lambda w, bad: import_memory(w).tensor(bad, "float32")),
+    ("ExternalMemory.tensor", "dtype", TYPES, lambda w, bad: import_memory(w).tensor((1,), bad)),
+    ("ExternalMemory.tensor", "offset", OFFSETS, lambda w, bad: import_memory(w).tensor((1,), "float32", bad)),
     *asked("wait"),
     *asked("signal"),
     ("init_graphics_interop", "device", NO_DEVICE, lambda w, bad: zrt.init_graphics_interop(bad, "vulkan")),
@@ -159,106 +132,53 @@ TAKES: list[Take] = [
     ("deinit_graphics_interop", "device", NO_DEVICE, lambda w, bad: zrt.deinit_graphics_interop(bad)),
 ]
 
-SINGLE: list[Single] = [
-    (
-        "ExternalResourceImporter.can_import",
-        Kind.WRONG_TYPE,
-        lambda w: importer(w).can_import(3),
-        DTypeError,
-        ("kind", "int"),
-    ),
-    (
-        "ExternalResourceImporter.import_memory",
-        Kind.WRONG_VALUE,
-        lambda w: zrt.ExternalResourceImporter(processor()).import_memory(FD, file(), 64),
-        UnsupportedError,
-        ("CPUExecutionProvider", "imports nothing"),
-    ),
-    (
-        "ExternalResourceImporter.import_semaphore",
-        Kind.WRONG_VALUE,
-        lambda w: zrt.ExternalResourceImporter(processor()).import_semaphore(SEMAPHORE_FD, file()),
-        UnsupportedError,
-        ("CPUExecutionProvider", "imports nothing"),
-    ),
-    (
-        "ExternalResourceImporter.import_memory",
-        Kind.WRONG_VALUE,
-        lambda w: importer(w).import_memory("d3d12_heap", 0, 64),
-        ArgumentError,
-        ("handle", "0"),
-    ),
-    (
-        "ExternalMemory.tensor",
-        Kind.WRONG_VALUE,
-        lambda w: memory(w).tensor((1,), "float32", 2),
-        ArgumentError,
-        ("offset", "no multiple"),
-    ),
-    (
-        "ExternalMemory.__init__",
-        Kind.WRONG_TYPE,
-        lambda w: zrt.ExternalMemory(5, 5, 5, 5),
-        DTypeError,
-        ("import_memory",),
-    ),
-    (
-        "ExternalSemaphore.__init__",
-        Kind.WRONG_TYPE,
-        lambda w: zrt.ExternalSemaphore(5, 5, 5),
-        DTypeError,
-        ("import_sem",),
-    ),
-    (
-        "init_graphics_interop",
-        Kind.UNKNOWN_NAME,
-        lambda w: zrt.init_graphics_interop(device(), "metal"),
-        ArgumentError,
-        ("graphics_api", "metal"),
-    ),
-    (
-        "init_graphics_interop",
-        Kind.NEGATIVE,
-        lambda w: zrt.init_graphics_interop(device(), "d3d12", -1),
-        ArgumentError,
-        ("command_queue", "-1"),
-    ),
-    (
-        "init_graphics_interop",
-        Kind.WRONG_VALUE,
-        lambda w: zrt.init_graphics_interop(processor(), "vulkan"),
-        UnsupportedError,
-        ("CPUExecutionProvider", "graphics interop"),
-    ),
-    (
-        "deinit_graphics_interop",
-        Kind.WRONG_VALUE,
-        lambda w: zrt.deinit_graphics_interop(processor()),
-        UnsupportedError,
-        ("CPUExecutionProvider", "graphics interop"),
-    ),
-]
+SINGLE = {
+    "ExternalResourceImporter.can_import": [Bad(Kind.WRONG_TYPE, lambda w: importer(w).can_import(3), "kind", "int")],
+    "ExternalResourceImporter.import_memory": [
+        unsupported(
+            lambda w: on_the_processor().import_memory(FD, file(), 64), "CPUExecutionProvider", "imports nothing"
+        ),
+        Bad(Kind.WRONG_VALUE, lambda w: importer(w).import_memory("d3d12_heap", 0, 64), "handle", "0"),
+    ],
+    "ExternalResourceImporter.import_semaphore": [
+        unsupported(
+            lambda w: on_the_processor().import_semaphore(SEMAPHORE_FD, file()), "CPUExecutionProvider", "nothing"
+        )
+    ],
+    "ExternalMemory.tensor": [
+        Bad(Kind.WRONG_VALUE, lambda w: import_memory(w).tensor((1,), "float32", 2), "offset", "no multiple")
+    ],
+    "ExternalMemory.__init__": [Bad(Kind.WRONG_TYPE, lambda w: zrt.ExternalMemory(5, 5, 5, 5), "import_memory")],
+    "ExternalSemaphore.__init__": [Bad(Kind.WRONG_TYPE, lambda w: zrt.ExternalSemaphore(5, 5, 5), "import_sem")],
+    "init_graphics_interop": [
+        Bad(
+            Kind.UNKNOWN_NAME,
+            lambda w: zrt.init_graphics_interop(device(), "metal"),
+            "graphics_api",
+            "metal",
+            error=ArgumentError,
+        ),
+        Bad(Kind.NEGATIVE, lambda w: zrt.init_graphics_interop(device(), "d3d12", -1), "command_queue", "-1"),
+        unsupported(
+            lambda w: zrt.init_graphics_interop(processor(), "vulkan"), "CPUExecutionProvider", "graphics interop"
+        ),
+    ],
+    "deinit_graphics_interop": [
+        unsupported(lambda w: zrt.deinit_graphics_interop(processor()), "CPUExecutionProvider", "graphics interop")
+    ],
+}
 
-CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
+CLOSED_SELF = {
     "ExternalResourceImporter.can_import": lambda w, it: it.can_import(FD),
     "ExternalResourceImporter.import_memory": lambda w, it: it.import_memory(FD, file(), 64),
     "ExternalResourceImporter.import_semaphore": lambda w, it: it.import_semaphore(SEMAPHORE_FD, file()),
-    "ExternalResourceImporter.__enter__": lambda w, it: it.__enter__(),
     "ExternalMemory.tensor": lambda w, it: it.tensor((1,), "float32"),
-    "ExternalMemory.__enter__": lambda w, it: it.__enter__(),
     "ExternalSemaphore.wait": lambda w, it: it.wait(zrt.SyncStream(device()), 1),
     "ExternalSemaphore.signal": lambda w, it: it.signal(zrt.SyncStream(device()), 1),
-    "ExternalSemaphore.__enter__": lambda w, it: it.__enter__(),
 }
 
-CLOSABLE: dict[str, Callable[[World], Any]] = {
+CLOSABLE = {
     "ExternalResourceImporter": importer,
-    "ExternalMemory": memory,
+    "ExternalMemory": import_memory,
     "ExternalSemaphore": semaphore,
-}
-
-APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
-    "handles": (HANDLES, {Kind.NEGATIVE, Kind.HUGE}),
-    "sizes": (SIZES, {Kind.NEGATIVE, Kind.HUGE}),
-    "shapes of external tensors": (SHAPES, {Kind.WRONG_SHAPE, Kind.NEGATIVE, Kind.HUGE}),
 }

@@ -13,7 +13,6 @@ from tests.robustness.bad import (
     FLAG,
     MEMORY,
     MODEL,
-    OF_ARRAY,
     READ_ONLY,
     RUN_OPTIONS,
     RUNS,
@@ -31,188 +30,173 @@ from tests.robustness.vocabulary import (
     QUIET,
     Bad,
     Kind,
-    Single,
     Take,
     World,
     closed,
+    each,
     f32,
     huge_array,
+    wrong_types,
 )
 from zrt.errors import (
     AllocationError,
     ArgumentError,
-    ClosedError,
-    DTypeError,
     Error,
     InvalidProtobufError,
     ModelError,
     OutOfRangeError,
     ShapeError,
-    UnknownNameError,
 )
 
 BOUND_INPUT = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: ("q", w.array), UnknownNameError, "'q'", "'x', 'y'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: ("z", w.array), UnknownNameError, "'z'", "'x', 'y'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: ("x\0", w.array), UnknownNameError, "'x\\x00'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: ("", w.array), UnknownNameError, "''"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: (5, w.array), UnknownNameError, "5"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: ([], w.array), UnknownNameError, "[]"),
-    *(
-        Bad(bad.kind, lambda w, bad=bad: ("x", bad.make(w)["x"]), bad.error, *bad.words)
-        for bad in BORROWED_FEEDS
-        if "input 'x'" in bad.words
-    ),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("q", w.array), "'q'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("z", w.array), "'z'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("x\0", w.array), "'x\\x00'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("", w.array), "''"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: (5, w.array), "5"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ([], w.array), "[]"),
+    *(bad.inside(lambda w, feeds: ("x", feeds["x"])) for bad in BORROWED_FEEDS if "input 'x'" in bad.words),
 ]
 
 BOUND_OUTPUT = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: ("q", w.array), UnknownNameError, "'q'", "'z'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: ("x", None), UnknownNameError, "'x'", "'z'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: ([], None), UnknownNameError, "[]"),
-    *(
-        Bad(kind, lambda w, make=make: ("z", make(w)), error, "output 'z'", *words)
-        for kind, make, error, *words in ARRAY
-    ),
-    Bad(Kind.HUGE, lambda w: ("z", huge_array()), ArgumentError, "output 'z'"),
-    Bad(Kind.WRONG_VALUE, lambda w: ("z", READ_ONLY), ArgumentError, "output 'z'", "read-only"),
-    Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.Value.from_array(READ_ONLY)), ArgumentError, "output 'z'", "read-only"),
-    Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.MemoryInfo("\ud800")), ArgumentError, "\\ud800"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("q", w.array), "'q'", "'z'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("x", None), "'x'", "'z'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ([], None), "[]"),
+    *(bad.inside(lambda w, place: ("z", place), "output 'z'") for bad in ARRAY),
+    Bad(Kind.HUGE, lambda w: ("z", huge_array()), "output 'z'"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", READ_ONLY), "output 'z'", "read-only"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.Value.from_array(READ_ONLY)), "output 'z'", "read-only"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("z", zrt.MemoryInfo("\ud800")), "\\ud800"),
 ]
 
 
-def sized(kind: Kind, shape: Any, error: type[Error], *words: str) -> Bad:
+def sized(kind: Kind, shape: Any, *words: str) -> Bad:
     """Shapes of which only that of `x` is bad."""
-    return Bad(kind, lambda w: {**w.shapes, "x": shape}, error, "input 'x'", *words)
+    return Bad(kind, lambda w: {**w.shapes, "x": shape}, "input 'x'", *words, error=ShapeError)
 
 
 SHAPES = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: {**w.shapes, "q": (1,)}, UnknownNameError, "'q'", "'x', 'y'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: {**w.shapes, "z": (2, 4)}, UnknownNameError, "'z'", "'x', 'y'"),
-    Bad(Kind.MISSING_INPUT, lambda w: {}, ShapeError, "input 'x'", "input 'y'", "[n, 4]"),
-    Bad(Kind.MISSING_INPUT, lambda w: None, ShapeError, "input 'x'", "[n, 4]"),
-    Bad(Kind.MISSING_INPUT, lambda w: [], ShapeError, "input 'x'", "input 'y'", "[n, 4]"),
-    Bad(Kind.WRONG_SHAPE, lambda w: [(2, 4)] * 3, ArgumentError, "2 inputs", "got 3"),
-    sized(Kind.WRONG_RANK, (2,), ShapeError, "[n, 4]", "[2]"),
-    sized(Kind.WRONG_RANK, (2, 4, 1), ShapeError, "[n, 4]", "[2, 4, 1]"),
-    sized(Kind.WRONG_RANK, 2, ShapeError, "[n, 4]", "[2]"),
-    sized(Kind.WRONG_RANK, (), ShapeError, "[n, 4]", "[]"),
-    sized(Kind.WRONG_SHAPE, (2, 5), ShapeError, "[n, 4]", "[2, 5]"),
-    sized(Kind.NEGATIVE, (-1, 4), ShapeError, "-1"),
-    sized(Kind.NEGATIVE, (-(2**70), 4), ShapeError, str(-(2**70))),
-    sized(Kind.HUGE, (2**63, 4), ShapeError, str(2**63)),
-    sized(Kind.HUGE, (2**70, 4), ShapeError, str(2**70)),
-    sized(Kind.WRONG_TYPE, (1.5, 4), ShapeError, "1.5"),
-    sized(Kind.WRONG_TYPE, ("a", 4), ShapeError, "'a'"),
-    sized(Kind.WRONG_TYPE, (True, 4), ShapeError, "True"),
-    sized(Kind.WRONG_TYPE, None, ShapeError, "None"),
-    sized(Kind.WRONG_TYPE, "ab", ShapeError, "'a'"),
-    sized(Kind.WRONG_TYPE, 1.5, ShapeError, "1.5"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "shapes", "int"),
-    Bad(Kind.WRONG_TYPE, lambda w: "xy", DTypeError, "shapes", "str"),
-    Bad(Kind.WRONG_TYPE, lambda w: w.array, DTypeError, "shapes", "ndarray"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {**w.shapes, "q": (1,)}, "'q'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {**w.shapes, "z": (2, 4)}, "'z'", "'x', 'y'"),
+    Bad(Kind.MISSING_INPUT, lambda w: {}, "input 'x'", "input 'y'", "[n, 4]", error=ShapeError),
+    Bad(Kind.MISSING_INPUT, lambda w: None, "input 'x'", "[n, 4]", error=ShapeError),
+    Bad(Kind.MISSING_INPUT, lambda w: [], "input 'x'", "input 'y'", "[n, 4]", error=ShapeError),
+    Bad(Kind.WRONG_SHAPE, lambda w: [(2, 4)] * 3, "2 inputs", "got 3", error=ArgumentError),
+    sized(Kind.WRONG_RANK, (2,), "[n, 4]", "[2]"),
+    sized(Kind.WRONG_RANK, (2, 4, 1), "[n, 4]", "[2, 4, 1]"),
+    sized(Kind.WRONG_RANK, 2, "[n, 4]", "[2]"),
+    sized(Kind.WRONG_RANK, (), "[n, 4]", "[]"),
+    sized(Kind.WRONG_SHAPE, (2, 5), "[n, 4]", "[2, 5]"),
+    sized(Kind.NEGATIVE, (-1, 4), "-1"),
+    sized(Kind.NEGATIVE, (-(2**70), 4), str(-(2**70))),
+    sized(Kind.HUGE, (2**63, 4), str(2**63)),
+    sized(Kind.HUGE, (2**70, 4), str(2**70)),
+    sized(Kind.WRONG_TYPE, (1.5, 4), "1.5"),
+    sized(Kind.WRONG_TYPE, ("a", 4), "'a'"),
+    sized(Kind.WRONG_TYPE, (True, 4), "True"),
+    sized(Kind.WRONG_TYPE, None, "None"),
+    sized(Kind.WRONG_TYPE, "ab", "'a'"),
+    sized(Kind.WRONG_TYPE, 1.5, "1.5"),
+    *wrong_types("shapes", 5, "xy"),
+    Bad(Kind.WRONG_TYPE, lambda w: w.array, "shapes", "ndarray"),
 ]
 
 # Calls that make no lane accept these too.
 LANE_SHAPES = [
     *SHAPES,
-    Bad(Kind.WRONG_SHAPE, lambda w: [(2, 4), (3, 4)], ShapeError, "'x' and 'y'", "'n'", "2 and 3"),
-    Bad(Kind.HUGE, lambda w: {"x": (2**62, 4)}, AllocationError, "input 'x'", str(2**66)),
+    Bad(Kind.WRONG_SHAPE, lambda w: [(2, 4), (3, 4)], "'x' and 'y'", "'n'", "2 and 3"),
+    Bad(Kind.HUGE, lambda w: {"x": (2**62, 4)}, "input 'x'", str(2**66), error=AllocationError),
     # Sixteen times the address space of a process, so that no machine can allocate it.
-    Bad(Kind.HUGE, lambda w: {"x": (2**48, 4)}, AllocationError, "input 'x'", str(2**52)),
+    Bad(Kind.HUGE, lambda w: {"x": (2**48, 4)}, "input 'x'", str(2**52), error=AllocationError),
 ]
 
 OUTPUT_SHAPES = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: {"q": (2, 4)}, UnknownNameError, "'q'", "'z'"),
-    Bad(Kind.WRONG_RANK, lambda w: {"z": (2,)}, ShapeError, "output 'z'", "[n, 4]", "[2]"),
-    Bad(Kind.WRONG_SHAPE, lambda w: {"z": (2, 5)}, ShapeError, "output 'z'", "[n, 4]", "[2, 5]"),
-    Bad(Kind.NEGATIVE, lambda w: {"z": (-1, 4)}, ShapeError, "output 'z'", "-1"),
-    Bad(Kind.HUGE, lambda w: {"z": (2**63, 4)}, ShapeError, "output 'z'", str(2**63)),
-    Bad(Kind.HUGE, lambda w: {"z": (2**62, 4)}, AllocationError, "output 'z'"),
-    Bad(Kind.WRONG_TYPE, lambda w: {"z": (1.5, 4)}, ShapeError, "output 'z'", "1.5"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "shapes", "int"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"q": (2, 4)}, "'q'", "'z'"),
+    Bad(Kind.WRONG_RANK, lambda w: {"z": (2,)}, "output 'z'", "[n, 4]", "[2]"),
+    Bad(Kind.WRONG_SHAPE, lambda w: {"z": (2, 5)}, "output 'z'", "[n, 4]", "[2, 5]"),
+    Bad(Kind.NEGATIVE, lambda w: {"z": (-1, 4)}, "output 'z'", "-1", error=ShapeError),
+    Bad(Kind.HUGE, lambda w: {"z": (2**63, 4)}, "output 'z'", str(2**63), error=ShapeError),
+    Bad(Kind.HUGE, lambda w: {"z": (2**62, 4)}, "output 'z'", error=AllocationError),
+    Bad(Kind.WRONG_TYPE, lambda w: {"z": (1.5, 4)}, "output 'z'", "1.5", error=ShapeError),
+    *wrong_types("shapes", 5),
 ]
 
 SOUGHT_OUTPUT_SHAPES = [bad for bad in OUTPUT_SHAPES if bad.error is not AllocationError]
 
 # The onnx package reads these first and raises its own messages.
 SHARED_MODEL = [
-    Bad(bad.kind, bad.make, ModelError if bad.error is InvalidProtobufError else bad.error)
+    Bad(bad.kind, bad.make, error=ModelError if bad.error is InvalidProtobufError else bad.error)
     if bad.kind in (Kind.CORRUPT, Kind.TRUNCATED) or bad.error is Error
     else bad
     for bad in MODEL
 ]
 
 SESSIONS = [
-    *(Bad(bad.kind, lambda w, bad=bad: [w.session, bad.make(w)], bad.error, *bad.words) for bad in SESSION),
-    Bad(Kind.WRONG_VALUE, lambda w: [], ArgumentError, "sessions"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "sessions", "int"),
+    *(bad.inside(lambda w, session: [w.session, session]) for bad in SESSION),
+    Bad(Kind.WRONG_VALUE, lambda w: [], "sessions"),
+    *wrong_types("sessions", 5),
 ]
 
 FACTORY = [
-    Bad(Kind.CLOSED, lambda w: lambda index: closed(zrt.Session(w.model, QUIET)), ClosedError, "Session is closed"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "factory", "int"),
-    Bad(Kind.WRONG_TYPE, lambda w: lambda index: w.model, DTypeError, "factory", "lane 0", "bytes"),
+    Bad(Kind.CLOSED, lambda w: lambda index: closed(zrt.Session(w.model, QUIET)), "Session is closed"),
+    *wrong_types("factory", 5),
+    Bad(Kind.WRONG_TYPE, lambda w: lambda index: w.model, "factory", "lane 0", "bytes"),
 ]
 
 LANES = [
-    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "lanes", "0"),
-    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "lanes", "-1"),
-    Bad(Kind.WRONG_VALUE, lambda w: 2**62, ArgumentError, "lanes", str(2**62)),
-    Bad(Kind.WRONG_TYPE, lambda w: "2", DTypeError, "lanes", "'2'"),
-    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "lanes", "1.5"),
-    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "lanes", "True"),
+    *each(Kind.WRONG_VALUE, "lanes", 0, -1, 2**62),
+    *wrong_types("lanes", "2", 1.5, True),
 ]
 
 MAX_BUCKETS = [
-    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "max_buckets", "0"),
-    Bad(Kind.WRONG_TYPE, lambda w: "2", DTypeError, "max_buckets", "'2'"),
+    Bad(Kind.WRONG_VALUE, lambda w: 0, "max_buckets", "0"),
+    *wrong_types("max_buckets", "2"),
 ]
 
 INDEX = [
-    Bad(Kind.WRONG_VALUE, lambda w: 9, OutOfRangeError, "lane 9"),
-    Bad(Kind.WRONG_VALUE, lambda w: -9, OutOfRangeError, "lane -9"),
-    Bad(Kind.WRONG_TYPE, lambda w: "a", DTypeError, "lane", "'a'"),
-    Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "lane", "None"),
+    Bad(Kind.WRONG_VALUE, lambda w: 9, "lane 9", error=OutOfRangeError),
+    Bad(Kind.WRONG_VALUE, lambda w: -9, "lane -9", error=OutOfRangeError),
+    *wrong_types("lane", "a", None),
 ]
 
 LANE_MEMORY = [
-    *(Bad(bad.kind, lambda w, bad=bad: zrt.LaneMemory.allocated(bad.make(w)), bad.error, *bad.words) for bad in MEMORY),
-    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.LaneMemory("nope"), ArgumentError, "'nope'"),
-    Bad(Kind.WRONG_TYPE, lambda w: zrt.LaneMemory.buffers(5), DTypeError, "BufferPolicy", "int"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "LaneMemory", "int"),
+    *(bad.inside(lambda w, memory: zrt.LaneMemory.allocated(memory)) for bad in MEMORY),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.LaneMemory("nope"), "'nope'", error=ArgumentError),
+    Bad(Kind.WRONG_TYPE, lambda w: zrt.LaneMemory.buffers(5), "BufferPolicy", "int"),
+    *wrong_types("LaneMemory", 5),
 ]
 
-GIVEN_INPUT = [Bad(kind, make, error, "input 'x'", *words) for kind, make, error, *words in ARRAY]
+GIVEN_INPUT = [bad.inside(lambda w, array: array, "input 'x'") for bad in ARRAY]
 
 GIVEN_OUTPUT = [
-    *(Bad(kind, make, error, "output 'z'", *words) for kind, make, error, *words in ARRAY),
-    Bad(Kind.WRONG_VALUE, lambda w: READ_ONLY, ArgumentError, "output 'z'", "read-only"),
+    *(bad.inside(lambda w, array: array, "output 'z'") for bad in ARRAY),
+    Bad(Kind.WRONG_VALUE, lambda w: READ_ONLY, "output 'z'", "read-only"),
 ]
 
 SLOT = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: ("q", 0), UnknownNameError, "'q'", "'x'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: ("y", 0), UnknownNameError, "'y'", "'x'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: ([], 0), UnknownNameError, "[]"),
-    Bad(Kind.WRONG_VALUE, lambda w: ("x", 2), OutOfRangeError, "slot 2 of 'x'"),
-    Bad(Kind.WRONG_VALUE, lambda w: ("x", -1), OutOfRangeError, "slot -1 of 'x'"),
-    Bad(Kind.WRONG_TYPE, lambda w: ("x", "1"), DTypeError, "slot of 'x'", "'1'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("q", 0), "'q'", "'x'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("y", 0), "'y'", "'x'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ([], 0), "[]"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("x", 2), "slot 2 of 'x'", error=OutOfRangeError),
+    Bad(Kind.WRONG_VALUE, lambda w: ("x", -1), "slot -1 of 'x'", error=OutOfRangeError),
+    Bad(Kind.WRONG_TYPE, lambda w: ("x", "1"), "slot of 'x'", "'1'"),
 ]
 
-INPUT_MEMORY = [*LANE_MEMORY, Bad(Kind.WRONG_VALUE, lambda w: zrt.LaneMemory.left(), ArgumentError, "inputs")]
+INPUT_MEMORY = [*LANE_MEMORY, Bad(Kind.WRONG_VALUE, lambda w: zrt.LaneMemory.left(), "inputs")]
 
 OUTPUT_MEMORY = [
     *LANE_MEMORY,
-    *(Bad(bad.kind, lambda w, bad=bad: zrt.LaneMemory.left(bad.make(w)), bad.error, *bad.words) for bad in MEMORY),
+    *(bad.inside(lambda w, memory: zrt.LaneMemory.left(memory)) for bad in MEMORY),
 ]
 
 NAME_OF_PORT = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: "q", UnknownNameError, "'q'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: 9, OutOfRangeError, "9"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: -1, OutOfRangeError, "-1"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: [], UnknownNameError, "[]"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: None, UnknownNameError, "None"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: True, UnknownNameError, "True"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: 0.0, UnknownNameError, "0.0"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: "q", "'q'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: 9, "9", error=OutOfRangeError),
+    Bad(Kind.UNKNOWN_NAME, lambda w: -1, "-1", error=OutOfRangeError),
+    Bad(Kind.UNKNOWN_NAME, lambda w: [], "[]"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: None, "None"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: True, "True"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: 0.0, "0.0"),
 ]
 
 
@@ -251,7 +235,7 @@ def move(w: World, name: Any, slot: Any) -> None:
     w.session.lane(inputs={"x": [f32(2, 4), f32(2, 4)]}).slots[name] = slot
 
 
-TAKES: list[Take] = [
+TAKES = [
     *(
         row
         for call, do in (("Session.lane", zrt.Session.lane), ("Lane.__init__", zrt.Lane))
@@ -343,102 +327,64 @@ def wrong_binding(w: World) -> zrt.IoBinding:
     return binding
 
 
-SINGLE: list[Single] = [
-    ("Session.lane", Kind.HUGE, lambda w: huge_output(w).lane({"x": (1,)}), AllocationError, ("output 'z'",)),
-    ("IoBinding.run", Kind.WRONG_SHAPE, lambda w: wrong_binding(w).run(), ShapeError, ("output", "{3,4}", "{2,4}")),
-    (
-        "IoBinding.run",
-        Kind.MISSING_INPUT,
-        lambda w: w.session.binding().run(),
-        ArgumentError,
-        ("'x', 'y'", "not bound"),
-    ),
-    ("Lane.run", Kind.WRONG_SHAPE, lambda w: wrong_lane(w).run(), ShapeError, ("output", "{3,4}", "{2,4}")),
-    ("Lane.run_with", Kind.WRONG_SHAPE, lambda w: wrong_lane(w).run_with(zrt.RunOptions()), ShapeError, ("{3,4}",)),
-    ("Lane.outputs", Kind.WRONG_VALUE, lambda w: left_lane(w).outputs["z"], ArgumentError, ("output 'z'",)),
-    ("DynamicRuntime.prebuild", Kind.WRONG_TYPE, lambda w: w.dynamic.prebuild(5), DTypeError, ("specs", "int")),
-    ("DynamicRuntime.prebuild", Kind.WRONG_TYPE, lambda w: w.dynamic.prebuild([({}, {}, {})]), DTypeError, ("specs",)),
-    (
-        "DynamicRuntime.prebuild",
-        Kind.WRONG_VALUE,
-        lambda w: w.dynamic.prebuild([{"x": (n, 4), "y": (n, 4)} for n in (1, 2, 3)]),
-        ArgumentError,
-        ("3", "max_buckets=2"),
-    ),
-    ("DynamicRuntime.warm", Kind.WRONG_TYPE, lambda w: w.dynamic.warm(5), DTypeError, ("specs", "int")),
-    (
-        "DynamicRuntime.__init__",
-        Kind.WRONG_VALUE,
-        lambda w: zrt.DynamicRuntime(w.session, shapes=w.shapes),
-        ArgumentError,
-        ("shapes",),
-    ),
-]
+SINGLE = {
+    "Session.lane": [Bad(Kind.HUGE, lambda w: huge_output(w).lane({"x": (1,)}), "output 'z'", error=AllocationError)],
+    "IoBinding.run": [
+        Bad(Kind.WRONG_SHAPE, lambda w: wrong_binding(w).run(), "output", "{3,4}", "{2,4}"),
+        Bad(Kind.MISSING_INPUT, lambda w: w.session.binding().run(), "'x', 'y'", "not bound", error=ArgumentError),
+    ],
+    "Lane.run": [Bad(Kind.WRONG_SHAPE, lambda w: wrong_lane(w).run(), "output", "{3,4}", "{2,4}")],
+    "Lane.run_with": [Bad(Kind.WRONG_SHAPE, lambda w: wrong_lane(w).run_with(zrt.RunOptions()), "{3,4}")],
+    "Lane.outputs": [Bad(Kind.WRONG_VALUE, lambda w: left_lane(w).outputs["z"], "output 'z'")],
+    "DynamicRuntime.prebuild": [
+        Bad(Kind.WRONG_TYPE, lambda w: w.dynamic.prebuild(5), "specs", "int"),
+        Bad(Kind.WRONG_TYPE, lambda w: w.dynamic.prebuild([({}, {}, {})]), "specs"),
+        Bad(
+            Kind.WRONG_VALUE,
+            lambda w: w.dynamic.prebuild([{"x": (n, 4), "y": (n, 4)} for n in (1, 2, 3)]),
+            "3",
+            "max_buckets=2",
+        ),
+    ],
+    "DynamicRuntime.warm": [Bad(Kind.WRONG_TYPE, lambda w: w.dynamic.warm(5), "specs", "int")],
+    "DynamicRuntime.__init__": [
+        Bad(Kind.WRONG_VALUE, lambda w: zrt.DynamicRuntime(w.session, shapes=w.shapes), "shapes")
+    ],
+}
 
 # The methods that raise on a closed object.
-CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
+CLOSED_SELF = {
     "Session.lane": lambda w, it: it.lane(w.shapes),
     "IoBinding.bind_input": lambda w, it: it.bind_input("x", w.array),
     "IoBinding.bind_output": lambda w, it: it.bind_output("z"),
-    "IoBinding.clear_inputs": lambda w, it: it.clear_inputs(),
-    "IoBinding.clear_outputs": lambda w, it: it.clear_outputs(),
-    "IoBinding.synchronize_inputs": lambda w, it: it.synchronize_inputs(),
-    "IoBinding.synchronize_outputs": lambda w, it: it.synchronize_outputs(),
-    "IoBinding.run": lambda w, it: it.run(),
-    "IoBinding.prime": lambda w, it: it.prime(),
-    "IoBinding.outputs": lambda w, it: it.outputs(),
-    "IoBinding.numpy": lambda w, it: it.numpy(),
-    "IoBinding.__enter__": lambda w, it: it.__enter__(),
-    "Lane.run": lambda w, it: it.run(),
     "Lane.run_with": lambda w, it: it.run_with(zrt.RunOptions()),
-    "Lane.prime": lambda w, it: it.prime(),
-    "Lane.run_with_allocator_stats": lambda w, it: it.run_with_allocator_stats(),
-    "Lane.session": lambda w, it: it.session,
-    "Lane.inputs": lambda w, it: it.inputs,
-    "Lane.outputs": lambda w, it: it.outputs,
-    "Lane.audit": lambda w, it: it.audit(),
-    "Lane.__enter__": lambda w, it: it.__enter__(),
-    "Runtime.sessions": lambda w, it: it.sessions,
-    "Runtime.prime": lambda w, it: it.prime(),
-    "Runtime.audit": lambda w, it: it.audit(),
-    "Runtime.__enter__": lambda w, it: it.__enter__(),
     "DynamicRuntime.lane": lambda w, it: it.lane(w.shapes),
-    "DynamicRuntime.audit": lambda w, it: it.audit(),
     "DynamicRuntime.prebuild": lambda w, it: it.prebuild([w.shapes]),
     "DynamicRuntime.warm": lambda w, it: it.warm([w.shapes]),
     "DynamicRuntime.remove": lambda w, it: it.remove(w.shapes),
-    "DynamicRuntime.__enter__": lambda w, it: it.__enter__(),
 }
 
-CLOSABLE: dict[str, Callable[[World], Any]] = {
+CLOSED_ALONE = {
+    "IoBinding": "clear_inputs clear_outputs synchronize_inputs synchronize_outputs run prime outputs numpy",
+    "Lane": "run prime run_with_allocator_stats session inputs outputs audit",
+    "Runtime": "sessions prime audit",
+    "DynamicRuntime": "audit",
+}
+
+CLOSABLE = {
     "IoBinding": lambda w: w.session.binding(),
     "Lane": lambda w: w.session.lane(w.shapes),
     "Runtime": lambda w: zrt.Runtime(w.session, shapes=w.shapes),
     "DynamicRuntime": lambda w: zrt.DynamicRuntime(w.session),
 }
 
-CANNOT_FAIL: dict[str, str] = {
-    "IoBinding.__new__": ANY,
-    "Lane.__new__": ANY,
-    "LaneAudit.__init__": A_RESULT,
-    "PortAudit.__init__": A_RESULT,
-    **{f"LaneAudit.{name}": A_FACT for name in ("copies", "allocations", "zero_copy")},
-    "LaneAudit.require_zero_copy": "its error is about the lane and not about what it was given",
-    **{f"LaneMemory.{name}": "its arguments are checked where the lane is made: see LANE_MEMORY" for name in (
-        "__init__", "buffers", "allocated", "left"
-    )},
-    **{f"DynamicRuntime.{name}": NOTHING for name in ("buckets", "clear", "__len__")},
-    **{f"Runtime.{name}": NOTHING for name in ("__len__", "__iter__")},
-}  # fmt: skip
-
-# For each kind of argument: the promised kinds of mistakes that apply to it.
-APPLIES: dict[str, tuple[list[Bad], set[Kind]]] = {
-    "bound input": (BOUND_INPUT, {Kind.UNKNOWN_NAME, *OF_ARRAY}),
-    "bound output": (BOUND_OUTPUT, {Kind.UNKNOWN_NAME, *OF_ARRAY}),
-    "shapes": (
-        SHAPES,
-        {Kind.UNKNOWN_NAME, Kind.MISSING_INPUT, Kind.WRONG_RANK, Kind.WRONG_SHAPE, Kind.NEGATIVE, Kind.HUGE},
-    ),
-    "output shapes": (OUTPUT_SHAPES, {Kind.UNKNOWN_NAME, Kind.WRONG_RANK, Kind.WRONG_SHAPE, Kind.NEGATIVE, Kind.HUGE}),
-    "model to share": (SHARED_MODEL, {Kind.CORRUPT, Kind.EMPTY, Kind.DIRECTORY, Kind.MISSING_FILE, Kind.TRUNCATED}),
+CANNOT_FAIL = {
+    ANY: "IoBinding.__new__ Lane.__new__",
+    A_RESULT: "LaneAudit.__init__ PortAudit.__init__",
+    A_FACT: "LaneAudit.copies LaneAudit.allocations LaneAudit.zero_copy",
+    "its error is about the lane and not about what it was given": "LaneAudit.require_zero_copy",
+    "its arguments are checked where the lane is made: see LANE_MEMORY": """
+        LaneMemory.__init__ LaneMemory.buffers LaneMemory.allocated LaneMemory.left
+    """,
+    NOTHING: "DynamicRuntime.buckets DynamicRuntime.clear DynamicRuntime.__len__ Runtime.__len__ Runtime.__iter__",
 }

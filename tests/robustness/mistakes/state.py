@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -20,24 +19,13 @@ from tests.robustness.vocabulary import (
     Bad,
     Impostor,
     Kind,
-    Single,
-    Take,
     World,
     closed,
+    each,
     f32,
+    wrong_types,
 )
-from zrt.errors import (
-    AllocationError,
-    ArgumentError,
-    CapacityError,
-    ClosedError,
-    DTypeError,
-    FileError,
-    ModelError,
-    OutOfRangeError,
-    ShapeError,
-    UnknownNameError,
-)
+from zrt.errors import AllocationError, ArgumentError, CapacityError, FileError, OutOfRangeError, ShapeError
 
 # z = x + y: x counts y up.
 STATE = {"z": "x"}
@@ -59,55 +47,55 @@ def other_state(w: World) -> zrt.State:
 
 
 DESCRIPTION = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: {"q": "x"}, UnknownNameError, "output 'q'", "'z'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: {"z": "q"}, UnknownNameError, "input 'q'", "'x', 'y'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.StatePorts(STATE, initial={"q": f32(2, 4)}), UnknownNameError, "'q'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.StatePorts(STATE, 4, follow={"q": "mask"}), UnknownNameError, "'q'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.StatePorts(STATE, 4, step="q"), UnknownNameError, "'q'"),
-    Bad(Kind.WRONG_SHAPE, lambda w: zrt.StatePorts(STATE, initial={"x": f32(2, 3)}), ShapeError, "'x'"),
-    Bad(Kind.WRONG_DTYPE, lambda w: zrt.StatePorts(STATE, initial={"x": np.zeros((2, 4))}), DTypeError, "'x'"),
-    Bad(Kind.WRONG_VALUE, lambda w: zrt.StatePorts(STATE, initial={"y": f32(2, 4)}), ArgumentError, "'y'"),
-    Bad(Kind.WRONG_VALUE, lambda w: [zrt.StatePair("z", "x", axis=5)], ArgumentError, "give the capacity"),
-    Bad(Kind.WRONG_VALUE, lambda w: {}, ArgumentError, "state"),
-    Bad(Kind.WRONG_TYPE, lambda w: {"z": 5}, DTypeError, "int"),
-    Bad(Kind.WRONG_TYPE, lambda w: "z", DTypeError, "'z'"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "state", "int"),
-    Bad(Kind.WRONG_TYPE, lambda w: ["z"], DTypeError, "StatePair", "'z'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"q": "x"}, "output 'q'", "'z'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"z": "q"}, "input 'q'", "'x', 'y'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.StatePorts(STATE, initial={"q": f32(2, 4)}), "'q'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.StatePorts(STATE, 4, follow={"q": "mask"}), "'q'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: zrt.StatePorts(STATE, 4, step="q"), "'q'"),
+    Bad(Kind.WRONG_SHAPE, lambda w: zrt.StatePorts(STATE, initial={"x": f32(2, 3)}), "'x'"),
+    Bad(Kind.WRONG_DTYPE, lambda w: zrt.StatePorts(STATE, initial={"x": np.zeros((2, 4))}), "'x'"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.StatePorts(STATE, initial={"y": f32(2, 4)}), "'y'"),
+    Bad(Kind.WRONG_VALUE, lambda w: [zrt.StatePair("z", "x", axis=5)], "give the capacity"),
+    Bad(Kind.WRONG_VALUE, lambda w: {}, "state"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"z": 5}, "int"),
+    Bad(Kind.WRONG_TYPE, lambda w: "z", "'z'"),
+    *wrong_types("state", 5),
+    Bad(Kind.WRONG_TYPE, lambda w: ["z"], "StatePair", "'z'"),
 ]
 
 STATES = [
-    Bad(Kind.WRONG_SHAPE, other_state, ArgumentError, "x: [2, 4]", "x: [3, 4]"),
-    Bad(Kind.CLOSED, lambda w: closed(state_of(w)), ClosedError, "State is closed"),
-    Bad(Kind.WRONG_TYPE, lambda w: "x", DTypeError, "state", "'x'"),
-    Bad(Kind.WRONG_TYPE, lambda w: w.lane, DTypeError, "state", "Lane"),
-    Bad(Kind.WRONG_TYPE, lambda w: {"x": w.array}, DTypeError, "state", "dict"),
-    Bad(Kind.WRONG_TYPE, lambda w: Impostor(), DTypeError, "state", "Impostor"),
-    Bad(Kind.WRONG_TYPE, lambda w: Mock(zrt.State, _state=[{}]), DTypeError, "state", "Mock"),
-    Bad(Kind.CLOSED, lambda w: zrt.State.__new__(zrt.State), ClosedError, "State was not made"),
+    Bad(Kind.WRONG_SHAPE, other_state, "x: [2, 4]", "x: [3, 4]", error=ArgumentError),
+    Bad(Kind.CLOSED, lambda w: closed(state_of(w)), "State is closed"),
+    *wrong_types("state", "x"),
+    Bad(Kind.WRONG_TYPE, lambda w: w.lane, "state", "Lane"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"x": w.array}, "state", "dict"),
+    Bad(Kind.WRONG_TYPE, lambda w: Impostor(), "state", "Impostor"),
+    Bad(Kind.WRONG_TYPE, lambda w: Mock(zrt.State, _state=[{}]), "state", "Mock"),
+    Bad(Kind.CLOSED, lambda w: zrt.State.__new__(zrt.State), "State was not made"),
 ]
 
 CONTENT = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: {"z": w.array}, UnknownNameError, "'z'", "'x'"),
-    Bad(Kind.WRONG_DTYPE, lambda w: {"x": np.zeros((2, 4))}, DTypeError, "'x'", "float64"),
-    Bad(Kind.WRONG_RANK, lambda w: {"x": f32(8)}, ShapeError, "'x'", "[2, 4]", "[8]"),
-    Bad(Kind.WRONG_SHAPE, lambda w: {"x": f32(2, 3)}, ShapeError, "'x'", "[2, 4]", "[2, 3]"),
-    Bad(Kind.WRONG_TYPE, lambda w: {"x": [1]}, DTypeError, "'x'", "list"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "state", "int"),
-    Bad(Kind.WRONG_VALUE, lambda w: zrt.StateSnapshot({}, steps=-1), ArgumentError, "steps", "-1"),
-    Bad(Kind.WRONG_VALUE, lambda w: zrt.StateSnapshot({}, seen=-1), ArgumentError, "seen", "-1"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: {"z": w.array}, "'z'", "'x'"),
+    Bad(Kind.WRONG_DTYPE, lambda w: {"x": np.zeros((2, 4))}, "'x'", "float64"),
+    Bad(Kind.WRONG_RANK, lambda w: {"x": f32(8)}, "'x'", "[2, 4]", "[8]"),
+    Bad(Kind.WRONG_SHAPE, lambda w: {"x": f32(2, 3)}, "'x'", "[2, 4]", "[2, 3]"),
+    Bad(Kind.WRONG_TYPE, lambda w: {"x": [1]}, "'x'", "list"),
+    *wrong_types("state", 5),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.StateSnapshot({}, steps=-1), "steps", "-1"),
+    Bad(Kind.WRONG_VALUE, lambda w: zrt.StateSnapshot({}, seen=-1), "seen", "-1"),
 ]
 
 FILES = [
-    Bad(Kind.MISSING_FILE, lambda w: w.folder / "no" / "state.npz", FileError, "state.npz"),
-    Bad(Kind.DIRECTORY, lambda w: w.folder, FileError, "state file"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "file", "int"),
+    Bad(Kind.MISSING_FILE, lambda w: w.folder / "no" / "state.npz", "state.npz", error=FileError),
+    Bad(Kind.DIRECTORY, lambda w: w.folder, "state file", error=FileError),
+    *wrong_types("file", 5),
 ]
 
 TO_LOAD = [
     *FILES,
-    Bad(Kind.EMPTY, lambda w: w.file("state.npz", b""), FileError, "state.npz"),
-    Bad(Kind.CORRUPT, lambda w: w.file("state.npz", b"nothing"), FileError, "state.npz"),
-    Bad(Kind.TRUNCATED, lambda w: truncated(w), FileError, "state.npz"),
+    Bad(Kind.EMPTY, lambda w: w.file("state.npz", b""), "state.npz", error=FileError),
+    Bad(Kind.CORRUPT, lambda w: w.file("state.npz", b"nothing"), "state.npz", error=FileError),
+    Bad(Kind.TRUNCATED, lambda w: truncated(w), "state.npz", error=FileError),
 ]
 
 
@@ -121,21 +109,21 @@ def truncated(w: World) -> Path:
 
 SHAPES = [
     *(bad for bad in LANE_SHAPES if bad.kind not in (Kind.MISSING_INPUT, Kind.HUGE) and bad.words[-1:] != ("2 and 3",)),
-    Bad(Kind.MISSING_INPUT, lambda w: None, ShapeError, "state 'x'", "[n, 4]"),
-    Bad(Kind.WRONG_SHAPE, lambda w: [(2, 4), (3, 4)], ShapeError, "state 'x'", "[2, 4]", "[3, 4]"),
-    Bad(Kind.HUGE, lambda w: {"x": (2**62, 4)}, AllocationError, "state 'x'", str(2**66)),
+    Bad(Kind.MISSING_INPUT, lambda w: None, "state 'x'", "[n, 4]", error=ShapeError),
+    Bad(Kind.WRONG_SHAPE, lambda w: [(2, 4), (3, 4)], "state 'x'", "[2, 4]", "[3, 4]"),
+    Bad(Kind.HUGE, lambda w: {"x": (2**62, 4)}, "state 'x'", str(2**66), error=AllocationError),
 ]
 
 SLOTS = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: ("x", 0), UnknownNameError, "'y'", "'x'"),
-    Bad(Kind.WRONG_VALUE, lambda w: ("y", 2), OutOfRangeError, "slot 2", "'y'"),
-    Bad(Kind.WRONG_TYPE, lambda w: ("y", "1"), DTypeError, "'y'", "'1'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: ("x", 0), "'y'", "'x'"),
+    Bad(Kind.WRONG_VALUE, lambda w: ("y", 2), "slot 2", "'y'", error=OutOfRangeError),
+    Bad(Kind.WRONG_TYPE, lambda w: ("y", "1"), "'y'", "'1'"),
 ]
 
 GIVEN_TO_STATE = [
-    Bad(Kind.WRONG_VALUE, lambda w: {"inputs": {"x": w.array}}, ArgumentError, "input 'x'", "state"),
-    Bad(Kind.WRONG_VALUE, lambda w: {"inputs": {"x": zrt.LaneMemory()}}, ArgumentError, "input 'x'", "state"),
-    Bad(Kind.WRONG_VALUE, lambda w: {"outputs": {"z": w.array}}, ArgumentError, "output 'z'", "state"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"inputs": {"x": w.array}}, "input 'x'", "state"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"inputs": {"x": zrt.LaneMemory()}}, "input 'x'", "state"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"outputs": {"z": w.array}}, "output 'z'", "state"),
 ]
 
 
@@ -144,44 +132,42 @@ def move(w: World, name: Any, slot: Any) -> None:
 
 
 NAMES = [
-    Bad(Kind.UNKNOWN_NAME, lambda w: "z", UnknownNameError, "'z'", "'x'"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: 0, UnknownNameError, "0"),
-    Bad(Kind.UNKNOWN_NAME, lambda w: [], UnknownNameError, "[]"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: "z", "'z'", "'x'"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: 0, "0"),
+    Bad(Kind.UNKNOWN_NAME, lambda w: [], "[]"),
 ]
 
 CAPACITY = [
-    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "capacity", "0"),
-    Bad(Kind.WRONG_TYPE, lambda w: "8", DTypeError, "capacity", "'8'"),
-    Bad(Kind.WRONG_TYPE, lambda w: True, DTypeError, "capacity", "True"),
+    Bad(Kind.WRONG_VALUE, lambda w: 0, "capacity", "0"),
+    *wrong_types("capacity", "8", True),
 ]
 
 WINDOW = [
-    Bad(Kind.WRONG_VALUE, lambda w: -1, ArgumentError, "window", "-1"),
-    Bad(Kind.WRONG_VALUE, lambda w: 9, ArgumentError, "window", "9"),
-    Bad(Kind.WRONG_TYPE, lambda w: "1", DTypeError, "window", "'1'"),
+    *each(Kind.WRONG_VALUE, "window", -1, 9),
+    *wrong_types("window", "1"),
 ]
 
 FOLLOW = [
-    Bad(Kind.WRONG_VALUE, lambda w: {"x": "nope"}, ArgumentError, "'nope'"),
-    Bad(Kind.WRONG_TYPE, lambda w: {5: "mask"}, DTypeError, "follow", "int"),
-    Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "follow", "int"),
+    Bad(Kind.WRONG_VALUE, lambda w: {"x": "nope"}, "'nope'"),
+    Bad(Kind.WRONG_TYPE, lambda w: {5: "mask"}, "follow", "int"),
+    *wrong_types("follow", 5),
 ]
 
 STEP = [
-    Bad(Kind.WRONG_VALUE, lambda w: 0, ArgumentError, "step", "0"),
-    Bad(Kind.WRONG_TYPE, lambda w: 1.5, DTypeError, "step", "1.5"),
+    Bad(Kind.WRONG_VALUE, lambda w: 0, "step", "0"),
+    *wrong_types("step", 1.5),
 ]
 
-FLAG = [Bad(Kind.WRONG_TYPE, lambda w: 1, DTypeError, "True or False", "1")]
+FLAG = [*wrong_types("True or False", 1)]
 
-PAIRS: list[Take] = [
-    ("StatePair.__init__", "output", [Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "output", "int")],
+PAIRS = [
+    ("StatePair.__init__", "output", [*wrong_types("output", 5)],
      lambda w, bad: zrt.StatePair(bad, "x")),
-    ("StatePair.__init__", "no output", [Bad(Kind.WRONG_VALUE, lambda w: None, ArgumentError, "'x'")],
+    ("StatePair.__init__", "no output", [Bad(Kind.WRONG_VALUE, lambda w: None, "'x'")],
      lambda w, bad: zrt.StatePair(bad, "x")),
-    ("StatePair.__init__", "input", [Bad(Kind.WRONG_TYPE, lambda w: None, DTypeError, "input", "None")],
+    ("StatePair.__init__", "input", [*wrong_types("input", None)],
      lambda w, bad: zrt.StatePair("z", bad)),
-    ("StatePair.__init__", "axis", [Bad(Kind.WRONG_TYPE, lambda w: "2", DTypeError, "axis", "'2'")],
+    ("StatePair.__init__", "axis", [*wrong_types("axis", "2")],
      lambda w, bad: zrt.StatePair("z", "x", bad)),
     ("StatePair.__init__", "in_place", FLAG, lambda w, bad: zrt.StatePair("z", "x", once=True, in_place=bad)),
     ("StatePair.__init__", "once", FLAG, lambda w, bad: zrt.StatePair("z", "x", once=bad)),
@@ -192,7 +178,7 @@ def cached(w: World, **options: Any) -> zrt.StatePorts:
     return zrt.kv_cache(w.session, **{"capacity": 4, "pairs": [zrt.StatePair("z", "x", axis=0)], **options})
 
 
-TAKES: list[Take] = [
+TAKES = [
     ("StatefulLane.__init__", "shapes", SHAPES, lambda w, bad: zrt.StatefulLane(w.session, bad, state=STATE)),
     *(
         (call, name, bads, do)
@@ -222,7 +208,7 @@ TAKES: list[Take] = [
     ("StatefulLane.outputs", "name", NAME_OF_PORT, lambda w, bad: lane_of(w).outputs[bad]),
     ("StatefulLane.run_with_allocator_stats", "allocator", ALLOCATOR,
      lambda w, bad: lane_of(w).run_with_allocator_stats(bad)),
-    ("State.__init__", "layout", [Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "StatefulLane.new_state")],
+    ("State.__init__", "layout", [Bad(Kind.WRONG_TYPE, lambda w: 5, "StatefulLane.new_state")],
      lambda w, bad: zrt.State(bad, None, None, None)),
     ("State.__getitem__", "name", NAMES, lambda w, bad: state_of(w)[bad]),
     ("State.write", "content", CONTENT, lambda w, bad: state_of(w).write(bad)),
@@ -234,7 +220,7 @@ TAKES: list[Take] = [
     ("StatePorts.__init__", "window", WINDOW, lambda w, bad: zrt.StatePorts(STATE, 8, bad)),
     ("StatePorts.__init__", "follow", FOLLOW, lambda w, bad: zrt.StatePorts(STATE, 8, follow=bad)),
     ("StatePorts.__init__", "step", STEP, lambda w, bad: zrt.StatePorts(STATE, 8, step=bad)),
-    ("StatePorts.__init__", "initial", [Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "initial", "int")],
+    ("StatePorts.__init__", "initial", [*wrong_types("initial", 5)],
      lambda w, bad: zrt.StatePorts(STATE, initial=bad)),
     *PAIRS,
     ("kv_cache", "session", SESSION, lambda w, bad: zrt.kv_cache(bad, 8)),
@@ -243,12 +229,12 @@ TAKES: list[Take] = [
     ("kv_cache", "in_place", FLAG, lambda w, bad: cached(w, in_place=bad)),
     ("kv_cache", "follow", FOLLOW, lambda w, bad: cached(w, follow=bad)),
     ("kv_cache", "step", STEP, lambda w, bad: cached(w, step=bad)),
-    ("kv_cache", "axis", [Bad(Kind.WRONG_TYPE, lambda w: "2", DTypeError, "axis", "'2'")],
+    ("kv_cache", "axis", [*wrong_types("axis", "2")],
      lambda w, bad: cached(w, axis=bad)),
     ("kv_cache", "pairs", [
-        Bad(Kind.UNKNOWN_NAME, lambda w: {"q": "x"}, UnknownNameError, "'q'"),
-        Bad(Kind.UNKNOWN_NAME, lambda w: {"z": "q"}, UnknownNameError, "'q'"),
-        Bad(Kind.WRONG_TYPE, lambda w: 5, DTypeError, "state", "int"),
+        Bad(Kind.UNKNOWN_NAME, lambda w: {"q": "x"}, "'q'"),
+        Bad(Kind.UNKNOWN_NAME, lambda w: {"z": "q"}, "'q'"),
+        *wrong_types("state", 5),
     ], lambda w, bad: cached(w, pairs=bad)),
 ]  # fmt: skip
 
@@ -259,48 +245,31 @@ def full(w: World) -> object:
     return lane.run()
 
 
-SINGLE: list[Single] = [
-    ("kv_cache", Kind.MISSING_INPUT, lambda w: zrt.kv_cache(w.session, 8), ModelError, ("past_key_values", "'x', 'y'")),
-    ("StatefulLane.run", Kind.WRONG_VALUE, full, CapacityError, ("4 of 4 steps",)),
-    (
-        "StatefulLane.__init__",
-        Kind.MISSING_INPUT,
-        lambda w: zrt.StatefulLane(w.session, state=STATE),
-        ShapeError,
-        ("'x'",),
-    ),
-]
-
-CLOSED_SELF: dict[str, Callable[[World, Any], object]] = {
-    "StatefulLane.run": lambda w, it: it.run(),
-    "StatefulLane.run_with": lambda w, it: it.run_with(zrt.RunOptions()),
-    "StatefulLane.prime": lambda w, it: it.prime(),
-    "StatefulLane.run_with_allocator_stats": lambda w, it: it.run_with_allocator_stats(),
-    "StatefulLane.session": lambda w, it: it.session,
-    "StatefulLane.inputs": lambda w, it: it.inputs,
-    "StatefulLane.outputs": lambda w, it: it.outputs,
-    "StatefulLane.audit": lambda w, it: it.audit(),
-    "StatefulLane.slots": lambda w, it: it.slots,
-    "StatefulLane.state": lambda w, it: it.state,
-    "StatefulLane.new_state": lambda w, it: it.new_state(),
-    "StatefulLane.__enter__": lambda w, it: it.__enter__(),
-    "State.__getitem__": lambda w, it: it["x"],
-    "State.write": lambda w, it: it.write({"x": w.array}),
-    "State.reset": lambda w, it: it.reset(),
-    "State.copy": lambda w, it: it.copy(),
-    "State.snapshot": lambda w, it: it.snapshot(),
-    "State.save": lambda w, it: it.save(w.folder / "state.npz"),
-    "State.steps": lambda w, it: it.steps,
-    "State.seen": lambda w, it: it.seen,
-    "State.__enter__": lambda w, it: it.__enter__(),
+SINGLE = {
+    "kv_cache": [Bad(Kind.MISSING_INPUT, lambda w: zrt.kv_cache(w.session, 8), "past_key_values", "'x', 'y'")],
+    "StatefulLane.run": [Bad(Kind.WRONG_VALUE, full, "4 of 4 steps", error=CapacityError)],
+    "StatefulLane.__init__": [
+        Bad(Kind.MISSING_INPUT, lambda w: zrt.StatefulLane(w.session, state=STATE), "'x'", error=ShapeError)
+    ],
 }
 
-CLOSABLE: dict[str, Callable[[World], Any]] = {"StatefulLane": lane_of, "State": state_of}
+CLOSED_SELF = {
+    "StatefulLane.run_with": lambda w, it: it.run_with(zrt.RunOptions()),
+    "State.__getitem__": lambda w, it: it["x"],
+    "State.write": lambda w, it: it.write({"x": w.array}),
+    "State.save": lambda w, it: it.save(w.folder / "state.npz"),
+}
 
-CANNOT_FAIL: dict[str, str] = {
-    "StateSnapshot.__init__": A_RESULT,
-    "StatefulLane.__new__": ANY,
-    "StatefulLane.step": A_FACT,
-    "StatePorts.each": A_FACT,
-    **{f"State.{name}": NOTHING for name in ("names", "capacity", "__iter__", "__len__")},
+CLOSED_ALONE = {
+    "StatefulLane": "run prime run_with_allocator_stats session inputs outputs audit slots state new_state",
+    "State": "reset copy snapshot steps seen",
+}
+
+CLOSABLE = {"StatefulLane": lane_of, "State": state_of}
+
+CANNOT_FAIL = {
+    A_RESULT: "StateSnapshot.__init__",
+    ANY: "StatefulLane.__new__",
+    A_FACT: "StatefulLane.step StatePorts.each",
+    NOTHING: "State.names State.capacity State.__iter__ State.__len__",
 }

@@ -30,23 +30,6 @@ typedef OrtCustomThreadHandle (*OrtCustomCreateThreadFn)(void *user_data, OrtThr
 
 typedef void (*OrtCustomJoinThreadFn)(OrtCustomThreadHandle handle);
 
-typedef void *(*OrtThreadPoolWorkEnqueueFn)(void *user_data);
-
-typedef void (*OrtThreadPoolWorkStartFn)(void *user_data, void *data);
-
-typedef void (*OrtThreadPoolWorkStopFn)(void *user_data, void *data);
-
-typedef void (*OrtThreadPoolWorkAbandonFn)(void *user_data, void *data);
-
-typedef struct OrtThreadPoolCallbacksConfig {
-    uint32_t version;
-    OrtThreadPoolWorkEnqueueFn on_enqueue;
-    OrtThreadPoolWorkStartFn on_start_work;
-    OrtThreadPoolWorkStopFn on_stop_work;
-    OrtThreadPoolWorkAbandonFn on_abandon;
-    void *user_context;
-} OrtThreadPoolCallbacksConfig;
-
 typedef OrtStatus *(*RegisterCustomOpsFn)(OrtSessionOptions *options, const OrtApiBase *api_base);
 
 typedef void (*RunAsyncCallbackFn)(void *user_data, OrtValue **out, size_t count, OrtStatusPtr status);

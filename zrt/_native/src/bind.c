@@ -1,10 +1,12 @@
 #include "python.h"
 #include <stdint.h>
+#include <string.h>
 
 #include "ort.h"
 #include "handle.h"
 #include "code.h"
 #include "lane.h"
+#include "allocated.h"
 #include "bind.h"
 
 _Static_assert(sizeof(Py_ssize_t) == sizeof(int64_t), "numpy's sizes are those of ONNX Runtime");
@@ -23,24 +25,23 @@ static OrtStatus *bind(const zrt_lane *lane, const char *name, const target *tar
                              : lane->api->BindInput(lane->binding, name, target->value);
 }
 
-/* Binds, and puts `kept` into the table of the request. */
-static uintptr_t put(zrt_lane *lane, PyObject *request, PyObject *kept, const target *target) {
-    PyObject *table = PyTuple_GetItem(request, 0), *name = PyTuple_GetItem(request, 1);
+/* Binds, and puts `keeper` into the table under the name. */
+static uintptr_t put(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *keeper, const target *target) {
     const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
     if (text == NULL)
         return (uintptr_t)lane->api->CreateStatus(ORT_INVALID_ARGUMENT, "the name is no UTF-8");
-    if (zrt_lane_take(lane))
+    if (zrt_flag_take(&lane->busy))
         return ZRT_BUSY;
     PyObject *former = PyDict_GetItemWithError(table, name);
     Py_XINCREF(former);
     uintptr_t code = ZRT_OK;
     /* First, so that no memory is bound that nothing keeps alive. */
-    if (PyDict_SetItem(table, name, kept) != 0)
+    if (PyDict_SetItem(table, name, keeper) != 0)
         code = (uintptr_t)lane->api->CreateStatus(ORT_FAIL, "no memory to bind it");
     else
         code = (uintptr_t)bind(lane, text, target);
     if (code == ZRT_OK) {
-        int anew = target->is_output ? former != kept : former == NULL;
+        int anew = target->is_output ? former != keeper : former == NULL;
         lane->incomplete |= anew;
         lane->version += (size_t)anew;
     } else if (former != NULL) {
@@ -48,7 +49,7 @@ static uintptr_t put(zrt_lane *lane, PyObject *request, PyObject *kept, const ta
     } else if (PyDict_GetItemWithError(table, name) != NULL) {
         PyDict_DelItem(table, name);
     }
-    zrt_lane_give(lane);
+    zrt_flag_give(&lane->busy);
     /* It may run Python's code, which may use the binding. */
     Py_XDECREF(former);
     return code;
@@ -79,13 +80,13 @@ static uintptr_t wrap(const zrt_lane *lane, uintptr_t address, const int64_t *di
         lane->host, (void *)address, bytes, dims, rank, type, value);
 }
 
-static uintptr_t put_memory(zrt_lane *lane, PyObject *request, PyObject *kept, int is_output, uintptr_t address,
-    const int64_t *dims, size_t rank, ONNXTensorElementDataType type, size_t bits) {
+static uintptr_t put_memory(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *keeper, int is_output,
+    uintptr_t address, const int64_t *dims, size_t rank, ONNXTensorElementDataType type, size_t bits) {
     OrtValue *value = NULL;
     uintptr_t code = wrap(lane, address, dims, rank, type, bits, &value);
     if (code != ZRT_OK)
         return code;
-    code = put(lane, request, kept, &(target){is_output, value, NULL});
+    code = put(lane, table, name, keeper, &(target){is_output, value, NULL});
     /* The binding has a reference of its own. */
     lane->api->ReleaseValue(value);
     return code;
@@ -93,82 +94,107 @@ static uintptr_t put_memory(zrt_lane *lane, PyObject *request, PyObject *kept, i
 
 /* The type of the elements that a buffer describes by one letter; none for others. */
 static ONNXTensorElementDataType type_of(const Py_buffer *view) {
-    static const ONNXTensorElementDataType whole[] = {ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32, ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64};
-    static const ONNXTensorElementDataType natural[] = {ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16, ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32,
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64};
-    if (view->format == NULL || view->format[0] == 0 || view->format[1] != 0)
-        return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-    size_t power = view->itemsize == 1 ? 0 : view->itemsize == 2 ? 1 : view->itemsize == 4 ? 2 : 3;
-    switch (*view->format) {
-    case '?':
-        return ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL;
-    case 'e':
-        return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
-    case 'f':
-        return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT;
-    case 'd':
-        return ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE;
-    case 'b':
-    case 'h':
-    case 'i':
-    case 'l':
-    case 'q':
-        return whole[power];
-    case 'B':
-    case 'H':
-    case 'I':
-    case 'L':
-    case 'Q':
-        return natural[power];
-    default:
-        return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-    }
+    static const struct {
+        const char *letters;
+        /* By the size of an element. */
+        ONNXTensorElementDataType types[9];
+    } kinds[] = {
+        {"?", {[1] = ONNX_TENSOR_ELEMENT_DATA_TYPE_BOOL}},
+        {"efd", {[2] = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16,
+                    [4] = ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+                    [8] = ONNX_TENSOR_ELEMENT_DATA_TYPE_DOUBLE}},
+        {"bhilq", {[1] = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8,
+                      [2] = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT16,
+                      [4] = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
+                      [8] = ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64}},
+        {"BHILQ", {[1] = ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8,
+                      [2] = ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT16,
+                      [4] = ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT32,
+                      [8] = ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT64}},
+    };
+    int one_letter = view->format != NULL && view->format[0] != 0 && view->format[1] == 0;
+    for (size_t i = 0; one_letter && view->itemsize <= 8 && i < sizeof kinds / sizeof *kinds; i++)
+        if (strchr(kinds[i].letters, *view->format) != NULL)
+            return kinds[i].types[view->itemsize];
+    return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
 }
 
-static uintptr_t put_array(zrt_lane *lane, PyObject *request, const Py_buffer *view) {
-    ONNXTensorElementDataType type = type_of(view);
-    if (type == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED)
-        return ZRT_MISALIGNED;
-    PyObject *kept = PyTuple_Pack(1, PyTuple_GetItem(request, 2));
-    uintptr_t code = ZRT_MISALIGNED;
-    if (kept != NULL)
-        code = put_memory(lane, request, kept, 0, (uintptr_t)view->buf, (const int64_t *)view->shape,
-            (size_t)view->ndim, type, 8 * (size_t)view->itemsize);
-    Py_XDECREF(kept);
-    return code;
-}
-
-uintptr_t zrt_bind_array(zrt_handle *handle, uintptr_t request) {
-    PyGILState_STATE state = PyGILState_Ensure();
+static uintptr_t put_array(zrt_lane *lane, PyObject *table, PyObject *name, PyObject *array) {
     Py_buffer view;
+    if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) != 0)
+        return ZRT_MISALIGNED;
+    ONNXTensorElementDataType type = type_of(&view);
+    PyObject *keeper = type == ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED ? NULL : PyTuple_Pack(1, array);
     uintptr_t code = ZRT_MISALIGNED;
-    if (PyObject_GetBuffer(PyTuple_GetItem((PyObject *)request, 2), &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) == 0) {
-        code = put_array(handle->pointer, (PyObject *)request, &view);
-        PyBuffer_Release(&view);
-    }
-    PyErr_Clear();
-    PyGILState_Release(state);
+    if (keeper != NULL)
+        code = put_memory(lane, table, name, keeper, 0, (uintptr_t)view.buf, (const int64_t *)view.shape,
+            (size_t)view.ndim, type, 8 * (size_t)view.itemsize);
+    Py_XDECREF(keeper);
+    PyBuffer_Release(&view);
     return code;
+}
+
+PyObject *zrt_bind_array(PyObject *self, PyObject *const *arguments, Py_ssize_t count) {
+    (void)self;
+    (void)count;
+    const zrt_handle *handle = PyLong_AsVoidPtr(arguments[0]);
+    uintptr_t code = put_array(handle->pointer, arguments[1], arguments[2], arguments[3]);
+    PyErr_Clear();
+    return PyLong_FromUnsignedLongLong(code);
 }
 
 uintptr_t zrt_bind_address(zrt_handle *handle, uintptr_t request, int is_output, uintptr_t address, const int64_t *dims,
     size_t rank, ONNXTensorElementDataType type, size_t bits) {
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *tuple = (PyObject *)request;
-    uintptr_t code =
-        put_memory(handle->pointer, tuple, PyTuple_GetItem(tuple, 2), is_output, address, dims, rank, type, bits);
+    PyObject *tuple = (PyObject *)request, *name = PyTuple_GetItem(tuple, 1), *keeper = PyTuple_GetItem(tuple, 2);
+    uintptr_t code = put_memory(
+        handle->pointer, PyTuple_GetItem(tuple, 0), name, keeper, is_output, address, dims, rank, type, bits);
     PyErr_Clear();
     PyGILState_Release(state);
     return code;
 }
 
-uintptr_t zrt_bind_left(zrt_handle *handle, uintptr_t request, const OrtMemoryInfo *memory) {
+uintptr_t zrt_bind_memory(zrt_handle *handle, uintptr_t request, const OrtMemoryInfo *memory) {
     PyGILState_STATE state = PyGILState_Ensure();
-    PyObject *tuple = (PyObject *)request;
-    uintptr_t code = put(handle->pointer, tuple, PyTuple_GetItem(tuple, 2), &(target){1, NULL, memory});
+    PyObject *tuple = (PyObject *)request, *name = PyTuple_GetItem(tuple, 1), *keeper = PyTuple_GetItem(tuple, 2);
+    uintptr_t code = put(handle->pointer, PyTuple_GetItem(tuple, 0), name, keeper, &(target){1, NULL, memory});
     PyErr_Clear();
     PyGILState_Release(state);
+    return code;
+}
+
+uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *allocated, size_t only, uintptr_t results) {
+    const OrtApi *api = allocated->api;
+    OrtAllocator *allocator;
+    RETURN_CODE_IF_FAILED(api->GetAllocatorWithDefaultOptions(&allocator));
+    OrtValue **values = NULL;
+    size_t count = 0;
+    RETURN_CODE_IF_FAILED(api->GetBoundOutputValues(binding, allocator, &values, &count));
+    if (values == NULL)
+        return ZRT_OK;
+    uintptr_t code;
+    if (count == allocated->count) {
+        PyGILState_STATE state = PyGILState_Ensure();
+        code = zrt_allocated_put(allocated, values, only, (void *)results);
+        PyErr_Clear();
+        PyGILState_Release(state);
+    } else
+        code = (uintptr_t)api->CreateStatus(ORT_FAIL, "another number of outputs is bound than was read before");
+    for (size_t i = 0; i < count; i++)
+        if (values[i] != NULL)
+            api->ReleaseValue(values[i]);
+    /* It frees memory only, and its status is always NULL. */
+    OrtStatus *freed = api->AllocatorFree(allocator, values);
+    if (freed != NULL)
+        api->ReleaseStatus(freed);
+    return code;
+}
+
+uintptr_t zrt_lane_read(zrt_handle *handle, const zrt_allocated *allocated, size_t only, uintptr_t results) {
+    zrt_lane *lane = handle->pointer;
+    if (zrt_flag_take(&lane->busy))
+        return ZRT_BUSY;
+    uintptr_t code = zrt_bound_read(lane->binding, allocated, only, results);
+    zrt_flag_give(&lane->busy);
     return code;
 }

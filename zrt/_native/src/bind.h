@@ -1,16 +1,28 @@
-/* Binds memory to a zrt_lane and keeps it alive, in one step. */
+/* Binds memory to a zrt_lane and keeps it alive, in one step; and reads its outputs. */
 #pragma once
 
-/* `request` is the address of a tuple of a dict, a name and an object. Under the name the dict has what keeps bound
-   memory alive: after success this is the object, or a tuple of it where it is an array; an error changes
-   nothing. Where other than the same object was there before, an output is bound anew, as is an input that was not
-   bound: runs are incomplete then. These functions take the GIL, and return a code (code.h). ZRT_MISALIGNED: the memory
-   does not suit a tensor of numbers. */
-uintptr_t zrt_bind_array(zrt_handle *lane, uintptr_t request);
+/* The builtin
+
+     bind_array(lane, table, name, array)
+
+   binds an input to the memory of an array; `lane` is the address of a handle on a zrt_lane.
+
+   The builtin and the next two functions put into the dict `table`, under the name, the object that keeps the bound
+   memory alive: a tuple of the array, or the third element of `request`, the address of a tuple of the table, the name
+   and that object. An error changes nothing. Where other than the same object was there before, an output is bound
+   anew, as is an input that was not bound: runs are incomplete then. All return a code (code.h). ZRT_MISALIGNED: the
+   memory does not suit a tensor of numbers. */
 
 /* Memory of the host: a tensor of `rank` sizes and of elements of so many `bits`. */
 uintptr_t zrt_bind_address(zrt_handle *lane, uintptr_t request, int is_output, uintptr_t address, const int64_t *dims,
     size_t rank, ONNXTensorElementDataType type, size_t bits);
 
-/* Leaves an output to ONNX Runtime, which makes it on `memory`; that of the last run is released. */
-uintptr_t zrt_bind_left(zrt_handle *lane, uintptr_t request, const OrtMemoryInfo *memory);
+/* Has ONNX Runtime allocate an output on `memory`; that of the last run is released. */
+uintptr_t zrt_bind_memory(zrt_handle *lane, uintptr_t request, const OrtMemoryInfo *memory);
+
+/* Reads the values that are bound as outputs, in the order of binding, into `results`, the address of a list, as
+   zrt_allocated_put does. */
+uintptr_t zrt_bound_read(const OrtIoBinding *binding, const zrt_allocated *allocated, size_t only, uintptr_t results);
+
+/* zrt_bound_read for the binding of a zrt_lane, which no other thread may use: takes its flag `busy`. */
+uintptr_t zrt_lane_read(zrt_handle *lane, const zrt_allocated *allocated, size_t only, uintptr_t results);

@@ -4,31 +4,32 @@
 #include <time.h>
 
 #include "ort.h"
-#include "handle.h"
-#include "made.h"
-#include "call.h"
-#include "deadline.h"
-#include "queue.h"
-#include "watch.h"
-#include "bridge.h"
 #include "log.h"
-#include "async.h"
+#include "bridge.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t delivered = PTHREAD_COND_INITIALIZER;
 
-static zrt_queue queue;
+/* The lines that wait, the oldest first, and where the next one is linked. */
+static zrt_log *queue;
+static zrt_log **place = &queue;
 static uint64_t pushed_count;
 static uint64_t delivered_count;
 static int ended;
 
-static void free_logs(zrt_message *messages) {
-    while (messages != NULL) {
-        zrt_message *next = messages->next;
-        if (messages->kind == ZRT_MESSAGE_LOG)
-            free(messages);
-        messages = next;
+static zrt_log *take_all(void) {
+    zrt_log *lines = queue;
+    queue = NULL;
+    place = &queue;
+    return lines;
+}
+
+static void free_all(zrt_log *lines) {
+    while (lines != NULL) {
+        zrt_log *next = lines->next;
+        free(lines);
+        lines = next;
     }
 }
 
@@ -41,13 +42,13 @@ static void in_parent(void) {
 }
 
 static void in_child(void) {
-    /* The parent delivers the messages that wait, and those that its thread has taken. */
-    zrt_message *messages = zrt_queue_take(&queue);
+    /* The parent delivers the lines that wait, and those that its thread has taken. */
+    zrt_log *lines = take_all();
     delivered_count = pushed_count;
     pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&arrived, NULL);
     pthread_cond_init(&delivered, NULL);
-    free_logs(messages);
+    free_all(lines);
 }
 
 int zrt_bridge_open(void) {
@@ -59,11 +60,13 @@ int zrt_bridge_open(void) {
     return failed;
 }
 
-int zrt_bridge_push(zrt_message *message) {
+int zrt_bridge_push(zrt_log *log) {
     pthread_mutex_lock(&lock);
     int accepted = !ended;
     if (accepted) {
-        zrt_queue_append(&queue, message);
+        log->next = NULL;
+        *place = log;
+        place = &log->next;
         pushed_count++;
         pthread_cond_signal(&arrived);
     }
@@ -71,28 +74,17 @@ int zrt_bridge_push(zrt_message *message) {
     return accepted;
 }
 
-zrt_message *zrt_bridge_take(size_t count) {
+zrt_log *zrt_bridge_take(size_t count) {
     pthread_mutex_lock(&lock);
     if (count != 0) {
         delivered_count += count;
         pthread_cond_broadcast(&delivered);
     }
-    while (queue.length == 0 && !ended)
+    while (queue == NULL && !ended)
         pthread_cond_wait(&arrived, &lock);
-    zrt_message *messages = zrt_queue_take(&queue);
+    zrt_log *lines = take_all();
     pthread_mutex_unlock(&lock);
-    return messages;
-}
-
-void zrt_bridge_release(zrt_message *messages) {
-    while (messages != NULL) {
-        zrt_message *next = messages->next;
-        if (messages->kind == ZRT_MESSAGE_RUN)
-            zrt_run_drop((zrt_run *)messages);
-        else if (messages->kind == ZRT_MESSAGE_LOG)
-            free(messages);
-        messages = next;
-    }
+    return lines;
 }
 
 uint64_t zrt_bridge_pushed(void) {
@@ -104,7 +96,10 @@ uint64_t zrt_bridge_pushed(void) {
 
 int zrt_bridge_flush(uint64_t count, double seconds) {
     struct timespec end;
-    zrt_deadline(seconds, &end);
+    clock_gettime(CLOCK_REALTIME, &end);
+    int64_t nanoseconds = end.tv_nsec + (int64_t)(seconds * 1e9);
+    end.tv_sec += nanoseconds / 1000000000;
+    end.tv_nsec = nanoseconds % 1000000000;
     pthread_mutex_lock(&lock);
     int waited = 0;
     while (delivered_count < count && !ended && waited == 0)
@@ -117,12 +112,11 @@ int zrt_bridge_flush(uint64_t count, double seconds) {
 void zrt_bridge_end(void) {
     pthread_mutex_lock(&lock);
     ended = 1;
-    zrt_message *messages = zrt_queue_take(&queue);
+    zrt_log *lines = take_all();
     pthread_cond_broadcast(&arrived);
     pthread_cond_broadcast(&delivered);
     pthread_mutex_unlock(&lock);
-    for (zrt_message *message = messages; message != NULL; message = message->next)
-        if (message->kind == ZRT_MESSAGE_LOG)
-            zrt_log_print((const zrt_log *)message);
-    free_logs(messages);
+    for (const zrt_log *log = lines; log != NULL; log = log->next)
+        zrt_log_print(log);
+    free_all(lines);
 }

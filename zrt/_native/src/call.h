@@ -1,4 +1,4 @@
-/* Session.run in one C call: wrap the caller's arrays as values, run, release them. */
+/* A run of a session in one C call: from the feeds as the caller gave them to the list of results. */
 #pragma once
 
 typedef struct zrt_tensor {
@@ -21,28 +21,35 @@ typedef struct zrt_call {
     const char *const *output_names;
     const zrt_tensor *inputs;
     const zrt_tensor *outputs;
-    /* For runs from Python's feeds (feed.h), and NULL where an input takes no arrays. Python keeps these objects: the
-       inputs' names; the dtypes of their arrays, NULL for strings; and for each output the arguments of numpy's
-       `empty`, NULL where ONNX Runtime makes it. */
+    /* Which outputs ONNX Runtime allocates; NULL for none. Python replaces it if the model declares outputs wrongly. */
+    const zrt_allocated *allocated;
+    /* Python keeps these objects: for each output the arguments of numpy's `empty`, NULL where ONNX Runtime allocates
+       it; the inputs' names, NULL where an input takes no array; the dtypes of their arrays, NULL for strings; and a
+       tuple of the outputs' names, NULL where the outputs are all those of the session. */
+    void *const *fresh;
     void *const *names;
     void *const *dtypes;
-    void *const *fresh;
+    void *wanted;
     /* Whether the inputs are all those of the session, in its order. */
     int positional;
 } zrt_call;
 
-/* Store a value over the memory of each input or output in `values`, but for the outputs that `made` leaves to ONNX
-   Runtime; `made` is NULL where it leaves none. Return a code (code.h): ZRT_MISALIGNED for memory that is not aligned,
-   on which a kernel may crash. */
-uintptr_t zrt_call_wrap_inputs(const zrt_call *call, void *const *memory, OrtValue **values);
-uintptr_t zrt_call_wrap_outputs(const zrt_call *call, void *const *memory, const zrt_made *made, OrtValue **values);
+/* Keeps numpy's function `empty`; returns 0, or -1 with an exception. The builtins:
 
-/* `call` is a handle on a zrt_call. inputs[i] and outputs[i] are the arrays' memory; `made` receives the outputs that
-   it leaves to ONNX Runtime, and `list`, the address of a list, their arrays (made.h); `made` is NULL where it leaves
-   none. Returns a code (code.h). */
-uintptr_t zrt_call_run(zrt_handle *call, const OrtRunOptions *run_options, void *const *inputs, void *const *outputs,
-    zrt_made *made, uintptr_t list);
+   run_feeds(calls, feeds, outputs, options=0, end=0) runs the first call that is for these feeds and outputs.
+   `calls` is a tuple of, by turns, the address of a handle on a zrt_call and the object that keeps it. `feeds` is a
+   dict of numpy arrays by name, or a list or tuple in the session's order. `outputs` has the outputs' names, or is None
+   for all. `options` is the address of OrtRunOptions, or 0; `end` is that of a zrt_watch, or 0; with both, no other run
+   may use the options.
 
-/* Like zrt_call_run, with inputs that are values; they are borrowed during the call. */
-uintptr_t zrt_call_run_values(zrt_handle *call, const OrtRunOptions *run_options, OrtValue *const *inputs,
-    void *const *outputs, zrt_made *made, uintptr_t list);
+   find_call(calls, feeds, outputs) returns the object of that call, or None.
+
+   run_values(calls, values, options=0, end=0) runs the first call over the OrtValues at the address `values`.
+
+   The last and the first free the GIL during the run and return the list of results. Else they return None where
+   nothing ran, because no call is for such feeds; or a tuple of a code (code.h), the results so far and the call's
+   object. */
+int zrt_call_open(void *empty);
+
+/* run_values for a tuple that begins with the elements of `calls` and the argument `values`. */
+void *zrt_call_prepared(void *prepared);

@@ -4,29 +4,12 @@
 #include <string.h>
 
 #include "ort.h"
+#include "handle.h"
 #include "library.h"
-
 #include "editor.h"
 
 static OrtStatus *no_memory(const OrtApi *api) {
     return api->CreateStatus(ORT_FAIL, "no memory for the model editor");
-}
-
-OrtStatus *zrt_editor_new(const OrtApi *api, zrt_editor **out) {
-    const OrtModelEditorApi *table = api->GetModelEditorApi();
-    if (table == NULL)
-        return api->CreateStatus(ORT_NOT_IMPLEMENTED, "this library was built without the model editor");
-    zrt_editor *made = calloc(1, sizeof *made);
-    if (made == NULL)
-        return no_memory(api);
-    made->api = api;
-    made->editor = table;
-    OrtStatus *status = table->CreateGraph(&made->graph);
-    if (status != NULL)
-        free(made);
-    else
-        *out = made;
-    return status;
 }
 
 void zrt_editor_free(void *pointer) {
@@ -36,17 +19,6 @@ void zrt_editor_free(void *pointer) {
     if (editor->model != NULL)
         editor->api->ReleaseModel(editor->model);
     free(editor);
-}
-
-OrtStatus *zrt_editor_takes(const OrtApi *api, const OrtTypeInfo *type) {
-    const OrtModelEditorApi *table = api->GetModelEditorApi();
-    OrtValueInfo *info = NULL;
-    if (table == NULL)
-        return api->CreateStatus(ORT_NOT_IMPLEMENTED, "this library was built without the model editor");
-    OrtStatus *status = table->CreateValueInfo("value", type, &info);
-    if (info != NULL)
-        api->ReleaseValueInfo(info);
-    return status;
 }
 
 OrtStatus *zrt_editor_values(
@@ -97,9 +69,9 @@ static const OrtMemoryInfo *witness_info(const OrtAllocator *allocator) {
 static OrtStatus *takes_over(const zrt_editor *editor, bool *answer) {
     /* 0: not known yet, 1: no, 2: yes. */
     static int known;
-    int found = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (found != 0) {
-        *answer = found == 2;
+    int state = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (state != 0) {
+        *answer = state == 2;
         return NULL;
     }
     const OrtApi *api = editor->api;
@@ -136,50 +108,13 @@ static OrtStatus *takes_over(const zrt_editor *editor, bool *answer) {
     return status;
 }
 
-static OrtStatus *tensor_over(const OrtApi *api, ONNXTensorElementDataType type, const int64_t *dims, size_t rank,
-    void *data, size_t size, OrtValue **out) {
-    OrtMemoryInfo *info = NULL;
-    OrtStatus *status = api->CreateMemoryInfo("Cpu", OrtDeviceAllocator, 0, OrtMemTypeDefault, &info);
-    if (status == NULL)
-        status = api->CreateTensorWithDataAsOrtValue(info, data, size, dims, rank, type, out);
-    if (info != NULL)
-        api->ReleaseMemoryInfo(info);
-    return status;
-}
-
-static OrtStatus *tensor_of(const OrtApi *api, ONNXTensorElementDataType type, const int64_t *dims, size_t rank,
-    const void *data, size_t size, OrtValue **out) {
-    OrtAllocator *allocator = NULL;
-    void *place = NULL;
-    size_t room = 0;
-    OrtStatus *status = api->GetAllocatorWithDefaultOptions(&allocator);
-    if (status == NULL)
-        status = api->CreateTensorAsOrtValue(allocator, dims, rank, type, out);
-    if (status == NULL)
-        status = api->GetTensorSizeInBytes(*out, &room);
-    if (status == NULL && room != size)
-        status = api->CreateStatus(ORT_INVALID_ARGUMENT, "the tensor takes another number of bytes");
-    if (status == NULL && size != 0) {
-        status = api->GetTensorMutableData(*out, &place);
-        if (status == NULL)
-            memcpy(place, data, size);
-    }
-    return status;
-}
-
-OrtStatus *zrt_editor_initializer(zrt_editor *editor, const char *name, ONNXTensorElementDataType type,
-    const int64_t *dims, size_t rank, void *data, size_t size, bool borrowed) {
-    OrtValue *value = NULL;
+OrtStatus *zrt_editor_initializer(zrt_editor *editor, const char *name, zrt_handle *value, bool borrowed) {
     bool taken = false;
-    OrtStatus *status = takes_over(editor, &taken);
-    if (status == NULL)
-        status = borrowed ? tensor_over(editor->api, type, dims, rank, data, size, &value)
-                          : tensor_of(editor->api, type, dims, rank, data, size, &value);
-    if (status == NULL)
-        status = editor->editor->AddInitializerToGraph(editor->graph, name, value, borrowed);
-    if (value != NULL && !(status == NULL && taken))
-        editor->api->ReleaseValue(value);
-    return status;
+    RETURN_IF_FAILED(takes_over(editor, &taken));
+    RETURN_IF_FAILED(editor->editor->AddInitializerToGraph(editor->graph, name, value->pointer, borrowed));
+    if (taken)
+        value->pointer = NULL;
+    return NULL;
 }
 
 OrtStatus *zrt_editor_node(zrt_editor *editor, const char *op, const char *domain, const char *name,
@@ -188,20 +123,20 @@ OrtStatus *zrt_editor_node(zrt_editor *editor, const char *op, const char *domai
     const OrtApi *api = editor->api;
     OrtNode *node = NULL;
     OrtStatus *status = NULL;
-    OrtOpAttr **made = calloc(attribute_count ? attribute_count : 1, sizeof *made);
-    if (made == NULL)
+    OrtOpAttr **attrs = calloc(attribute_count ? attribute_count : 1, sizeof *attrs);
+    if (attrs == NULL)
         return no_memory(api);
     for (size_t i = 0; i < attribute_count && status == NULL; i++)
         status = api->CreateOpAttr(
-            attributes[i].name, attributes[i].data, attributes[i].length, attributes[i].type, &made[i]);
+            attributes[i].name, attributes[i].data, attributes[i].length, attributes[i].type, &attrs[i]);
     if (status == NULL)
         status = editor->editor->CreateNode(
-            op, domain, name, inputs, input_count, outputs, output_count, made, attribute_count, &node);
+            op, domain, name, inputs, input_count, outputs, output_count, attrs, attribute_count, &node);
     /* The node copies them; it sets those that it takes over to NULL in the array. */
     for (size_t i = 0; i < attribute_count; i++)
-        if (made[i] != NULL)
-            api->ReleaseOpAttr(made[i]);
-    free(made);
+        if (attrs[i] != NULL)
+            api->ReleaseOpAttr(attrs[i]);
+    free(attrs);
     if (status == NULL)
         status = editor->editor->AddNodeToGraph(editor->graph, node);
     if (status != NULL && node != NULL)

@@ -17,22 +17,15 @@ typedef struct zrt_attribute {
     OrtOpAttrType type;
 } zrt_attribute;
 
-/* Every function returns a status of ONNX Runtime, NULL for success. The caller keeps the ownership of every argument.
- */
-
-OrtStatus *zrt_editor_new(const OrtApi *api, zrt_editor **out);
-
-/* Whether the library can make a value of this type: NULL if it can, else a status with the reason. */
-OrtStatus *zrt_editor_takes(const OrtApi *api, const OrtTypeInfo *type);
+/* Every function returns a status of ONNX Runtime, NULL for success. */
 
 /* Sets the graph's inputs or outputs. */
 OrtStatus *zrt_editor_values(
     zrt_editor *editor, bool outputs, const char *const *names, const OrtTypeInfo *const *types, size_t count);
 
-/* Adds a tensor of `size` bytes at `data`: a copy, or if `borrowed` the memory itself, which must then outlive every
-   session of the graph. */
-OrtStatus *zrt_editor_initializer(zrt_editor *editor, const char *name, ONNXTensorElementDataType type,
-    const int64_t *dims, size_t rank, void *data, size_t size, bool borrowed);
+/* Adds the value of a handle, which no longer has it if the graph takes it over. If `borrowed`, its memory must outlive
+   every session of the graph. */
+OrtStatus *zrt_editor_initializer(zrt_editor *editor, const char *name, zrt_handle *value, bool borrowed);
 
 OrtStatus *zrt_editor_node(zrt_editor *editor, const char *op, const char *domain, const char *name,
     const char *const *inputs, size_t input_count, const char *const *outputs, size_t output_count,
@@ -41,4 +34,5 @@ OrtStatus *zrt_editor_node(zrt_editor *editor, const char *op, const char *domai
 /* Moves the graph into `model`; nothing can be added to it afterwards. */
 OrtStatus *zrt_editor_model(zrt_editor *editor, const char *const *domains, const int *versions, size_t count);
 
+/* A zrt_release. */
 void zrt_editor_free(void *editor);

@@ -35,12 +35,9 @@ uintptr_t zrt_lane_step(const zrt_lane *lane, const OrtRunOptions *run_options);
 /* `lane` is a handle on a zrt_lane. */
 uintptr_t zrt_lane_run(zrt_handle *lane);
 
-/* Like zrt_lane_run, with other run options than the lane's own. */
-uintptr_t zrt_lane_run_with(zrt_handle *lane, const OrtRunOptions *run_options);
-
-/* Takes the flag `busy`: returns 0 if it was free. Gives it back. */
-int zrt_lane_take(zrt_lane *lane);
-void zrt_lane_give(zrt_lane *lane);
+/* Takes a flag `busy`: returns 0 if it was free. Gives it back. */
+int zrt_flag_take(int *busy);
+void zrt_flag_give(int *busy);
 
 /* An input or output with several values over memory of the caller's, of which one is bound. */
 typedef struct zrt_ring {
@@ -65,15 +62,6 @@ typedef struct zrt_claim {
 /* Returns 0 if the flag was free. */
 int zrt_claim_begin(zrt_claim *claim, int *busy);
 void zrt_claim_end(zrt_claim *claim);
-
-/* Runs `count` times and stores the nanoseconds that the batch took. */
-uintptr_t zrt_lane_loop(zrt_handle *lane, size_t count, uint64_t *nanoseconds);
-
-/* For comparison: a C program's loop over synchronize, RunWithBinding, synchronize. */
-uintptr_t zrt_plain_loop(zrt_handle *lane, size_t count, uint64_t *nanoseconds);
-
-/* Runs `count` times and stores the nanoseconds of each. */
-uintptr_t zrt_lane_times(zrt_handle *lane, size_t count, uint64_t *nanoseconds);
 
 /* The monotonic clock, in nanoseconds. */
 uint64_t zrt_clock(void);

@@ -10,9 +10,8 @@
 #include <unistd.h>
 
 #include "ort.h"
-#include "queue.h"
-#include "bridge.h"
 #include "log.h"
+#include "bridge.h"
 
 static size_t strayed;
 
@@ -20,20 +19,19 @@ static struct iovec piece(const char *text) {
     return (struct iovec){(void *)text, strlen(text)};
 }
 
-void zrt_log_write(
-    int severity, uint64_t nanoseconds, const char *category, const char *id, const char *location, const char *text) {
+void zrt_log_print(const zrt_log *log) {
     static const char *const letters[] = {"V", "I", "W", "E", "F"};
     static const char *const colours[] = {"", "", "\033[0;93m", "\033[1;31m", "\033[1;37;41m"};
-    int known = severity >= 0 && severity < 5 ? severity : 4;
-    time_t seconds = (time_t)(nanoseconds / 1000000000u);
+    int known = log->severity >= 0 && log->severity < 5 ? log->severity : 4;
+    time_t seconds = (time_t)(log->nanoseconds / 1000000000u);
     struct tm local;
     char date[32] = "", when[64];
     if (localtime_r(&seconds, &local) != NULL)
         strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &local);
-    snprintf(when, sizeof when, "%s.%09u [", date, (unsigned)(nanoseconds % 1000000000u));
-    struct iovec pieces[] = {piece(colours[known]), piece(when), piece(letters[known]), piece(":"), piece(category),
-        piece(":"), piece(id), piece(", "), piece(location), piece("] "), piece(text),
-        piece(known >= 2 ? "\033[m\n" : "\n")};
+    snprintf(when, sizeof when, "%s.%09u [", date, (unsigned)(log->nanoseconds % 1000000000u));
+    struct iovec pieces[] = {piece(colours[known]), piece(when), piece(letters[known]), piece(":"),
+        piece(log->category), piece(":"), piece(log->id), piece(", "), piece(log->location), piece("] "),
+        piece(log->text), piece(known >= 2 ? "\033[m\n" : "\n")};
     int count = sizeof pieces / sizeof *pieces, begun = 0;
     while (begun < count) {
         ssize_t written = writev(STDERR_FILENO, pieces + begun, count - begun);
@@ -51,8 +49,8 @@ void zrt_log_write(
     }
 }
 
-void zrt_log_print(const zrt_log *log) {
-    zrt_log_write(log->severity, log->nanoseconds, log->category, log->id, log->location, log->text);
+void zrt_log_free(zrt_log *log) {
+    free(log);
 }
 
 static const char *store(char **place, const char *text, size_t size) {
@@ -71,11 +69,15 @@ zrt_log *zrt_log_record(
     zrt_log *log = malloc(sizeof *log + of_category + of_id + of_location + of_text);
     if (log == NULL) {
         __atomic_fetch_add(&strayed, 1, __ATOMIC_RELAXED);
-        zrt_log_write(severity, nanoseconds, category, id, location, text);
+        zrt_log_print(&(zrt_log){.severity = severity,
+            .nanoseconds = nanoseconds,
+            .category = category,
+            .id = id,
+            .location = location,
+            .text = text});
         return NULL;
     }
     memset(log, 0, sizeof *log);
-    log->message.kind = ZRT_MESSAGE_LOG;
     log->severity = severity;
     log->nanoseconds = nanoseconds;
     log->thread = (uint64_t)(uintptr_t)pthread_self();
@@ -95,7 +97,7 @@ void zrt_log_sink(void *sink, OrtLoggingLevel severity, const char *category, co
     if (log == NULL)
         return;
     log->sink = (uintptr_t)sink;
-    if (!zrt_bridge_push(&log->message)) {
+    if (!zrt_bridge_push(log)) {
         zrt_log_print(log);
         free(log);
     }

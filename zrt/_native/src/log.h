@@ -1,8 +1,9 @@
-/* Turns ONNX Runtime's log lines into messages for Python, or prints them to standard error after the bridge's end. */
+/* Records ONNX Runtime's log lines for Python, or prints them to standard error after the bridge's end. */
 #pragma once
 
 typedef struct zrt_log {
-    zrt_message message;
+    /* The next line of a list. */
+    struct zrt_log *next;
     int severity;
     /* The number of the Python logger (log_sink.py). */
     uintptr_t sink;
@@ -29,7 +30,6 @@ void zrt_log_sink(
     void *sink, OrtLoggingLevel severity, const char *category, const char *id, const char *location, const char *text);
 
 /* Writes a line to standard error in ONNX Runtime's format. Allocates nothing. */
-void zrt_log_write(
-    int severity, uint64_t nanoseconds, const char *category, const char *id, const char *location, const char *text);
-
 void zrt_log_print(const zrt_log *log);
+
+void zrt_log_free(zrt_log *log);

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "ort.h"
-#include "queue.h"
-#include "bridge.h"
 #include "log.h"
 #include "log_callback.h"
 

@@ -25,7 +25,9 @@ static size_t round_up(size_t size, size_t step) {
 static int from_heap(zrt_memory *memory, size_t bytes, size_t alignment) {
     memory->length = bytes ? bytes : 1;
     int error = posix_memalign(&memory->data, alignment, memory->length);
-    if (error == 0)
+    if (error != 0)
+        memory->data = NULL;
+    else
         memset(memory->data, 0, memory->length);
     return error;
 }
@@ -71,29 +73,20 @@ static void touch(zrt_memory *memory) {
         bytes[at] = 0;
 }
 
-int zrt_memory_new(size_t bytes, size_t alignment, int asked, zrt_memory **result) {
-    zrt_memory *memory = calloc(1, sizeof *memory);
-    if (memory == NULL)
-        return ENOMEM;
-    memory->file = -1;
+int zrt_memory_new(zrt_memory *memory, size_t bytes, size_t alignment, int asked) {
     /* Locks and hints apply to whole pages, and the heap shares its pages with other allocations. */
     int own_pages =
         (asked & (ZRT_MEMORY_HUGEPAGE | ZRT_MEMORY_LOCK)) || bytes >= MAPPED_FROM || alignment > page_size();
     int error = own_pages ? from_pages(memory, bytes, alignment) : from_heap(memory, bytes, alignment);
-    if (error != 0) {
-        free(memory);
+    if (error != 0)
         return error;
-    }
     if (asked & ZRT_MEMORY_HUGEPAGE)
         zrt_memory_advise(memory, ZRT_ADVICE_HUGEPAGE);
-    if ((asked & ZRT_MEMORY_LOCK) && (error = zrt_memory_lock(memory)) != 0) {
-        zrt_memory_free(memory);
+    if ((asked & ZRT_MEMORY_LOCK) && (error = zrt_memory_lock(memory)) != 0)
         return -error;
-    }
     /* After the hint, which has no effect on pages that exist already. */
     if (asked & ZRT_MEMORY_PREFAULT)
         touch(memory);
-    *result = memory;
     return 0;
 }
 
@@ -145,33 +138,18 @@ static int from_file(zrt_memory *memory, size_t bytes) {
     return 0;
 }
 
-int zrt_memory_map(const char *path, zrt_memory **result) {
+int zrt_memory_map(zrt_memory *memory, const char *path) {
     struct stat stated;
-    *result = NULL;
     /* O_NONBLOCK: opening a pipe must not wait for its writer. */
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0)
+    memory->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (memory->file < 0)
         return errno;
-    int error = fstat(file, &stated) != 0 ? errno : 0;
-    if (error == 0 && !S_ISREG(stated.st_mode))
-        error = S_ISDIR(stated.st_mode) ? EISDIR : ENOTSUP;
-    zrt_memory *memory = NULL;
-    if (error == 0 && stated.st_size > 0) {
-        memory = calloc(1, sizeof *memory);
-        if (memory == NULL) {
-            error = ENOMEM;
-        } else {
-            memory->file = file;
-            error = from_file(memory, (size_t)stated.st_size);
-        }
-    }
-    if (error != 0 || memory == NULL) {
-        free(memory);
-        close(file);
-        return error;
-    }
-    *result = memory;
-    return 0;
+    memory->is_file = 1;
+    if (fstat(memory->file, &stated) != 0)
+        return errno;
+    if (!S_ISREG(stated.st_mode))
+        return S_ISDIR(stated.st_mode) ? EISDIR : ENOTSUP;
+    return stated.st_size > 0 ? from_file(memory, (size_t)stated.st_size) : 0;
 }
 
 int64_t zrt_memory_file_size(const zrt_memory *memory) {
@@ -186,7 +164,7 @@ void zrt_memory_free(void *pointer) {
         munmap(memory->mapping, memory->mapped);
     else
         free(memory->data);
-    if (memory->file >= 0)
+    if (memory->is_file)
         close(memory->file);
     free(memory);
 }

@@ -1,5 +1,5 @@
 /* Aligned, zeroed memory, on request with huge pages, prefaulted or locked; and mapped files. The caller owns every
-   zrt_memory. */
+   zrt_memory, which is all zeros before it gets memory. */
 #pragma once
 
 /* Flags that a caller may combine. */
@@ -16,20 +16,21 @@ typedef struct zrt_memory {
     void *mapping;
     size_t mapped;
     int hugepage;
-    /* The descriptor of a mapped file, which zrt_memory_free closes; -1 for other memory. */
+    /* Whether there is a mapped file, and its descriptor, which zrt_memory_free closes. */
+    int is_file;
     int file;
 } zrt_memory;
 
-/* Allocates at least `bytes` zeroed bytes; `alignment` is a power of two and at least that of a pointer. Returns 0 and
-   stores the memory; errno without memory; -errno where the system refuses to lock it, and nothing stays allocated. */
-int zrt_memory_new(size_t bytes, size_t alignment, int asked, zrt_memory **memory);
+/* Allocates at least `bytes` zeroed bytes; `alignment` is a power of two and at least that of a pointer. Returns 0;
+   errno without memory; -errno where the system refuses to lock it. */
+int zrt_memory_new(zrt_memory *memory, size_t bytes, size_t alignment, int asked);
 
 /* Advice for the system about how a file will be read. */
 enum { ZRT_ADVICE_SEQUENTIAL = 1, ZRT_ADVICE_RANDOM = 2, ZRT_ADVICE_WILLNEED = 3, ZRT_ADVICE_HUGEPAGE = 4 };
 
-/* Maps a regular file, read-only, at its present size. Returns 0 and stores the memory, NULL for an empty file; else
-   errno. If the file becomes shorter, a read beyond its end raises SIGBUS. */
-int zrt_memory_map(const char *path, zrt_memory **memory);
+/* Maps a regular file, read-only, at its present size; an empty one has no memory. Returns 0, else errno. If the file
+   becomes shorter, a read beyond its end raises SIGBUS. */
+int zrt_memory_map(zrt_memory *memory, const char *path);
 
 /* Gives the system one piece of advice for the whole memory. Returns 0, or errno where the system refuses it. */
 int zrt_memory_advise(zrt_memory *memory, int advice);

@@ -53,65 +53,34 @@ static OrtStatus *outcome(const zrt_op *op, int code, OrtStatus *status) {
     return status ? status : failed(op, "its Python code failed");
 }
 
-static const char *get_name(const OrtCustomOp *table) {
-    return ((const zrt_op *)table)->name;
-}
+/* A function of the table that returns a field of the operator. */
+#define FIELD(type, function, field)                                                                                   \
+    static type function(const OrtCustomOp *table) {                                                                   \
+        return ((const zrt_op *)table)->field;                                                                         \
+    }
 
-static const char *get_provider(const OrtCustomOp *table) {
-    return ((const zrt_op *)table)->provider;
-}
+FIELD(const char *, get_name, name)
+FIELD(const char *, get_provider, provider)
+FIELD(size_t, get_input_count, input_count)
+FIELD(size_t, get_output_count, output_count)
+FIELD(int, get_least_inputs, input_arity.least)
+FIELD(int, get_least_outputs, output_arity.least)
+FIELD(int, get_homogeneous_inputs, input_arity.homogeneous)
+FIELD(int, get_homogeneous_outputs, output_arity.homogeneous)
+FIELD(int, get_first_version, first_version)
+FIELD(int, get_last_version, last_version)
 
-static size_t get_input_count(const OrtCustomOp *table) {
-    return ((const zrt_op *)table)->input_count;
-}
+/* A function of the table that returns a field of one input or output. */
+#define PORT_FIELD(type, function, ports, field)                                                                       \
+    static type function(const OrtCustomOp *table, size_t index) {                                                     \
+        return ((const zrt_op *)table)->ports[index].field;                                                            \
+    }
 
-static size_t get_output_count(const OrtCustomOp *table) {
-    return ((const zrt_op *)table)->output_count;
-}
-
-static ONNXTensorElementDataType get_input_type(const OrtCustomOp *table, size_t index) {
-    return ((const zrt_op *)table)->inputs[index].element_type;
-}
-
-static ONNXTensorElementDataType get_output_type(const OrtCustomOp *table, size_t index) {
-    return ((const zrt_op *)table)->outputs[index].element_type;
-}
-
-static OrtCustomOpInputOutputCharacteristic get_input_characteristic(const OrtCustomOp *table, size_t index) {
-    return ((const zrt_op *)table)->inputs[index].characteristic;
-}
-
-static OrtCustomOpInputOutputCharacteristic get_output_characteristic(const OrtCustomOp *table, size_t index) {
-    return ((const zrt_op *)table)->outputs[index].characteristic;
-}
-
-static OrtMemType get_input_memory(const OrtCustomOp *table, size_t index) {
-    return ((const zrt_op *)table)->inputs[index].memory;
-}
-
-static int get_least_inputs(const OrtCustomOp *table) {
-    return ((const zrt_op *)table)->input_arity.least;
-}
-
-static int get_least_outputs(const OrtCustomOp *table) {
-    return ((const zrt_op *)table)->output_arity.least;
-}
-
-static int get_homogeneous_inputs(const OrtCustomOp *table) {
-    return ((const zrt_op *)table)->input_arity.homogeneous;
-}
-
-static int get_homogeneous_outputs(const OrtCustomOp *table) {
-    return ((const zrt_op *)table)->output_arity.homogeneous;
-}
-
-static int get_first_version(const OrtCustomOp *table) {
-    return ((const zrt_op *)table)->first_version;
-}
-
-static int get_last_version(const OrtCustomOp *table) {
-    return ((const zrt_op *)table)->last_version;
-}
+PORT_FIELD(ONNXTensorElementDataType, get_input_type, inputs, element_type)
+PORT_FIELD(ONNXTensorElementDataType, get_output_type, outputs, element_type)
+PORT_FIELD(OrtCustomOpInputOutputCharacteristic, get_input_characteristic, inputs, characteristic)
+PORT_FIELD(OrtCustomOpInputOutputCharacteristic, get_output_characteristic, outputs, characteristic)
+PORT_FIELD(OrtMemType, get_input_memory, inputs, memory)
 
 static OrtStatusPtr create_kernel(const OrtCustomOp *table, const OrtApi *api, const OrtKernelInfo *info, void **out) {
     const zrt_op *op = (const zrt_op *)table;
@@ -147,16 +116,13 @@ static void destroy_kernel(void *data) {
     free(kernel);
 }
 
-/* Describes the tensor of a value; all zeros for an absent value, NULL. */
-static OrtStatus *describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor) {
+OrtStatus *zrt_op_describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor) {
     ONNXTensorElementDataType element_type;
     *tensor = (zrt_op_tensor){0};
     if (value == NULL)
         return NULL;
-    OrtStatus *status =
-        api->GetTensorElementTypeAndShapeDataReference(value, &element_type, &tensor->shape, &tensor->rank);
-    if (status != NULL)
-        return status;
+    RETURN_IF_FAILED(
+        api->GetTensorElementTypeAndShapeDataReference(value, &element_type, &tensor->shape, &tensor->rank));
     tensor->element_type = (int)element_type;
     tensor->count = 1;
     for (size_t i = 0; i < tensor->rank; i++)
@@ -167,44 +133,33 @@ static OrtStatus *describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *te
 /* Describes the kernel's `count` inputs in `tensors`. */
 static OrtStatus *describe_inputs(
     const OrtApi *api, const OrtKernelContext *context, zrt_op_tensor *tensors, size_t count) {
-    OrtStatus *status = NULL;
-    for (size_t i = 0; i < count && status == NULL; i++) {
+    for (size_t i = 0; i < count; i++) {
         const OrtValue *value = NULL;
-        status = api->KernelContext_GetInput(context, i, &value);
-        if (status == NULL)
-            status = describe(api, (OrtValue *)value, &tensors[i]);
+        RETURN_IF_FAILED(api->KernelContext_GetInput(context, i, &value));
+        RETURN_IF_FAILED(zrt_op_describe(api, (OrtValue *)value, &tensors[i]));
     }
-    return status;
-}
-
-static OrtStatus *make_output(const OrtApi *api, OrtKernelContext *context, size_t index, const int64_t *shape,
-    size_t rank, zrt_op_tensor *tensor) {
-    OrtValue *value = NULL;
-    OrtStatus *status = api->KernelContext_GetOutput(context, index, shape, rank, &value);
-    return status != NULL ? status : describe(api, value, tensor);
+    return NULL;
 }
 
 uintptr_t zrt_op_output(const OrtApi *api, OrtKernelContext *context, size_t index, const int64_t *shape, size_t rank,
     zrt_op_tensor *tensor) {
-    return (uintptr_t)make_output(api, context, index, shape, rank, tensor);
-}
-
-uintptr_t zrt_op_describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor) {
-    return (uintptr_t)describe(api, value, tensor);
+    OrtValue *value = NULL;
+    RETURN_CODE_IF_FAILED(api->KernelContext_GetOutput(context, index, shape, rank, &value));
+    return (uintptr_t)zrt_op_describe(api, value, tensor);
 }
 
 static OrtStatus *compute_in_c(
     const zrt_op *op, OrtKernelContext *context, zrt_op_tensor *tensors, size_t input_count, size_t output_count) {
     zrt_op_tensor *outputs = tensors + input_count;
     for (size_t i = 0; i < output_count; i++) {
-        int64_t room[ZRT_MOST_DIMENSIONS];
-        const int64_t *shape = room;
+        int64_t sizes[ZRT_MOST_DIMENSIONS];
+        const int64_t *shape = sizes;
         size_t rank = 0;
         if (op->shape != NULL) {
-            if (op->shape(tensors, input_count, i, room, &rank, op->user_data) != 0 || rank > ZRT_MOST_DIMENSIONS)
+            if (op->shape(tensors, input_count, i, sizes, &rank, op->user_data) != 0 || rank > ZRT_MOST_DIMENSIONS)
                 return failed(op, "its function for the shapes failed");
             for (size_t d = 0; d < rank; d++)
-                if (room[d] < 0)
+                if (sizes[d] < 0)
                     return failed(op, "its function for the shapes gave a negative size");
         } else {
             /* All tensors of a variadic output, which is the last one, have the shape of one input. */
@@ -215,9 +170,7 @@ static OrtStatus *compute_in_c(
             shape = tensors[like].shape;
             rank = tensors[like].rank;
         }
-        OrtStatus *status = make_output(op->api, context, i, shape, rank, &outputs[i]);
-        if (status != NULL)
-            return status;
+        RETURN_IF_FAILED((OrtStatus *)zrt_op_output(op->api, context, i, shape, rank, &outputs[i]));
     }
     int code = op->compute(tensors, input_count, outputs, output_count, op->user_data);
     if (code != 0) {
@@ -244,11 +197,8 @@ static OrtStatusPtr compute(void *data, OrtKernelContext *context) {
     const zrt_kernel *kernel = data;
     const zrt_op *op = kernel->op;
     size_t input_count = 0, output_count = 0;
-    OrtStatus *status = op->api->KernelContext_GetInputCount(context, &input_count);
-    if (status == NULL)
-        status = op->api->KernelContext_GetOutputCount(context, &output_count);
-    if (status != NULL)
-        return status;
+    RETURN_IF_FAILED(op->api->KernelContext_GetInputCount(context, &input_count));
+    RETURN_IF_FAILED(op->api->KernelContext_GetOutputCount(context, &output_count));
     zrt_op_tensor few[FEW];
     zrt_op_tensor *tensors = few;
     if (input_count + output_count > FEW) {
@@ -256,7 +206,7 @@ static OrtStatusPtr compute(void *data, OrtKernelContext *context) {
         if (tensors == NULL)
             return failed(op, "no memory for its tensors");
     }
-    status = describe_inputs(op->api, context, tensors, input_count);
+    OrtStatus *status = describe_inputs(op->api, context, tensors, input_count);
     if (status == NULL && op->compute == NULL)
         status = compute_in_python(kernel, context, tensors, input_count, output_count);
     else if (status == NULL) {
@@ -307,25 +257,19 @@ static void keep_pairs(int *inputs, int *outputs) {
     (void)outputs;
 }
 
-zrt_op *zrt_op_new(void) {
-    zrt_op *op = calloc(1, sizeof *op);
-    pthread_mutex_t *lock = malloc(sizeof *lock);
-    if (op == NULL || lock == NULL) {
-        free(op);
-        free(lock);
-        return NULL;
+int zrt_op_complete(zrt_op *op) {
+    if (op->serialize) {
+        pthread_mutex_t *lock = malloc(sizeof *lock);
+        if (lock == NULL)
+            return -1;
+        /* Recursive: a session that the operator runs may use the operator again. */
+        pthread_mutexattr_t kind;
+        pthread_mutexattr_init(&kind);
+        pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
+        pthread_mutex_init(lock, &kind);
+        pthread_mutexattr_destroy(&kind);
+        op->lock = lock;
     }
-    /* Recursive: a session that the operator runs may use the operator again. */
-    pthread_mutexattr_t kind;
-    pthread_mutexattr_init(&kind);
-    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(lock, &kind);
-    pthread_mutexattr_destroy(&kind);
-    op->lock = lock;
-    return op;
-}
-
-void zrt_op_complete(zrt_op *op) {
     op->table = (OrtCustomOp){
         .version = ZRT_API_VERSION,
         .GetName = get_name,
@@ -352,20 +296,15 @@ void zrt_op_complete(zrt_op *op) {
         .GetAliasMap = get_aliases,
         .ReleaseAliasMap = keep_pairs,
     };
+    return 0;
 }
 
 void zrt_op_free(void *data) {
     zrt_op *op = data;
-    pthread_mutex_destroy(op->lock);
+    if (op->lock != NULL)
+        pthread_mutex_destroy(op->lock);
     free(op->lock);
     free(op);
-}
-
-zrt_standard *zrt_standard_new(const OrtApi *api) {
-    zrt_standard *standard = calloc(1, sizeof *standard);
-    if (standard != NULL)
-        standard->api = api;
-    return standard;
 }
 
 void zrt_standard_end(void *data) {
@@ -385,7 +324,7 @@ static void turn(void *job, size_t index) {
         IN_PYTHON(zrt_python_turn(job, index));
 }
 
-uintptr_t zrt_parallel_for(
+OrtStatus *zrt_parallel_for(
     const OrtApi *api, const OrtKernelContext *context, size_t count, size_t batches, void *job) {
-    return (uintptr_t)api->KernelContext_ParallelFor(context, turn, count, batches, job);
+    return api->KernelContext_ParallelFor(context, turn, count, batches, job);
 }

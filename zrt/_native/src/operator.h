@@ -62,6 +62,7 @@ typedef struct zrt_op {
     int infers;
     /* Whether only one thread at a time may compute. */
     int serialize;
+    /* The mutex for that; NULL without `serialize`. */
     void *lock;
     /* NULL where Python computes. */
     zrt_compute compute;
@@ -82,15 +83,14 @@ typedef struct zrt_kernel {
 /* The kernel of a standard operator, which a custom kernel calls. It must be released before that kernel's session. */
 typedef struct zrt_standard {
     const OrtApi *api;
+    /* NULL before and after. */
     OrtOp *op;
 } zrt_standard;
 
-/* An operator with an empty description, which the caller owns. NULL without memory. */
-zrt_op *zrt_op_new(void);
+/* Fills the table; call it when the description is complete. Returns 0, or -1 without memory. */
+int zrt_op_complete(zrt_op *op);
 
-/* Fills the table; call it when the description is complete. */
-void zrt_op_complete(zrt_op *op);
-
+/* A zrt_release. */
 void zrt_op_free(void *op);
 
 /* Has ORT allocate an output and describes it; returns 0 or the address of a status. An output that the model does not
@@ -98,19 +98,17 @@ void zrt_op_free(void *op);
 uintptr_t zrt_op_output(const OrtApi *api, OrtKernelContext *context, size_t index, const int64_t *shape, size_t rank,
     zrt_op_tensor *tensor);
 
-/* Describes the tensor of a value; returns 0 or the address of a status. */
-uintptr_t zrt_op_describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor);
-
-/* Without a kernel yet; the caller owns it. NULL without memory. */
-zrt_standard *zrt_standard_new(const OrtApi *api);
+/* Describes the tensor of a value; all zeros for an absent value, NULL. */
+OrtStatus *zrt_op_describe(const OrtApi *api, OrtValue *value, zrt_op_tensor *tensor);
 
 /* Releases the kernel; harmless when called again, thread-safe. */
 void zrt_standard_end(void *standard);
 void zrt_standard_free(void *standard);
 
 /* Runs ORT's parallel loop over [0, count) in `batches` (0: ORT chooses) on the session's threads, each turn in Python.
-   Returns when all turns have ended: 0 or the address of a status. */
-uintptr_t zrt_parallel_for(const OrtApi *api, const OrtKernelContext *context, size_t count, size_t batches, void *job);
+   Returns when all turns have ended. */
+OrtStatus *zrt_parallel_for(
+    const OrtApi *api, const OrtKernelContext *context, size_t count, size_t batches, void *job);
 
-/* The interpreter ends: operators no longer call Python. */
+/* The interpreter ends: operators do not call Python from now on. */
 void zrt_ops_end(void);

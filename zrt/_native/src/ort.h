@@ -24,3 +24,11 @@
         if (__builtin_expect(status_ != NULL, 0))                                                                      \
             return status_;                                                                                            \
     } while (0)
+
+/* As RETURN_IF_FAILED, from a function that returns a code (code.h). */
+#define RETURN_CODE_IF_FAILED(expression)                                                                              \
+    do {                                                                                                               \
+        OrtStatus *status_ = (expression);                                                                             \
+        if (__builtin_expect(status_ != NULL, 0))                                                                      \
+            return (uintptr_t)status_;                                                                                 \
+    } while (0)

@@ -6,3 +6,9 @@
 #define Py_LIMITED_API 0x030B0000
 #endif
 #include <Python.h>
+
+/* The builtins that zrt_builtin_open makes; call.h and bind.h describe them. */
+PyObject *zrt_find_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count);
+PyObject *zrt_run_feeds(PyObject *self, PyObject *const *arguments, Py_ssize_t count);
+PyObject *zrt_run_values(PyObject *self, PyObject *const *arguments, Py_ssize_t count);
+PyObject *zrt_bind_array(PyObject *self, PyObject *const *arguments, Py_ssize_t count);

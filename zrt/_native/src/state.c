@@ -6,7 +6,7 @@
 #include "handle.h"
 #include "code.h"
 #include "lane.h"
-#include "made.h"
+#include "allocated.h"
 #include "call.h"
 #include "watch.h"
 #include "state.h"
@@ -147,8 +147,8 @@ static void slide(zrt_state *state, int64_t count) {
     state->steps -= count;
 }
 
-/* Drops steps until there is room for those of a run. Returns whether there is. */
-static int make_room(zrt_state *state, int64_t step) {
+/* Drops steps until those of a run fit. Returns whether they do. */
+static int make_capacity(zrt_state *state, int64_t step) {
     const zrt_layout *layout = state->layout;
     int64_t over = state->steps + step - layout->capacity;
     if (over <= 0)
@@ -283,11 +283,11 @@ static void advance(zrt_state *state, int64_t step) {
     state->seen += step;
 }
 
-static uintptr_t run(zrt_lane *lane, zrt_state *state, const OrtRunOptions *run_options) {
+static uintptr_t run_on(zrt_lane *lane, zrt_state *state, const OrtRunOptions *run_options) {
     struct zrt_carry *carry = lane->carry;
     if (state->layout != carry->layout)
         return ZRT_STATE_FOREIGN;
-    if (state->layout->capacity != 0 && !make_room(state, carry->step))
+    if (state->layout->capacity != 0 && !make_capacity(state, carry->step))
         return ZRT_STATE_FULL;
     int turn = state->turn;
     int same = carry->bound[turn] == state->id;
@@ -308,25 +308,29 @@ static uintptr_t run(zrt_lane *lane, zrt_state *state, const OrtRunOptions *run_
     return result;
 }
 
-uintptr_t zrt_lane_run_state(zrt_handle *lane_handle, zrt_handle *state_handle, const OrtRunOptions *run_options) {
-    zrt_lane *lane = lane_handle->pointer;
-    zrt_state *state = state_handle->pointer;
-    zrt_claim lane_claim = {NULL}, state_claim = {NULL};
-    if (zrt_claim_begin(&lane_claim, &lane->busy) != 0)
+static uintptr_t run(zrt_lane *lane, zrt_state *state, const OrtRunOptions *run_options) {
+    if (zrt_flag_take(&lane->busy))
         return ZRT_BUSY;
-    uintptr_t result = ZRT_STATE_BUSY;
-    if (zrt_claim_begin(&state_claim, &state->busy) == 0)
-        result = run(lane, state, run_options != NULL ? run_options : lane->run_options);
-    zrt_claim_end(&state_claim);
-    zrt_claim_end(&lane_claim);
-    return result;
+    uintptr_t code = ZRT_STATE_BUSY;
+    if (state == NULL) {
+        code = lane->incomplete ? ZRT_INCOMPLETE : zrt_lane_step(lane, run_options);
+    } else if (!zrt_flag_take(&state->busy)) {
+        code = run_on(lane, state, run_options);
+        zrt_flag_give(&state->busy);
+    }
+    zrt_flag_give(&lane->busy);
+    return code;
 }
 
-uintptr_t zrt_lane_run_state_until(zrt_handle *lane, zrt_handle *state, OrtRunOptions *run_options, uint64_t end) {
-    const zrt_lane *block = lane->pointer;
+uintptr_t zrt_lane_run_with(
+    zrt_handle *lane_handle, zrt_handle *state_handle, OrtRunOptions *run_options, uint64_t end) {
+    zrt_lane *lane = lane_handle->pointer;
+    zrt_state *state = state_handle == NULL ? NULL : state_handle->pointer;
+    if (end == 0)
+        return run(lane, state, run_options != NULL ? run_options : lane->run_options);
     zrt_watch watch;
-    uintptr_t code = zrt_watch_begin(&watch, block->api, run_options, end);
+    uintptr_t code = zrt_watch_begin(&watch, lane->api, run_options, end);
     if (code == ZRT_OK)
-        code = zrt_lane_run_state(lane, state, watch.run_options);
+        code = run(lane, state, watch.run_options);
     return zrt_watch_end(&watch, code);
 }

@@ -122,9 +122,7 @@ void zrt_state_restart(zrt_state *state, int64_t steps, int forget);
 OrtStatus *zrt_state_once(
     zrt_state *state, size_t index, OrtAllocator *allocator, const int64_t *dims, size_t rank, void **data);
 
-/* Like zrt_lane_run_with, for a lane with `carry`: runs on a state, a handle on a zrt_state, and moves it on if the run
-   succeeds. Without `run_options` the run has those of the lane. */
-uintptr_t zrt_lane_run_state(zrt_handle *lane, zrt_handle *state, const OrtRunOptions *run_options);
-
-/* The same with a deadline, and with options that only this run uses, or NULL. */
-uintptr_t zrt_lane_run_state_until(zrt_handle *lane, zrt_handle *state, OrtRunOptions *run_options, uint64_t end);
+/* A run of a lane in all its forms. `state` is a handle on a zrt_state, for a lane with `carry`, and NULL for others:
+   the run moves it on if it succeeds. Without `run_options` the run has those of the lane. It ends at the time `end` on
+   zrt_clock, 0 for never; with it only this run may use `run_options`. */
+uintptr_t zrt_lane_run_with(zrt_handle *lane, zrt_handle *state, OrtRunOptions *run_options, uint64_t end);

@@ -7,7 +7,7 @@
 #include "code.h"
 #include "text.h"
 
-/* Room for an element of so many bytes. FillStringTensor would end a string at its first NUL. */
+/* The buffer of an element of so many bytes. FillStringTensor would end a string at its first NUL. */
 static uintptr_t place_of(const OrtApi *api, OrtValue *tensor, size_t index, size_t length, char **place) {
     return (uintptr_t)api->GetResizedStringTensorElementBuffer(tensor, index, length, place);
 }

@@ -10,18 +10,18 @@ static OrtStatus *no_memory(const OrtApi *api) {
 }
 
 /* The block, moved if `count` elements of `width` bytes do not fit. NULL without memory: it stays as it is then. */
-static void *with_room(void *block, size_t *room, size_t count, size_t width) {
-    if (count <= *room)
+static void *with_capacity(void *block, size_t *capacity, size_t count, size_t width) {
+    if (count <= *capacity)
         return block;
     size_t wanted = 2 * count + 64;
     void *moved = realloc(block, wanted * width);
     if (moved != NULL)
-        *room = wanted;
+        *capacity = wanted;
     return moved;
 }
 
 static OrtStatus *number(const OrtApi *api, zrt_types *types, int64_t value) {
-    int64_t *numbers = with_room(types->numbers, &types->number_room, types->count + 1, sizeof value);
+    int64_t *numbers = with_capacity(types->numbers, &types->number_capacity, types->count + 1, sizeof value);
     if (numbers == NULL)
         return no_memory(api);
     types->numbers = numbers;
@@ -33,7 +33,7 @@ static OrtStatus *text(const OrtApi *api, zrt_types *types, const char *start, s
     RETURN_IF_FAILED(number(api, types, (int64_t)size));
     if (size == 0)
         return NULL;
-    char *texts = with_room(types->texts, &types->text_room, types->size + size, 1);
+    char *texts = with_capacity(types->texts, &types->text_capacity, types->size + size, 1);
     if (texts == NULL)
         return no_memory(api);
     types->texts = texts;

@@ -13,10 +13,10 @@
 typedef struct zrt_types {
     int64_t *numbers;
     size_t count;
-    size_t number_room;
+    size_t number_capacity;
     char *texts;
     size_t size;
-    size_t text_room;
+    size_t text_capacity;
 } zrt_types;
 
 /* Appends a type. Returns NULL for success. */

@@ -1,4 +1,5 @@
 #define _GNU_SOURCE
+#include <Python.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,20 +12,19 @@
 #include "handle.h"
 #include "code.h"
 #include "lane.h"
-#include "made.h"
-#include "call.h"
-#include "own_threads.h"
-#include "queue.h"
 #include "watch.h"
-#include "async.h"
 
-/* Guards the heap and the `passed` of each watch. The timer ends a run under it, so that the run's thread, which takes
-   it before it frees the options, cannot free them meanwhile. */
+/* While a run of the main thread is watched, the timer looks for an interrupt so often: a signal handler cannot wake
+   it. */
+#define LOOK_NANOSECONDS 20000000u
+
+/* Guards all that follows up to the interrupt. The timer ends a run under it, so that the run's thread, which takes it
+   before it frees the options, cannot free them meanwhile. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t sooner;
 
-/* A pairing heap: it links the watches themselves, so that a run with a deadline allocates nothing for it. */
-static zrt_watch *first;
+/* The runs in any order: few wait at a time, and the timer wakes for the earliest. */
+static zrt_watch *watches;
 /* When the timer wakes by itself; a later deadline need not wake it. */
 static uint64_t wakes = UINT64_MAX;
 static int ticks;
@@ -32,56 +32,12 @@ static int ticks;
 /* How many forks came before. */
 static unsigned generation;
 static const char *ended_words;
+static pthread_t main_thread;
 
-static zrt_watch *meld(zrt_watch *a, zrt_watch *b) {
-    if (a == NULL || b == NULL)
-        return a == NULL ? b : a;
-    if (b->end < a->end) {
-        zrt_watch *other = a;
-        a = b;
-        b = other;
-    }
-    b->previous = a;
-    b->sibling = a->child;
-    if (b->sibling != NULL)
-        b->sibling->previous = b;
-    a->child = b;
-    return a;
-}
-
-static zrt_watch *meld_all(zrt_watch *each) {
-    zrt_watch *pairs = NULL, *melded = NULL, *next;
-    for (; each != NULL; each = next) {
-        zrt_watch *second = each->sibling;
-        next = second == NULL ? NULL : second->sibling;
-        zrt_watch *pair = meld(each, second);
-        pair->sibling = pairs;
-        pairs = pair;
-    }
-    for (; pairs != NULL; pairs = next) {
-        next = pairs->sibling;
-        melded = meld(melded, pairs);
-    }
-    if (melded != NULL)
-        melded->sibling = melded->previous = NULL;
-    return melded;
-}
-
-static void take_out(zrt_watch *watch) {
-    if (watch == first)
-        first = meld_all(watch->child);
-    else {
-        if (watch->previous->child == watch)
-            watch->previous->child = watch->sibling;
-        else
-            watch->previous->sibling = watch->sibling;
-        if (watch->sibling != NULL)
-            watch->sibling->previous = watch->previous;
-        first = meld(first, meld_all(watch->child));
-    }
-    watch->child = watch->sibling = watch->previous = NULL;
-    watch->waits = 0;
-}
+/* The interrupt. Only the main thread uses these, but for the flag. */
+static int interrupt_came;
+static int interruptible_runs;
+static struct sigaction replaced;
 
 static void end_run(zrt_watch *watch) {
     /* It stores a flag, and its status is always NULL. */
@@ -90,180 +46,157 @@ static void end_run(zrt_watch *watch) {
         watch->api->ReleaseStatus(status);
 }
 
-static void wait_until(uint64_t end) {
-#ifdef __APPLE__
-    uint64_t now = zrt_clock(), left = end > now ? end - now : 0;
-    struct timespec span = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-    pthread_cond_timedwait_relative_np(&sooner, &lock, &span);
-#else
-    struct timespec time = {(time_t)(end / 1000000000), (long)(end % 1000000000)};
-    pthread_cond_timedwait(&sooner, &lock, &time);
-#endif
+/* Ends the runs that are due; returns when to look again. */
+static uint64_t look(void) {
+    /* A wake that is already planned stays: in a loop of short runs hardly any wakes the timer then. */
+    uint64_t now = zrt_clock(), next = wakes > now ? wakes : UINT64_MAX;
+    int interrupted = __atomic_exchange_n(&interrupt_came, 0, __ATOMIC_SEQ_CST);
+    for (zrt_watch *watch = watches; watch != NULL; watch = watch->next) {
+        uint64_t due = watch->end;
+        if (watch->passed || watch->interrupted)
+            continue;
+        watch->passed = watch->end <= now;
+        watch->interrupted = interrupted && watch->interruptible;
+        if (watch->passed || watch->interrupted)
+            end_run(watch);
+        else if (watch->interruptible && now + LOOK_NANOSECONDS < due)
+            due = now + LOOK_NANOSECONDS;
+        if (due > now && due < next)
+            next = due;
+    }
+    return next;
 }
 
 static void *tick(void *unused) {
     (void)unused;
+#ifdef __APPLE__
+    pthread_setname_np("zrt-timer");
+#else
+    pthread_setname_np(pthread_self(), "zrt-timer");
+#endif
     pthread_mutex_lock(&lock);
     for (;;) {
-        if (first == NULL) {
-            wakes = UINT64_MAX;
+        wakes = look();
+        if (wakes == UINT64_MAX) {
             pthread_cond_wait(&sooner, &lock);
-        } else if (zrt_clock() < first->end) {
-            wakes = first->end;
-            wait_until(wakes);
-        } else {
-            zrt_watch *watch = first;
-            take_out(watch);
-            watch->passed = 1;
-            zrt_handle *run = watch->run;
-            if (run == NULL)
-                end_run(watch);
-            else {
-                zrt_handle_ref(run);
-                pthread_mutex_unlock(&lock);
-                zrt_run_expire(run->pointer);
-                zrt_handle_unref(run);
-                pthread_mutex_lock(&lock);
-            }
+            continue;
         }
+#ifdef __APPLE__
+        uint64_t now = zrt_clock(), left = wakes > now ? wakes - now : 0;
+        struct timespec span = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+        pthread_cond_timedwait_relative_np(&sooner, &lock, &span);
+#else
+        struct timespec time = {(time_t)(wakes / 1000000000), (long)(wakes % 1000000000)};
+        pthread_cond_timedwait(&sooner, &lock, &time);
+#endif
     }
     return NULL;
 }
 
-uintptr_t zrt_watch_add(zrt_watch *watch) {
-    if (watch->end == 0)
-        return ZRT_OK;
-    if (watch->end <= zrt_clock())
-        return ZRT_TIMEOUT;
-    pthread_mutex_lock(&lock);
-    int failed = !ticks && zrt_own_thread("zrt-timer", tick, NULL) != 0;
-    if (!failed) {
-        ticks = watch->waits = 1;
-        watch->generation = generation;
-        first = meld(first, watch);
-        if (watch->end < wakes) {
-            wakes = watch->end;
-            pthread_cond_signal(&sooner);
-        }
-    }
-    pthread_mutex_unlock(&lock);
-    return failed ? (uintptr_t)watch->api->CreateStatus(ORT_FAIL, "no thread can be started for deadlines") : ZRT_OK;
+/* Starts the timer if it does not run. Returns 0 or an errno. */
+static int start_timer(void) {
+    if (ticks)
+        return 0;
+    /* Python's own threads handle signals. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    pthread_t thread;
+    int error = pthread_create(&thread, NULL, tick, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        pthread_detach(thread);
+    ticks = error == 0;
+    return error;
 }
 
-uintptr_t zrt_watch_remove(zrt_watch *watch, uintptr_t code) {
-    if (watch->end == 0)
-        return code;
-    pthread_mutex_lock(&lock);
-    /* A child that an operator in Python forked has another heap. */
-    if (watch->waits && watch->generation == generation)
-        take_out(watch);
-    int passed = watch->passed;
-    pthread_mutex_unlock(&lock);
-    int interrupted = __atomic_load_n(&watch->interrupted, __ATOMIC_SEQ_CST);
-    if ((!passed && !interrupted) || code <= ZRT_LAST)
-        return code;
-    /* A run may fail for another reason in that very moment. */
-    OrtStatus *status = (OrtStatus *)code;
-    if (strstr(watch->api->GetErrorMessage(status), ended_words) == NULL)
-        return code;
-    watch->api->ReleaseStatus(status);
-    return passed ? ZRT_TIMEOUT : ZRT_INTERRUPTED;
-}
-
-/* The interrupt. During runs of the main thread with a deadline, its handler calls the one that was there before. */
-static pthread_t main_thread;
-static zrt_watch *listening;
-static struct sigaction before;
-/* The handler that another library set over ours during a run, which may call ours. */
-static struct sigaction over;
-/* How many threads are in the handler. */
-static int inside;
-
-static void on_interrupt(int number, siginfo_t *info, void *context) {
+/* It calls only functions that a signal handler may call. */
+static void on_interrupt(int number) {
     int error = errno;
-    __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
-    zrt_watch *watch = __atomic_load_n(&listening, __ATOMIC_SEQ_CST);
-    for (; watch != NULL; watch = watch->outer) {
-        __atomic_store_n(&watch->interrupted, 1, __ATOMIC_SEQ_CST);
-        end_run(watch);
-    }
-    __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
-    if (before.sa_flags & SA_SIGINFO)
-        before.sa_sigaction(number, info, context);
-    else
-        before.sa_handler(number);
+    __atomic_store_n(&interrupt_came, 1, __ATOMIC_SEQ_CST);
+    /* As the handler of Python, in the place of which this one is. */
+    PyErr_SetInterruptEx(number);
     errno = error;
 }
 
 static int is_ours(const struct sigaction *action) {
-    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_interrupt;
+    return !(action->sa_flags & SA_SIGINFO) && action->sa_handler == on_interrupt;
 }
 
-static int same(const struct sigaction *a, const struct sigaction *b) {
-    if ((a->sa_flags & SA_SIGINFO) != (b->sa_flags & SA_SIGINFO))
+/* Puts our handler in the place of Python's. Returns 0 where SIGINT is ignored or ends the process. */
+static int listen(void) {
+    struct sigaction ours;
+    sigaction(SIGINT, NULL, &ours);
+    if (ours.sa_handler == SIG_DFL || ours.sa_handler == SIG_IGN)
         return 0;
-    return a->sa_flags & SA_SIGINFO ? a->sa_sigaction == b->sa_sigaction : a->sa_handler == b->sa_handler;
+    if (interruptible_runs++ == 0) {
+        replaced = ours;
+        ours.sa_flags &= ~SA_SIGINFO;
+        ours.sa_handler = on_interrupt;
+        __atomic_store_n(&interrupt_came, 0, __ATOMIC_SEQ_CST);
+        sigaction(SIGINT, &ours, NULL);
+    }
+    return 1;
 }
 
-static void listen(zrt_watch *watch) {
-    if (listening == NULL) {
-        struct sigaction there;
-        sigaction(SIGINT, NULL, &there);
-        if (there.sa_handler == SIG_DFL || there.sa_handler == SIG_IGN)
-            return;
-        /* Ours may be there still, or below `over`: calling either from ours would never end. */
-        if (!is_ours(&there) && !same(&there, &over)) {
-            before = there;
-            memset(&over, 0, sizeof over);
-            there.sa_flags |= SA_SIGINFO;
-            there.sa_sigaction = on_interrupt;
-            sigaction(SIGINT, &there, NULL);
-        }
-    }
-    watch->listens = 1;
-    watch->outer = listening;
-    __atomic_store_n(&listening, watch, __ATOMIC_SEQ_CST);
-}
-
-static void hush(zrt_watch *watch) {
-    __atomic_store_n(&listening, watch->outer, __ATOMIC_SEQ_CST);
-    if (watch->outer == NULL) {
-        struct sigaction there;
-        sigaction(SIGINT, &before, &there);
-        /* An operator in Python, or another thread, may have set another handler. */
-        if (!is_ours(&there)) {
-            if (!same(&there, &before))
-                over = there;
-            sigaction(SIGINT, &there, NULL);
-        }
-    }
-    while (__atomic_load_n(&inside, __ATOMIC_SEQ_CST) != 0)
-        ;
-    watch->listens = 0;
+static void restore(void) {
+    struct sigaction there;
+    sigaction(SIGINT, &replaced, &there);
+    /* An operator in Python, or another thread, may have set another handler. It stays; if it calls ours, Python gets
+       the interrupt. */
+    if (!is_ours(&there))
+        sigaction(SIGINT, &there, NULL);
 }
 
 uintptr_t zrt_watch_begin(zrt_watch *watch, const OrtApi *api, OrtRunOptions *run_options, uint64_t end) {
-    memset(watch, 0, sizeof *watch);
-    watch->end = end;
-    watch->api = api;
-    watch->run_options = run_options;
+    *watch = (zrt_watch){.end = end, .api = api, .run_options = run_options, .own_options = run_options == NULL};
     if (run_options == NULL) {
         OrtStatus *status = api->CreateRunOptions(&watch->run_options);
         if (status != NULL)
             return (uintptr_t)status;
-        watch->own_options = 1;
     }
-    uintptr_t code = zrt_watch_add(watch);
-    if (code == ZRT_OK && pthread_equal(main_thread, pthread_self()))
-        listen(watch);
-    return code;
+    uint64_t now = zrt_clock(), due = end;
+    if (end <= now)
+        return ZRT_TIMEOUT;
+    if (pthread_equal(main_thread, pthread_self()) && (watch->interruptible = listen()) && now + LOOK_NANOSECONDS < due)
+        due = now + LOOK_NANOSECONDS;
+    pthread_mutex_lock(&lock);
+    int failed = start_timer();
+    if (!failed) {
+        watch->generation = generation;
+        watch->next = watches;
+        watch->link = &watches;
+        if (watches != NULL)
+            watches->link = &watch->next;
+        watches = watch;
+        if (due < wakes) {
+            wakes = due;
+            pthread_cond_signal(&sooner);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return failed ? (uintptr_t)api->CreateStatus(ORT_FAIL, "no thread can be started for deadlines") : ZRT_OK;
 }
 
 uintptr_t zrt_watch_end(zrt_watch *watch, uintptr_t code) {
-    if (watch->listens)
-        hush(watch);
-    code = zrt_watch_remove(watch, code);
-    if (watch->own_options)
+    if (watch->interruptible && --interruptible_runs == 0)
+        restore();
+    if (watch->link != NULL) {
+        pthread_mutex_lock(&lock);
+        if (watch->generation == generation) {
+            *watch->link = watch->next;
+            if (watch->next != NULL)
+                watch->next->link = watch->link;
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    /* A run may fail for another reason in that very moment. */
+    if ((watch->passed || watch->interrupted) && code > ZRT_LAST &&
+        strstr(watch->api->GetErrorMessage((OrtStatus *)code), ended_words) != NULL) {
+        watch->api->ReleaseStatus((OrtStatus *)code);
+        code = watch->passed ? ZRT_TIMEOUT : ZRT_INTERRUPTED;
+    }
+    if (watch->own_options && watch->run_options != NULL)
         watch->api->ReleaseRunOptions(watch->run_options);
     return code;
 }
@@ -291,62 +224,25 @@ static int open_condition(void) {
 
 static void in_child(void) {
     /* The timer and the other threads, whose runs these are, do not exist in the child. */
-    first = NULL;
+    watches = NULL;
     wakes = UINT64_MAX;
     ticks = 0;
     generation++;
     pthread_mutex_init(&lock, NULL);
     open_condition();
-    inside = 0;
-    if (listening != NULL && !pthread_equal(main_thread, pthread_self())) {
-        listening = NULL;
-        sigaction(SIGINT, &before, NULL);
+    if (interruptible_runs != 0 && !pthread_equal(main_thread, pthread_self())) {
+        interruptible_runs = 0;
+        restore();
     }
     /* As in Python: the thread that forked. */
     main_thread = pthread_self();
 }
 
 int zrt_watch_open(unsigned long thread, const char *words) {
-    static int opened;
-    if (opened)
-        return 0;
-    char *copy = strdup(words);
-    if (copy == NULL)
+    ended_words = strdup(words);
+    if (ended_words == NULL)
         return ENOMEM;
     main_thread = (pthread_t)thread;
     int error = open_condition();
-    if (error == 0)
-        error = pthread_atfork(before_fork, in_parent, in_child);
-    if (error != 0) {
-        free(copy);
-        return error;
-    }
-    ended_words = copy;
-    opened = 1;
-    return 0;
-}
-
-uint64_t zrt_watch_end_in(double seconds) {
-    return zrt_clock() + (uint64_t)(seconds * 1e9);
-}
-
-uintptr_t zrt_lane_run_until(zrt_handle *handle, OrtRunOptions *run_options, uint64_t end) {
-    const zrt_lane *lane = handle->pointer;
-    zrt_watch watch;
-    uintptr_t code = zrt_watch_begin(&watch, lane->api, run_options, end);
-    if (code == ZRT_OK)
-        code = zrt_lane_run_with(handle, watch.run_options);
-    return zrt_watch_end(&watch, code);
-}
-
-uintptr_t zrt_call_run_until(zrt_handle *handle, OrtRunOptions *run_options, uint64_t end, void *const *inputs,
-    OrtValue *const *values, void *const *outputs, zrt_made *made, uintptr_t list) {
-    const zrt_call *call = handle->pointer;
-    zrt_watch watch;
-    uintptr_t code = zrt_watch_begin(&watch, call->api, run_options, end);
-    if (code == ZRT_OK && inputs != NULL)
-        code = zrt_call_run(handle, watch.run_options, inputs, outputs, made, list);
-    else if (code == ZRT_OK)
-        code = zrt_call_run_values(handle, watch.run_options, values, outputs, made, list);
-    return zrt_watch_end(&watch, code);
+    return error != 0 ? error : pthread_atfork(before_fork, in_parent, in_child);
 }

@@ -11,8 +11,7 @@ from onnx.backend.base import Backend
 from onnx.checker import check_model
 
 from zrt.onnxruntime import InferenceSession, SessionOptions, get_available_providers, get_device
-from zrt.onnxruntime.backend import allowed
-from zrt.onnxruntime.backend.backend_rep import OnnxRuntimeBackendRep
+from zrt.onnxruntime.backend.backend_rep import SESSION_FIELDS, OnnxRuntimeBackendRep, apply_fields
 
 
 class OnnxRuntimeBackend(Backend):
@@ -69,7 +68,7 @@ class OnnxRuntimeBackend(Backend):
             if not supported:
                 raise unittest.SkipTest(message)
         options = SessionOptions()
-        allowed.apply(options, kwargs, allowed.SESSION)
+        apply_fields(options, kwargs, SESSION_FIELDS)
         excluded = os.getenv("ORT_ONNX_BACKEND_EXCLUDE_PROVIDERS", "").split(",")
         providers = [provider for provider in get_available_providers() if provider not in excluded]
         session = InferenceSession(model, sess_options=options, providers=providers)

@@ -6,10 +6,10 @@ from zrt.onnxruntime.engine import package_info
 
 
 def __getattr__(name: str) -> str:
-    found = package_info().get(name)
-    if found is None:
+    value = package_info().get(name)
+    if value is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+    return value
 
 
 def __dir__() -> list[str]:

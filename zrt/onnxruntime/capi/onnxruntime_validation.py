@@ -19,8 +19,8 @@ def get_package_name_and_version_info() -> tuple[str, str, str]:
     """Return the package's name, its version and that of CUDA, which is "" in a build without CUDA."""
     from zrt.onnxruntime.engine import package_info
 
-    found = package_info()
-    return found["package_name"], found["__version__"], found.get("cuda_version", "")
+    info = package_info()
+    return info["package_name"], info["__version__"], info.get("cuda_version", "")
 
 
 def check_training_module() -> tuple[bool, str, str, str]:

@@ -19,8 +19,8 @@ class Finder:
             return None
         from importlib.util import find_spec
 
-        found = find_spec("zrt")
-        if found is None or found.origin is None or not os.path.samefile(os.path.dirname(found.origin), ZRT):
+        spec = find_spec("zrt")
+        if spec is None or spec.origin is None or not os.path.samefile(os.path.dirname(spec.origin), ZRT):
             return None
         try:
             import zrt._native

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import ClassVar
 
-from zrt._common.public import public_in
-from zrt._common.records import record
-from zrt.providers.attach import Attach, ThroughObject
-from zrt.providers.base import Provider
-from zrt.providers.option import ARENA_STRATEGIES, address, choice, flag, number, path, size, string
+from zrt.environment.options import ARENA_STRATEGIES, address, choice, flag, number, path, size, string
+from zrt.providers.attach import ThroughObject
+from zrt.providers.base import Provider, provider
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class MIGraphX(Provider):
-    """AMD GPUs through MIGraphX.
+    """AMD GPUs through MIGraphX. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "MIGraphXExecutionProvider"
-    comes_with: ClassVar[str] = (
-        "It comes with the onnxruntime-migraphx package, or with a build of ONNX Runtime with --use_migraphx"
-    )
-    source: ClassVar[str] = "onnxruntime/core/providers/migraphx/migraphx_execution_provider_info.h"
+    name = "MIGraphXExecutionProvider"
+    comes_with = "It comes with the onnxruntime-migraphx package, or with a build of ONNX Runtime with --use_migraphx"
+    source = "onnxruntime/core/providers/migraphx/migraphx_execution_provider_info.h"
 
     device_id: int | None = number("which GPU")
     migraphx_fp16_enable: bool | None = flag("whether it computes in float16")
@@ -42,22 +33,17 @@ class MIGraphX(Provider):
     migraphx_model_cache_dir: str | PathLike[str] | None = path("where compiled models are kept")
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class ROCM(Provider):
     """AMD GPUs through ROCm: ONNX Runtime has removed it, and its C API still has the options.
 
     Not tested on hardware.
     """
 
-    name: ClassVar[str] = "ROCMExecutionProvider"
-    comes_with: ClassVar[str] = (
-        "ONNX Runtime 1.27 has removed it: MIGraphX (zrt.providers.MIGraphX) runs on the same GPUs"
-    )
-    source: ClassVar[str] = "include/onnxruntime/core/session/onnxruntime_c_api.h"
-    attach: ClassVar[Attach] = ThroughObject(
-        "ROCM", "OrtROCMProviderOptions", "SessionOptionsAppendExecutionProvider_ROCM"
-    )
+    name = "ROCMExecutionProvider"
+    comes_with = "ONNX Runtime 1.27 has removed it: MIGraphX (zrt.providers.MIGraphX) runs on the same GPUs"
+    source = "include/onnxruntime/core/session/onnxruntime_c_api.h"
+    attach = ThroughObject("ROCM", "OrtROCMProviderOptions", "SessionOptionsAppendExecutionProvider_ROCM")
 
     device_id: int | None = number("which GPU")
     miopen_conv_exhaustive_search: bool | None = flag("whether MIOpen tries all algorithms for a convolution")
@@ -72,19 +58,16 @@ class ROCM(Provider):
     tunable_op_max_tuning_duration_ms: int | None = number("how long tuning may take")
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class VitisAI(Provider):
     """AMD NPUs and adaptive devices through Vitis AI, whose own keys (`config_file` ...) go into `extra`.
 
     Not tested on hardware.
     """
 
-    name: ClassVar[str] = "VitisAIExecutionProvider"
-    comes_with: ClassVar[str] = (
-        "It comes with AMD's Ryzen AI software, or with a build of ONNX Runtime with --use_vitisai"
-    )
-    source: ClassVar[str] = "onnxruntime/core/providers/vitisai/vitisai_execution_provider.cc"
+    name = "VitisAIExecutionProvider"
+    comes_with = "It comes with AMD's Ryzen AI software, or with a build of ONNX Runtime with --use_vitisai"
+    source = "onnxruntime/core/providers/vitisai/vitisai_execution_provider.cc"
 
     ep_context_enable: bool | None = flag("whether a model with the compiled parts in it is written")
     ep_context_embed_mode: bool | None = flag("whether it holds them, or names their file")

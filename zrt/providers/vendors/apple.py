@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import ClassVar
 
-from zrt._common.public import public_in
-from zrt._common.records import record
-from zrt.providers.base import Provider
-from zrt.providers.option import choice, flag, path
+from zrt.environment.options import choice, flag, path
+from zrt.providers.base import Provider, provider
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class CoreML(Provider):
-    """Apple's CPUs, GPUs and Neural Engine through Core ML.
+    """Apple's CPUs, GPUs and Neural Engine through Core ML. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "CoreMLExecutionProvider"
-    comes_with: ClassVar[str] = (
-        "It comes with the onnxruntime package on macOS, or with a build of ONNX Runtime with --use_coreml"
-    )
-    source: ClassVar[str] = "include/onnxruntime/core/providers/coreml/coreml_provider_factory.h"
+    name = "CoreMLExecutionProvider"
+    comes_with = "It comes with the onnxruntime package on macOS, or with a build of ONNX Runtime with --use_coreml"
+    source = "include/onnxruntime/core/providers/coreml/coreml_provider_factory.h"
 
     ml_compute_units: str | None = choice(
         "what it runs on", "ALL", "CPUOnly", "CPUAndGPU", "CPUAndNeuralEngine", key="MLComputeUnits"

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
-from zrt._common.public import public_in
-from zrt._common.records import record
 from zrt._native.handle import Handle
 from zrt.errors import ProviderError
-from zrt.providers.attach import Attach
-from zrt.providers.base import Provider
+from zrt.providers.base import Provider, provider
 
 
 class _NotAppended:
@@ -21,11 +17,10 @@ class _NotAppended:
             raise ProviderError(f"{name} takes no options, got {', '.join(settings)}")
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class CPU(Provider):
     """ONNX Runtime's own kernels on the CPU: every session has this provider, as the last one."""
 
-    name: ClassVar[str] = "CPUExecutionProvider"
-    comes_with: ClassVar[str] = "Every library has it"
-    attach: ClassVar[Attach] = _NotAppended()
+    name = "CPUExecutionProvider"
+    comes_with = "Every library has it"
+    attach = _NotAppended()

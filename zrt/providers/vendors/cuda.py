@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from zrt._common.arguments import integer
-from zrt._common.public import public_in
-from zrt._common.records import record
 from zrt._native import ffi, status
 from zrt._native.cdata import pointer_to, sizeof
 from zrt._native.handle import Handle
 from zrt._native.library import api
 from zrt.environment import cuda_parts
+from zrt.environment.options import ARENA_STRATEGIES, Route, address, choice, flag, number, size
 from zrt.errors import ArgumentError, InvalidArgumentError, ProviderError
-from zrt.providers.appending import usable
-from zrt.providers.attach import STREAM, Attach, ThroughObject, to_pointer
-from zrt.providers.base import Provider
-from zrt.providers.option import ARENA_STRATEGIES, Route, address, choice, flag, number, size
+from zrt.providers.attach import STREAM, ThroughObject, to_pointer
+from zrt.providers.base import Provider, provider, usable
 
 ARENA = "default_memory_arena_cfg"
 SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
@@ -64,8 +61,7 @@ class _Attach(ThroughObject):
         status.check(api().SessionOptionsAppendExecutionProvider_CUDA(options.pointer, struct))
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class CUDA(Provider):
     """NVIDIA GPUs through CUDA and cuDNN.
 
@@ -74,16 +70,12 @@ class CUDA(Provider):
     Not tested on hardware.
     """
 
-    name: ClassVar[str] = "CUDAExecutionProvider"
-    comes_with: ClassVar[str] = (
-        "It comes with the onnxruntime-gpu package, or with a build of ONNX Runtime with --use_cuda"
-    )
-    installed_by: ClassVar[str] = "cuda"
-    source: ClassVar[str] = "onnxruntime/core/providers/cuda/cuda_execution_provider_info.cc"
-    library: ClassVar[str] = cuda_parts.PROVIDER
-    attach: ClassVar[Attach] = _Attach(
-        "CUDA", "OrtCUDAProviderOptionsV2", "SessionOptionsAppendExecutionProvider_CUDA_V2", stream=True
-    )
+    name = "CUDAExecutionProvider"
+    comes_with = "It comes with the onnxruntime-gpu package, or with a build of ONNX Runtime with --use_cuda"
+    installed_by = "cuda"
+    source = "onnxruntime/core/providers/cuda/cuda_execution_provider_info.cc"
+    library = cuda_parts.PROVIDER
+    attach = _Attach("CUDA", "OrtCUDAProviderOptionsV2", "SessionOptionsAppendExecutionProvider_CUDA_V2", stream=True)
 
     device_id: int = number("which GPU", default=0)
     gpu_mem_limit: int | None = size("the most that the arena takes")
@@ -116,13 +108,13 @@ class CUDA(Provider):
     def performance(cls, **options: Any) -> Self:
         """Options for speed: an arena that grows by powers of two, an exhaustive search for convolutions, copies in the
         compute stream, TF32. Further options add to these or replace them."""
-        chosen: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "arena_extend_strategy": "kNextPowerOfTwo",
             "cudnn_conv_algo_search": "EXHAUSTIVE",
             "do_copy_in_default_stream": True,
             "use_tf32": True,
         }
-        return cls(**(chosen | options))
+        return cls(**(defaults | options))
 
     @classmethod
     def cuda_graph(cls, **options: Any) -> Self:
@@ -133,13 +125,13 @@ class CUDA(Provider):
     def low_memory(cls, limit: int, **options: Any) -> Self:
         """Options for little memory: at most `limit` bytes in an arena that grows as requested, a heuristic search for
         convolutions, TF32. Further options add to these or replace them."""
-        chosen: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "gpu_mem_limit": limit,
             "arena_extend_strategy": "kSameAsRequested",
             "cudnn_conv_algo_search": "HEURISTIC",
             "use_tf32": True,
         }
-        return cls(**(chosen | options))
+        return cls(**(defaults | options))
 
     @staticmethod
     def current_device() -> int:
@@ -157,12 +149,12 @@ class CUDA(Provider):
 
         Raises `ArgumentError` where there is no such device, `ProviderError` where CUDA cannot be used.
         """
-        chosen = integer(device_id, "device_id")
-        _require(f"device {chosen}")
+        device = integer(device_id, "device_id")
+        _require(f"device {device}")
         try:
-            status.check(api().SetCurrentGpuDeviceId(chosen))
+            status.check(api().SetCurrentGpuDeviceId(device))
         except InvalidArgumentError as error:
-            raise ArgumentError(f"device_id: {chosen}: {error}") from error
+            raise ArgumentError(f"device_id: {device}: {error}") from error
 
 
 def _require(subject: str) -> None:
@@ -172,17 +164,16 @@ def _require(subject: str) -> None:
         raise ProviderError(f"{subject}: {reason}")
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class CUDAPlugin(Provider):
     """The CUDA provider that is a plugin library; sessions use it through its devices (`EpDevice`).
 
     Not tested on hardware.
     """
 
-    name: ClassVar[str] = "CudaPluginExecutionProvider"
-    comes_with: ClassVar[str] = "It is a plugin: register its library, and give the session its devices"
-    source: ClassVar[str] = "onnxruntime/core/providers/cuda/plugin/cuda_ep_factory.cc"
+    name = "CudaPluginExecutionProvider"
+    comes_with = "It is a plugin: register its library, and give the session its devices"
+    source = "onnxruntime/core/providers/cuda/plugin/cuda_ep_factory.cc"
 
     prefer_nhwc: bool | None = flag("whether convolutions run channels-last (also `prefer_nhwc_layout`)")
     use_tf32: bool | None = flag("whether float32 products may use TF32")

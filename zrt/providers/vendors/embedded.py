@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
 
-from zrt._common.public import public_in
-from zrt._common.records import record
-from zrt.errors import ProviderError
-from zrt.providers.attach import Attach, ByFunction
-from zrt.providers.base import Provider
-from zrt.providers.option import Route, flag, listed, number
+from zrt.environment.options import Route, flag, listed, number
+from zrt.providers.attach import ByFunction
+from zrt.providers.base import Provider, provider
 
 NNAPI_BITS = {
     "NNAPI_FLAG_USE_FP16": 1,
@@ -21,58 +17,25 @@ NNAPI_BITS = {
 }
 
 
-def _is_set(settings: Mapping[str, str], key: str) -> bool:
-    return settings.get(key, "0").lower() in ("1", "true")
-
-
-def _only(settings: Mapping[str, str], known: Sequence[str]) -> None:
-    for key in settings:
-        if key not in known:
-            raise ProviderError(f"it has no option {key!r}")
-
-
-def _nothing(settings: Mapping[str, str]) -> tuple[Any, ...]:
-    _only(settings, ())
-    return ()
-
-
-def _nnapi_flags(settings: Mapping[str, str]) -> tuple[Any, ...]:
-    _only(settings, tuple(NNAPI_BITS))
-    return (ctypes.c_uint32(sum(bit for key, bit in NNAPI_BITS.items() if _is_set(settings, key))),)
-
-
-def _fast_math(settings: Mapping[str, str]) -> tuple[Any, ...]:
-    _only(settings, ("enable_fast_math",))
-    return (ctypes.c_bool(_is_set(settings, "enable_fast_math")),)
-
-
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class XNNPACK(Provider):
-    """CPUs through XNNPACK.
+    """CPUs through XNNPACK. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "XnnpackExecutionProvider"
-    comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_xnnpack"
-    source: ClassVar[str] = "onnxruntime/core/providers/xnnpack/xnnpack_execution_provider.h"
+    name = "XnnpackExecutionProvider"
+    comes_with = "It comes with a build of ONNX Runtime with --use_xnnpack"
+    source = "onnxruntime/core/providers/xnnpack/xnnpack_execution_provider.h"
 
     intra_op_num_threads: int | None = number("threads of its own; 0: as many as the session has")
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class NNAPI(Provider):
-    """Android's Neural Networks API.
+    """Android's Neural Networks API. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "NnapiExecutionProvider"
-    comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime for Android with --use_nnapi"
-    source: ClassVar[str] = "include/onnxruntime/core/providers/nnapi/nnapi_provider_factory.h"
-    attach: ClassVar[Attach] = ByFunction("OrtSessionOptionsAppendExecutionProvider_Nnapi", _nnapi_flags)
+    name = "NnapiExecutionProvider"
+    comes_with = "It comes with a build of ONNX Runtime for Android with --use_nnapi"
+    source = "include/onnxruntime/core/providers/nnapi/nnapi_provider_factory.h"
+    attach = ByFunction("OrtSessionOptionsAppendExecutionProvider_Nnapi", ctypes.c_uint32, NNAPI_BITS)
 
     use_fp16: bool | None = flag("whether it computes in float16", key="NNAPI_FLAG_USE_FP16")
     use_nchw: bool | None = flag("whether the layout is NCHW", key="NNAPI_FLAG_USE_NCHW")
@@ -86,45 +49,33 @@ class NNAPI(Provider):
     )
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class ACL(Provider):
-    """Arm CPUs through the Arm Compute Library.
+    """Arm CPUs through the Arm Compute Library. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "ACLExecutionProvider"
-    comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_acl"
-    source: ClassVar[str] = "onnxruntime/core/providers/acl/acl_provider_factory.cc"
-    attach: ClassVar[Attach] = ByFunction("OrtSessionOptionsAppendExecutionProvider_ACL", _fast_math)
+    name = "ACLExecutionProvider"
+    comes_with = "It comes with a build of ONNX Runtime with --use_acl"
+    source = "onnxruntime/core/providers/acl/acl_provider_factory.cc"
+    attach = ByFunction("OrtSessionOptionsAppendExecutionProvider_ACL", ctypes.c_bool, {"enable_fast_math": 1})
 
     enable_fast_math: bool | None = flag("whether float32 products may use bfloat16")
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class RKNPU(Provider):
-    """Rockchip's NPUs; it has no options.
+    """Rockchip's NPUs; it has no options. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "RknpuExecutionProvider"
-    comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_rknpu"
-    source: ClassVar[str] = "onnxruntime/core/providers/rknpu/rknpu_provider_factory.cc"
-    attach: ClassVar[Attach] = ByFunction("OrtSessionOptionsAppendExecutionProvider_Rknpu", _nothing)
+    name = "RknpuExecutionProvider"
+    comes_with = "It comes with a build of ONNX Runtime with --use_rknpu"
+    source = "onnxruntime/core/providers/rknpu/rknpu_provider_factory.cc"
+    attach = ByFunction("OrtSessionOptionsAppendExecutionProvider_Rknpu")
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class VSINPU(Provider):
-    """VeriSilicon's NPUs; it has no options.
+    """VeriSilicon's NPUs; it has no options. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "VSINPUExecutionProvider"
-    comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_vsinpu"
-    source: ClassVar[str] = "onnxruntime/core/providers/vsinpu/vsinpu_provider_factory.cc"
-    attach: ClassVar[Attach] = ByFunction("OrtSessionOptionsAppendExecutionProvider_VSINPU", _nothing)
+    name = "VSINPUExecutionProvider"
+    comes_with = "It comes with a build of ONNX Runtime with --use_vsinpu"
+    source = "onnxruntime/core/providers/vsinpu/vsinpu_provider_factory.cc"
+    attach = ByFunction("OrtSessionOptionsAppendExecutionProvider_VSINPU")

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from zrt._common.public import public_in
-from zrt._common.records import record
-from zrt.providers.attach import Attach, ThroughObject
-from zrt.providers.base import Provider
-from zrt.providers.option import ARENA_STRATEGIES, choice, flag, listed, number, size, string
+from zrt.environment.options import ARENA_STRATEGIES, choice, flag, listed, number, size, string
+from zrt.providers.attach import ThroughObject
+from zrt.providers.base import Provider, provider
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class CANN(Provider):
-    """Huawei's Ascend NPUs through CANN.
+    """Huawei's Ascend NPUs through CANN. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "CANNExecutionProvider"
-    comes_with: ClassVar[str] = (
-        "It comes with the onnxruntime-cann package, or with a build of ONNX Runtime with --use_cann"
-    )
-    source: ClassVar[str] = "onnxruntime/core/providers/cann/cann_execution_provider_info.cc"
-    attach: ClassVar[Attach] = ThroughObject(
-        "CANN", "OrtCANNProviderOptions", "SessionOptionsAppendExecutionProvider_CANN"
-    )
+    name = "CANNExecutionProvider"
+    comes_with = "It comes with the onnxruntime-cann package, or with a build of ONNX Runtime with --use_cann"
+    source = "onnxruntime/core/providers/cann/cann_execution_provider_info.cc"
+    attach = ThroughObject("CANN", "OrtCANNProviderOptions", "SessionOptionsAppendExecutionProvider_CANN")
 
     device_id: int | None = number("which NPU")
     npu_mem_limit: int | None = size("the most that the arena takes")

@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any
 
-from zrt._common.public import public_in
-from zrt._common.records import record
-from zrt.providers.attach import Attach, ThroughObject
-from zrt.providers.base import Provider
-from zrt.providers.option import address, choice, document, flag, number, path, string
+from zrt.environment.options import address, choice, document, flag, number, path, string
+from zrt.providers.attach import ThroughObject
+from zrt.providers.base import Provider, provider
 
 WORDS = ("false", "true")
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class OpenVINO(Provider):
-    """Intel CPUs, GPUs and NPUs through OpenVINO.
+    """Intel CPUs, GPUs and NPUs through OpenVINO. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "OpenVINOExecutionProvider"
-    comes_with: ClassVar[str] = (
-        "It comes with the onnxruntime-openvino package, or with a build of ONNX Runtime with --use_openvino"
-    )
-    source: ClassVar[str] = "onnxruntime/core/providers/openvino/contexts.h"
+    name = "OpenVINOExecutionProvider"
+    comes_with = "It comes with the onnxruntime-openvino package, or with a build of ONNX Runtime with --use_openvino"
+    source = "onnxruntime/core/providers/openvino/contexts.h"
 
     device_type: str | None = string("which devices: such as `CPU`, `GPU.1`, `AUTO:GPU,CPU` or `HETERO:NPU,CPU`")
     device_id: str | None = choice("the older form of `device_type`", "CPU", "GPU", "NPU")
@@ -47,20 +39,14 @@ class OpenVINO(Provider):
     context: int | None = address("an OpenCL context of yours", hexadecimal=True)
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class DNNL(Provider):
-    """CPUs through oneDNN.
+    """CPUs through oneDNN. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "DnnlExecutionProvider"
-    comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_dnnl"
-    source: ClassVar[str] = "onnxruntime/core/providers/dnnl/dnnl_execution_provider_info.cc"
-    attach: ClassVar[Attach] = ThroughObject(
-        "Dnnl", "OrtDnnlProviderOptions", "SessionOptionsAppendExecutionProvider_Dnnl"
-    )
+    name = "DnnlExecutionProvider"
+    comes_with = "It comes with a build of ONNX Runtime with --use_dnnl"
+    source = "onnxruntime/core/providers/dnnl/dnnl_execution_provider_info.cc"
+    attach = ThroughObject("Dnnl", "OrtDnnlProviderOptions", "SessionOptionsAppendExecutionProvider_Dnnl")
 
     use_arena: bool | None = flag("whether freed memory is kept for the next run")
     threadpool_args: int | None = address("an int of yours in memory: how many threads")

@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import ClassVar
 
-from zrt._common.public import public_in
-from zrt._common.records import record
-from zrt.providers.base import Provider
-from zrt.providers.option import choice, flag, listed, number, path
+from zrt.environment.options import choice, flag, listed, number, path
+from zrt.providers.base import Provider, provider
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class QNN(Provider):
-    """Qualcomm's NPUs, GPUs and CPUs through the AI Engine Direct SDK.
+    """Qualcomm's NPUs, GPUs and CPUs through the AI Engine Direct SDK. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "QNNExecutionProvider"
-    comes_with: ClassVar[str] = (
-        "It comes with the onnxruntime-qnn package, or with a build of ONNX Runtime with --use_qnn"
-    )
-    source: ClassVar[str] = "onnxruntime/core/providers/qnn/qnn_execution_provider.cc"
+    name = "QNNExecutionProvider"
+    comes_with = "It comes with the onnxruntime-qnn package, or with a build of ONNX Runtime with --use_qnn"
+    source = "onnxruntime/core/providers/qnn/qnn_execution_provider.cc"
 
     backend_type: str | None = choice("what it runs on", "cpu", "gpu", "htp", "saver", "ir")
     backend_path: str | PathLike[str] | None = path("the backend's library, in place of `backend_type`")
@@ -68,19 +59,15 @@ class QNN(Provider):
     skip_qnn_version_check: bool | None = flag("whether a backend of another version is taken")
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class SNPE(Provider):
-    """Qualcomm's older SDK, which QNN replaces.
+    """Qualcomm's older SDK, which QNN replaces. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "SNPEExecutionProvider"
-    comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime with --use_snpe; QNN is what replaces it"
-    source: ClassVar[str] = "onnxruntime/core/providers/snpe/snpe_runtime_options.cc"
+    name = "SNPEExecutionProvider"
+    comes_with = "It comes with a build of ONNX Runtime with --use_snpe; QNN is what replaces it"
+    source = "onnxruntime/core/providers/snpe/snpe_runtime_options.cc"
     # ``GetAvailableProviders`` does not list it.
-    listed: ClassVar[bool] = False
+    listed = False
 
     runtime: str | None = choice(
         "what it runs on",

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import ClassVar
 
-from zrt._common.public import public_in
-from zrt._common.records import record
-from zrt.providers.attach import Attach, ThroughObject
-from zrt.providers.base import Provider
-from zrt.providers.option import address, flag, listed, number, path, size, string
+from zrt.environment.options import address, flag, listed, number, path, size, string
+from zrt.providers.attach import ThroughObject
+from zrt.providers.base import Provider, provider
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class TensorRT(Provider):
-    """NVIDIA GPUs through TensorRT, which compiles subgraphs into engines.
+    """NVIDIA GPUs through TensorRT, which compiles subgraphs into engines. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "TensorrtExecutionProvider"
-    comes_with: ClassVar[str] = (
+    name = "TensorrtExecutionProvider"
+    comes_with = (
         "It comes with the onnxruntime-gpu package beside an installed TensorRT, or with a build of ONNX Runtime with "
         "--use_tensorrt"
     )
-    installed_by: ClassVar[str] = "cuda"
-    source: ClassVar[str] = "onnxruntime/core/providers/tensorrt/tensorrt_execution_provider_info.cc"
-    library: ClassVar[str] = "libonnxruntime_providers_tensorrt.so"
-    attach: ClassVar[Attach] = ThroughObject(
+    installed_by = "cuda"
+    source = "onnxruntime/core/providers/tensorrt/tensorrt_execution_provider_info.cc"
+    library = "libonnxruntime_providers_tensorrt.so"
+    attach = ThroughObject(
         "TensorRT",
         "OrtTensorRTProviderOptionsV2",
         "SessionOptionsAppendExecutionProvider_TensorRT_V2",
@@ -87,20 +80,16 @@ class TensorRT(Provider):
     trt_preview_features: Sequence[str] | str | None = listed("preview features of TensorRT to turn on")
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class NvTensorRTRTX(Provider):
-    """NVIDIA RTX GPUs through TensorRT for RTX.
+    """NVIDIA RTX GPUs through TensorRT for RTX. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "NvTensorRTRTXExecutionProvider"
-    comes_with: ClassVar[str] = (
+    name = "NvTensorRTRTXExecutionProvider"
+    comes_with = (
         "It comes as a plugin library to register, before 1.32 also with a build of ONNX Runtime with "
         "--use_nv_tensorrt_rtx"
     )
-    source: ClassVar[str] = "include/onnxruntime/core/providers/nv_tensorrt_rtx/nv_provider_options.h"
+    source = "include/onnxruntime/core/providers/nv_tensorrt_rtx/nv_provider_options.h"
 
     device_id: int | None = number("which GPU")
     has_user_compute_stream: bool | None = flag("whether a stream is given; follows from `user_compute_stream`")

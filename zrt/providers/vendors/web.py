@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
-from zrt._common.public import public_in
-from zrt._common.records import record
-from zrt.providers.base import Provider
-from zrt.providers.option import Route, address, choice, flag, listed, number, size
+from zrt.environment.options import Route, address, choice, flag, listed, number, size
+from zrt.providers.base import Provider, provider
 
 CACHES = ("disabled", "lazyRelease", "simple", "bucket")
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class WebGPU(Provider):
-    """GPUs of any make through WebGPU (Dawn).
+    """GPUs of any make through WebGPU (Dawn). Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "WebGpuExecutionProvider"
-    comes_with: ClassVar[str] = (
-        "It comes with a build of ONNX Runtime with --use_webgpu, or as a plugin library to register"
-    )
-    source: ClassVar[str] = "onnxruntime/core/providers/webgpu/webgpu_provider_options.h"
+    name = "WebGpuExecutionProvider"
+    comes_with = "It comes with a build of ONNX Runtime with --use_webgpu, or as a plugin library to register"
+    source = "onnxruntime/core/providers/webgpu/webgpu_provider_options.h"
 
     preferred_layout: str | None = choice("the layout of convolutions", "NCHW", "NHWC", key="preferredLayout")
     enable_graph_capture: bool | None = flag("whether runs are captured and replayed", key="enableGraphCapture")
@@ -62,32 +53,24 @@ class WebGPU(Provider):
     )
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class WebNN(Provider):
-    """The devices of a browser's WebNN.
+    """The devices of a browser's WebNN. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "WebNNExecutionProvider"
-    comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime for browsers with --use_webnn"
-    source: ClassVar[str] = "onnxruntime/core/session/provider_registration.cc"
+    name = "WebNNExecutionProvider"
+    comes_with = "It comes with a build of ONNX Runtime for browsers with --use_webnn"
+    source = "onnxruntime/core/session/provider_registration.cc"
 
     device_type: str | None = choice("which device", "cpu", "gpu", "npu", key="deviceType", route=Route.SESSION)
 
 
-@public_in("zrt.providers")
-@record(frozen=True, kw_only=True, repr=False)
+@provider
 class JS(Provider):
-    """Kernels in JavaScript over a browser's WebGPU.
+    """Kernels in JavaScript over a browser's WebGPU. Not tested on hardware."""
 
-    Not tested on hardware.
-    """
-
-    name: ClassVar[str] = "JsExecutionProvider"
-    comes_with: ClassVar[str] = "It comes with a build of ONNX Runtime for browsers with --use_jsep"
-    source: ClassVar[str] = "onnxruntime/core/providers/js/js_execution_provider.h"
+    name = "JsExecutionProvider"
+    comes_with = "It comes with a build of ONNX Runtime for browsers with --use_jsep"
+    source = "onnxruntime/core/providers/js/js_execution_provider.h"
 
     preferred_layout: str | None = choice("the layout of convolutions", "NCHW", "NHWC")
     enable_graph_capture: bool | None = flag(

@@ -1,4 +1,4 @@
-"""The process ends while runs are in progress; argument 2 says who holds their futures."""
+"""The process ends while runs are in progress; the arguments after the first say who holds their futures."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def hold_in_cycle(one):
     cycle.append(cycle)
 
 
-start = {
+HOLDERS = {
     "nobody": lambda one: one.submit(FOREVER),
     "a global": lambda one: held.append(one.submit(FOREVER)),
     "a cycle": hold_in_cycle,
-}[sys.argv[2]]
-for _ in range(20):
-    start(one)
+}
+for holder in sys.argv[2:] * 20:
+    HOLDERS[holder](one)
 watched = one.submit(FOREVER)
 watched.add_done_callback(lambda done: print(type(done.exception()).__name__, flush=True))
 del one

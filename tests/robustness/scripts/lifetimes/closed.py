@@ -6,7 +6,7 @@ import gc
 import random
 
 import tests.robustness.prologue  # noqa: F401
-from tests.robustness.objects import USES, objects
+from tests.robustness.objects import objects, works
 
 for seed in range(40):
     chance = random.Random(seed)
@@ -14,9 +14,9 @@ for seed in range(40):
     order = list(held)
     chance.shuffle(order)
     for number, name in enumerate(order):
-        if hasattr(held[name], "close"):
-            held[name].close()
+        if hasattr(held[name][0], "close"):
+            held[name][0].close()
         gc.collect(0)
         for other in order[number + 1 :]:
             if chance.random() < 0.2:
-                USES[other](held[other])
+                works(*held[other])

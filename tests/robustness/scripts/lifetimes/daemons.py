@@ -1,4 +1,4 @@
-"""The interpreter ends while three daemon threads run what argument 1 says; argument 2 is the thread count."""
+"""The interpreter ends while daemon threads run. Arguments: the thread count of the sessions, and the kinds of work."""
 
 from __future__ import annotations
 
@@ -11,45 +11,54 @@ import tests.robustness.prologue  # noqa: F401
 import zrt
 from benches.models import build as bench
 
-work, threads = sys.argv[1], int(sys.argv[2])
-options = zrt.SessionOptions(intra_op_num_threads=threads)
+options = zrt.SessionOptions(intra_op_num_threads=int(sys.argv[1]))
 model = bench.relay(1 << 16)
 owner = zrt.Session(model, options)
 feed = {"x": np.zeros(1 << 14, np.float32)}
 under_way = threading.Semaphore(0)
 
 
-def run():
-    mine = owner.lane()
-    bound = owner.binding()
-    bound.bind_input("x", feed["x"])
-    bound.bind_output("y")
-    prepared = owner.prepare(feed)
-    chosen = zrt.RunOptions()
+def terminated(lane):
+    run_options = zrt.RunOptions()
+
+    def run():
+        lane.run_with(run_options)
+        run_options.terminate()
+        run_options.reset()
+
+    return run
+
+
+def bound():
+    binding = owner.binding()
+    binding.bind_input("x", feed["x"])
+    binding.bind_output("y")
+    return lambda: (binding.run(), binding.outputs())
+
+
+# Makes what a thread needs, and returns its turn.
+WORK = {
+    "lane": lambda: owner.lane().run,
+    "session": lambda: lambda: owner.run(feed),
+    "binding": bound,
+    "prepared": lambda: owner.prepare(feed).run,
+    "new lane": lambda: lambda: owner.lane().run(),
+    "new session": lambda: lambda: zrt.Session(model, options).run(feed),
+    "terminated": lambda: terminated(owner.lane()),
+}
+
+
+def run(work):
+    turn = WORK[work]()
     for count in range(1 << 60):
-        if work == "lane":
-            mine.run()
-        elif work == "session":
-            owner.run(feed)
-        elif work == "binding":
-            bound.run()
-            bound.outputs()
-        elif work == "prepared":
-            prepared.run()
-        elif work == "new lane":
-            owner.lane().run()
-        elif work == "new session":
-            zrt.Session(model, options).run(feed)
-        else:
-            mine.run_with(chosen)
-            chosen.terminate()
-            chosen.reset()
+        turn()
         if count == 3:
             under_way.release()
 
 
-for _ in range(3):
-    threading.Thread(target=run, daemon=True).start()
-for _ in range(3):
+threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in sys.argv[2:] for _ in range(3)]
+for thread in threads:
+    thread.start()
+for _ in threads:
     under_way.acquire()
 print("done", flush=True)

@@ -7,7 +7,7 @@ import random
 import sys
 
 import tests.robustness.prologue  # noqa: F401
-from tests.robustness.objects import USES, Knot, objects
+from tests.robustness.objects import Knot, objects, works
 
 first = int(sys.argv[1])
 gc.disable()
@@ -18,7 +18,7 @@ for seed in range(first, first + 40):
     chance.shuffle(order)
     while order:
         names = [order.pop() for _ in range(min(len(order), chance.choice((1, 1, 2, 3))))]
-        gone = [held.pop(name) for name in names]
+        gone = [held.pop(name)[0] for name in names]
         for item in gone:
             if hasattr(item, "close") and chance.random() < 0.3:
                 item.close()
@@ -28,6 +28,6 @@ for seed in range(first, first + 40):
         if chance.random() < 0.3:
             gc.collect(chance.choice((0, 1, 2)))
         for name in chance.sample(order, min(3, len(order))):
-            USES[name](held[name])
+            works(*held[name])
     gc.collect()
     print(seed)

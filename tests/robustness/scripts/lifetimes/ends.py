@@ -1,7 +1,4 @@
-"""The interpreter ends while objects of every kind are alive; argument 1 names their holder.
-
-Everything stands in the module's globals, so that the end of the interpreter releases it.
-"""
+"""The interpreter ends while objects of every kind are alive; the arguments name their holders."""
 
 from __future__ import annotations
 
@@ -12,98 +9,139 @@ import threading
 
 import zrt
 from benches.models import build as bench
-from tests.robustness.objects import USES, Knot, objects
+from tests.robustness.objects import Knot, objects
 from tests.robustness.prologue import FEEDS, QUIET, session
 
-holder = sys.argv[1]
-if holder == "globals":
-    kept = objects()
-elif holder == "a cycle in globals":
-    kept = Knot(objects())
-elif holder == "an unreachable cycle":
+# A global of the module, so that the end of the interpreter releases what it holds.
+kept = []
+
+
+def unreachable_cycle():
     gc.disable()
     Knot(objects())
-elif holder == "another module":
-    sys.kept = objects()
-elif holder == "a class":
-    Knot.kept = objects()
-elif holder == "a default argument":
 
-    def function(kept=objects()):  # noqa: B008
+
+def default_argument():
+    def function(held=objects()):  # noqa: B008
         pass
 
-elif holder == "a suspended generator":
+    return function
 
+
+def suspended_generator():
     def generate():
-        kept = objects()
-        yield kept
+        held = objects()
+        yield held
 
     generator = generate()
     next(generator)
-elif holder == "an exception with its frames":
+    return generator
 
+
+def exception_with_its_frames():
     def fail():
-        kept = objects()  # noqa: F841
+        held = objects()  # noqa: F841
         raise ValueError
 
     try:
         fail()
     except ValueError as error:
-        caught = error
-        caught.me = caught
-elif holder == "an exit function":
-    atexit.register(lambda kept=objects(): [USES[name](held) for name, held in kept.items()])  # noqa: B008
-elif holder == "a finalizer":
+        error.me = error
+        return error
 
-    class Last:
-        def __init__(self):
-            self.kept = objects()
 
-        def __del__(self):
-            self.kept["lane"].run()
-            self.kept["session"].run(FEEDS)
-            self.kept["view of output"].sum()
+def exit_function():
+    atexit.register(lambda held=objects(): [check(item) for item, check in held.values()])  # noqa: B008
 
-    last = Last()
-elif holder == "a thread's locals":
+
+class Last:
+    """Its finalizer uses the objects that it holds."""
+
+    def __init__(self):
+        self.held = objects()
+
+    def __del__(self):
+        self.held["lane"][0].run()
+        self.held["session"][0].run(FEEDS)
+        self.held["view of output"][0].sum()
+
+
+def locals_of_threads():
     local = threading.local()
 
     def hold():
-        local.kept = objects()
+        local.held = objects()
 
     thread = threading.Thread(target=hold)
     thread.start()
     thread.join()
-    local.kept = objects()
-elif holder == "a daemon thread's frame":
+    hold()
+    return local
+
+
+def frame_of_a_daemon_thread():
     started = threading.Event()
 
     def hold_for_ever():
-        kept = objects()  # noqa: F841
+        held = objects()  # noqa: F841
         started.set()
         threading.Event().wait()
 
     threading.Thread(target=hold_for_ever, daemon=True).start()
     started.wait()
-elif holder == "a session with its own threads":
-    kept = session(zrt.SessionOptions(intra_op_num_threads=3, inter_op_num_threads=2, execution_mode="PARALLEL"))
-    kept.run(FEEDS)
-elif holder == "sessions that share weights":
-    kept = zrt.Runtime.replicate(bench.mlp(width=256, depth=4), 3, QUIET, share_weights=True, shapes=[(1, 256)])
-    kept.prime()
-elif holder == "closed objects":
-    kept = objects()
-    for held in kept.values():
-        if hasattr(held, "close"):
-            held.close()
-elif holder == "nothing but the import":
+
+
+def session_with_its_own_threads():
+    options = zrt.SessionOptions(intra_op_num_threads=3, inter_op_num_threads=2, execution_mode="PARALLEL")
+    one = session(options)
+    one.run(FEEDS)
+    return one
+
+
+def sessions_that_share_weights():
+    runtime = zrt.Runtime.replicate(bench.mlp(width=256, depth=4), 3, QUIET, share_weights=True, shapes=[(1, 256)])
+    runtime.prime()
+    return runtime
+
+
+def closed_objects():
+    held = objects()
+    for item, _ in held.values():
+        if hasattr(item, "close"):
+            item.close()
+    return held
+
+
+def nothing_but_the_import():
     import zrt.lanes.lane
-    import zrt.session.session
-elif holder == "sys.exit":
-    kept = objects()
+    import zrt.session.session  # noqa: F401
+
+
+def sys_exit():
+    kept.append(objects())
     print("done", flush=True)
     sys.exit(0)
-else:
-    raise AssertionError(holder)
 
+
+HOLDERS = {
+    "globals": objects,
+    "a cycle in globals": lambda: Knot(objects()),
+    "another module": lambda: setattr(sys, "kept", objects()),
+    "a class": lambda: setattr(Knot, "kept", objects()),
+    "a default argument": default_argument,
+    "a suspended generator": suspended_generator,
+    "an exception with its frames": exception_with_its_frames,
+    "an exit function": exit_function,
+    "a finalizer": Last,
+    "a thread's locals": locals_of_threads,
+    "a daemon thread's frame": frame_of_a_daemon_thread,
+    "a session with its own threads": session_with_its_own_threads,
+    "sessions that share weights": sessions_that_share_weights,
+    "closed objects": closed_objects,
+    "an unreachable cycle": unreachable_cycle,
+    "nothing but the import": nothing_but_the_import,
+    "sys.exit": sys_exit,
+}
+for holder in sys.argv[1:]:
+    kept.append(HOLDERS[holder]())
 print("done", flush=True)

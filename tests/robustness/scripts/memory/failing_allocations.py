@@ -16,7 +16,7 @@ dynamic = zrt.DynamicRuntime(same, max_buckets=2)
 
 
 def anew():
-    same._calls, same._known, same._latest, same._latest_named = {}, {}, None, None
+    same._calls = ()
     return same.run(FEEDS)
 
 

@@ -1,19 +1,16 @@
-"""Forks after a session was used: the child uses its objects as argument 1 says, the parent goes on."""
+"""Forks after a session was used: the child uses its objects in a way that the arguments name; the parent goes on."""
 
 from __future__ import annotations
 
-import os
 import sys
 
 from tests.robustness import forks
+from tests.robustness.forking import fork
 from tests.robustness.prologue import same
-from tests.robustness.waiting import wait
 
-process = os.fork()
-if not process:
-    forks.in_child()
-    sys.exit(0)
-wait(process)
-same(forks.one.run(forks.images)[0], forks.wanted)
-forks.made.run()
-same(forks.view, forks.wanted)
+for use in sys.argv[2:]:
+    print(use, file=sys.stderr, flush=True)
+    fork(lambda: forks.in_child(use))
+    same(forks.one.run(forks.images)[0], forks.wanted)
+    forks.made.run()
+    same(forks.view, forks.wanted)

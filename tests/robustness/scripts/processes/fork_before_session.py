@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import zrt
+from tests.robustness.forking import fork
 from tests.robustness.prologue import FEEDS, SUM, same, session
-from tests.robustness.waiting import wait
 from zrt._native.library import api
 
 SHARED = zrt.SessionOptions(use_per_session_threads=False)
@@ -29,16 +28,14 @@ kept = []
 options = [zrt.SessionOptions(intra_op_num_threads=3)]
 if sys.argv[1] == "global pools":
     options.append(SHARED)
-process = os.fork()
-if not process:
+
+
+def child():
     for each in options:
         infer(each)
-    process = os.fork()
-    if not process:
-        infer(options[0])
-        sys.exit(0)
-    wait(process, 30)
-    sys.exit(0)
-wait(process)
+    fork(lambda: infer(options[0]), 30)
+
+
+fork(child)
 for each in options:
     infer(each)

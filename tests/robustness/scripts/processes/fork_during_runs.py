@@ -6,9 +6,9 @@ import os
 import threading
 
 import zrt
+from tests.robustness.forking import fork
 from tests.robustness.forks import images, one, wanted
 from tests.robustness.prologue import same
-from tests.robustness.waiting import wait
 
 stop = threading.Event()
 
@@ -25,11 +25,8 @@ workers = [threading.Thread(target=work) for _ in range(3)]
 for worker in workers:
     worker.start()
 for _ in range(20):
-    process = os.fork()
-    if not process:
-        # _exit: the workers do not exist in the child, and their objects cannot be cleaned up there.
-        os._exit(0)
-    wait(process)
+    # _exit: the workers do not exist in the child, and their objects cannot be cleaned up there.
+    fork(bool, end=os._exit)
 stop.set()
 for worker in workers:
     worker.join()

@@ -42,8 +42,13 @@ def cycle():
     return weakref.ref(keeper), weakref.ref(keeper.session)
 
 
+def factory_threads():
+    own = ("MainThread", "zrt-bridge", "zrt-run")
+    return [thread for thread in threading.enumerate() if thread.name not in own]
+
+
 gone = cycle()
 zrt.Environment().flush_log()
-while any(each() is not None for each in gone) or threading.active_count() > 2:
+while any(each() is not None for each in gone) or factory_threads():
     gc.collect()
     time.sleep(0.001)

@@ -33,6 +33,6 @@ with Storm() as storm:
                 session(own_threads())
         except KeyboardInterrupt:
             interrupted += 1
-while threading.active_count() > 2:
+while any(not thread.name.startswith(("MainThread", "zrt-")) for thread in threading.enumerate()):
     gc.collect()
     time.sleep(0.001)

@@ -15,9 +15,10 @@ from tests.robustness.race import counting
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+one = counting()
 feeds = {"turns": np.array(300_000), "start": np.zeros(2, np.float32)}
-made = counting.lane()
-bound = counting.binding()
+made = one.lane()
+bound = one.binding()
 for name, feed in feeds.items():
     made.inputs[name][...] = feed
     bound.bind_input(name, feed)
@@ -58,5 +59,5 @@ made.run()
 bound.run()
 same(made.outputs["end"], [3, 3])
 same(result, [3, 3])
-same(counting.run(feeds)[0], [3, 3])
+same(one.run(feeds)[0], [3, 3])
 print("usable")

@@ -1,0 +1,39 @@
+/* The outputs that ONNX Runtime allocates, and the Python objects that they become. The functions need the GIL. */
+#pragma once
+
+/* One output of a run or of a binding. */
+typedef struct zrt_output {
+    /* Whether ONNX Runtime allocates it. If not, nothing reads it, nor the other fields. */
+    int allocated;
+    /* Its element type, and numpy's dtype for that; NULL where Python makes the object. */
+    ONNXTensorElementDataType type;
+    void *dtype;
+    /* Whether it may lie in the memory of a feed, so that Python gets a copy. */
+    int shared;
+} zrt_output;
+
+typedef struct zrt_allocated {
+    const OrtApi *api;
+    /* The objects keep these alive, beside their values. */
+    zrt_handle *const *parents;
+    size_t parent_count;
+    size_t count;
+    const zrt_output *outputs;
+} zrt_allocated;
+
+/* Keeps numpy's type, and returns a new reference to the type of the objects that own a value; NULL with an exception.
+ */
+void *zrt_allocated_open(void *ndarray);
+
+/* Whether an object is an array of numpy, and of no subclass. */
+int zrt_is_array(void *object);
+
+/* Puts an object for each allocated output, or for that of the index `only` if it is not ZRT_EVERY, into a list: a
+   numpy array that owns the value or a copy, or an object that owns the value for zrt_owned_move; an absent optional
+   changes nothing. The values that it takes become NULL. Returns a code (code.h): ZRT_VALUES if Python has to read
+   values. */
+#define ZRT_EVERY 0xFFFFFFFF
+uintptr_t zrt_allocated_put(const zrt_allocated *allocated, OrtValue **values, size_t only, void *list);
+
+/* Moves the value of an object that owns one, by its address, to a handle that has no pointer yet. */
+void zrt_owned_move(uintptr_t object, zrt_handle *handle);

@@ -1,0 +1,40 @@
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ort.h"
+#include "questions.h"
+
+OrtStatus *zrt_select(const OrtEpDevice **devices, size_t count, const OrtKeyValuePairs *model,
+    const OrtKeyValuePairs *runtime, const OrtEpDevice **chosen, size_t capacity, size_t *chosen_count, void *state) {
+    const zrt_selector *selector = state;
+    /* ONNX Runtime 1.27 leaves it empty. */
+    (void)runtime;
+    *chosen_count = 0;
+    if (selector->ask(selector->python, devices, count, model, chosen, capacity, chosen_count) == 0)
+        return NULL;
+    *chosen_count = 0;
+    return selector->api->CreateStatus(ORT_FAIL, "the policy raised an exception");
+}
+
+/* Remembers the failure: ONNX Runtime flushes its stream once more when it gives up, and Python must not be called
+   again. */
+static OrtStatus *fail(zrt_compilation *compilation) {
+    compilation->failed = 1;
+    return compilation->api->CreateStatus(ORT_FAIL, "a function of the caller's raised an exception");
+}
+
+OrtStatus *zrt_compile_write(void *state, const void *data, size_t size) {
+    zrt_compilation *compilation = state;
+    if (compilation->failed || compilation->write(compilation->python, data, size))
+        return fail(compilation);
+    return NULL;
+}
+
+OrtStatus *zrt_compile_place(void *state, const char *name, const OrtValue *value,
+    const OrtExternalInitializerInfo *there, OrtExternalInitializerInfo **placed) {
+    zrt_compilation *compilation = state;
+    *placed = NULL;
+    if (compilation->failed || compilation->place(compilation->python, name, value, there, placed))
+        return fail(compilation);
+    return NULL;
+}

@@ -1,0 +1,68 @@
+"""The classes of the extension module whose methods take other arguments than those of the package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zrt.onnxruntime import compiler, conversions, sessions
+from zrt.onnxruntime.binding import IOBinding
+from zrt.onnxruntime.values import OrtValueVector
+
+
+class InferenceSession(sessions.InferenceSession):
+    """An `InferenceSession` whose methods have the extension module's arguments; it loads in a step of its own."""
+
+    def __init__(self, options: Any, model: Any, is_path: bool, read_config: bool, /) -> None:
+        sessions.Session.__init__(self)
+        self._model_path = conversions.string(model, "model") if is_path else None
+        self._model_bytes = None if is_path else conversions.instance(model, bytes, "model")
+        self._sess_options_initial = options
+
+    def initialize_session(self, names: Any, provider_options: Any, disabled_optimizers: Any, /) -> None:
+        """Loads the model: the names of the providers, the options of each, the optimizers to leave out."""
+        settings = conversions.elements(provider_options, "provider_options", conversions.texts)
+        self._load(conversions.strings(names, "names"), settings, disabled_optimizers)
+
+    def set_tuning_results(self, results: Any, error_on_invalid: bool, /) -> None:  # type: ignore[override]
+        """Takes no result of tuning: each is ignored, or refused."""
+        super().set_tuning_results(results, error_on_invalid=error_on_invalid)
+
+    get_profiling_start_time_ns = property(sessions.Session.get_profiling_start_time_ns)
+
+
+class SessionIOBinding(IOBinding):
+    """An `IOBinding` whose methods have the extension module's arguments: a device is one argument."""
+
+    def bind_input(self, name: str, array_or_device: Any, *memory: Any) -> None:
+        """Binds an input to an array; or to memory: a device, an element type, a shape and an address."""
+        if memory:
+            super().bind_input(name, array_or_device, 0, *memory)
+        else:
+            self.bind_cpu_input(name, array_or_device)
+
+    def bind_output(self, name: str, device: Any, *memory: Any) -> None:  # type: ignore[override]
+        """Binds an output to a device, on which runs make it; or to memory on it, as `bind_input` does."""
+        super().bind_output(name, device, 0, *memory)
+
+    def get_outputs(self) -> OrtValueVector:
+        """The outputs of the last run, in the order of binding."""
+        return self.get_outputs_as_ortvaluevector()
+
+
+class ModelCompiler(compiler.ModelCompiler):
+    """A `ModelCompiler` that is told whether the model is a path, and has no arguments with defaults."""
+
+    def __init__(
+        self,
+        options: Any,
+        model: Any,
+        is_path: bool,
+        embed: bool,
+        weights: str,
+        threshold: int,
+        flags: int,
+        level: Any,
+        locate: Any,
+        /,
+    ) -> None:
+        super().__init__(options, model, embed, weights, threshold, flags, level, locate)

@@ -1,0 +1,179 @@
+"""Files of pyarrow's: data sets in Parquet, Arrow and CSV, and results written as such. Needs the pyarrow package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset as datasets
+import pyarrow.parquet
+
+from zrt._common.files import reading
+from zrt.errors import FileError
+from zrt.scoring.arrow import flattened, table_of, types_of
+from zrt.scoring.blocks import CHUNK_ROWS, Chunk
+from zrt.scoring.results import Result
+from zrt.scoring.sources import Piece
+
+UNREADABLE = (pa.ArrowException, OSError)
+
+# A row group of Parquet, and a batch of Arrow, takes about this many bytes.
+GROUP_BYTES = 32 << 20
+
+# The bytes that a value of open size, such as a text, counts for.
+OPEN_BYTES = 16
+
+# The words that CSV files have in place of a value. "nan" is a number.
+NULLS = ["", "null", "NULL", "NA", "N/A", "#N/A"]
+
+
+class ArrowSource:
+    """A file or a folder of files, as a data set of pyarrow."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        self._path, self._kind = path, kind
+        # By default all row groups of a file are read ahead.
+        few = datasets.ParquetFragmentScanOptions(pre_buffer=False)
+        self._options = {"fragment_scan_options": few} if kind == "parquet" else {}
+        with reading(path, *UNREADABLE):
+            form: Any = kind
+            if kind == "csv":
+                # As texts: pyarrow takes the types from the first rows, and a bad row must not end the run.
+                names = datasets.dataset(path, format="csv").schema.names
+                texts = dict.fromkeys(names, pa.string())
+                convert = pyarrow.csv.ConvertOptions(column_types=texts, strings_can_be_null=True, null_values=NULLS)
+                form = datasets.CsvFileFormat(convert_options=convert)
+            self._dataset = datasets.dataset(path, format=form)
+            self.names = list(self._dataset.schema.names)
+            self.files = [Path(file) for file in self._dataset.files]
+
+    @cached_property
+    def rows(self) -> int:
+        with reading(self._path, *UNREADABLE):
+            return int(self._dataset.count_rows())
+
+    def pieces(self) -> list[Piece]:
+        pieces: list[Piece] = []
+        with reading(self._path, *UNREADABLE):
+            at = 0
+            fragments = list(self._dataset.get_fragments())
+            for fragment in fragments:
+                units: list[tuple[tuple[int, ...] | None, int]]
+                if hasattr(fragment, "row_groups"):
+                    units = [((group.id,), group.num_rows) for group in fragment.row_groups]
+                else:
+                    units = [(None, self.rows if len(fragments) == 1 else fragment.count_rows())]
+                for groups, rows in units:
+                    last = pieces[-1] if pieces else None
+                    if groups and last and last.groups and last.file == fragment.path and last.rows < CHUNK_ROWS:
+                        pieces[-1] = Piece(last.first, last.rows + rows, last.file, last.groups + groups)
+                    else:
+                        pieces.append(Piece(at, rows, fragment.path, groups))
+                    at += rows
+        return [piece for piece in pieces if piece.rows]
+
+    def _part(self, piece: Piece) -> Any:
+        """The data set of a piece."""
+        whole = self._dataset
+        for fragment in whole.get_fragments():
+            if fragment.path == piece.file:
+                part = fragment if piece.groups is None else fragment.subset(row_group_ids=list(piece.groups))
+                return type(whole)([part], whole.schema, whole.format, whole.filesystem)
+        raise FileError(f"{piece.file!r} is not in the data set")
+
+    def types(self, columns: Sequence[str]) -> dict[str, Any]:
+        if self._kind != "csv" or not columns:
+            return {}
+        with reading(self._path, *UNREADABLE):
+            return types_of(self._dataset.to_batches(columns=list(columns)), columns)
+
+    def chunks(self, columns: Sequence[str], first: int, size: int, piece: Piece | None = None) -> Iterator[Chunk]:
+        at = 0 if piece is None else piece.first
+        try:
+            scanned = self._dataset if piece is None else self._part(piece)
+            # Few batches ahead: the rows wait in memory.
+            batches = scanned.to_batches(
+                columns=list(columns), batch_size=size, batch_readahead=2, fragment_readahead=1, **self._options
+            )
+            for batch in batches:
+                skipped = min(max(first - at, 0), batch.num_rows)
+                if skipped < batch.num_rows:
+                    rest = batch.slice(skipped)
+                    named = {name: rest.column(index) for index, name in enumerate(columns)}
+                    yield Chunk(at + skipped, rest.num_rows, named)
+                at += batch.num_rows
+        except UNREADABLE as error:
+            raise FileError(f"{str(self._path)!r} cannot be read from row {at}: {error}") from None
+
+
+def write(path: Path, kind: str, result: Result) -> None:
+    """Writes results to a file."""
+    _write(path, kind, [table_of(result)])
+
+
+def join(files: Sequence[Path], path: Path, kind: str) -> None:
+    """Writes the rows of files of Parquet or Arrow to one file."""
+    _write(path, kind, _groups(_tables(files, kind)))
+
+
+def _tables(files: Sequence[Path], kind: str) -> Iterator[Any]:
+    for file in files:
+        with reading(file, *UNREADABLE):
+            if kind == "parquet":
+                table = pyarrow.parquet.read_table(str(file))
+            else:
+                with pa.OSFile(str(file)) as opened:
+                    table = pa.ipc.open_file(opened).read_all()
+        yield table
+
+
+def _groups(tables: Iterable[Any]) -> Iterator[Any]:
+    """The same rows in tables whose sizes follow from the types of the columns."""
+    waiting: list[Any] = []
+    rows = size = 0
+    for table in tables:
+        size = size or max(1, GROUP_BYTES // max(1, sum(_width(each.type) for each in table.schema)))
+        waiting.append(table)
+        rows += table.num_rows
+        while rows > size:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, size).combine_chunks()
+            waiting, rows = [whole.slice(size)], rows - size
+    if waiting:
+        yield pa.concat_tables(waiting).combine_chunks()
+
+
+def _width(kind: Any) -> int:
+    """About the bytes of a value."""
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _width(kind.value_type)
+    return max(1, kind.bit_width // 8) if pa.types.is_primitive(kind) else OPEN_BYTES
+
+
+def _write(path: Path, kind: str, tables: Iterable[Any]) -> None:
+    """Writes tables of the same schema to one file."""
+    makers: dict[str, Callable[..., Any]] = {
+        "parquet": pyarrow.parquet.ParquetWriter,
+        "arrow": pa.ipc.new_file,
+        "csv": pyarrow.csv.CSVWriter,
+    }
+    writer = None
+    try:
+        for table in tables:
+            shaped = flattened(table) if kind == "csv" else table
+            if writer is None:
+                writer = makers[kind](str(path), shaped.schema)
+            if kind == "parquet":
+                writer.write_table(shaped, row_group_size=max(1, shaped.num_rows))
+            else:
+                writer.write(shaped)
+        if writer is None:
+            path.touch()
+        else:
+            writer.close()
+    except pa.ArrowException as error:
+        raise FileError(f"{kind} files cannot hold the results: {error}") from error
