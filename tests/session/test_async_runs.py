@@ -468,6 +468,18 @@ def test_dropped_future_keeps_its_feeds_alive(threads, build, eventually):
     eventually(lambda: gone() is None)
 
 
+def test_results_come_before_feeds_and_session_are_released(threads, build, eventually):
+    session = zrt.Session(build(LOOP), quiet(threads))
+    feeds = {"n": np.array(2000), "x": np.ones(4, np.float32)}
+    order = []
+    weakref.finalize(feeds["x"], order.append, "feeds")
+    future = session.submit(feeds)
+    future.add_done_callback(lambda _: order.append("results"))
+    del session, feeds, future
+    eventually(lambda: len(order) == 2)
+    assert order == ["results", "feeds"]
+
+
 def test_session_closed_during_a_run(loop, add, endless, background):
     """Runs in progress end normally; later runs raise."""
     options = zrt.RunOptions()

@@ -144,14 +144,16 @@ class Run:
 
     def _complete(self, results: list[Result], error: BaseException | None) -> None:
         """Hands over the results or the error; the caller has taken the run."""
-        # The future does not keep the feeds.
-        self._work = None
+        # The future does not keep the feeds. They, and a session that only the run keeps, are released when the
+        # results are handed over: to end the session's threads takes time.
+        work, self._work = self._work, None
         _this_thread.completes = True
         try:
             self._settle(results, error)
         except BaseException:
             callback_errors.report()
         _this_thread.completes = False
+        del work
         _under_way.discard(self)
 
 
