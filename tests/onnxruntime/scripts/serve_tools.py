@@ -38,7 +38,8 @@ model = models.build(
 with tempfile.TemporaryDirectory() as folder:
     plain, small = f"{folder}/plain.onnx", f"{folder}/small.onnx"
     Path(plain).write_bytes(model)
-    quantization.quantize_dynamic(plain, small)
+    # Sums of 8-bit products overflow on a processor without VNNI.
+    quantization.quantize_dynamic(plain, small, reduce_range=True)
     x = np.ones((2, 8), np.float32)
     [exact], [close] = (onnxruntime.InferenceSession(path).run(None, {"x": x}) for path in (plain, small))
 np.testing.assert_allclose(close, exact, atol=0.1)
