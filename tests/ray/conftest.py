@@ -41,14 +41,14 @@ def cluster() -> Iterator[Any]:
     # Sockets lie in the folder, and their names must be short.
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {**VARIABLES, "PYTHONPATH": processes.environment()["PYTHONPATH"]}.items():
+        path = processes.environment()["PYTHONPATH"]
+        for name, value in {**VARIABLES, "RAY_TMPDIR": folder, "PYTHONPATH": path}.items():
             patch.setenv(name, value)
         node = {"num_cpus": CPUS, "object_store_memory": STORE_BYTES}
-        head = {**node, "include_dashboard": False, "temp_dir": folder}
-        made = Cluster(initialize_head=True, head_node_args=head)
+        made = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
         try:
             for _ in range(NODES - 1):
-                made.add_node(**node, temp_dir=folder)
+                made.add_node(**node)
             ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
             yield made
         finally:
