@@ -106,6 +106,14 @@ def provider_not_in_build(build: Callable[..., Any]) -> None:
     base.append(zrt.SessionOptions().handle(), "SNPEExecutionProvider", {})
 
 
+def weights_elsewhere(build: Callable[..., Any]) -> None:
+    model = build(NEG)
+    weight = model.graph.initializer.add(name="w", data_type=1, dims=[1], data_location=1)
+    weight.external_data.add(key="location", value="/w.bin")
+    model.graph.node.add(op_type="Neg", input=["w"], output=["z"])
+    zrt.Session(model, QUIET)
+
+
 def adapter_of_strings(build: Callable[..., Any]) -> None:
     zrt.LoraAdapter(adapters.of_strings())
 
@@ -122,6 +130,7 @@ PROVOKED = [
     (branch_that_fails, ort_messages.IN_A_BRANCH),
     (reused_buffer, ort_messages.REUSED_BUFFER),
     (newer_model, ort_messages.NEWER_MODEL),
+    (weights_elsewhere, ort_messages.WEIGHTS_ELSEWHERE),
     (adapter_of_strings, ort_messages.LORA_TYPE),
     (provider_not_in_build, ort_messages.NOT_IN_BUILD),
 ]

@@ -279,10 +279,11 @@ def weights(array: Array) -> None:
     zrt.Session("big.onnx", zrt.SessionOptions(initializers=mapped))
     zrt.Session("model.onnx", zrt.SessionOptions(initializers={"w": array}))
     shared = zrt.SessionOptions(
-        initializers=zrt.read_weights("model.onnx"),
+        initializers=zrt.read_weights("model.onnx", trusted_folders=["store"]),
         optional_initializers=["w"],
         prepacked_weights=zrt.PrepackedWeights(),
         external_initializer_files={"big.weights": b""},
+        trusted_folders=["store"],
     )
     zrt.Session("model.onnx", shared)
     zrt.save_lora_adapter("a.onnx_adapter", {"a": array})

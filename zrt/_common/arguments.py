@@ -130,6 +130,13 @@ def path_bytes(value: Any, subject: str) -> bytes:
     return path
 
 
+def paths(value: Any, subject: str) -> list[bytes]:
+    """Several paths in the encoding of the system; one path alone is refused."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
+        raise wrong_type(subject, "a list of paths", value)
+    return [path_bytes(each, subject) for each in value]
+
+
 def require_folder(path: bytes, subject: str) -> None:
     """Raises if the folder of a path to write does not exist: ORT would silently write nothing."""
     folder = os.path.dirname(path) or b"."

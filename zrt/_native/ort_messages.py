@@ -56,6 +56,11 @@ REUSED_BUFFER = OrtMessage("re-use buffer", ("1.27.0", "1.32.0"))
 NEWER_MODEL = OrtMessage("model IR version", ("1.27.0", "1.32.0"))
 """A model has a newer IR version than the library reads."""
 
+WEIGHTS_ELSEWHERE = OrtMessage(
+    r"External data path validation failed for initializer: (?P<weight>.*?)\. Error: ", ("1.27.0", "1.32.0")
+)
+"""The file of an external weight is refused: the code is ``ORT_FAIL``."""
+
 LORA_TYPE = OrtMessage(
     r"Lora Param '(?P<name>.*)': data_type '(?P<type>\d+)' is not a supported LoRA parameter type", ("1.30.0", "1.32.0")
 )

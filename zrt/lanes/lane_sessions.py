@@ -69,7 +69,7 @@ class SessionsRuntime(Single):
                 # Check the options before the weights are read, which may take long.
                 prepare_options(options, parsed, external_data_dir)
                 own = options or SessionOptions()
-                weights = read_weights(model, external_data_dir, own.external_initializer_files)
+                weights = read_weights(model, external_data_dir, own.external_initializer_files, own.trusted_folders)
                 shared_options = replace(
                     own,
                     initializers={**weights, **own.initializers},

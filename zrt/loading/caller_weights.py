@@ -6,26 +6,25 @@ import os
 import posixpath
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any
 
-from zrt._common.arguments import text, texts, wrong_type
+from zrt._common.arguments import paths, text, texts, wrong_type
 from zrt._common.public import public
 from zrt._native import status
 from zrt._native.cdata import from_buffer, pointer_to, release, sizeof, strings
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import ArgumentError, DTypeError, ShapeError, UnknownNameError, UnsupportedError
+from zrt.errors import ArgumentError, DTypeError, ModelError, ShapeError, UnknownNameError, UnsupportedError
 from zrt.loading import initializers
+from zrt.loading.external_weights import WeightFiles
+from zrt.loading.initializers import SMALLEST_LENT, Initializer
 from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
 from zrt.loading.session_options import SessionOptions
 from zrt.values import Value, as_value, sparse
 from zrt.values.type_info import type_name
-
-# Smaller weights are scalars, shapes and axes, which ORT reads during the load: they are written into the model.
-SMALLEST_LENT = 1024
 
 # With this entry a session of ONNX Runtime 1.31 or later reads the caller's files for as long as it lives.
 FILES_IN_USE = "session.use_external_initializer_file_buffers_directly"
@@ -66,13 +65,29 @@ def supplied(
     weights = mapping(options.initializers, "initializers", "arrays")
     files = mapping(options.external_initializer_files, "external_initializer_files", "bytes")
     optional = set(texts(options.optional_initializers, "optional_initializers"))
-    if not weights and not files:
+    trusted = paths(options.trusted_folders, "trusted_folders")
+    if not weights and not files and not trusted:
         yield source, ()
         return
-    with initializers.opened(source) as model:
-        infos = {tensor.info.name: tensor.info for tensor in model.tensors()}
+    with ExitStack() as stack:
+        model: initializers.ModelFile | None = None
+        infos: dict[str, Initializer] = {}
+        try:
+            model = stack.enter_context(initializers.opened(source))
+            infos = {tensor.info.name: tensor.info for tensor in model.tensors()}
+        except (ModelError, UnsupportedError):
+            if weights or files:
+                raise
+            # ORT reads its own format, and says itself what is wrong with a model. It trusts the model's folder alone.
         for name in optional - infos.keys():
             weights.pop(name, None)
+        if trusted:
+            folder = settings.config_entries().get(EXTERNAL_DATA_DIR)
+            with WeightFiles(source, folder, trusted) as outside:
+                weights |= outside.values(_left(infos, weights, files), source.subject)
+        if model is None or not (weights or files):
+            yield source, ()
+            return
         lent, written = _check(weights, infos)
         with _in_memory(files, infos, weights, settings) as pins:
             handles = [*pins, *_lend(lent, model.names_below() if lent else set(), settings)]
@@ -113,7 +128,7 @@ def _some(names: Collection[str]) -> str:
 
 
 def _check(
-    weights: Mapping[str, Any], infos: Mapping[str, initializers.Initializer]
+    weights: Mapping[str, Any], infos: Mapping[str, Initializer]
 ) -> tuple[dict[str, Value], dict[str, bytes | None]]:
     """The large weights to lend to ORT; and the bytes to write into the model, or None to take a weight out of it."""
     lent: dict[str, Value] = {}
@@ -177,7 +192,7 @@ def _stay_beside(path: bytes, settings: PoolOptions) -> None:
         settings.add_config_entry(EXTERNAL_DATA_DIR, folder)
 
 
-def names_by_path(files: Iterable[str], infos: Iterable[initializers.Initializer]) -> dict[str, str]:
+def names_by_path(files: Iterable[str], infos: Iterable[Initializer]) -> dict[str, str]:
     """The names of `SessionOptions.external_initializer_files` by normalized path; the model must name each one."""
     named = {posixpath.normpath(info.location): info.location for info in infos if info.location is not None}
     by_path = {posixpath.normpath(name): name for name in files}
@@ -189,10 +204,17 @@ def names_by_path(files: Iterable[str], infos: Iterable[initializers.Initializer
     return by_path
 
 
+def _left(infos: Mapping[str, Initializer], weights: Collection[str], files: Collection[str] = ()) -> list[Initializer]:
+    """The external weights that the caller gives neither themselves nor in files in memory."""
+    in_memory = {posixpath.normpath(name) for name in files}
+    outside = [info for info in infos.values() if info.location is not None and info.name not in weights]
+    return [info for info in outside if posixpath.normpath(info.location or "") not in in_memory]
+
+
 @contextmanager
 def _in_memory(
     files: Mapping[str, Any],
-    infos: Mapping[str, initializers.Initializer],
+    infos: Mapping[str, Initializer],
     weights: Mapping[str, Any],
     settings: PoolOptions,
 ) -> Iterator[Sequence[Handle]]:
@@ -205,7 +227,7 @@ def _in_memory(
         return
     subject = "external_initializer_files"
     by_path = names_by_path(files, infos.values())
-    outside = [info for info in infos.values() if info.location is not None and info.name not in weights]
+    outside = _left(infos, weights)
     wanted = {posixpath.normpath(info.location or ""): info.location or "" for info in outside}
     missing = [location for path, location in wanted.items() if path not in by_path]
     if missing:

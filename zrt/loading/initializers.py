@@ -40,6 +40,10 @@ HAS_SUBGRAPH = tuple(written(Attribute.TYPE, kind) for kind in (AttributeType.GR
 LONGEST_HEAD = 20
 ORT_FORMAT = b"ORTM"
 
+# Smaller weights are scalars, shapes and axes, which ORT reads during the load: a load with weights of the caller's
+# writes them into the model.
+SMALLEST_LENT = 1024
+
 # The other name of ONNX's own domain, "".
 ONNX_DOMAIN = "ai.onnx"
 

@@ -108,8 +108,15 @@ def data_of(source: Source, options: PoolOptions) -> Any:
     return source.read() if source.path is None or options.has_config_entry(EXTERNAL_DATA_DIR) else None
 
 
-def load_error(source: Source, error: Error) -> Error:
+def load_error(source: Source, options: PoolOptions, error: Error) -> Error:
     """The exception for a model that ONNX Runtime did not load."""
+    refused = ort_messages.WEIGHTS_ELSEWHERE.search(error)
+    if refused is not None:
+        # Deferred, as in `load_model`.
+        from zrt.loading.external_weights import refusal
+
+        folder = options.config_entries().get(EXTERNAL_DATA_DIR)
+        return status.about(refusal(source, folder, refused["weight"]), error)
     if ort_messages.NEWER_MODEL.matches(error):
         return ModelError(
             f"{source.subject} is written in a newer form than this library reads ({error}): "
@@ -152,7 +159,7 @@ def create_session(
         if isinstance(error, CallbackError):
             # Its direct cause is the exception that the caller's own code raised.
             raise
-        raise load_error(source, error) from error
+        raise load_error(source, options, error) from error
 
 
 def settle_threads(options: PoolOptions, subject: str) -> None:
@@ -217,4 +224,5 @@ def require_other_file(source: Source, settings: PoolOptions, options: SessionOp
 def _bring_weights(options: SessionOptions) -> bool:
     """Whether a field for weights has another value than its default, right or wrong."""
     weights = options.initializers != {} or options.external_initializer_files != {}
-    return weights or options.optional_initializers != [] or options.prepacked_weights is not None
+    lists = options.optional_initializers != [] or options.trusted_folders != []
+    return weights or lists or options.prepacked_weights is not None

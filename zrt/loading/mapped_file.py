@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from zrt.memory import arrays
 from zrt.memory.buffers import held, hugepage_state, lock_error
 from zrt.types import ElementType, as_shape, nbytes
 from zrt.values import Value
+
+# O_NONBLOCK: opening a pipe must not wait for its writer.
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 ACCESS = {"normal": 0, "sequential": lib.ZRT_ADVICE_SEQUENTIAL, "random": lib.ZRT_ADVICE_RANDOM}
 
@@ -68,8 +72,7 @@ class MappedFile(Owner):
             wanted.append(("hugepage", lib.ZRT_ADVICE_HUGEPAGE))
         if boolean(prefetch, "prefetch"):
             wanted.append(("prefetch", lib.ZRT_ADVICE_WILLNEED))
-        handle = self._map(name)
-        self.nbytes = handle.pointer.length
+        handle = self._map(partial(os.open, name, _READ))
         self.refused = tuple(word for word, advice in wanted if lib.zrt_memory_advise(handle.pointer, advice))
         if boolean(lock, "lock"):
             code = lib.zrt_memory_lock(handle.pointer)
@@ -77,11 +80,25 @@ class MappedFile(Owner):
                 raise lock_error(code, self.nbytes)
         self._handle = handle
 
-    def _map(self, name: bytes) -> Handle:
+    @classmethod
+    def _of(cls, file: int, path: str) -> Self:
+        """The mapping of the file with this descriptor, which the caller keeps."""
+        mapped = cls.__new__(cls)
+        mapped._handle = None
+        mapped.path, mapped.refused = path, ()
+        mapped._handle = mapped._map(partial(os.dup, file))
+        return mapped
+
+    def _map(self, open_file: Callable[[], int]) -> Handle:
+        """A new mapping, which owns the descriptor that `open_file` returns."""
         subject = f"file {self.path!r}"
         handle = Handle.block("zrt_memory", (), lib.zrt_memory_free)
-        code = lib.zrt_memory_map(handle.pointer, name)
+        try:
+            code = lib.zrt_memory_map(handle.pointer, open_file())
+        except OSError as error:
+            code = error.errno or errno.EIO
         if not code and handle.pointer.data:
+            self.nbytes = handle.pointer.length
             return handle
         # The traceback of the error must not keep the file open.
         del handle
@@ -92,6 +109,10 @@ class MappedFile(Owner):
         if code == errno.EISDIR:
             raise ModelError(f"{subject} is a directory")
         raise ModelError(f"{subject} cannot be mapped: {os.strerror(code)}")
+
+    def _close_file(self) -> None:
+        """Closes the descriptor, after all arrays were made: a model may have more files than a process may open."""
+        lib.zrt_memory_close_file(self._open().pointer)
 
     def array(
         self, dtype: object = np.uint8, shape: Iterable[int] | None = None, offset: int = 0

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zrt._common.arguments import entries, path_bytes, require_folder, wrong_type
+from zrt._common.arguments import entries, path_bytes, paths, require_folder, wrong_type
 from zrt._common.config_keys import SessionConfigKey
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, data_field
@@ -166,6 +166,9 @@ class SessionOptions(OptionData):
     )
     """The contents of the model's external weight files, by the names that the model has for them: bytes or the like,
     which ONNX Runtime copies at load."""
+    trusted_folders: list[str | os.PathLike[str]] = data_field(list[str | os.PathLike[str]], default_factory=list)
+    """Folders beside the model's own that may hold its weights. zrt follows links and paths into them, and maps the
+    weights itself."""
     prepacked_weights: PrepackedWeights | None = data_field(object | None, default=None, compare=False)
     """The container in which sessions share their prepacked `initializers`."""
     load_cancellation: LoadCancellation | None = data_field(object | None, default=None, compare=False)
@@ -264,10 +267,8 @@ class SessionOptions(OptionData):
 
     def _libraries(self) -> list[bytes]:
         """The paths of the operators' libraries; raises where a file does not exist."""
-        if isinstance(self.custom_op_libraries, (str, bytes)) or not isinstance(self.custom_op_libraries, Sequence):
-            raise wrong_type("custom_op_libraries", "a list of paths", self.custom_op_libraries)
-        paths = [path_bytes(file, "custom_op_libraries") for file in self.custom_op_libraries]
-        for file in paths:
+        libraries = paths(self.custom_op_libraries, "custom_op_libraries")
+        for file in libraries:
             if not os.path.isfile(file):
                 raise ArgumentError(f"custom_op_libraries: there is no file {os.fsdecode(file)!r}")
-        return paths
+        return libraries

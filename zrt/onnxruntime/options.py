@@ -14,7 +14,7 @@ import zrt
 # Its names are imported at their first use: most options name no devices, providers and adapters.
 import zrt.onnxruntime as ort
 from zrt._common.arguments import wrong_type
-from zrt.onnxruntime import conversions, errors, notices
+from zrt.onnxruntime import conversions, errors, notices, process
 from zrt.onnxruntime.enums import (
     ExecutionMode,
     ExecutionOrder,
@@ -385,6 +385,7 @@ class SessionOptions(Settings):
             external_initializer_files=dict(self._files),
             load_cancellation=self._switch(),
             custom_op_libraries=list(self._libraries),
+            trusted_folders=process.trusted_folders(),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 
 import zrt
@@ -52,6 +53,11 @@ def set_default_logger_verbosity(verbosity: int, /) -> None:
     """Check the number, and do nothing: only debug builds of ONNX Runtime log by verbosity."""
     conversions.integer(verbosity, "set_default_logger_verbosity")
     notices.once("set_default_logger_verbosity does nothing: this is for debug builds of ONNX Runtime", logging.INFO)
+
+
+def trusted_folders() -> list[str | os.PathLike[str]]:
+    """The folders in the environment variable ``ZRT_TRUSTED_FOLDERS``, from which models may take their weights."""
+    return [folder for folder in os.environ.get("ZRT_TRUSTED_FOLDERS", "").split(os.pathsep) if folder]
 
 
 _pools_made = False

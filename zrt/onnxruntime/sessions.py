@@ -16,6 +16,7 @@ import numpy as np
 
 # Its names are imported at their first use: many programs need no values, devices and bindings.
 import zrt.onnxruntime as ort
+from zrt._native import ort_messages
 from zrt.errors import ArgumentError, ModelError, OrtError, ProviderError, UnsupportedError
 from zrt.loading.session_options import SessionOptions
 from zrt.onnxruntime import conversions, errors, feeds, process, provider_args
@@ -446,7 +447,10 @@ class InferenceSession(Session):
     def _load(self, names: list[str], provider_options: list[dict[str, str]], disabled_optimizers: Any) -> None:
         """Loads the model with the initial options; if that fails, the session stays as it was."""
         initial = self._sess_options_initial or None
-        options = SessionOptions() if initial is None else _options(initial, "sess_options")
+        if initial is None:
+            options = SessionOptions(trusted_folders=process.trusted_folders())
+        else:
+            options = _options(initial, "sess_options")
         # A copy: later changes of the caller's options are for later sessions.
         own = None if initial is None else initial._copy()
         disabled = conversions.strings(list(disabled_optimizers or ()), "disabled_optimizers")
@@ -483,6 +487,8 @@ def _loaded(model: Any, options: SessionOptions, selection: provider_args.Select
                 raise
             selection.drop(error)
         except OrtError as error:
+            if ort_messages.WEIGHTS_ELSEWHERE.matches(error):
+                raise errors.failure(error.code, str(error)) from error
             raise errors.translate(error) from error
         except ModelError as error:
             raise _refused(model, error) from error

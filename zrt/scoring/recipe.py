@@ -17,7 +17,15 @@ from zrt.providers.known import short
 from zrt.providers.selection import as_data
 
 # Options that tell about a session, and do not change its results.
-SILENT = ("logid", "log_severity_level", "log_verbosity_level", "logger", "profile_file_prefix", "record_placement")
+SILENT = (
+    "logid",
+    "log_severity_level",
+    "log_verbosity_level",
+    "logger",
+    "profile_file_prefix",
+    "record_placement",
+    "trusted_folders",
+)
 
 
 def recipe(

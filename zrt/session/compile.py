@@ -272,7 +272,7 @@ class _Compilation(Carrier):
             status.check(table.CompileModel(environment, handle.pointer))
         except Error as error:
             self._settle_all(settings, source.subject)
-            raise load_error(source, error) from error
+            raise load_error(source, settings, error) from error
         self._settle_all(settings, source.subject)
         if self._memory is not None:
             model = self._memory.pointer

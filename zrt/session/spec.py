@@ -90,7 +90,8 @@ class SessionSpec:
         # Wrong values are refused here and not by another process.
         chosen._check()
         settings = chosen.to_dict()
-        settings["custom_op_libraries"] = [os.path.abspath(file) for file in settings["custom_op_libraries"]]
+        for name in ("custom_op_libraries", "trusted_folders"):
+            settings[name] = [os.path.abspath(path) for path in settings[name]]
         if external_data_dir is not None:
             external_data_dir = os.path.abspath(os.fsdecode(path_bytes(external_data_dir, "external_data_dir")))
         content = (

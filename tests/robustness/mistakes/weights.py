@@ -89,6 +89,14 @@ FILES = [
     *wrong_types("external_initializer_files", b""),
 ]
 
+TRUSTED = [
+    *wrong_types("trusted_folders", "folder", 5),
+    Bad(Kind.WRONG_TYPE, lambda w: [5], "trusted_folders", "int"),
+    Bad(Kind.MISSING_FILE, lambda w: [w.folder / "absent"], "trusted_folders", "absent", error=ArgumentError),
+    Bad(Kind.WRONG_VALUE, lambda w: [w.file("a", b"1")], "trusted_folders", "directory", error=ArgumentError),
+    Bad(Kind.WRONG_VALUE, lambda w: ["a\0"], "trusted_folders", "NUL"),
+]
+
 CONTAINER = [
     Bad(Kind.CLOSED, lambda w: closed(zrt.PrepackedWeights()), "PrepackedWeights is closed"),
     Bad(Kind.WRONG_TYPE, lambda w: {}, "prepacked_weights", "dict"),
@@ -227,6 +235,9 @@ TAKES = [
      lambda w, bad: with_options(w, initializers={"w": f32(512, 4)}, optional_initializers=bad)),
     ("Session.__init__", "files", FILES,
      lambda w, bad: with_options(w, w.outside(16384), external_initializer_files=bad)),
+    ("Session.__init__", "trusted_folders", TRUSTED, lambda w, bad: with_options(w, trusted_folders=bad)),
+    ("read_weights", "trusted_folders", TRUSTED,
+     lambda w, bad: zrt.read_weights(w.outside(16384), trusted_folders=bad)),
     ("Session.__init__", "container", CONTAINER, lambda w, bad: with_options(w, prepacked_weights=bad)),
     ("MappedFile.__init__", "path", FILE, lambda w, bad: zrt.MappedFile(bad)),
     ("MappedFile.array", "place", PLACE, lambda w, bad: mapped(w).array(*bad)),

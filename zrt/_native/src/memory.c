@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -138,12 +137,9 @@ static int from_file(zrt_memory *memory, size_t bytes) {
     return 0;
 }
 
-int zrt_memory_map(zrt_memory *memory, const char *path) {
+int zrt_memory_map(zrt_memory *memory, int file) {
     struct stat stated;
-    /* O_NONBLOCK: opening a pipe must not wait for its writer. */
-    memory->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (memory->file < 0)
-        return errno;
+    memory->file = file;
     memory->is_file = 1;
     if (fstat(memory->file, &stated) != 0)
         return errno;
@@ -157,6 +153,12 @@ int64_t zrt_memory_file_size(const zrt_memory *memory) {
     return fstat(memory->file, &stated) == 0 ? (int64_t)stated.st_size : -1;
 }
 
+void zrt_memory_close_file(zrt_memory *memory) {
+    if (memory->is_file)
+        close(memory->file);
+    memory->is_file = 0;
+}
+
 void zrt_memory_free(void *pointer) {
     zrt_memory *memory = pointer;
     /* munmap also unlocks. */
@@ -164,7 +166,6 @@ void zrt_memory_free(void *pointer) {
         munmap(memory->mapping, memory->mapped);
     else
         free(memory->data);
-    if (memory->is_file)
-        close(memory->file);
+    zrt_memory_close_file(memory);
     free(memory);
 }

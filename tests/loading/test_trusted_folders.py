@@ -1,0 +1,342 @@
+"""`SessionOptions.trusted_folders`: weights of a model that lie in other folders than the model."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+import zrt
+from zrt.errors import ArgumentError, Error, FailError, InvalidGraphError, ModelError
+
+WEIGHTS = np.arange(4096, dtype=np.float32).reshape(64, 64)
+X = np.eye(64, dtype=np.float32)
+QUIET = {"log_severity_level": "FATAL"}
+
+Save = Callable[..., Path]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A folder with weights."""
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store/w").write_bytes(WEIGHTS.tobytes())
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Save:
+    """Writes y = x @ w, with w in the file of the location."""
+
+    def save(location: str = "w", array: Any = WEIGHTS, path: str = "model/m.onnx", **entries: object) -> Path:
+        text = "(float[n, 64] x) => (float[n, 64] y) { v = Cast<to = 1>(w) y = MatMul(x, v) }"
+        model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> m {text}')
+        weight = model.graph.initializer.add()
+        weight.CopyFrom(numpy_helper.from_array(array, "w"))
+        places = {"location": location, "offset": 0, "length": len(weight.raw_data), **entries}
+        weight.ClearField("raw_data")
+        weight.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in places.items():
+            weight.external_data.add(key=key, value=str(value))
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(model.SerializeToString())
+        return file
+
+    return save
+
+
+@pytest.fixture
+def linked(save: Save, store: Path) -> Path:
+    """A model beside which the weights are a link into the store."""
+    model = save("w")
+    (model.parent / "w").symlink_to("../store/w")
+    return model
+
+
+def load(model: Any, *trusted: Path | str, **more: Any) -> zrt.Session:
+    return zrt.Session(model, zrt.SessionOptions(trusted_folders=list(trusted), **QUIET), **more)
+
+
+def weights(session: zrt.Session) -> Any:
+    return session.run([X])[0]
+
+
+class TestPlaces:
+    @pytest.mark.parametrize(
+        ("location", "links"),
+        [
+            ("w", {"w": "{}/store/w"}),
+            ("sub/w", {"sub": "../store"}),
+            ("sub/../w", {"sub": "../store/below", "store/w": None}),
+            ("../store/w", {}),
+            ("{}/store/w", {}),
+            ("{}/model/w", {"w": "v", "v": "../store/w"}),
+        ],
+    )
+    def test_of_weights_in_the_store(
+        self, save: Save, store: Path, tmp_path: Path, location: str, links: dict[str, str | None]
+    ) -> None:
+        (store / "below").mkdir()
+        model = save(location.format(tmp_path))
+        for name, target in links.items():
+            if target:
+                (model.parent / name).symlink_to(target.format(tmp_path))
+        np.testing.assert_array_equal(weights(load(model, store)), WEIGHTS)
+        place = re.escape(f"leads to '{store}/w', outside the model's folder '{model.parent}'")
+        for trusted, error in (([], FailError), ([model.parent], ModelError)):
+            with pytest.raises(error, match=rf"m\.onnx': initializer 'w': file .* {place}.* trusted_folders"):
+                load(model, *trusted)
+
+    def test_of_a_model_that_is_a_link(self, save: Save, store: Path, tmp_path: Path) -> None:
+        """As in the cache of a hub: all of a model's files are links to files that are named by their content."""
+        save("w", path="blobs/0a")
+        (store / "w").rename(tmp_path / "blobs/0b")
+        (tmp_path / "snapshot").mkdir()
+        for name, blob in (("m.onnx", "0a"), ("w", "0b")):
+            (tmp_path / "snapshot" / name).symlink_to(f"../blobs/{blob}")
+        for trusted in ([], [store]):
+            np.testing.assert_array_equal(weights(load(tmp_path / "snapshot/m.onnx", *trusted)), WEIGHTS)
+        assert zrt.read_weights(tmp_path / "snapshot/m.onnx").keys() == {"w"}
+
+    def test_of_a_model_in_memory(self, linked: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its paths start from the folder of its weights, or from the current one, and lead nowhere above it."""
+        model = linked.read_bytes()
+        session = load(model, store, external_data_dir=linked.parent)
+        np.testing.assert_array_equal(weights(session), WEIGHTS)
+        monkeypatch.chdir(linked.parent)
+        for trusted in (store, "../store"):
+            np.testing.assert_array_equal(weights(load(model, trusted)), WEIGHTS)
+        with pytest.raises(ModelError, match="outside the model's folder"):
+            load(model, linked.parent)
+        with pytest.raises(ModelError, match="outside the model's folder"):
+            zrt.read_weights(model)
+
+    def test_in_a_folder_that_is_gone(self, linked: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (store / "gone").mkdir()
+        monkeypatch.chdir(store / "gone")
+        (store / "gone").rmdir()
+        with pytest.raises(ModelError, match="the current folder"):
+            load(linked.read_bytes(), store)
+
+    def test_hard_links_are_files_of_the_model_s_folder(self, save: Save, store: Path, tmp_path: Path) -> None:
+        model = save("w")
+        (model.parent / "w").hardlink_to(store / "w")
+        np.testing.assert_array_equal(weights(load(model, tmp_path / "store")), WEIGHTS)
+
+
+class TestWeights:
+    @pytest.mark.parametrize("dtype", ["float16", "double", "int4"])
+    @pytest.mark.parametrize("offset", [0, 1, 8])
+    @pytest.mark.parametrize("rows", [64, 1, 0])
+    def test_of_every_size_and_alignment(
+        self, build: Any, save: Save, store: Path, dtype: str, offset: int, rows: int
+    ) -> None:
+        array = np.arange(rows * 64).reshape(rows, 64) % 7
+        tensor = onnx.helper.make_tensor("w", getattr(onnx.TensorProto, dtype.upper()), array.shape, array.reshape(-1))
+        data = numpy_helper.from_array(numpy_helper.to_array(tensor), "w").raw_data
+        (store / "odd").write_bytes(b"\1" * offset + data)
+        model = save("../store/odd", numpy_helper.to_array(tensor), offset=offset)
+        x = np.eye(rows, dtype=np.float32)
+        content = onnx.load(model, load_external_data=False)
+        content.graph.input[0].type.tensor_type.shape.dim[1].dim_value = rows
+        model.write_bytes(content.SerializeToString())
+        np.testing.assert_array_equal(load(model, store).run([x])[0], array)
+
+    def test_that_runs_override(self, linked: Path, store: Path) -> None:
+        content = onnx.load(linked, load_external_data=False)
+        content.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, [64, 64]))
+        linked.write_bytes(content.SerializeToString())
+        session = load(linked, store)
+        np.testing.assert_array_equal(session.run({"x": X})[0], WEIGHTS)
+        np.testing.assert_array_equal(session.run({"x": X, "w": X})[0], X)
+
+    def test_of_the_caller_s_come_first(self, linked: Path, store: Path) -> None:
+        (linked.parent / "w").unlink()
+        for own in ({"initializers": {"w": X}}, {"external_initializer_files": {"w": X.tobytes()}}):
+            options = zrt.SessionOptions(trusted_folders=[store], **own, **QUIET)
+            np.testing.assert_array_equal(weights(zrt.Session(linked, options)), X)
+
+    def test_of_a_subgraph_stay_onnx_runtime_s(self, build: Any, save: Save, store: Path) -> None:
+        branch = "{ y = Add(x, v) }"
+        model = build(f"(bool c, float[n] x) => (float[n] y) {{ y = If(c) <then_branch = a () => (y) {branch}, "
+                      f"else_branch = b () => (y) {branch}> }}")  # fmt: skip
+        for attribute in model.graph.node[0].attribute:
+            weight = attribute.g.initializer.add(name="v", data_type=1, dims=[1], data_location=1)
+            weight.external_data.add(key="location", value="../store/w")
+        path = save("w").with_name("branches.onnx")
+        path.write_bytes(model.SerializeToString())
+        with pytest.raises(InvalidGraphError, match="tensor name: v"):
+            load(path, store)
+
+    def test_are_released_with_the_session(self, linked: Path, store: Path) -> None:
+        def files() -> int:
+            return len(os.listdir("/dev/fd"))
+
+        before = files()
+        session = load(linked, store)
+        # The file of the weights is mapped, and not open: a model may have more files than a process may open.
+        assert files() - before == files_of_a_session(linked, before)
+        session.close()
+        assert files() == before
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
+    def test_are_mapped(self, linked: Path, store: Path) -> None:
+        """Processes share their pages: the session reads those of the file, and has no copies of them."""
+
+        def mappings() -> list[str]:
+            return re.findall(rf"r--p .* {store}/w\n(?:\w+: .*\n)*", Path("/proc/self/smaps").read_text())
+
+        session = load(linked, store)
+        weights(session)
+        (mapping,) = mappings()
+        sizes = {name: int(size) for name, size in re.findall(r"(\w+): +(\d+) kB", mapping)}
+        assert (sizes["Rss"], sizes["Anonymous"]) == (16, 0)
+        session.close()
+        assert not mappings()
+
+
+def files_of_a_session(linked: Path, before: int) -> int:
+    """The descriptors that ONNX Runtime keeps for a session of a model without weights in files."""
+    options = zrt.SessionOptions(initializers={"w": WEIGHTS}, **QUIET)
+    session = zrt.Session(linked, options)
+    count = len(os.listdir("/dev/fd")) - before
+    session.close()
+    return count
+
+
+class TestAttacks:
+    @pytest.mark.parametrize(
+        ("entries", "says"),
+        [
+            ({"offset": -4}, None),
+            ({"offset": 2**62}, "ends .* too soon"),
+            ({"offset": 10**30}, None),
+            ({"offset": 4}, "ends 4 bytes too soon"),
+            ({"length": 2**62}, None),
+            ({"length": -1}, None),
+            ({"location": "w\0/etc/hostname"}, None),
+            ({"location": "a\nb"}, r"a\\nb.*No such file"),
+            ({"location": ""}, "Is a directory"),
+            ({"location": "w/"}, "Not a directory"),
+            ({"location": "./" * 5000 + "w"}, "too long"),
+            ({"location": "../store/pipe"}, "Not a regular file"),
+            ({"location": "/dev/zero"}, "outside the model's folder"),
+            ({"location": "../store/loop"}, "Too many levels"),
+            ({"location": "../store/empty"}, "ends 16384 bytes too soon"),
+        ],
+    )
+    def test_by_a_model(self, save: Save, store: Path, entries: dict[str, Any], says: str | None) -> None:
+        os.mkfifo(store / "pipe")
+        (store / "loop").symlink_to("loop")
+        (store / "empty").touch()
+        model = save(**entries)
+        (model.parent / "w").symlink_to("../store/w")
+        # Without words of its own zrt leaves the refusal to ONNX Runtime.
+        with pytest.raises(ModelError if says else Error, match=says):
+            load(model, store)
+        with pytest.raises(ModelError):
+            zrt.read_weights(model, trusted_folders=[store])
+
+    @pytest.mark.parametrize("location", ["w", "folder/w"])
+    def test_by_a_link_that_changes(
+        self, save: Save, store: Path, tmp_path: Path, background: Callable[..., Any], location: str
+    ) -> None:
+        """Each load gets the weights of the store or an error, never a file from outside."""
+        model = save(location)
+        link, *below = Path(location).parts
+        (tmp_path / "secret").mkdir()
+        (tmp_path / "secret/w").write_bytes(np.full_like(WEIGHTS, 13).tobytes())
+        ended = threading.Event()
+
+        def flip() -> None:
+            while not ended.is_set():
+                for target in ("secret", "store"):
+                    (tmp_path / "link").symlink_to(Path("..", target, *([] if below else ["w"])))
+                    (tmp_path / "link").replace(model.parent / link)
+
+        flipping = background(flip)
+        results = {"right": 0, "refused": 0}
+        try:
+            while flipping.running and min(results.values()) < 5:
+                try:
+                    np.testing.assert_array_equal(weights(load(model, store)), WEIGHTS)
+                    results["right"] += 1
+                except ModelError:
+                    results["refused"] += 1
+        finally:
+            ended.set()
+            flipping.result()
+
+    def test_by_a_file_that_shrinks_during_the_load(
+        self, linked: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = os.dup
+
+        def shrinking(file: int) -> int:
+            os.truncate(store / "w", 4)
+            return real(file)
+
+        monkeypatch.setattr(os, "dup", shrinking)
+        with pytest.raises(ModelError, match=r"initializer 'w': .*takes 16384 bytes"):
+            load(linked, store)
+
+
+class TestOptions:
+    def test_as_data(self, linked: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(store.parent)
+        file = store.parent / "options.json"
+        file.write_text(json.dumps({"session": {"trusted_folders": ["store"], **QUIET}}))
+        options = zrt.load_options(file).session
+        spec = zrt.SessionSpec(linked, options)
+        monkeypatch.chdir("/")
+        assert spec.options.trusted_folders == [str(store)]
+        np.testing.assert_array_equal(weights(spec.load()), WEIGHTS)
+
+    def test_everywhere_that_loads(self, linked: Path, store: Path, tmp_path: Path) -> None:
+        options = zrt.SessionOptions(trusted_folders=[store], **QUIET)
+        for share in (False, True):
+            for lane in zrt.Runtime.replicate(linked, 2, options, share_weights=share, shapes=[(64, 64)]):
+                lane.inputs["x"][:] = X
+                lane.run()
+                np.testing.assert_array_equal(lane.outputs["y"], WEIGHTS)
+        zrt.save_optimized(linked, tmp_path / "saved.onnx", options)
+        zrt.compile(linked, tmp_path / "compiled.onnx", options=options)
+        for name in ("saved.onnx", "compiled.onnx"):
+            np.testing.assert_array_equal(weights(zrt.Session(tmp_path / name)), WEIGHTS)
+
+    def test_folders_are_checked_without_external_weights_too(self, build: Any, tmp_path: Path) -> None:
+        model = build("(float[n] x) => (float[n] y) { y = Neg(x) }")
+        load(model, tmp_path)
+        with pytest.raises(ArgumentError, match=r"trusted_folders: .*absent"):
+            load(model, tmp_path / "absent")
+
+    def test_model_in_onnx_runtime_s_own_format(self, build: Any, tmp_path: Path) -> None:
+        zrt.save_optimized(build("(float[n] x) => (float[n] y) { y = Neg(x) }"), tmp_path / "m.ort")
+        assert load(tmp_path / "m.ort", tmp_path).run([np.ones(1, np.float32)])[0] == -1
+
+    def test_variable_of_the_drop_in(
+        self, linked: Path, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import zrt.onnxruntime as drop_in
+
+        def run(*options: Any) -> Any:
+            session = drop_in.InferenceSession(linked, *options, providers=["CPUExecutionProvider"])
+            return session.run(None, {"x": X})[0]
+
+        with pytest.raises(drop_in.capi.onnxruntime_pybind11_state.Fail, match=f"{store}/w.*ZRT_TRUSTED_FOLDERS"):
+            run()
+        (tmp_path / "other").mkdir()
+        monkeypatch.setenv("ZRT_TRUSTED_FOLDERS", os.pathsep.join(["", str(tmp_path / "other"), str(store)]))
+        np.testing.assert_array_equal(run(), WEIGHTS)
+        np.testing.assert_array_equal(run(drop_in.SessionOptions()), WEIGHTS)

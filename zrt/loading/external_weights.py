@@ -1,0 +1,148 @@
+"""The weights that a model has in other files: where these files may lie, and their contents, mapped or read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, suppress
+from io import BufferedReader
+from typing import Any
+
+import numpy as np
+
+from zrt._common.arguments import path_bytes
+from zrt._common.open_within import Identity, PathRefused, identity, open_folder, open_within
+from zrt.errors import ArgumentError, Error, ModelError
+from zrt.loading.initializers import SMALLEST_LENT, Initializer, opened
+from zrt.loading.mapped_file import MappedFile
+from zrt.loading.model_source import Source
+from zrt.memory.buffers import Buffer
+from zrt.values import Value
+
+
+class WeightFiles(ExitStack):
+    """The files of a model's external weights. They lie in the model's folder, or in one that the caller trusts.
+
+    `folder` is the folder that the model's paths start from, if it is not the model's own. A model that is a link may
+    also have its weights in the folder that the link leads to. Use it in a ``with``: it keeps the folders open.
+
+    Raises `ArgumentError` for a trusted folder that is none.
+    """
+
+    def __init__(self, source: Source, folder: bytes | str | None, trusted: Sequence[bytes]) -> None:
+        super().__init__()
+        own = source.path if folder is None else None
+        start = os.path.dirname(own or b"") if folder is None else os.fsencode(folder)
+        try:
+            self._base = os.path.abspath(start)
+        except OSError as error:
+            raise ModelError(f"{source.subject}: the current folder: {error.strerror}") from None
+        self._trusted: set[Identity] = set()
+        self._others = " and the trusted folders" if trusted else ""
+        for path in [self._base] + ([os.path.dirname(os.path.realpath(own))] if own else []):
+            # Without the folder no path leads to a file.
+            with suppress(OSError):
+                self._trust(path)
+        for path in trusted:
+            try:
+                self._trust(path)
+            except OSError as error:
+                self.close()
+                raise ArgumentError(f"trusted_folders: {os.fsdecode(path)!r}: {error.strerror}") from None
+
+    def _trust(self, path: bytes) -> None:
+        folder = open_folder(path)
+        self.callback(os.close, folder)
+        self._trusted.add(identity(folder))
+
+    def open(self, location: str) -> BufferedReader:
+        """The file at a location that the model names, open for reading. `ModelError` says where another one leads."""
+        try:
+            file = open_within(os.path.join(self._base, path_bytes(location, "location")), self._trusted)
+        except PathRefused as refused:
+            leads = f"file {location!r} leads to {refused.place!r}"
+            if refused.reason is not None:
+                raise ModelError(f"{leads}: {refused.reason}") from None
+            raise ModelError(
+                f"{leads}, outside the model's folder {os.fsdecode(self._base)!r}{self._others}: "
+                "add a folder that holds it to trusted_folders (for the drop-in: to ZRT_TRUSTED_FOLDERS)"
+            ) from None
+        return open(file, "rb")
+
+    def values(self, infos: Iterable[Initializer], subject: str) -> dict[str, Value]:
+        """The weights by name. Large ones are mapped; those that are small or misaligned in their file are read."""
+        by_location: dict[str, list[Initializer]] = {}
+        for info in infos:
+            by_location.setdefault(info.location or "", []).append(info)
+        values: dict[str, Value] = {}
+        for location, group in by_location.items():
+            name = group[0].name
+            try:
+                with self.open(location) as file:
+                    mapped: MappedFile | None = None
+                    for info in group:
+                        name = info.name
+                        require(info, os.fstat(file.fileno()).st_size)
+                        if _can_be_lent(info):
+                            mapped = mapped or MappedFile._of(file.fileno(), location)
+                            values[name] = mapped.tensor(info.element_type, info.shape, info.offset or 0)
+                        else:
+                            values[name] = Value.from_buffer(read(info, file), f"initializer {name!r}")
+                    if mapped is not None:
+                        mapped._close_file()
+            except (Error, OSError) as error:
+                reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+                raise ModelError(f"{subject}: initializer {name!r}: {reason}") from error
+        return values
+
+
+def refusal(source: Source, folder: str | None, weight: str) -> str:
+    """The model, and where the file of a weight leads that ONNX Runtime refuses to open."""
+    subject = f"{source.subject}: initializer {weight!r}"
+    try:
+        with opened(source) as model, WeightFiles(source, folder, ()) as files:
+            for info, _ in model.tensors():
+                if info.name == weight and info.location is not None:
+                    with files.open(info.location):
+                        return f"{subject}: add the folder of its file {info.location!r} to trusted_folders"
+    except (Error, OSError) as error:
+        return f"{subject}: {error}"
+    return subject
+
+
+def _can_be_lent(info: Initializer) -> bool:
+    size = max(info.element_type.bits // 8, 1)
+    # The bytes in the file are little-endian.
+    return info.nbytes >= SMALLEST_LENT and (info.offset or 0) % size == 0 and (sys.byteorder == "little" or size == 1)
+
+
+def read(info: Initializer, file: BufferedReader) -> Buffer:
+    """One weight, read from its file."""
+    # Before memory is taken for it.
+    require(info, os.fstat(file.fileno()).st_size)
+    buffer, memory = buffer_of(info)
+    start = info.offset or 0
+    file.seek(start)
+    require(info, start + file.readinto(memory))
+    return native(buffer)
+
+
+def buffer_of(info: Initializer) -> tuple[Buffer, Any]:
+    """A buffer for a weight, and its bytes."""
+    buffer = Buffer(info.shape, info.element_type)
+    return buffer, buffer.array.reshape(-1).view(np.uint8)
+
+
+def native(buffer: Buffer) -> Buffer:
+    """The same weight, in this machine's byte order instead of ONNX's."""
+    if sys.byteorder == "big" and not buffer.element_type.packed:
+        buffer.array.byteswap(inplace=True)
+    return buffer
+
+
+def require(info: Initializer, size: int) -> None:
+    """Raises if an external file of that size does not hold the weight."""
+    missing = (info.offset or 0) + info.nbytes - size
+    if missing > 0:
+        raise ModelError(f"{info.location!r} ends {missing} bytes too soon")
