@@ -85,6 +85,8 @@ if TYPE_CHECKING:
     from zrt.session.compatibility import model_compatibility as model_compatibility
     from zrt.session.compile import compile as compile
     from zrt.session.io_binding import IoBinding as IoBinding
+    from zrt.session.memory_report import MemoryReport as MemoryReport
+    from zrt.session.memory_report import memory_report as memory_report
     from zrt.session.placement import NodePlacement as NodePlacement
     from zrt.session.placement import Placement as Placement
     from zrt.session.placement import PortPlacement as PortPlacement
@@ -165,6 +167,7 @@ _NAMES = {
     "session.compatibility": ("compatibility_info", "model_compatibility", "ModelCompatibility"),
     "session.compile": ("compile",),
     "session.io_binding": ("IoBinding",),
+    "session.memory_report": ("memory_report", "MemoryReport"),
     "session.placement": ("NodePlacement", "Placement", "PortPlacement"),
     "session.prepared_run": ("PreparedRun",),
     "session.profile": ("Profile", "ProfileEvent", "ProfileRow"),

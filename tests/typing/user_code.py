@@ -310,6 +310,9 @@ def profiles(session: zrt.Session, image: Array) -> None:
     assert_type(profile.nodes, tuple[zrt.ProfileEvent, ...])
     profile.write("trace.json")
     assert_type(zrt.Profile.read("trace.json"), zrt.Profile)
+    report = zrt.memory_report(session, [image])
+    assert_type(report, zrt.MemoryReport)
+    assert_type(zrt.memory_report(zrt.SessionSpec("model.onnx")).peak_bytes, int | None)
 
 
 def options_in_files() -> None:

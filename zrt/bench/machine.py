@@ -86,11 +86,30 @@ def processor() -> str:
     return name or platform.processor() or platform.machine()
 
 
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """The memory of this process, in bytes; None where the system does not tell it, as macOS does not."""
+
+    now: int | None
+    """Its pages in memory."""
+    own: int | None
+    """Those that are no pages of files: the system cannot drop them, and no other process shares them."""
+    peak: int
+    """The most pages in memory at any time."""
+
+
+def resident() -> Resident:
+    """The memory of this process now, and its peak."""
+    try:
+        rows = (line.split() for line in Path("/proc/self/status").read_text("utf-8", "replace").splitlines())
+        sizes = {row[0]: int(row[1]) * 1024 for row in rows if row[2:] == ["kB"]}
+        return Resident(sizes["VmRSS:"], sizes.get("RssAnon:"), sizes["VmHWM:"])
+    except (OSError, KeyError):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return Resident(None, None, peak if sys.platform == "darwin" else peak * 1024)
+
+
 def resident_bytes() -> int:
     """The resident memory of this process; its peak on systems that do not report the current value."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    memory = resident()
+    return memory.peak if memory.now is None else memory.now

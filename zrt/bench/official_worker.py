@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
+from zrt.bench import child
 from zrt.bench.harness import Contender
 from zrt.bench.official_contenders import LABELS, Official
 from zrt.errors import ZrtError
@@ -64,9 +63,7 @@ class _Remote(Contender):
 @contextmanager
 def set_up(*arguments: Any) -> Iterator[Official]:
     """`official_contenders.set_up` in a process of its own, which lives as long as the context."""
-    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    command = [sys.executable, "-P", "-c", PROGRAM]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=paths) as process:
+    with child.start(PROGRAM) as process:
         worker = _Worker(process)
         try:
             official, keys = worker.ask(*arguments)

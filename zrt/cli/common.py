@@ -6,12 +6,15 @@ import argparse
 import importlib
 import json
 import os
+import signal
 import sys
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from zrt import providers
@@ -37,6 +40,24 @@ class CommandError(Exception):
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM came to a command that then ends as after Ctrl-C; exit status 143."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM ends the command as Ctrl-C does."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        # Python delivers signals to the main thread only.
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def open_page() -> Page:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, redirect_stdout
+from collections.abc import Callable
+from contextlib import ExitStack, closing, redirect_stdout
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zrt._common import installation
@@ -77,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             elif arguments.actors is not None:
                 raise ArgumentError("--actors goes with --ray")
             # Ray sets a handler of its own when it connects.
-            stack.enter_context(_terminable())
+            stack.enter_context(common.terminable())
             prepared = _prepared(arguments)
         except (ArgumentError, DTypeError) as error:
             raise UsageError(str(error)) from None
@@ -88,24 +85,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _show(page, document, arguments.skip_bad)
     return FAILED if document["bad_rows"] and not arguments.skip_bad else 0
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """SIGTERM ends the command as Ctrl-C does."""
-
-    def end(number: int, _: FrameType | None) -> None:
-        raise common.Terminated
-
-    if threading.current_thread() is not threading.main_thread():
-        # Python delivers signals to the main thread only.
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _scored(arguments: argparse.Namespace, prepared: _Run) -> dict[str, Any]:

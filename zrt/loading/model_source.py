@@ -51,17 +51,22 @@ class Source:
     when an exception's traceback refers to both.
     """
 
-    __slots__ = ("_name", "data", "lent", "path", "subject")
+    __slots__ = ("absolute", "data", "lent", "path", "subject")
+
+    absolute: str | None
+    """The absolute path of a model from a path."""
 
     def __init__(self, model: Model) -> None:
         self.lent = False
         self.path: bytes | None = None
+        self.absolute = None
         self.data: Any = None
         if isinstance(model, (str, os.PathLike)):
             self.path = path_bytes(model, "model")
-            self._name = model if type(model) is str else os.fsdecode(model)
-            self.subject = f"model {self._name!r}"
+            name = model if type(model) is str else os.fsdecode(model)
+            self.subject = f"model {name!r}"
             _check_file(self.path, self.subject)
+            self.absolute = name if name.startswith(os.sep) else os.path.abspath(name)
         elif isinstance(model, (bytes, bytearray, memoryview)):
             self.subject = "model in memory"
             self.data = _check_bytes(model, self.subject)
@@ -92,9 +97,8 @@ class Source:
 
         A model in memory is the caller's, and may be gone by then: of a large one they are read now.
         """
-        if self.path is not None:
-            name = self._name
-            return partial(_read_opsets, name if name.startswith(os.sep) else os.path.abspath(name))
+        if self.absolute is not None:
+            return partial(_read_opsets, self.absolute)
         data = buffer_at(self.data)
         if len(data) > COPIED:
             with suppress(UnsupportedError):

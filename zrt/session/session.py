@@ -80,6 +80,7 @@ class Session(Owner):
         "_memory",
         "_metadata",
         "_opsets",
+        "_path",
         "_run_options",
         "initializers",
         "input_names",
@@ -131,7 +132,7 @@ class Session(Owner):
             if strictness is not None:
                 strictness.check(handle, source.subject)
             opsets = source.opsets()
-        self._adopt(handle, selection, opsets)
+        self._adopt(handle, selection, opsets, source.absolute)
 
     @classmethod
     def _owning(cls, handle: SessionHandle, selection: ProvidersLike) -> Session:
@@ -142,11 +143,16 @@ class Session(Owner):
         return session
 
     def _adopt(
-        self, handle: SessionHandle, selection: DefaultSelection, opsets: Callable[[], dict[str, int]] = dict
+        self,
+        handle: SessionHandle,
+        selection: DefaultSelection,
+        opsets: Callable[[], dict[str, int]] = dict,
+        path: str | None = None,
     ) -> None:
-        """Takes ownership of a loaded ``OrtSession``."""
+        """Takes ownership of a loaded ``OrtSession``, of the model in the file `path`."""
         self._metadata: ModelMetadata | None = None
         self._opsets = opsets
+        self._path = path
         self.providers = selection.all_names(handle)
         self._run_options = default_run_options()
         self._memory = cpu_memory()

@@ -1,0 +1,14 @@
+"""Starts the Python processes of measurements that need one of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def start(program: str) -> subprocess.Popen[bytes]:
+    """A process that runs `program`, with this one's import path, and with pipes to its input and its output."""
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-P", "-c", program]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=paths)
