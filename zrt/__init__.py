@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from zrt._common.config_keys import SessionConfigKey as SessionConfigKey
     from zrt.custom_ops import CustomOp as CustomOp
     from zrt.custom_ops import CustomOpDomain as CustomOpDomain
+    from zrt.environment.cpu_budget import CpuBudget as CpuBudget
     from zrt.environment.devices import EpDevice as EpDevice
     from zrt.environment.devices import HardwareDevice as HardwareDevice
     from zrt.environment.devices import HardwareType as HardwareType
@@ -126,6 +127,7 @@ _NAMES = {
         "Incompatibility",
         "IncompatibilityReason",
     ),
+    "environment.cpu_budget": ("CpuBudget",),
     "environment.environment": ("Environment",),
     "environment.streams": ("SyncStream",),
     "environment.threading_options": ("ThreadingOptions",),

@@ -277,7 +277,8 @@ class TestWorkers:
         return [int(name.partition('"')[2].rstrip('"}')) for name in names]
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_they_share_the_port_and_count_together(self, start, number):
+    def test_they_share_the_port_and_count_together(self, start, number, monkeypatch):
+        monkeypatch.setenv("ZRT_CPUS", "5")
         process, document = start("--workers", 2)
         address = document["address"]
         with ThreadPoolExecutor(8) as pool:
@@ -293,6 +294,9 @@ class TestWorkers:
         workers = self.processes(address)
         assert len(set(workers)) == 2
         assert process.pid not in workers
+        if Path("/proc/self/environ").exists():
+            for worker in workers:
+                assert b"ZRT_CPUS=2" in Path(f"/proc/{worker}/environ").read_bytes().split(b"\0")
         code, err = end(process, number)
         assert (code, err) == (0 if number == signal.SIGTERM else 130, "")
         with pytest.raises(urllib.error.URLError):
@@ -358,6 +362,12 @@ class TestWorkers:
             spec = make_application(make_parser().parse_args(["serve", *words]))._models["digits"]["1"]
             assert isinstance(spec, zrt.SessionSpec)
             assert spec.options.intra_op_num_threads == threads, words
+
+    def test_under_a_budget_of_cpus_sessions_have_one_thread(self, installed, monkeypatch):
+        monkeypatch.setenv("ZRT_CPUS", "4")
+        for words in ([], ["--workers", "2"], ["--ray", "auto", "--cpus", "3"]):
+            spec = make_application(make_parser().parse_args(["serve", *words]))._models["digits"]["1"]
+            assert spec.options.intra_op_num_threads == 0, words
 
 
 class TestImport:

@@ -363,3 +363,12 @@ class TestDeployment:
         monkeypatch.setattr(replicas, "MAX_BYTES", 100)
         with pytest.raises(errors.ArgumentError, match="that all nodes share"):
             zrt.ray.deployment(application({"m": DOUBLE}))
+
+
+def test_budget_of_a_replica_is_its_cpus(app: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Before the variable, which must not set a budget for this process.
+    zrt.Environment()
+    monkeypatch.setenv("ZRT_CPUS", "auto")
+    replica = zrt.ray.deployment(app, cpus=2.5).func_or_class
+    replica.__mro__[1].__init__(None)  # type: ignore[misc]
+    assert os.environ["ZRT_CPUS"] == "2"

@@ -218,7 +218,10 @@ def environments() -> None:
         "error",
         logging.getLogger("mine"),
         threading=zrt.ThreadingOptions(intra_op_num_threads=2, allow_spinning=False, thread_factory=factory),
+        cpus="auto",
     )
+    assert_type(environment.cpus, int | None)
+    assert_type(zrt.Environment.cpu_budget(), zrt.CpuBudget | None)
     assert_type(environment.log_severity, zrt.LogSeverity)
     environment.register_provider_library("acme", "libacme_provider.so")
     assert_type(environment.provider_libraries, dict[str, str])

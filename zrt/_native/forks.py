@@ -31,6 +31,13 @@ class RunTable:
             raise AllocationError("no memory for the table of a session's functions")
         self.lost = False
 
+    @classmethod
+    def of_sessions(cls) -> RunTable:
+        """A table through which runs keep to the budget of CPUs, if there is one."""
+        table = cls()
+        lib.zrt_budget_install(table.pointer)
+        return table
+
 
 # C code has their addresses: they live to the end of the process.
 _tables: list[RunTable] = []
@@ -41,7 +48,7 @@ def _table() -> RunTable:
     """The table of the sessions that this process makes."""
     if not _tables:
         # Two threads may both get here: their tables are equally good.
-        _tables.append(RunTable())
+        _tables.append(RunTable.of_sessions())
     return _tables[0]
 
 

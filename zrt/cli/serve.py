@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from zrt._common import installation
 from zrt.cli import common, options, serve_ray
 from zrt.cli.options import UsageError, option, whole
-from zrt.environment import cpu_limits
+from zrt.environment import cpu_budget, cpu_limits
 from zrt.errors import ArgumentError
 from zrt.session.session import Session
 from zrt.session.spec import SessionSpec
@@ -89,7 +89,8 @@ def make_application(arguments: argparse.Namespace, load: bool = True) -> Applic
     # zrt.serving is a higher package, and its packages are extras.
     from zrt import serving
 
-    threads = DEFAULT_THREADS if arguments.ray is None else arguments.cpus or serve_ray.CPUS
+    left_open = arguments.ray is None or cpu_budget.by_variable()
+    threads = DEFAULT_THREADS if left_open else arguments.cpus or serve_ray.CPUS
     settings = common.loaded_options(arguments, threads)
     if arguments.workers is not None and arguments.threads is None and not settings.session.intra_op_num_threads:
         settings.session.intra_op_num_threads = share_of_cpus(arguments.workers)
@@ -123,8 +124,11 @@ def make_application(arguments: argparse.Namespace, load: bool = True) -> Applic
 
 
 def share_of_cpus(workers: int) -> int:
-    """The threads of each worker: with a pool for all CPUs in each, they would take the CPUs from each other."""
-    return 0 if workers == 1 else max(1, cpu_limits.cpus() // workers)
+    """The threads of each worker: with a pool for all CPUs in each, they would take the CPUs from each other.
+
+    A budget of CPUs is divided instead (`zrt.serving.workers`).
+    """
+    return 0 if workers == 1 or cpu_budget.by_variable() else max(1, cpu_limits.cpus() // workers)
 
 
 def _named(text: str) -> tuple[str, str, Path]:

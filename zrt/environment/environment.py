@@ -15,7 +15,8 @@ from zrt._native import bridge, early_start, ffi, lib, status
 from zrt._native.cdata import new_array
 from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
-from zrt.environment import log_sink
+from zrt.environment import cpu_budget, log_sink
+from zrt.environment.cpu_budget import CpuBudget
 from zrt.errors import ArgumentError, NotCopyableError, UnsupportedError
 from zrt.memory.allocators import CPU, Allocator, MemoryInfo, write_pairs
 from zrt.types import LogSeverity
@@ -45,9 +46,23 @@ class Environment:
     `logger`, a `logging.Logger` or the name of one; None means standard error. `SessionOptions.logger` overrides it
     for a session. `threading` creates thread pools for all sessions that create none of their own; None creates none.
     `config_entries` are settings by the keys of ORT's ``onnxruntime_env_config_keys.h``.
+
+    `cpus` is a budget of CPUs for all runs of the process: a number, or ``"auto"`` for those that the process may use.
+    Runs then take turns, no more at a time than fit, and sessions make no thread pools unless their options ask for
+    some. None: as the variable ``ZRT_CPUS`` says, and without it there is no budget.
     """
 
-    __slots__ = ("_settings", "_severity", "config_entries", "log_id", "logger", "pointer", "pools", "threading")
+    __slots__ = (
+        "_settings",
+        "_severity",
+        "config_entries",
+        "cpus",
+        "log_id",
+        "logger",
+        "pointer",
+        "pools",
+        "threading",
+    )
 
     log_id: str
     logger: logging.Logger | None
@@ -55,6 +70,8 @@ class Environment:
     threading: ThreadingOptions | None
     """The thread pools that the environment was created with; None if it has none."""
     config_entries: dict[str, str]
+    cpus: int | None
+    """The size of the budget of CPUs; None without one."""
     pointer: Any
     pools: Handle | None
     _settings: tuple[object, ...]
@@ -68,6 +85,7 @@ class Environment:
         *,
         threading: ThreadingOptions | None = None,
         config_entries: Mapping[str, str] | None = None,
+        cpus: int | str | None = None,
     ) -> Environment:
         global _current, _creating
         name = text(log_id, "log_id")
@@ -84,7 +102,8 @@ class Environment:
             pools = replace(threading)
         pairs = entries({} if config_entries is None else config_entries, "config_entries")
         config = {key.decode(): entry.decode() for key, entry in pairs}
-        settings = (log_id, severity, log, pools, config)
+        budget = cpu_budget.by_variable() if cpus is None else cpu_budget.size_of(cpus)
+        settings = (log_id, severity, log, pools, config, budget)
         with _lock:
             if _current is None:
                 if _creating:
@@ -98,19 +117,20 @@ class Environment:
                 created.logger = log
                 created.threading = pools
                 created.config_entries = config
+                created.cpus = budget or None
                 created._severity = severity
                 created._settings = settings
                 # The environment is never released: ORT's threads and values may outlive every Python object.
                 _creating = True
                 try:
-                    created.pointer, created.pools = _create(name, severity, log, pools, config)
+                    created.pointer, created.pools = _create(name, severity, log, pools, config, budget)
                     _current = created
                 finally:
                     _creating = False
             elif _current._settings != settings:
                 raise ArgumentError(
                     f"this process has its environment already, as {_current!r}; "
-                    f"{log_id!r} at {severity.name}{_with(log, pools, config)} cannot be a second one"
+                    f"{log_id!r} at {severity.name}{_with(log, pools, config, budget)} cannot be a second one"
                 )
             return _current
 
@@ -130,6 +150,11 @@ class Environment:
         severity = choose(LogSeverity, value, "log_severity")
         status.check(api().UpdateEnvWithCustomLogLevel(self.pointer, int(severity)))
         self._severity = severity
+
+    @staticmethod
+    def cpu_budget() -> CpuBudget | None:
+        """The budget of CPUs of this process, with its counters at this instant; None if it has none."""
+        return cpu_budget.current()
 
     @staticmethod
     def flush_log(timeout: float | None = None) -> bool:
@@ -224,15 +249,18 @@ class Environment:
         return provider_libraries.registered()
 
     def __repr__(self) -> str:
-        more = _with(self.logger, self.threading, self.config_entries)
+        more = _with(self.logger, self.threading, self.config_entries, self.cpus)
         return f"Environment(log_id={self.log_id!r}, log_severity={self.log_severity.name}{more})"
 
 
-def _with(logger: logging.Logger | None, threading: ThreadingOptions | None, config: dict[str, str]) -> str:
+def _with(
+    logger: logging.Logger | None, threading: ThreadingOptions | None, config: dict[str, str], cpus: int | None
+) -> str:
     """The settings other than the log's name and level, for messages."""
     parts = "" if logger is None else f", logger={logger.name!r}"
     parts += "" if threading is None else f", threading={threading!r}"
-    return parts + (f", config_entries={config!r}" if config else "")
+    parts += f", config_entries={config!r}" if config else ""
+    return parts + (f", cpus={cpus}" if cpus else "")
 
 
 def _create(
@@ -241,8 +269,11 @@ def _create(
     logger: logging.Logger | None,
     threading: ThreadingOptions | None,
     config: dict[str, str],
+    cpus: int,
 ) -> tuple[Any, Handle | None]:
     """The ``OrtEnv`` with these settings, and a handle that must live as long as its thread pools do."""
+    # First: it decides about the threads of the pools.
+    cpu_budget.begin(cpus)
     pools = None if threading is None else threading.handle()
     pairs = write_pairs(config, "config_entries")
     options = ffi.new("OrtEnvCreationOptions *")

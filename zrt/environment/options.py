@@ -19,7 +19,7 @@ from zrt._common.arguments import INT32_MAX, boolean, choose, integer, path_byte
 from zrt._native import status
 from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
-from zrt.environment.cpu_limits import pool_threads
+from zrt.environment.cpu_budget import pool_threads
 from zrt.environment.pool_options import MOST_THREADS
 from zrt.errors import ArgumentError, Error
 
@@ -118,7 +118,8 @@ def number(meaning: str = "", low: int = 0, high: int = INT32_MAX, **where: Any)
 
 
 def threads(function: str) -> Any:
-    """The number of a pool's threads; 0: ORT's choice, or the CPUs that the process may use where those are fewer."""
+    """The number of a pool's threads; 0: ORT's choice, or the CPUs that the process may use where those are fewer, or 1
+    under a budget of CPUs."""
 
     def check(value: Any, subject: str) -> int:
         return integer(value, subject, 0, MOST_THREADS) or pool_threads()

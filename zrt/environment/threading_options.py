@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from zrt._common.public import public
 from zrt._native.library import api
+from zrt.environment import cpu_budget
 from zrt.environment.options import apply, calls_of, flag, require_affinities, string, switch, threads
 from zrt.environment.pool_options import PoolOptions
 from zrt.environment.thread_factory import Crew, ThreadFactory
@@ -43,6 +44,8 @@ class ThreadingOptions:
         handle = PoolOptions.make(
             table.ReleaseThreadingOptions, [], table.CreateThreadingOptions, "OrtThreadingOptions"
         )
+        if cpu_budget.current() and self.allow_spinning is None:
+            calls.append(("allow_spinning", "SetGlobalSpinControl", (0,)))
         apply(handle, calls, "ThreadingOptions")
         if crew is not None:
             crew.attach(

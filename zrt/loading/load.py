@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from zrt._common.arguments import path_bytes, wrong_type
 from zrt._common.config_keys import SessionConfigKey
-from zrt._native import ort_messages, status
+from zrt._native import ffi, lib, ort_messages, status
 from zrt._native.callback_errors import Load
 from zrt._native.cdata import release, sizeof
 from zrt._native.forks import SessionHandle
 from zrt._native.handle import Handle
 from zrt._native.library import api, load_api
-from zrt.environment.cpu_limits import pool_threads
+from zrt.environment import cpu_budget
 from zrt.environment.environment import current
 from zrt.environment.pool_options import PoolOptions
-from zrt.errors import ArgumentError, CallbackError, Error, ModelError, ModelNotFoundError
+from zrt.errors import AllocationError, ArgumentError, CallbackError, Error, ModelError, ModelNotFoundError
 from zrt.loading.model_source import EXTERNAL_DATA_DIR, Source
 from zrt.loading.session_options import LoadCancellation, SessionOptions
 from zrt.providers.default_selection import parse
@@ -56,6 +56,8 @@ def prepare_options(
     if options is not None and not isinstance(options, SessionOptions):
         raise wrong_type("options", "SessionOptions", options)
     settings = options or _DEFAULT
+    # First: an environment with a budget of CPUs changes the defaults.
+    environment = current()
     selection = parse(providers)
     if shared and external_data_dir is None and not selection.changes_options:
         handle = shared_options(settings)
@@ -63,12 +65,13 @@ def prepare_options(
             return handle
     handle = settings.handle()
     if not settings.use_per_session_threads:
-        handle.pools = current().pools
-        if handle.pools is None:
+        handle.pools, pools = environment.pools, environment.threading
+        if pools is None:
             raise ArgumentError(
                 "use_per_session_threads=False: the environment of this process has no thread pools; make it with "
                 "zrt.Environment(threading=zrt.ThreadingOptions()) before the first session"
             )
+        handle.threads = pools.intra_op_num_threads or cpu_budget.pool_threads()
     handle = selection.apply(handle)
     if external_data_dir is not None:
         folder = path_bytes(external_data_dir, "external_data_dir")
@@ -90,7 +93,7 @@ def shared_options(options: SessionOptions) -> PoolOptions | None:
     switch = options.load_cancellation
     if isinstance(switch, LoadCancellation) and switch.closed:
         return None
-    return _shared(pool_threads(), *values)
+    return _shared(cpu_budget.pool_threads(), *values)
 
 
 @lru_cache(maxsize=8, typed=True)
@@ -182,8 +185,12 @@ def make_session(
     if options.pools is not None:
         # After a fork, this handle reports that the threads are missing.
         parents = [*parents, options.pools]
-    session = SessionHandle.make(load_api().ReleaseSession, parents, function, "OrtSession", *arguments, kept=kept)
+    several = options.threads > 1 and cpu_budget.current() is not None
+    end = ffi.addressof(lib, "zrt_budget_release") if several else load_api().ReleaseSession
+    session = SessionHandle.make(end, parents, function, "OrtSession", *arguments, kept=kept)
     try:
+        if several and lib.zrt_budget_enter(session.pointer, options.threads):
+            raise AllocationError("no memory for a session's places in the budget of CPUs")
         settle_threads(options, subject)
     except BaseException:
         # The load itself succeeded: release the session now, even if the error's traceback keeps the handle.

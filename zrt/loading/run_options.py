@@ -14,7 +14,7 @@ from zrt._common.arguments import entries, path_bytes, require_folder, wrong_typ
 from zrt._common.config_keys import RunConfigKey
 from zrt._common.public import public
 from zrt._common.serialization import OptionData, data_field
-from zrt._native import status
+from zrt._native import lib, status
 from zrt._native.handle import Handle, Owner
 from zrt._native.library import api, load_api
 from zrt.environment.options import Call, apply, calls_of, member, number, option, path, string
@@ -179,6 +179,7 @@ class RunOptions(OptionData, Owner):
         handle = self._open()
         self.terminated = True
         status.check(api().RunOptionsSetTerminate(handle.pointer))
+        lib.zrt_budget_wake(handle.pointer)
         for reference in list(self._twins.values()):
             twin = reference()
             if twin is not None:

@@ -17,6 +17,7 @@ from zrt._native.cdata import from_buffer
 from zrt._native.handle import Handle, Owner
 from zrt._native.later import later
 from zrt._native.library import api, load_api
+from zrt.environment import cpu_budget
 from zrt.environment.log_sink import as_logger, sink
 from zrt.environment.options import (
     Call,
@@ -51,6 +52,12 @@ OWN_THREADS = (
     "intra_op_thread_affinities",
     "thread_factory",
 )
+
+
+_SPINNING = {
+    "intra_op_allow_spinning": SessionConfigKey.INTRA_OP_ALLOW_SPINNING,
+    "inter_op_allow_spinning": SessionConfigKey.INTER_OP_ALLOW_SPINNING,
+}
 
 
 @public
@@ -98,7 +105,7 @@ class SessionOptions(OptionData):
     """How much the graph is rewritten at load."""
     intra_op_num_threads: int = threads("SetIntraOpNumThreads")
     """Threads within an operator; 1: the caller's own and no pool. 0: one for each core of the machine, or for each CPU
-    that the process may use where its affinity mask or the quota of its cgroup says less."""
+    that the process may use where its affinity mask or the quota of its cgroup says less; under a budget of CPUs 1."""
     inter_op_num_threads: int = threads("SetInterOpNumThreads")
     """Threads between operators, where `execution_mode` is PARALLEL; 0: as for `intra_op_num_threads`."""
     execution_mode: ExecutionMode | str = member(
@@ -198,6 +205,7 @@ class SessionOptions(OptionData):
         calls += [("custom_ops", "AddCustomOpDomain", (domain.pointer,)) for domain in domains]
         calls += [("custom_op_libraries", "RegisterCustomOpsLibrary_V2", (file,)) for file in self._libraries()]
         apply(handle, calls, "SessionOptions")
+        handle.threads = self.intra_op_num_threads or cpu_budget.pool_threads()
         if source is not None:
             give = later("SessionOptionsSetWeightlessSourceModelBuffer", "weightless_source_model")
             status.check(give(handle.pointer, from_buffer(source), len(source)))
@@ -238,6 +246,13 @@ class SessionOptions(OptionData):
                         f"{name}: with use_per_session_threads=False it is the environment's, see ThreadingOptions"
                     )
         calls = calls_of(self)
+        if cpu_budget.current():
+            # Before those of `config_entries`. Threads that spin would use CPUs of other runs.
+            calls += [
+                (name, "AddSessionConfigEntry", (key.encode(), b"0"))
+                for name, key in _SPINNING.items()
+                if getattr(self, name) is None
+            ]
         require_affinities(self.intra_op_thread_affinities, "intra_op_thread_affinities", self.intra_op_num_threads)
         for key, value in entries(self.config_entries, "config_entries"):
             calls.append((f"config_entries[{key.decode()!r}]", "AddSessionConfigEntry", (key, value)))

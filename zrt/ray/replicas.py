@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from typing import TYPE_CHECKING, Any
 
 from zrt._common import installation
 from zrt._common.arguments import integer, seconds, shown, wrong_type
 from zrt._common.public import public_in
+from zrt.environment import cpu_budget
 from zrt.errors import ArgumentError
 from zrt.serving.asgi import Application
 
@@ -39,7 +41,8 @@ def deployment(
 
     There are `replicas` processes, at most `per_node` of them on a node (None: as many as fit). Each one loads the
     models and answers requests as the application does elsewhere. It takes `cpus` and `gpus` of what Ray counts on a
-    node; the number of threads is that of the session's options. A replica that ends gets `grace` seconds for the
+    node; the number of threads is that of the session's options. Where the variable ``ZRT_CPUS`` sets a budget of CPUs,
+    that of each replica is `cpus`, at least 1. A replica that ends gets `grace` seconds for the
     requests that it has.
 
     The returned deployment has Ray's own ``options``, for autoscaling for example.
@@ -68,7 +71,7 @@ def deployment(
     from zrt.ray.routing import AllNodes
 
     return serve.deployment(
-        _replica(application),
+        _replica(application, cpu_budget.variables(cpus)),
         name="zrt",
         num_replicas=replicas,
         ray_actor_options=resources,
@@ -84,8 +87,10 @@ def deployment(
     )
 
 
-def _replica(application: Application) -> type:
-    """The class of a replica. It is pickled with its application, of which each replica has a copy."""
+def _replica(application: Application, variables: dict[str, str]) -> type:
+    """The class of a replica with these variables. It is pickled with its application, of which each replica has a
+    copy.
+    """
     from ray import serve
 
     def loaded() -> Application:
@@ -94,6 +99,7 @@ def _replica(application: Application) -> type:
     @serve.ingress(loaded)
     class Replica:
         def __init__(self) -> None:
+            os.environ.update(variables)
             # Ray reports the error of a constructor with its reason, and that of an application's start without.
             application.load()
 

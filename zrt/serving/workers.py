@@ -19,6 +19,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import SIGNALS, Multiprocess
 
 from zrt._native.thread_start import start_thread
+from zrt.environment import cpu_budget
 from zrt.serving.asgi import Application
 from zrt.serving.metrics import FOLDER, WORKER
 from zrt.serving.server import configuration
@@ -49,10 +50,11 @@ def serve(
     Raises `StartError` if a worker cannot make or load its application.
     """
     with tempfile.TemporaryDirectory(prefix="zrt-serve-") as folder:
-        # The workers inherit the variable.
-        before = os.environ.get(FOLDER)
+        # The workers inherit the variables.
+        variables = {FOLDER: folder} | cpu_budget.variables(cpu_budget.by_variable() / workers)
+        before = {name: os.environ.pop(name, None) for name in variables}
         handlers = {number: signal.getsignal(number) for number in SIGNALS}
-        os.environ[FOLDER] = folder
+        os.environ.update(variables)
         try:
             config = configuration(
                 partial(_loaded, make, Path(folder)),
@@ -68,10 +70,10 @@ def serve(
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             listening.close()
-            if before is None:
-                del os.environ[FOLDER]
-            else:
-                os.environ[FOLDER] = before
+            for name, text in before.items():
+                del os.environ[name]
+                if text is not None:
+                    os.environ[name] = text
         failed = Path(folder, FAILED)
         if failed.exists():
             raise StartError(failed.read_text("utf-8"))

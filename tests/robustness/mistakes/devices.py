@@ -233,9 +233,9 @@ CLOSABLE = {"SyncStream": lambda w: zrt.SyncStream(device())}
 
 CANNOT_FAIL = {
     A_RESULT: """
-        EpDevice.__init__ HardwareDevice.__init__ Incompatibility.__init__ NodePlacement.__init__
+        CpuBudget.__new__ EpDevice.__init__ HardwareDevice.__init__ Incompatibility.__init__ NodePlacement.__init__
         Placement.__init__ PortPlacement.__init__
     """,
     A_FACT: "Placement.nodes Placement.providers Placement.rows Placement.to_dict",
-    NOTHING: "Environment.provider_libraries ep_devices hardware_devices",
+    NOTHING: "Environment.cpu_budget Environment.provider_libraries ep_devices hardware_devices",
 }

@@ -7,6 +7,7 @@
 #include "ort.h"
 #include "handle.h"
 #include "library.h"
+#include "budget.h"
 #include "operator.h"
 
 /* cffi defines these; they take the GIL. They return 0 for success, else `status` may have the reason. */
@@ -186,8 +187,9 @@ static OrtStatus *compute_in_python(const zrt_kernel *kernel, OrtKernelContext *
     OrtStatus *status = NULL;
     if (has_ended())
         return failed(kernel->op, "the interpreter has ended");
-    int code = 1;
+    int code = 1, mark = zrt_budget_mark(1);
     IN_PYTHON(code = zrt_python_compute(kernel->python, context, tensors, input_count, output_count, &status));
+    zrt_budget_mark(mark);
     return outcome(kernel->op, code, status);
 }
 
@@ -320,8 +322,10 @@ void zrt_standard_free(void *data) {
 }
 
 static void turn(void *job, size_t index) {
+    int mark = zrt_budget_mark(1);
     if (!has_ended())
         IN_PYTHON(zrt_python_turn(job, index));
+    zrt_budget_mark(mark);
 }
 
 OrtStatus *zrt_parallel_for(

@@ -13,6 +13,7 @@
 #include "code.h"
 #include "lane.h"
 #include "watch.h"
+#include "budget.h"
 
 /* While a run of the main thread is watched, the timer looks for an interrupt so often: a signal handler cannot wake
    it. */
@@ -44,6 +45,7 @@ static void end_run(zrt_watch *watch) {
     OrtStatus *status = watch->api->RunOptionsSetTerminate(watch->run_options);
     if (status != NULL)
         watch->api->ReleaseStatus(status);
+    zrt_budget_wake(watch->run_options);
 }
 
 /* Ends the runs that are due; returns when to look again. */
@@ -148,6 +150,19 @@ static void restore(void) {
         sigaction(SIGINT, &there, NULL);
 }
 
+int zrt_watch_hears(void) {
+    return pthread_equal(main_thread, pthread_self());
+}
+
+int zrt_watch_over(const OrtRunOptions *run_options) {
+    int over = 0;
+    pthread_mutex_lock(&lock);
+    for (zrt_watch *watch = watches; watch != NULL && !over; watch = watch->next)
+        over = watch->run_options == run_options && (watch->passed || watch->interrupted);
+    pthread_mutex_unlock(&lock);
+    return over;
+}
+
 uintptr_t zrt_watch_begin(zrt_watch *watch, const OrtApi *api, OrtRunOptions *run_options, uint64_t end) {
     *watch = (zrt_watch){.end = end, .api = api, .run_options = run_options, .own_options = run_options == NULL};
     if (run_options == NULL) {
@@ -158,7 +173,7 @@ uintptr_t zrt_watch_begin(zrt_watch *watch, const OrtApi *api, OrtRunOptions *ru
     uint64_t now = zrt_clock(), due = end;
     if (end <= now)
         return ZRT_TIMEOUT;
-    if (pthread_equal(main_thread, pthread_self()) && (watch->interruptible = listen()) && now + LOOK_NANOSECONDS < due)
+    if (zrt_watch_hears() && (watch->interruptible = listen()) && now + LOOK_NANOSECONDS < due)
         due = now + LOOK_NANOSECONDS;
     pthread_mutex_lock(&lock);
     int failed = start_timer();
@@ -244,5 +259,9 @@ int zrt_watch_open(unsigned long thread, const char *words) {
         return ENOMEM;
     main_thread = (pthread_t)thread;
     int error = open_condition();
+    /* The handlers before a fork are last-in, first-out: this file's lock is taken before that of the budget, as in
+       end_run. */
+    if (error == 0)
+        error = zrt_budget_open();
     return error != 0 ? error : pthread_atfork(before_fork, in_parent, in_child);
 }

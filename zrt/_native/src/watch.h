@@ -34,3 +34,9 @@ uintptr_t zrt_watch_begin(zrt_watch *watch, const OrtApi *api, OrtRunOptions *ru
 /* Ends the watch of a run that returned `code`. Returns the code, or ZRT_TIMEOUT or ZRT_INTERRUPTED if that ended it.
  */
 uintptr_t zrt_watch_end(zrt_watch *watch, uintptr_t code);
+
+/* Whether a watch of this thread would end at an interrupt. */
+int zrt_watch_hears(void);
+
+/* Whether a watched run under these options was ended. */
+int zrt_watch_over(const OrtRunOptions *run_options);

@@ -1,0 +1,247 @@
+"""Runs under a budget of CPUs: `cpu_budget.py CPUS FUNCTION ...` calls the functions in a process with that budget."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import pytest
+
+import zrt
+from tests.conftest import ENDLESS, LOOP
+from tests.custom_ops.support import ONE, Op, X
+from tests.custom_ops.support import load as load_with
+from tests.session.test_deadlines import EIGHTS, SHORT, WAYS
+from tests.support import models, tasks
+from zrt.errors import TerminatedError, TimeoutError
+
+QUIET = {"log_severity_level": "FATAL"}
+
+
+def load(**options):
+    return zrt.Session(models.parsed(LOOP), zrt.SessionOptions(**QUIET, **options))
+
+
+def budget():
+    now = zrt.Environment.cpu_budget()
+    assert now is not None
+    return now
+
+
+def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, f"the condition did not become true: {budget()}"
+        time.sleep(0.001)
+
+
+@contextmanager
+def held(session, taken: int = 1) -> Iterator[None]:
+    """An endless run of the session, which takes so many places."""
+    free, options = budget().free, zrt.RunOptions()
+
+    def endless():
+        with pytest.raises(TerminatedError):
+            session.run({**SHORT, "n": ENDLESS}, options=options)
+
+    with ThreadPoolExecutor(1) as pool:
+        run = pool.submit(endless)
+        try:
+            until(lambda: budget().free == free - taken)
+            yield
+        finally:
+            options.terminate()
+        run.result(60)
+    until(lambda: budget().free == free)
+
+
+def every_way():
+    """Every way to run takes a place, gives it back, and ends at its deadline while it waits."""
+    session = load()
+    for runs, (name, way) in enumerate(WAYS.items()):
+        assert budget().runs == runs, name
+        assert way(session, SHORT)[0].tolist() == EIGHTS, name
+    with held(session):
+        before = budget()
+        for name, way in WAYS.items():
+            with pytest.raises(TimeoutError):
+                way(session, SHORT, timeout=0.01)
+            until(lambda: not budget().waiting)
+            assert budget().runs == before.runs, name
+        assert budget().waited > before.waited
+
+
+def ends_while_it_waits():
+    session, options = load(), zrt.RunOptions(**QUIET)
+    with ThreadPoolExecutor(3) as pool:
+        with held(session):
+            future = session.submit(SHORT)
+            until(lambda: budget().waiting == 1)
+            future.cancel()
+            until(lambda: budget().waiting == 0)
+            with pytest.raises(CancelledError):
+                future.result(60)
+            runs = []
+            for own in (None, options, None):
+                runs.append(pool.submit(session.run, SHORT, options=own))
+                until(lambda: budget().waiting == len(runs))
+            options.terminate()
+            with pytest.raises(TerminatedError):
+                runs[1].result(60)
+            assert budget().waiting == 2
+        assert [runs[place].result(60)[0].tolist() for place in (0, 2)] == [EIGHTS, EIGHTS]
+
+
+def close_while_it_waits():
+    holder, session = load(), load()
+    with ThreadPoolExecutor(1) as pool:
+        with held(holder):
+            run = pool.submit(session.run, SHORT)
+            until(lambda: budget().waiting == 1)
+            session.close()
+        assert run.result(60)[0].tolist() == EIGHTS
+
+
+def interrupt_while_it_waits():
+    session = load()
+
+    def interrupt():
+        until(lambda: budget().waiting == 1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for limits in ({}, {"timeout": 60}):
+        thread = threading.Thread(target=interrupt)
+        with held(session):
+            thread.start()
+            with pytest.raises(KeyboardInterrupt):
+                session.run(SHORT, **limits)
+            thread.join()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert session.run(SHORT)[0].tolist() == EIGHTS
+
+
+def first_in_first_out():
+    order = []
+
+    class Record(Op):
+        name = "Op"
+
+        def work(self, context):
+            order.append(int(context.inputs[0][0]))
+
+    session, holder = load_with(ONE, Record()), load()
+    with ThreadPoolExecutor(5) as pool, held(holder):
+        for number in range(5):
+            pool.submit(session.run, [np.full(1, number, np.float32)])
+            until(lambda wanted=number + 1: budget().waiting == wanted)
+    assert order == [0, 1, 2, 3, 4]
+
+
+def no_more_than_fit():
+    inside, go = [], threading.Event()
+
+    class Wait(Op):
+        name = "Op"
+
+        def work(self, context):
+            inside.append(None)
+            go.wait(60)
+
+    session = load_with(ONE, Wait())
+    before = budget().runs
+    with ThreadPoolExecutor(5) as pool:
+        runs = [pool.submit(session.run, [X]) for _ in range(5)]
+        until(lambda: budget().waiting == 5 - budget().cpus)
+        assert budget().free == 0
+        until(lambda: len(inside) == budget().cpus)
+        go.set()
+        for run in runs:
+            run.result(60)
+    assert (budget().free, budget().waiting, budget().runs) == (budget().cpus, 0, before + 5)
+
+
+def run_inside_a_run():
+    """An operator's runs in its own thread and in the turns of `parallel_for` take no place."""
+    inner = load()
+
+    class Run(Op):
+        name = "Op"
+
+        def work(self, context):
+            assert inner.run(SHORT)[0].tolist() == EIGHTS
+            context.parallel_for(lambda index: inner.run(SHORT), 4)
+
+    session = load_with(ONE, Run(), intra_op_num_threads=2)
+    runs = budget().runs
+    for _ in range(3):
+        session.run([X])
+    assert budget().runs == runs + 3
+    assert budget().free == budget().cpus
+
+
+def child_of_a_fork():
+    """The place that a run of the parent holds is free in the child."""
+    session = load()
+    with held(session):
+        process = os.fork()
+        if process == 0:
+            status = 1
+            try:
+                assert (budget().free, budget().waiting) == (budget().cpus, 0)
+                own = load()
+                assert own.run(SHORT)[0].tolist() == EIGHTS
+                with pytest.raises(zrt.errors.ForkedError):
+                    session.run(SHORT)
+                assert budget().free == budget().cpus
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(process, 0)[1] == 0
+
+
+def several_threads():
+    """A run takes a place for each thread of its session, or those that are free."""
+    threads = tasks.count()
+    one = load()
+    assert tasks.count() == threads
+    with ExitStack() as stack:
+        two, also_two = load(intra_op_num_threads=2), load(intra_op_num_threads=2)
+        assert tasks.count() == threads + 2
+        stack.enter_context(held(two, 2))
+        stack.enter_context(held(also_two, 1))
+        with pytest.raises(TimeoutError):
+            one.run(SHORT, timeout=0.01)
+    # Sessions that may come to the addresses of these take one place.
+    two.close()
+    also_two.close()
+    del two, also_two
+    for _ in range(4):
+        with held(load(), 1):
+            pass
+    with held(load(intra_op_num_threads=8), budget().cpus):
+        pass
+
+
+def options():
+    spins = dict.fromkeys(("session.intra_op.allow_spinning", "session.inter_op.allow_spinning"), "0")
+    assert zrt.SessionOptions().effective_config_entries() == spins
+    own = zrt.SessionOptions(intra_op_allow_spinning=True).effective_config_entries()
+    assert own == {**spins, "session.intra_op.allow_spinning": "1"}
+    environment = zrt.Environment(cpus=budget().cpus)
+    assert (environment.cpus, repr(environment)) == (3, "Environment(log_id='zrt', log_severity=WARNING, cpus=3)")
+    for other in (None, 2):
+        with pytest.raises(zrt.errors.ArgumentError, match="has its environment already"):
+            zrt.Environment(cpus=other)
+
+
+if __name__ == "__main__":
+    zrt.Environment(cpus=int(sys.argv[1]))
+    for step in sys.argv[2:]:
+        globals()[step]()
